@@ -1,0 +1,52 @@
+"""distsim: predict a distributed training run, run it for real, and explain the gap.
+
+    scenario.toml -> simulate -> Trace (predicted) -+
+                  -> measure  -> Trace (measured)  -+-> compare -> report, figures, grade
+
+>>> import distsim
+>>> trace = distsim.simulate(distsim.example("synchronous_ring"))
+>>> distsim.summary(trace).updates
+50
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distsim.compare import Comparison as Comparison, compare as compare
+    from distsim.errors import DistsimError as DistsimError, InputError as InputError, RunError as RunError
+    from distsim.examples import example as example
+    from distsim.metrics import Summary as Summary, summary as summary
+    from distsim.scenario import Scenario as Scenario
+    from distsim.simulate import simulate as simulate
+    from distsim.trace import Trace as Trace
+
+HOMES = {
+    "Comparison": "distsim.compare",
+    "DistsimError": "distsim.errors",
+    "InputError": "distsim.errors",
+    "RunError": "distsim.errors",
+    "Scenario": "distsim.scenario",
+    "Summary": "distsim.metrics",
+    "Trace": "distsim.trace",
+    "compare": "distsim.compare",
+    "example": "distsim.examples",
+    "measure": "distsim.runtime.measure",
+    "simulate": "distsim.simulate",
+    "summary": "distsim.metrics",
+}
+__all__ = sorted(HOMES)
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """Loads a public name at its first use, so that `import distsim` is quick and needs no torch."""
+    if name not in HOMES:
+        raise AttributeError(f"module 'distsim' has no attribute {name!r}")
+    return getattr(import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

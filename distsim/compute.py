@@ -1,0 +1,266 @@
+"""How long one step takes on one worker: a distribution, persistent stragglers and transient pauses.
+
+    time(worker, draw) = factor(worker) x draw of the distribution + (a pause, with its probability)
+
+`ComputeTimes` hands out the draws. Simulation and real run ask it for the same (worker, index) and get the
+same number.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, PositiveFloat, ValidationInfo, model_validator
+
+from distsim.description import Description
+from distsim.distributions import (
+    Constant,
+    Distribution,
+    Empirical,
+    Exponential,
+    Floats,
+    Lognormal,
+    Pareto,
+    ShiftedExponential,
+    Uniform,
+)
+from distsim.random_streams import Purpose, stream
+from distsim.units import PositiveSeconds, Seconds
+
+Kind = Literal["constant", "uniform", "exponential", "shifted_exponential", "lognormal", "pareto", "replay"]
+NEEDS_CV = ("uniform", "shifted_exponential", "lognormal")
+LARGEST_CV = {"uniform": 3**-0.5, "shifted_exponential": 1.0}
+
+
+def rank_keys(table: object) -> object:
+    """TOML keys are text: {"3": 2.0} becomes {3: 2.0}; other keys are left for validation to refuse."""
+    if not isinstance(table, dict):
+        return table
+    return {int(key) if isinstance(key, str) and key.isdecimal() else key: value for key, value in table.items()}
+
+
+class Pauses(Description):
+    """Transient stragglers: with this probability a step takes `duration` longer."""
+
+    probability: Annotated[float, Field(ge=0.0, le=1.0)]
+    duration_seconds: Seconds = Field(alias="duration")
+
+
+class Compute(Description):
+    """The `[compute]` table: seconds of one step on one worker.
+
+    >>> compute = Compute(distribution="lognormal", mean="50 ms", cv=0.3, slow={3: 2.0})
+    >>> compute.of_worker(0, batch=32).mean_seconds
+    0.05
+    >>> compute.slow_factor(3)
+    2.0
+    """
+
+    distribution: Kind = "constant"
+    mean_seconds: PositiveSeconds | None = Field(default=None, alias="mean")
+    fixed_seconds: Seconds | None = Field(default=None, alias="fixed")
+    per_sample_seconds: Seconds | None = Field(default=None, alias="per_sample")
+    cv: Annotated[float, Field(gt=0.0)] | None = None
+    alpha: Annotated[float, Field(gt=1.0)] | None = None
+    file: str | None = None
+    slow: Annotated[dict[Annotated[int, Field(ge=0)], PositiveFloat], BeforeValidator(rank_keys)] = {}
+    pauses: Pauses | None = None
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Compute:
+        scaled = self.fixed_seconds is not None or self.per_sample_seconds is not None
+        if self.distribution == "replay":
+            self._check_replay(scaled)
+            folder = (info.context or {}).get("folder", Path())
+            object.__setattr__(self, "file", str(folder / str(self.file)))
+            read_times(Path(str(self.file)))
+            return self
+        if self.file is not None:
+            raise ValueError(f"file = {self.file!r} goes with distribution = \"replay\" alone. Cure: remove it")
+        if scaled == (self.mean_seconds is not None):
+            found = "both" if scaled else "neither"
+            raise ValueError(
+                f"has {found} a mean and fixed or per_sample; the mean of one step is either given or "
+                'fixed + per_sample x batch. Cure: write mean = "50 ms", or fixed = "5 ms" and per_sample = "1.4 ms"'
+            )
+        self._check_spread()
+        return self
+
+    def _check_replay(self, scaled: bool) -> None:
+        if self.file is None:
+            raise ValueError('distribution = "replay" needs a file of times in seconds. Cure: write file = "times.csv"')
+        if scaled or self.mean_seconds is not None or self.cv is not None or self.alpha is not None:
+            raise ValueError(
+                'distribution = "replay" takes its times from the file, so mean, fixed, per_sample, cv and alpha would '
+                "change nothing. Cure: remove them"
+            )
+
+    def _check_spread(self) -> None:
+        kind, cv, alpha = self.distribution, self.cv, self.alpha
+        if kind == "pareto":
+            if (cv is None) == (alpha is None):
+                raise ValueError(
+                    'distribution = "pareto" takes either cv or alpha, and one of them. Cure: write alpha = 2.5'
+                )
+            return
+        if alpha is not None:
+            raise ValueError(f'alpha = {alpha} goes with distribution = "pareto" alone. Cure: remove it')
+        if kind in NEEDS_CV and cv is None:
+            raise ValueError(f'distribution = "{kind}" needs cv, standard deviation / mean. Cure: write cv = 0.3')
+        if kind not in NEEDS_CV and cv is not None:
+            raise ValueError(f'cv = {cv} would change nothing with distribution = "{kind}". Cure: remove it')
+        if cv is not None and cv > LARGEST_CV.get(kind, np.inf):
+            limit = LARGEST_CV[kind]
+            raise ValueError(
+                f'cv = {cv} must be at most {limit:.4g} with distribution = "{kind}", or times would be negative. '
+                "Cure: lower it, or take lognormal"
+            )
+
+    @property
+    def _table(self) -> Floats | None:
+        return None if self.file is None else read_times(Path(self.file))
+
+    def mean_of_batch(self, batch: int) -> float:
+        """The mean seconds of one undisturbed step on `batch` samples."""
+        table = self._table
+        if table is not None:
+            return float(table.mean())
+        if self.mean_seconds is not None:
+            return self.mean_seconds
+        return (self.fixed_seconds or 0.0) + (self.per_sample_seconds or 0.0) * batch
+
+    def of_worker(self, worker: int, batch: int) -> Distribution:
+        """The distribution of one undisturbed step: before the slow factor, without pauses.
+
+        A replayed table with a column per worker is summarised by that column's empirical distribution.
+        """
+        table = self._table
+        if table is not None:
+            column = worker if table.shape[1] > 1 else 0
+            return Empirical(tuple(table[:, column]))
+        mean = self.mean_of_batch(batch)
+        cv = self.cv or 0.0
+        match self.distribution:
+            case "constant":
+                return Constant(mean)
+            case "uniform":
+                return Uniform(mean, cv)
+            case "exponential":
+                return Exponential(mean)
+            case "shifted_exponential":
+                return ShiftedExponential(mean, cv)
+            case "lognormal":
+                return Lognormal(mean, cv)
+            case "pareto":
+                return Pareto(mean, self.alpha) if self.alpha is not None else Pareto.of_cv(mean, cv)
+        raise AssertionError(self.distribution)
+
+    def slow_factor(self, worker: int) -> float:
+        """How many times longer this worker takes than the others (1.0 for a normal one)."""
+        return self.slow.get(worker, 1.0)
+
+    def replayed(self, worker: int) -> Floats | None:
+        """The times in seconds that this worker replays in order, or None where its times are drawn."""
+        table = self._table
+        return None if table is None or table.shape[1] == 1 else table[:, worker]
+
+    def check_workers(self, workers: int) -> None:
+        """Raises ValueError where the table names workers that the cluster does not have."""
+        absent = [worker for worker in self.slow if worker >= workers]
+        if absent:
+            raise ValueError(f"slow names worker {absent[0]}, but workers count 0 to {workers - 1}. Cure: name one of those")
+        table = self._table
+        if table is not None and table.shape[1] not in (1, workers):
+            raise ValueError(
+                f"file = {self.file!r} has {table.shape[1]} columns; it needs one per worker ({workers}), "
+                "or a single one that all draw from. Cure: add or remove columns"
+            )
+
+
+class ComputeTimes:
+    """The seconds of each worker's work, drawn once per (worker, index) from the scenario's seed.
+
+    `times(worker, index)` may be asked in any order and always answers the same.
+
+    >>> compute = Compute(distribution="exponential", mean="1 s")
+    >>> one, other = ComputeTimes(compute, seed=7, batch=1), ComputeTimes(compute, seed=7, batch=1)
+    >>> _ = other.first(2, 1000)
+    >>> one(2, 5) == other(2, 5)
+    True
+    """
+
+    def __init__(self, compute: Compute, seed: int, batch: int) -> None:
+        self._compute = compute
+        self._batch = batch
+        self._seed = seed
+        self._drawn: dict[int, Floats] = {}
+        self._generators: dict[int, tuple[np.random.Generator, np.random.Generator]] = {}
+
+    def __call__(self, worker: int, index: int) -> float:
+        """Seconds of this worker's piece of work number `index`, which counts from 0."""
+        drawn = self._drawn.get(worker)
+        if drawn is None or index >= len(drawn):
+            drawn = self.first(worker, index + 1)
+        return float(drawn[index])
+
+    def first(self, worker: int, count: int) -> Floats:
+        """The worker's first times in seconds, shape (at least `count`,)."""
+        drawn = self._drawn.get(worker, np.empty(0))
+        if len(drawn) < count:
+            more = max(count - len(drawn), len(drawn), 64)
+            drawn = np.concatenate([drawn, self._draw(worker, len(drawn), more)])
+            self._drawn[worker] = drawn
+        return drawn
+
+    def _draw(self, worker: int, start: int, count: int) -> Floats:
+        compute = self._compute
+        if worker not in self._generators:
+            self._generators[worker] = (
+                stream(self._seed, Purpose.COMPUTE, worker),
+                stream(self._seed, Purpose.PAUSE, worker),
+            )
+        for_compute, for_pauses = self._generators[worker]
+        replayed = compute.replayed(worker)
+        if replayed is not None:
+            times = replayed[np.arange(start, start + count) % len(replayed)]
+        else:
+            times = compute.of_worker(worker, self._batch).sample(for_compute, count)
+        times = times * compute.slow_factor(worker)
+        if compute.pauses is not None:
+            paused = for_pauses.random(count) < compute.pauses.probability
+            times = times + paused * compute.pauses.duration_seconds
+        return times
+
+
+def read_times(path: Path) -> Floats:
+    """A table of times in seconds, shape (rows, columns): text, one row per step, separated by commas or spaces.
+
+    One column: every worker draws from it at random, with replacement. One per worker: worker i replays
+    column i from the top, and starts over at the end.
+    """
+    try:
+        changed = path.stat().st_mtime_ns
+        return _read_times(path, changed)
+    except OSError as error:
+        raise ValueError(
+            f"file = {str(path)!r} cannot be read ({error.strerror}). Cure: give the path of a table of times"
+        ) from None
+
+
+@lru_cache(maxsize=8)
+def _read_times(path: Path, changed: int) -> Floats:  # noqa: ARG001 - a changed file is read anew
+    try:
+        rows: list[list[Any]] = [line.replace(",", " ").split() for line in path.read_text("utf-8").splitlines()]
+        table = np.array([row for row in rows if row], dtype=float)
+    except ValueError:
+        raise ValueError(
+            f"file = {str(path)!r} is not a table of numbers with rows of equal length. Cure: write one row per step, "
+            "seconds separated by commas"
+        ) from None
+    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all() or (table < 0).any():
+        raise ValueError(f"file = {str(path)!r} needs at least one row of finite times of at least 0. Cure: correct it")
+    table.flags.writeable = False
+    return table

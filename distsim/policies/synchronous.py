@@ -1,0 +1,46 @@
+"""Synchronous updates: the server waits for the gradient of every worker, then answers all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from distsim.policies.rule import Decision
+
+
+@dataclass(frozen=True)
+class Synchronous:
+    """Each update uses one gradient of every worker; the slowest worker sets the pace."""
+
+    kind: ClassVar = "synchronous"
+    has_global_step: ClassVar = True
+    collectives: ClassVar = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
+    receive: ClassVar = "concurrent"
+
+    def check_workers(self, workers: int) -> None:
+        """Any number of workers will do."""
+
+    def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - an update per step, whoever takes part
+        """The number of updates after which the run ends."""
+        return steps
+
+    def rule(self, workers: int) -> SynchronousRule:
+        """A fresh rule for one run."""
+        return SynchronousRule(workers)
+
+
+class SynchronousRule:
+    """An update when all have arrived."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.version = 0
+        self.waiting: list[int] = []
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - one rule for every step
+        self.waiting.append(worker)
+        if len(self.waiting) < self.workers:
+            return Decision()
+        self.version += 1
+        answered, self.waiting = sorted(self.waiting), []
+        return Decision(self.version, answers=tuple((worker, self.version) for worker in answered))

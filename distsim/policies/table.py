@@ -1,0 +1,66 @@
+"""The `[policy]` table of a scenario, in and out: its `kind` names the class, its other keys are that class's fields."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+from typing import Any, get_type_hints
+
+from pydantic import create_model
+
+from distsim.description import Description
+from distsim.policies.backup import Backup
+from distsim.policies.synchronous import Synchronous
+from distsim.validation import unknown_key
+
+Policy = Synchronous | Backup
+POLICIES: dict[str, type[Policy]] = {policy.kind: policy for policy in (Synchronous, Backup)}
+PLANNED = ("local_sgd", "ddp", "asynchronous", "stale_synchronous", "flexrr", "pipeline")
+
+
+@cache
+def _validator(policy: type[Policy]) -> type[Description]:
+    hints = get_type_hints(policy, include_extras=True)
+    described: Any = {field.name: (hints[field.name], field.default) for field in fields(policy)}
+    for name, (hint, default) in described.items():
+        described[name] = (hint, ...) if type(default).__name__ == "_MISSING_TYPE" else (hint, default)
+    return create_model(policy.__name__, __base__=Description, **described)
+
+
+def read_policy(table: object) -> Policy:
+    """The policy of a `[policy]` table, or `table` itself where it is one already.
+
+    Raises ValueError for an unknown kind, and pydantic's ValidationError for its fields.
+
+    >>> read_policy({"kind": "backup", "backups": 1})
+    Backup(backups=1, cancel=False)
+    """
+    if isinstance(table, Policy):
+        return table
+    known = ", ".join(POLICIES)
+    if not isinstance(table, dict) or "kind" not in table:
+        raise ValueError(f'needs a kind, one of {known}. Cure: write kind = "synchronous"')
+    kind = table["kind"]
+    if kind in PLANNED:
+        raise ValueError(f"kind = {kind!r} is not available yet. Cure: take one of {known}")
+    if not isinstance(kind, str) or kind not in POLICIES:
+        raise ValueError(f"kind = {kind!r} is not a policy. Cure: take one of {known}")
+    given = {key: value for key, value in table.items() if key != "kind"}
+    validator = _validator(POLICIES[kind])
+    keys = [field.alias or name for name, field in validator.model_fields.items()]
+    for key in given:
+        if key not in keys:
+            raise ValueError(unknown_key(key, given[key], f"[policy] with kind = {kind!r}", keys))
+    model = validator.model_validate(given)
+    return POLICIES[kind](**{name: getattr(model, name) for name in type(model).model_fields})
+
+
+def write_policy(policy: Policy) -> dict[str, Any]:
+    """The `[policy]` table that `read_policy` turns back into `policy`; defaults are left out.
+
+    >>> write_policy(Backup(backups=1))
+    {'kind': 'backup', 'backups': 1}
+    """
+    given = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    model = _validator(type(policy)).model_construct(**given)
+    return {"kind": policy.kind} | model.model_dump(by_alias=True, exclude_defaults=True, exclude_none=True)

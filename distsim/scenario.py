@@ -1,0 +1,212 @@
+"""A scenario says everything about a run: cluster, compute, workload, policy, communication, steps and seed.
+
+It is a TOML file that a person can read and a frozen, validated object in Python. Simulation and real run
+take the same one.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import tomli_w
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
+
+from distsim.cluster import Cluster
+from distsim.communication import Communication
+from distsim.compute import Compute, ComputeTimes
+from distsim.description import Description
+from distsim.errors import InputError
+from distsim.policies import Policy, read_policy, write_policy
+from distsim.validation import explain
+from distsim.workload import Workload
+
+PLANNED_COLLECTIVES = ("tree", "halving_doubling", "hierarchical")
+PLANNED_TABLES = ("failures", "learning", "cost")
+
+
+class Scenario(Description):
+    """One scenario; `load`, `loads` and `of` read one and raise `InputError` where it is wrong.
+
+    >>> scenario = Scenario.loads('''
+    ... steps = 50
+    ... seed = 7
+    ... cluster = { workers = 5, bandwidth = "1 Gbit/s", latency = "100 us" }
+    ... compute = { distribution = "lognormal", mean = "50 ms", cv = 0.3 }
+    ... workload = { gradient = "4 MiB", batch = 32 }
+    ... policy = { kind = "backup", backups = 1 }
+    ... communication = { kind = "parameter_server" }
+    ... ''')
+    >>> scenario.policy
+    Backup(backups=1, cancel=False)
+    >>> Scenario.loads(scenario.dumps()) == scenario
+    True
+    """
+
+    name: str = "scenario"
+    steps: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=0)] = 0
+    cluster: Cluster
+    compute: Compute
+    workload: Workload
+    policy: Annotated[Policy, BeforeValidator(read_policy), PlainSerializer(write_policy)]
+    communication: Communication
+    failures: dict[str, Any] | None = None
+    learning: dict[str, Any] | None = None
+    cost: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Scenario:
+        self._check_available()
+        self.cluster.check_nics()
+        self.compute.check_workers(self.cluster.workers)
+        self.policy.check_workers(self.cluster.workers)
+        self._check_communication()
+        return self
+
+    def _check_available(self) -> None:
+        for table in PLANNED_TABLES:
+            if getattr(self, table) is not None:
+                raise ValueError(f"the table [{table}] is not available yet. Cure: remove it")
+        if self.cluster.nodes is not None:
+            raise ValueError("cluster.nodes, the fast tier inside a node, is not available yet. Cure: remove it")
+        for key in ("model", "samples", "layers", "backward_share", "activation", "input", "output"):
+            field = key if key in Workload.model_fields else f"{key}_bytes"
+            if getattr(self.workload, field) is not None:
+                raise ValueError(f"workload.{key} is not available yet. Cure: remove it")
+        if self.workload.gradient_bytes is None:
+            raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload]')
+        communication = self.communication
+        if communication.kind in PLANNED_COLLECTIVES:
+            raise ValueError(
+                f"communication.kind = {communication.kind!r} is not available yet. Cure: take ring or parameter_server"
+            )
+        if communication.servers > 1 or communication.colocated:
+            raise ValueError(
+                f"communication.servers = {communication.servers}, colocated = {str(communication.colocated).lower()}: "
+                "several and colocated parameter servers are not available yet. "
+                "Cure: write servers = 1 and colocated = false"
+            )
+        if communication.implementation == "schedule":
+            raise ValueError(
+                "communication.implementation = 'schedule' is not available yet. Cure: write implementation = \"backend\""
+            )
+
+    def _check_communication(self) -> None:
+        communication, policy = self.communication, self.policy
+        if communication.kind not in policy.collectives:
+            raise ValueError(
+                f"communication.kind = {communication.kind!r} makes no sense with policy.kind = {policy.kind!r}. "
+                f"Cure: take {' or '.join(policy.collectives)}"
+            )
+        if communication.kind != "parameter_server":
+            if communication.receive is not None:
+                raise ValueError(
+                    f"communication.receive = {communication.receive!r} is about a server, and "
+                    f"kind = {communication.kind!r} has none. Cure: remove receive, or write kind = \"parameter_server\""
+                )
+            if "server" in self.cluster.nic:
+                raise ValueError(
+                    f"cluster.nic names the server, and communication.kind = {communication.kind!r} has none. "
+                    'Cure: remove it, or write kind = "parameter_server"'
+                )
+
+    @property
+    def gradient_bytes(self) -> float:
+        """Bytes of one gradient, and of the parameters."""
+        assert self.workload.gradient_bytes is not None, "checked when the scenario was read"
+        return self.workload.gradient_bytes
+
+    @property
+    def receive(self) -> str:
+        """How a server takes pushes: the scenario's word, or else the policy's own way."""
+        return self.communication.receive or self.policy.receive
+
+    @property
+    def servers(self) -> tuple[int, ...]:
+        """The hosts of the parameter servers: workers count 0 to W - 1, servers from W."""
+        if self.communication.kind != "parameter_server":
+            return ()
+        return tuple(range(self.cluster.workers, self.cluster.workers + self.communication.servers))
+
+    @property
+    def ranks(self) -> int:
+        """How many processes a real run has: workers and servers."""
+        return self.cluster.workers + len(self.servers)
+
+    def compute_times(self) -> ComputeTimes:
+        """The seeded seconds of every worker's work: the very same draws in simulation and real run."""
+        return ComputeTimes(self.compute, self.seed, self.workload.batch)
+
+    @classmethod
+    def of(cls, table: dict[str, Any], source: str = "scenario", folder: Path | None = None) -> Scenario:
+        """The scenario of a table as TOML would give it; `folder` is where its files lie (default: here)."""
+        try:
+            return cls.model_validate(table, context={"folder": folder or Path()})
+        except ValidationError as error:
+            raise explain(error, cls, source) from None
+
+    @classmethod
+    def loads(cls, text: str, source: str = "scenario", folder: Path | None = None) -> Scenario:
+        """The scenario written in `text`, TOML."""
+        try:
+            table = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{source} is not TOML: {error}. Cure: correct that line") from None
+        if not table:
+            raise InputError(
+                f"{source} = {text[:40]!r} is empty: a scenario needs steps and the tables [cluster], [compute], "
+                "[workload], [policy] and [communication]. Cure: start from a file in distsim/examples"
+            )
+        return cls.of(table, source, folder)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scenario:
+        """The scenario in the file `path`; its name is the file's where it gives none."""
+        path = Path(path)
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except OSError as error:
+            raise InputError(
+                f"scenario file = {str(path)!r}: cannot be read ({error.strerror}). Cure: give the path of a TOML file"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"scenario file = {str(path)!r}: is not a text file (byte {error.start} is not UTF-8). "
+                "Cure: give the path of a TOML file"
+            ) from None
+        scenario = cls.loads(text, source=str(path), folder=path.parent)
+        if "name" in scenario.model_fields_set:
+            return scenario
+        return scenario.model_copy(update={"name": path.stem})
+
+    def table(self) -> dict[str, Any]:
+        """The scenario as `of` takes it: quantities as text with units, defaults left out."""
+        table = self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
+        table["cluster"] |= {"nic": {str(host): nic for host, nic in table["cluster"].get("nic", {}).items()}}
+        table["compute"] |= {"slow": {str(host): factor for host, factor in table["compute"].get("slow", {}).items()}}
+        for name, key in (("cluster", "nic"), ("compute", "slow")):
+            if not table[name][key]:
+                del table[name][key]
+        return table
+
+    def dumps(self) -> str:
+        """The scenario as TOML; `loads` reads back an equal one."""
+        return tomli_w.dumps(self.table())
+
+    def replacing(self, changes: dict[str, Any]) -> Scenario:
+        """A copy with some keys of the file changed, validated anew.
+
+        >>> from distsim.examples import example
+        >>> example("backup_server").replacing({"policy.backups": 2, "cluster.bandwidth": "200 Mbit/s"}).policy.backups
+        2
+        """
+        table = self.table()
+        for path, value in changes.items():
+            *tables, key = path.split(".")
+            inner = table
+            for name in tables:
+                inner = inner.setdefault(name, {})
+            inner[key] = value
+        return type(self).of(table, source="scenario with " + ", ".join(f"{k} = {v!r}" for k, v in changes.items()))

@@ -1,0 +1,157 @@
+"""Quantities at the edge: "10 Gbit/s", "50 us", "25 MB" in files, SI floats inside.
+
+Parsing is pint's, with a registry that holds only the units of this subject and computes in
+decimals, so "50 us" is the float nearest to 0.00005 and every value can be written back without loss.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, PlainSerializer
+
+if TYPE_CHECKING:
+    import pint
+
+SiUnit = Literal["second", "byte", "byte/second"]
+
+DEFINITIONS = """
+nano- = 1e-9 = n-
+micro- = 1e-6 = u- = µ- = μ-
+milli- = 1e-3 = m-
+kilo- = 1e3 = k-
+mega- = 1e6 = M-
+giga- = 1e9 = G-
+tera- = 1e12 = T-
+kibi- = 2**10 = Ki-
+mebi- = 2**20 = Mi-
+gibi- = 2**30 = Gi-
+tebi- = 2**40 = Ti-
+second = [time] = s = sec
+minute = 60 * second = min
+hour = 60 * minute = h
+day = 24 * hour = d
+bit = [information] = b
+byte = 8 * bit = B
+bps = bit / second
+"""
+
+EXAMPLES: dict[SiUnit, str] = {"second": '"50 ms"', "byte": '"4 MiB"', "byte/second": '"10 Gbit/s"'}
+
+# Units a value may be written back in: the one with the fewest digits that loses nothing wins, and 1 to 999 over 0.5 or 5000.
+SPELLINGS: dict[SiUnit, tuple[tuple[str, Decimal], ...]] = {
+    "second": (("s", Decimal(1)), ("ms", Decimal("1e-3")), ("us", Decimal("1e-6")), ("ns", Decimal("1e-9"))),
+    "byte": (
+        ("GiB", Decimal(2**30)), ("MiB", Decimal(2**20)), ("KiB", Decimal(2**10)),
+        ("GB", Decimal(10**9)), ("MB", Decimal(10**6)), ("kB", Decimal(10**3)), ("B", Decimal(1)),
+    ),
+    "byte/second": (
+        ("Gbit/s", Decimal(125_000_000)), ("Mbit/s", Decimal(125_000)), ("kbit/s", Decimal(125)),
+        ("GB/s", Decimal(10**9)), ("MB/s", Decimal(10**6)), ("kB/s", Decimal(10**3)), ("B/s", Decimal(1)),
+    ),
+}  # fmt: skip
+SI_SPELLING: dict[SiUnit, int] = {"second": 0, "byte": -1, "byte/second": -1}
+
+
+@cache
+def registry() -> pint.UnitRegistry:
+    """The pint registry, made at the first parse: importing pint is the slowest part of `import distsim`."""
+    import pint
+
+    units = pint.UnitRegistry(None, non_int_type=Decimal)
+    units.load_definitions(DEFINITIONS.strip().splitlines())
+    return units
+
+
+def parse(text: object, unit: SiUnit) -> float:
+    """The value of `text` in `unit`, rounded once.
+
+    Raises ValueError (caught by the scenario's validation, which adds the name of the field) where
+    `text` is not a string with a number and a unit of the right dimension, or is not finite.
+
+    >>> parse("10 Gbit/s", "byte/second")
+    1250000000.0
+    >>> parse("50 us", "second")
+    5e-05
+    >>> parse("5", "byte")
+    Traceback (most recent call last):
+    ...
+    ValueError: has no unit
+    """
+    if isinstance(text, bool) or not isinstance(text, str):
+        number = isinstance(text, (int, float)) and not isinstance(text, bool)
+        raise ValueError("has no unit" if number else "is not a quantity")
+    return _parse(text, unit)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str, unit: SiUnit) -> float:
+    if "," in text:
+        raise ValueError("has a comma, which could mean a decimal point or thousands")
+    try:
+        quantity = registry().Quantity(text)
+        if quantity.unitless:
+            raise ValueError("has no unit")
+        value = float(quantity.to(unit).magnitude)
+    except ValueError as error:
+        raise ValueError(str(error) if str(error) == "has no unit" else "is not a number with a unit") from None
+    except Exception as error:  # noqa: BLE001 - pint raises many kinds, AssertionError and TokenError among them
+        raise ValueError(_reason(error, unit)) from None
+    if not math.isfinite(value):
+        raise ValueError("is not finite")
+    return value
+
+
+def _reason(error: Exception, unit: SiUnit) -> str:
+    name = type(error).__name__
+    if name == "UndefinedUnitError":
+        return f"has a unit that distsim does not know ({error})"
+    if name == "DimensionalityError":
+        return f"has a unit of another kind than {unit}"
+    return "is not a number with a unit"
+
+
+def write(value: float, unit: SiUnit) -> str:
+    """`value` (in `unit`) as a short text that `parse` reads back to the very same float.
+
+    >>> write(1.25e9, "byte/second"), write(5e-05, "second"), write(4194304.0, "byte")
+    ('10 Gbit/s', '50 us', '4 MiB')
+    """
+    exact = Decimal(repr(float(value)))
+    candidates = []
+    for order, (name, size) in enumerate(SPELLINGS[unit]):
+        number = (exact / size).normalize()
+        text = f"{number:f} {name}"
+        if len(text) <= 40 and _parse(text, unit) == value:
+            candidates.append((len(number.as_tuple().digits), not 1 <= number < 1000, order, text))
+    return min(candidates)[-1] if candidates else f"{value!r} {SPELLINGS[unit][SI_SPELLING[unit]][0]}"
+
+
+def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerializer]:
+    def validate(text: object) -> float:
+        example = f"write a number and a unit in quotes, such as {EXAMPLES[unit]}"
+        try:
+            value = parse(text, unit)
+        except ValueError as error:
+            raise ValueError(f"{error}. Cure: {example}") from None
+        if value < 0 or (value == 0 and not zero):
+            raise ValueError(f"must be {'at least 0' if zero else 'above 0'}. Cure: {example}")
+        return value
+
+    return BeforeValidator(validate), PlainSerializer(lambda value: write(value, unit))
+
+
+_SECONDS, _BYTES, _RATE = _quantity("second", zero=True), _quantity("byte", zero=True), _quantity("byte/second", zero=False)
+_POSITIVE_SECONDS = _quantity("second", zero=False)
+
+# Field types: text with a unit in the file, an SI float in the object. Durations and sizes may be 0, a bandwidth not.
+Seconds = Annotated[float, *_SECONDS]
+PositiveSeconds = Annotated[float, *_POSITIVE_SECONDS]
+Bytes = Annotated[float, *_BYTES]
+BytesPerSecond = Annotated[float, *_RATE]
+
+assert set(get_args(SiUnit)) == set(EXAMPLES) == set(SPELLINGS), "every unit has an example and spellings"
+__all__ = ["Bytes", "BytesPerSecond", "PositiveSeconds", "Seconds", "parse", "write"]
