@@ -1,0 +1,42 @@
+"""Files are written to a temporary name beside their own and renamed: a reader sees the old file or the new one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from distsim.errors import InputError
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A binary file that takes `path`'s place when the block ends well, and vanishes when it does not.
+
+    Raises InputError where the folder does not exist or may not be written to.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise InputError.of(
+            "output file", str(path), f"cannot be written ({error.strerror})", "name a file in a folder that exists and is yours"
+        ) from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces `path` by `text` in UTF-8."""
+    with replaced(path) as stream:
+        stream.write(text.encode("utf-8"))

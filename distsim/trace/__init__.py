@@ -1,0 +1,33 @@
+"""The record of one run: spans, updates, contributions, transfers, metadata; saved and loaded without loss."""
+
+from distsim.trace.builder import TraceBuilder
+from distsim.trace.invariants import violations
+from distsim.trace.tables import (
+    COMMUNICATION_KINDS,
+    COMPUTE_KINDS,
+    NO_COLLECTIVE,
+    NO_SERVER,
+    NO_VERSION,
+    Contributions,
+    SpanKind,
+    Spans,
+    Transfers,
+    Updates,
+)
+from distsim.trace.trace import Trace
+
+__all__ = [
+    "COMMUNICATION_KINDS",
+    "COMPUTE_KINDS",
+    "NO_COLLECTIVE",
+    "NO_SERVER",
+    "NO_VERSION",
+    "Contributions",
+    "SpanKind",
+    "Spans",
+    "Trace",
+    "TraceBuilder",
+    "Transfers",
+    "Updates",
+    "violations",
+]

@@ -1,0 +1,123 @@
+"""A trace as Chrome trace-event JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing open unchanged.
+
+Format: "Trace Event Format" by the Chromium authors. Viewers read microseconds from `ts` and `dur`; `args`
+carries every column with its exact value, and that is what `loads` reads. Spans are complete events ("X") on a
+thread per worker and server; transfers may overlap on a link, so they are pairs of asynchronous events ("b",
+"e"); updates and contributions are instants ("i").
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from distsim.trace.tables import Contributions, SpanKind, Spans, Table, Transfers, Updates
+from distsim.trace.trace import TABLES, Trace
+
+RANKS, NETWORK, LEARNING = 1, 2, 3  # "processes", the viewer's groups of tracks
+
+
+def dumps(trace: Trace) -> str:
+    """The JSON text of `trace`, one event per line."""
+    events = [*_names(trace), *_spans(trace), *_updates(trace), *_contributions(trace), *_transfers(trace)]
+    lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
+    other = json.dumps({"distsim": trace.metadata})
+    return f'{{"displayTimeUnit":"ms","otherData":{other},"traceEvents":[\n{lines}\n]}}\n'
+
+
+def loads(text: str) -> Trace:
+    """The trace of a text that `dumps` wrote, bit for bit. Raises ValueError or KeyError where it did not."""
+    document = json.loads(text)
+    rows: dict[str, list[Any]] = {name: [] for name in TABLES}
+    for event in document["traceEvents"]:
+        if event["ph"] in ("X", "i", "b"):
+            rows[event["cat"]].append(event["args"])
+    tables: dict[str, Any] = {
+        name: table.of_columns({key: [row[key] for row in rows[name]] for key in table.dtypes})
+        for name, table in TABLES.items()
+    }
+    return Trace(metadata=document["otherData"]["distsim"], **tables)
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    columns = {name: column.tolist() for name, column in table.columns().items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _names(trace: Trace) -> list[dict[str, Any]]:
+    groups = {RANKS: f"{trace.producer} run", NETWORK: "network", LEARNING: "parameters"}
+    names = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": text}} for pid, text in groups.items()]
+    for rank in range(trace.workers + trace.servers):
+        common = {"ph": "M", "pid": RANKS, "tid": rank + 1}
+        names.append(common | {"name": "thread_name", "args": {"name": trace.lane(rank)}})
+        names.append(common | {"name": "thread_sort_index", "args": {"sort_index": rank}})
+    return names
+
+
+def _spans(trace: Trace) -> list[dict[str, Any]]:
+    spans: Spans = trace.spans
+    return [
+        {
+            "ph": "X",
+            "cat": "spans",
+            "name": SpanKind(row["kind"]).text,
+            "pid": RANKS,
+            "tid": row["worker"] + 1,
+            "ts": row["start_seconds"] * 1e6,
+            "dur": (row["end_seconds"] - row["start_seconds"]) * 1e6,
+            "args": row,
+        }
+        for row in _rows(spans)
+    ]
+
+
+def _updates(trace: Trace) -> list[dict[str, Any]]:
+    updates: Updates = trace.updates
+    return [
+        {
+            "ph": "i",
+            "cat": "updates",
+            "name": f"version {row['version']}",
+            "pid": LEARNING,
+            "tid": max(row["server"], 0),
+            "s": "g",
+            "ts": row["time_seconds"] * 1e6,
+            "args": row,
+        }
+        for row in _rows(updates)
+    ]
+
+
+def _contributions(trace: Trace) -> list[dict[str, Any]]:
+    """An applied gradient stands at the time of its update, another at 0: its table has no time of its own."""
+    contributions: Contributions = trace.contributions
+    times = dict(zip(trace.updates.version.tolist(), trace.updates.time_seconds.tolist(), strict=True))
+    return [
+        {
+            "ph": "i",
+            "cat": "contributions",
+            "name": f"gradient of worker {row['worker']}, step {row['step']}",
+            "pid": LEARNING,
+            "tid": max(row["server"], 0),
+            "s": "t",
+            "ts": times.get(row["version"], 0.0) * 1e6,
+            "args": row,
+        }
+        for row in _rows(contributions)
+    ]
+
+
+def _transfers(trace: Trace) -> list[dict[str, Any]]:
+    transfers: Transfers = trace.transfers
+    events = []
+    for number, row in enumerate(_rows(transfers)):
+        common = {
+            "cat": "transfers",
+            "name": f"{trace.lane(row['source'])} to {trace.lane(row['target'])}",
+            "id": number,
+            "pid": NETWORK,
+            "tid": row["source"] + 1,
+        }
+        events.append(common | {"ph": "b", "ts": row["start_seconds"] * 1e6, "args": row})
+        events.append(common | {"ph": "e", "ts": row["end_seconds"] * 1e6})
+    return events

@@ -1,0 +1,63 @@
+"""Traces on disk, by suffix: `.npz` holds the columns; `.json` and `.json.gz` are Chrome trace events."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from distsim.errors import InputError
+from distsim.files import replaced
+from distsim.trace import chrome
+from distsim.trace.trace import TABLES, Trace
+
+SUFFIXES = (".npz", ".json", ".json.gz")
+
+
+def save(trace: Trace, path: Path) -> None:
+    """Writes `trace` in the format that the suffix of `path` names."""
+    match _suffix(path):
+        case ".npz":
+            arrays = {f"{name}.{key}": column for name in TABLES for key, column in getattr(trace, name).columns().items()}
+            with replaced(path) as stream:
+                np.savez_compressed(stream, allow_pickle=False, metadata=np.array(json.dumps(trace.metadata)), **arrays)
+        case ".json":
+            with replaced(path) as stream:
+                stream.write(chrome.dumps(trace).encode("utf-8"))
+        case ".json.gz":
+            with replaced(path) as stream:
+                # No name and no time in the header: the same trace gives the same bytes.
+                stream.write(gzip.compress(chrome.dumps(trace).encode("utf-8"), mtime=0))
+
+
+def load(path: Path) -> Trace:
+    """Reads what `save` wrote."""
+    suffix = _suffix(path)
+    try:
+        if suffix == ".npz":
+            return _load_npz(path)
+        raw = path.read_bytes()
+        return chrome.loads((gzip.decompress(raw) if suffix == ".json.gz" else raw).decode("utf-8"))
+    except OSError as error:
+        rule = f"cannot be read ({error.strerror or error})"
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        rule = f"is not a trace that distsim wrote ({error})"
+    raise InputError.of("trace file", str(path), rule, "name a file that --trace wrote")
+
+
+def _load_npz(path: Path) -> Trace:
+    with np.load(path, allow_pickle=False) as arrays:
+        tables = {
+            name: table.of_columns({key: arrays[f"{name}.{key}"] for key in table.dtypes}) for name, table in TABLES.items()
+        }
+        return Trace(metadata=json.loads(str(arrays["metadata"])), **tables)  # type: ignore[arg-type]
+
+
+def _suffix(path: Path) -> str:
+    for suffix in SUFFIXES:
+        if path.name.endswith(suffix):
+            return suffix
+    raise InputError.of("trace file", str(path), f"must end in {', '.join(SUFFIXES)}", "rename it, such as run.json.gz")

@@ -1,0 +1,200 @@
+"""The four tables of a trace: spans, updates, contributions, transfers. Columns are numpy arrays of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_VERSION = -1  # of a gradient that went into no update
+NO_SERVER = -1  # of an update that peers made among themselves
+NO_COLLECTIVE = -1  # of a transfer that belongs to no collective
+
+
+class SpanKind(IntEnum):
+    """What a worker or server does during a span. The numbers stand in files: never reuse one."""
+
+    COMPUTE = 0
+    FORWARD = 1
+    BACKWARD = 2
+    SEND = 3
+    RECEIVE = 4
+    ALL_REDUCE = 5
+    WAIT = 6
+    APPLY = 7
+    CHECKPOINT = 8
+    RESTART = 9
+
+    @property
+    def text(self) -> str:
+        """The word for it in files, figures and tables."""
+        return self.name.lower()
+
+
+COMPUTE_KINDS = (SpanKind.COMPUTE, SpanKind.FORWARD, SpanKind.BACKWARD)
+COMMUNICATION_KINDS = (SpanKind.SEND, SpanKind.RECEIVE, SpanKind.ALL_REDUCE)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of one length. Subclasses name them; `dtypes` fixes the type of each."""
+
+    dtypes: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        lengths = set()
+        for name, dtype in self.dtypes.items():
+            column = np.asarray(getattr(self, name))
+            if dtype is str:
+                column = column.astype(str) if column.size else np.empty(0, dtype="U1")
+            else:
+                column = column.astype(dtype, copy=False)
+            object.__setattr__(self, name, column)
+            lengths.add(len(column))
+        if len(lengths) > 1:
+            raise ValueError(f"the columns of {type(self).__name__} differ in length: {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(getattr(self, next(iter(self.dtypes))))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, in the order of the fields."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def empty(cls) -> Self:
+        """A table without rows."""
+        return cls.of_rows(())
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[Any, ...]]) -> Self:
+        """The table of these rows, each a tuple in the order of the fields."""
+        columns = list(zip(*rows, strict=True)) or [() for _ in cls.dtypes]
+        return cls(*(np.asarray(column) for column in columns))
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Any]) -> Self:
+        """The table of these columns by name."""
+        return cls(**{name: np.asarray(columns[name]) for name in cls.dtypes})
+
+    def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """The rows that a boolean mask selects, or that an index array names."""
+        return type(self)(*(column[mask] for column in self.columns().values()))
+
+    def sorted(self) -> Self:
+        """The rows in an order that depends on nothing but their values."""
+        keys = [column for column in self.columns().values()]
+        return self.where(np.lexsort(keys[::-1])) if len(self) else self
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with the same columns."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, Table):
+            return NotImplemented
+        return all(np.array_equal(a, b) for a, b in zip(self.columns().values(), other.columns().values(), strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Spans(Table):
+    """What each worker and server did, and when.
+
+    worker: rank; servers count on from the workers. kind: a `SpanKind`. step: the worker's own count of steps from 0.
+    start_seconds, end_seconds: on the trace's clock. bytes: carried, 0 where nothing is. label: free text.
+    """
+
+    worker: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    step: NDArray[np.int64]
+    start_seconds: NDArray[np.float64]
+    end_seconds: NDArray[np.float64]
+    bytes: NDArray[np.float64]
+    label: NDArray[np.str_]
+
+    dtypes: ClassVar = {
+        "worker": np.int32, "kind": np.int8, "step": np.int64, "start_seconds": np.float64,
+        "end_seconds": np.float64, "bytes": np.float64, "label": str,
+    }  # fmt: skip
+
+    def of_kind(self, *kinds: SpanKind) -> Spans:
+        """The spans of these kinds."""
+        return self.where(np.isin(self.kind, kinds))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame in which `kind` is a word."""
+        import pandas as pd
+
+        frame = super().to_pandas()
+        return frame.assign(kind=pd.Categorical.from_codes(self.kind, [kind.text for kind in SpanKind]))
+
+
+@dataclass(frozen=True, eq=False)
+class Updates(Table):
+    """New versions of the parameters: version (from 1, per server), the server's rank or NO_SERVER, and when."""
+
+    version: NDArray[np.int64]
+    server: NDArray[np.int32]
+    time_seconds: NDArray[np.float64]
+
+    dtypes: ClassVar = {"version": np.int64, "server": np.int32, "time_seconds": np.float64}
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions(Table):
+    """What became of each gradient.
+
+    version: the update it went into, or NO_VERSION. worker, step: whose gradient, of which of its steps.
+    read_version: the parameters it was computed on. first_item, items: the pieces of the step it covers.
+    applied: whether it went into an update; if not, cancelled tells whether it was stopped before it arrived
+    (True) or dropped on arrival (False).
+    """
+
+    version: NDArray[np.int64]
+    server: NDArray[np.int32]
+    worker: NDArray[np.int32]
+    step: NDArray[np.int64]
+    read_version: NDArray[np.int64]
+    first_item: NDArray[np.int32]
+    items: NDArray[np.int32]
+    applied: NDArray[np.bool_]
+    cancelled: NDArray[np.bool_]
+
+    dtypes: ClassVar = {
+        "version": np.int64, "server": np.int32, "worker": np.int32, "step": np.int64, "read_version": np.int64,
+        "first_item": np.int32, "items": np.int32, "applied": np.bool_, "cancelled": np.bool_,
+    }  # fmt: skip
+
+    @property
+    def staleness(self) -> NDArray[np.int64]:
+        """Versions applied between a gradient's read and its application; of the applied rows, in their order."""
+        return self.version[self.applied] - 1 - self.read_version[self.applied]
+
+
+@dataclass(frozen=True, eq=False)
+class Transfers(Table):
+    """Bytes from one host to another, from the moment the transfer began (latency included) to its last byte."""
+
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    bytes: NDArray[np.float64]
+    start_seconds: NDArray[np.float64]
+    end_seconds: NDArray[np.float64]
+    chunk: NDArray[np.int32]
+    collective: NDArray[np.int64]
+
+    dtypes: ClassVar = {
+        "source": np.int32, "target": np.int32, "bytes": np.float64, "start_seconds": np.float64,
+        "end_seconds": np.float64, "chunk": np.int32, "collective": np.int64,
+    }  # fmt: skip

@@ -1,0 +1,109 @@
+"""The record of one run, simulated or measured: four tables and metadata. Nobody downstream asks which it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from distsim.trace.tables import Contributions, Spans, Table, Transfers, Updates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from distsim.scenario import Scenario
+
+TABLES: dict[str, type[Table]] = {
+    "spans": Spans, "updates": Updates, "contributions": Contributions, "transfers": Transfers,
+}  # fmt: skip
+Producer = Literal["simulated", "measured"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run on one clock: 0 is the moment the last rank leaves the start barrier.
+
+    metadata: the scenario's table, `producer` ("simulated" or "measured"), workers and servers, versions of the
+    software, and what else the run has to say; values that JSON can hold.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
+    >>> trace.workers, len(trace.updates), trace.total_seconds == trace.updates.time_seconds.max()
+    (4, 50, True)
+    """
+
+    spans: Spans
+    updates: Updates
+    contributions: Contributions
+    transfers: Transfers
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def producer(self) -> Producer:
+        """Who made this trace."""
+        producer: Producer = self.metadata["producer"]
+        return producer
+
+    @property
+    def workers(self) -> int:
+        """The number of workers; they are ranks 0 to workers - 1."""
+        return int(self.metadata["workers"])
+
+    @property
+    def servers(self) -> int:
+        """The number of parameter servers; they are the ranks after the workers."""
+        return int(self.metadata["servers"])
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario that was run."""
+        from distsim.scenario import Scenario
+
+        return Scenario.of(self.metadata["scenario"])
+
+    @cached_property
+    def total_seconds(self) -> float:
+        """The time of the last update; 0 where there was none."""
+        times = self.updates.time_seconds
+        return float(times.max()) if len(times) else 0.0
+
+    def lane(self, rank: int) -> str:
+        """The name of a rank's track, the same for simulated and measured runs.
+
+        >>> import distsim
+        >>> distsim.simulate(distsim.example("backup_server")).lane(5)
+        'server 5'
+        """
+        return f"{'worker' if rank < self.workers else 'server'} {rank}"
+
+    def sorted(self) -> Trace:
+        """The same trace with its rows in an order that depends on their values alone; for comparing engines."""
+        return Trace(
+            self.spans.sorted(), self.updates.sorted(), self.contributions.sorted(), self.transfers.sorted(), self.metadata
+        )
+
+    def to_pandas(self) -> dict[str, pd.DataFrame]:
+        """The four tables as data frames, by name."""
+        return {name: getattr(self, name).to_pandas() for name in TABLES}
+
+    def save(self, path: str | Path) -> None:
+        """Writes the trace: `.npz` (compact) or `.json`, `.json.gz` (Chrome trace events, open it in Perfetto)."""
+        from distsim.trace.files import save
+
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Reads a trace that `save` wrote; every number comes back bit for bit. Raises InputError."""
+        from distsim.trace.files import load
+
+        return load(Path(path))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        same = all(getattr(self, name) == getattr(other, name) for name in TABLES)
+        return same and self.metadata == other.metadata
+
+    __hash__ = None  # type: ignore[assignment]
