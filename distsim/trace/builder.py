@@ -73,6 +73,44 @@ class TraceBuilder:
         """One row of `Transfers`."""
         self._transfers.append((source, target, num_bytes, start_seconds, end_seconds, chunk, collective))
 
+    def push(
+        self, worker: int, server: int, step: int, num_bytes: float, start_seconds: float, end_seconds: float
+    ) -> None:
+        """A gradient on its way: the worker sends, the server receives, the network carries."""
+        self.span(worker, SpanKind.SEND, step, start_seconds, end_seconds, num_bytes)
+        self.span(server, SpanKind.RECEIVE, step, start_seconds, end_seconds, num_bytes, f"from worker {worker}")
+        self.transfer(worker, server, num_bytes, start_seconds, end_seconds)
+
+    def pull(
+        self,
+        worker: int,
+        server: int,
+        step: int,
+        num_bytes: float,
+        asked_seconds: float,
+        start_seconds: float,
+        end_seconds: float,
+    ) -> None:
+        """Parameters on their way to a worker, which has waited for them since `asked_seconds`."""
+        if start_seconds > asked_seconds:
+            self.span(worker, SpanKind.WAIT, step, asked_seconds, start_seconds)
+        self.span(worker, SpanKind.RECEIVE, step, start_seconds, end_seconds, num_bytes)
+        self.span(server, SpanKind.SEND, step, start_seconds, end_seconds, num_bytes, f"to worker {worker}")
+        self.transfer(server, worker, num_bytes, start_seconds, end_seconds)
+
+    def all_reduce(self, step: int, num_bytes: float, arrivals: list[float], ends: list[float]) -> None:
+        """Update `step` + 1, made by peers: worker i arrives at arrivals[i] and has the sum at ends[i].
+
+        Nobody can finish before the last has arrived, so until then a worker waits and from then on it communicates.
+        """
+        last = max(arrivals)
+        for worker, (arrival, end) in enumerate(zip(arrivals, ends, strict=True)):
+            if last > arrival:
+                self.span(worker, SpanKind.WAIT, step, arrival, last)
+            self.span(worker, SpanKind.ALL_REDUCE, step, last, end, num_bytes)
+            self.applied(step + 1, worker, step, read_version=step)
+        self.update(step + 1, max(ends))
+
     def build(self, workers: int, servers: int, producer: str, **metadata: Any) -> Trace:
         """The trace of all rows so far."""
         return Trace(

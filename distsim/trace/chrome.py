@@ -2,7 +2,8 @@
 
 Format: "Trace Event Format" by the Chromium authors. Viewers read microseconds from `ts` and `dur`; `args`
 carries every column with its exact value, and that is what `loads` reads. Spans are complete events ("X") on a
-thread per worker and server; transfers may overlap on a link, so they are pairs of asynchronous events ("b",
+thread per worker and server, and where they overlap (a server sends while it receives) on further threads of the
+same name; transfers may overlap on a link, so they are pairs of asynchronous events ("b",
 "e"); updates and contributions are instants ("i").
 """
 
@@ -11,7 +12,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from distsim.trace.tables import Contributions, SpanKind, Spans, Table, Transfers, Updates
+import numpy as np
+
+from distsim.trace.tables import SpanKind, Spans, Table
 from distsim.trace.trace import TABLES, Trace
 
 RANKS, NETWORK, LEARNING = 1, 2, 3  # "processes", the viewer's groups of tracks
@@ -47,32 +50,51 @@ def _rows(table: Table) -> list[dict[str, Any]]:
 def _names(trace: Trace) -> list[dict[str, Any]]:
     groups = {RANKS: f"{trace.producer} run", NETWORK: "network", LEARNING: "parameters"}
     names = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": text}} for pid, text in groups.items()]
-    for rank in range(trace.workers + trace.servers):
-        common = {"ph": "M", "pid": RANKS, "tid": rank + 1}
-        names.append(common | {"name": "thread_name", "args": {"name": trace.lane(rank)}})
-        names.append(common | {"name": "thread_sort_index", "args": {"sort_index": rank}})
+    depths = dict.fromkeys(range(trace.workers + trace.servers), 1)
+    for rank, depth in zip(trace.spans.worker.tolist(), _depths(trace.spans), strict=True):
+        depths[rank] = max(depths[rank], depth + 1)
+    for rank, count in depths.items():
+        for depth in range(count):
+            common = {"ph": "M", "pid": RANKS, "tid": _thread(rank, depth)}
+            names.append(common | {"name": "thread_name", "args": {"name": trace.lane(rank)}})
+            names.append(common | {"name": "thread_sort_index", "args": {"sort_index": _thread(rank, depth)}})
     return names
 
 
+def _thread(rank: int, depth: int) -> int:
+    return 1000 * (rank + 1) + depth
+
+
+def _depths(spans: Spans) -> list[int]:
+    """For each span the first thread of its lane that is free when it starts."""
+    depths = [0] * len(spans)
+    free_at: dict[int, list[float]] = {}
+    for row in np.lexsort((spans.end_seconds, spans.start_seconds)).tolist():
+        lane = free_at.setdefault(int(spans.worker[row]), [])
+        start = spans.start_seconds[row]
+        depth = next((depth for depth, free in enumerate(lane) if free <= start), len(lane))
+        lane[depth : depth + 1] = [spans.end_seconds[row]]
+        depths[row] = depth
+    return depths
+
+
 def _spans(trace: Trace) -> list[dict[str, Any]]:
-    spans: Spans = trace.spans
     return [
         {
             "ph": "X",
             "cat": "spans",
             "name": SpanKind(row["kind"]).text,
             "pid": RANKS,
-            "tid": row["worker"] + 1,
+            "tid": _thread(row["worker"], depth),
             "ts": row["start_seconds"] * 1e6,
             "dur": (row["end_seconds"] - row["start_seconds"]) * 1e6,
             "args": row,
         }
-        for row in _rows(spans)
+        for row, depth in zip(_rows(trace.spans), _depths(trace.spans), strict=True)
     ]
 
 
 def _updates(trace: Trace) -> list[dict[str, Any]]:
-    updates: Updates = trace.updates
     return [
         {
             "ph": "i",
@@ -84,13 +106,12 @@ def _updates(trace: Trace) -> list[dict[str, Any]]:
             "ts": row["time_seconds"] * 1e6,
             "args": row,
         }
-        for row in _rows(updates)
+        for row in _rows(trace.updates)
     ]
 
 
 def _contributions(trace: Trace) -> list[dict[str, Any]]:
     """An applied gradient stands at the time of its update, another at 0: its table has no time of its own."""
-    contributions: Contributions = trace.contributions
     times = dict(zip(trace.updates.version.tolist(), trace.updates.time_seconds.tolist(), strict=True))
     return [
         {
@@ -103,20 +124,19 @@ def _contributions(trace: Trace) -> list[dict[str, Any]]:
             "ts": times.get(row["version"], 0.0) * 1e6,
             "args": row,
         }
-        for row in _rows(contributions)
+        for row in _rows(trace.contributions)
     ]
 
 
 def _transfers(trace: Trace) -> list[dict[str, Any]]:
-    transfers: Transfers = trace.transfers
     events = []
-    for number, row in enumerate(_rows(transfers)):
+    for number, row in enumerate(_rows(trace.transfers)):
         common = {
             "cat": "transfers",
             "name": f"{trace.lane(row['source'])} to {trace.lane(row['target'])}",
             "id": number,
             "pid": NETWORK,
-            "tid": row["source"] + 1,
+            "tid": _thread(row["source"], 0),
         }
         events.append(common | {"ph": "b", "ts": row["start_seconds"] * 1e6, "args": row})
         events.append(common | {"ph": "e", "ts": row["end_seconds"] * 1e6})
