@@ -15,26 +15,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from distsim.compare import Comparison as Comparison, compare as compare
+    from distsim.comparison import Comparison as Comparison, compare as compare
     from distsim.errors import DistsimError as DistsimError, InputError as InputError, RunError as RunError
     from distsim.examples import example as example
     from distsim.metrics import Summary as Summary, summary as summary
     from distsim.scenario import Scenario as Scenario
-    from distsim.simulate import simulate as simulate
+    from distsim.simulation import simulate as simulate
     from distsim.trace import Trace as Trace
 
 HOMES = {
-    "Comparison": "distsim.compare",
+    "Comparison": "distsim.comparison",
     "DistsimError": "distsim.errors",
     "InputError": "distsim.errors",
     "RunError": "distsim.errors",
     "Scenario": "distsim.scenario",
     "Summary": "distsim.metrics",
     "Trace": "distsim.trace",
-    "compare": "distsim.compare",
+    "compare": "distsim.comparison",
     "example": "distsim.examples",
     "measure": "distsim.runtime.measure",
-    "simulate": "distsim.simulate",
+    "simulate": "distsim.simulation",
     "summary": "distsim.metrics",
 }
 __all__ = sorted(HOMES)

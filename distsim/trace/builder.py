@@ -74,12 +74,23 @@ class TraceBuilder:
         self._transfers.append((source, target, num_bytes, start_seconds, end_seconds, chunk, collective))
 
     def push(
-        self, worker: int, server: int, step: int, num_bytes: float, start_seconds: float, end_seconds: float
+        self,
+        worker: int,
+        server: int,
+        step: int,
+        num_bytes: float,
+        start_seconds: float,
+        end_seconds: float,
+        began_seconds: float | None = None,
     ) -> None:
-        """A gradient on its way: the worker sends, the server receives, the network carries."""
+        """A gradient on its way: the worker sends, the server receives, the network carries.
+
+        began_seconds: when the server turned to it, later than start_seconds where gradients wait for their turn.
+        """
+        began = start_seconds if began_seconds is None else began_seconds
         self.span(worker, SpanKind.SEND, step, start_seconds, end_seconds, num_bytes)
-        self.span(server, SpanKind.RECEIVE, step, start_seconds, end_seconds, num_bytes, f"from worker {worker}")
-        self.transfer(worker, server, num_bytes, start_seconds, end_seconds)
+        self.span(server, SpanKind.RECEIVE, step, began, end_seconds, num_bytes, f"from worker {worker}")
+        self.transfer(worker, server, num_bytes, began, end_seconds)
 
     def pull(
         self,

@@ -1,0 +1,1 @@
+"""The clocks: the SimPy story, one process per worker and server."""
