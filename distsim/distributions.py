@@ -1,4 +1,4 @@
-"""Distributions of compute time: each knows its sample, mean, variance, quantile and expected maximum of n.
+"""Distributions of compute time: each knows its sample, mean, variance, quantile, survival and expected maximum of n.
 
 All are non-negative and in seconds. The expected maximum and the other order statistics follow from the
 quantile function Q by E[X_(k:n)] = integral over u in (0, 1) of Q(u) dBeta(k, n - k + 1)(u)
@@ -38,6 +38,24 @@ class Distribution(ABC):
     @abstractmethod
     def quantile(self, probability: Floats) -> Floats:
         """The time not exceeded with this probability; same shape as `probability`, which lies in [0, 1]."""
+
+    @abstractmethod
+    def survival(self, seconds: Floats) -> Floats:
+        """The probability that a draw takes longer than this; same shape as `seconds`. Exact far out in the tail."""
+
+    def cdf(self, seconds: Floats) -> Floats:
+        """The probability that a draw takes at most this long; same shape as `seconds`.
+
+        >>> Uniform(mean=1.0, cv=0.3).cdf(np.array([0.0, 1.0, 2.0]))
+        array([0. , 0.5, 1. ])
+        """
+        return 1.0 - self.survival(seconds)
+
+    @property
+    def kinks_seconds(self) -> Floats:
+        """The times at which the cdf jumps or bends, for those who integrate it; the ends of its range by default."""
+        ends = self.quantile(np.array([0.0, 1.0]))
+        return np.unique(ends[np.isfinite(ends)])
 
     def expected_order_statistic(self, k: int, n: int) -> float:
         """The mean of the k-th smallest of n independent draws, 1 <= k <= n, in seconds.
@@ -104,7 +122,10 @@ class Constant(Distribution):
     def quantile(self, probability: Floats) -> Floats:
         return np.full_like(probability, self.mean, dtype=float)
 
-    def _order_statistic(self, k: int, n: int) -> float:
+    def survival(self, seconds: Floats) -> Floats:
+        return np.where(np.asarray(seconds) < self.mean, 1.0, 0.0)
+
+    def _order_statistic(self, k: int, n: int) -> float:  # noqa: ARG002 - all draws are equal
         return self.mean
 
 
@@ -126,6 +147,9 @@ class Uniform(MeanAndCv):
     def quantile(self, probability: Floats) -> Floats:
         return self.mean + self._half_width * (2.0 * np.asarray(probability) - 1.0)
 
+    def survival(self, seconds: Floats) -> Floats:
+        return np.clip(0.5 - (np.asarray(seconds) - self.mean) / (2.0 * self._half_width), 0.0, 1.0)
+
     def _order_statistic(self, k: int, n: int) -> float:
         return self.mean + self._half_width * (2.0 * k / (n + 1) - 1.0)
 
@@ -143,6 +167,10 @@ class ShiftedExponential(MeanAndCv):
     def quantile(self, probability: Floats) -> Floats:
         with np.errstate(divide="ignore"):
             return self.mean * (1.0 - self.cv) - self.mean * self.cv * np.log1p(-np.asarray(probability))
+
+    def survival(self, seconds: Floats) -> Floats:
+        late = np.maximum(np.asarray(seconds) - self.mean * (1.0 - self.cv), 0.0)
+        return np.exp(-late / (self.mean * self.cv))
 
     def _order_statistic(self, k: int, n: int) -> float:
         harmonic = math.fsum(1.0 / i for i in range(n - k + 1, n + 1))
@@ -179,6 +207,12 @@ class Lognormal(MeanAndCv):
         from scipy import special
 
         return np.asarray(np.exp(self._mu + self._sigma * special.ndtri(probability)))
+
+    def survival(self, seconds: Floats) -> Floats:
+        from scipy import special
+
+        with np.errstate(divide="ignore"):
+            return np.asarray(special.ndtr((self._mu - np.log(np.maximum(seconds, 0.0))) / self._sigma))
 
 
 @dataclass(frozen=True)
@@ -223,6 +257,9 @@ class Pareto(Distribution):
         with np.errstate(divide="ignore"):
             return self.scale * np.exp(-np.log1p(-np.asarray(probability)) / self.alpha)
 
+    def survival(self, seconds: Floats) -> Floats:
+        return np.asarray((self.scale / np.maximum(seconds, self.scale)) ** self.alpha)
+
     def _order_statistic(self, k: int, n: int) -> float:
         tail = 1.0 / self.alpha
         log = math.lgamma(n + 1) + math.lgamma(n - k + 1 - tail) - math.lgamma(n - k + 1) - math.lgamma(n + 1 - tail)
@@ -239,6 +276,11 @@ class Empirical(Distribution):
     def _sorted(self) -> Floats:
         return np.sort(np.asarray(self.times, dtype=float))
 
+    @cached_property
+    def _steps(self) -> Floats:
+        """The cdf at each of the sorted times, divided as `cdf` divides, so that quantile(cdf(t)) is t."""
+        return np.arange(1, len(self._sorted) + 1) / len(self._sorted)
+
     @property
     def mean_seconds(self) -> float:
         return float(self._sorted.mean())
@@ -251,8 +293,17 @@ class Empirical(Distribution):
         return self.quantile(generator.random(count))
 
     def quantile(self, probability: Floats) -> Floats:
-        count = len(self._sorted)
-        return self._sorted[np.clip(np.ceil(np.asarray(probability) * count).astype(int) - 1, 0, count - 1)]
+        return self._sorted[np.searchsorted(self._steps, probability)]
+
+    def survival(self, seconds: Floats) -> Floats:
+        return 1.0 - self.cdf(seconds)
+
+    def cdf(self, seconds: Floats) -> Floats:
+        return np.asarray(np.searchsorted(self._sorted, seconds, side="right") / len(self._sorted))
+
+    @property
+    def kinks_seconds(self) -> Floats:
+        return np.unique(self._sorted)
 
     def _order_statistic(self, k: int, n: int) -> float:
         from scipy import special
