@@ -91,6 +91,8 @@ def parse(text: object, unit: SiUnit) -> float:
 def _parse(text: str, unit: SiUnit) -> float:
     if "," in text:
         raise ValueError("has a comma, which could mean a decimal point or thousands")
+    if set(text) & set("#;[]{}"):  # pint reads text as Python does, comments and all
+        raise ValueError("is not a number with a unit")
     try:
         quantity = registry().Quantity(text)
         if quantity.unitless:
@@ -102,6 +104,8 @@ def _parse(text: str, unit: SiUnit) -> float:
         raise ValueError(_reason(error, unit)) from None
     if not math.isfinite(value):
         raise ValueError("is not finite")
+    if not any(character.isdigit() for character in text):
+        raise ValueError("has no number")
     return value
 
 
@@ -126,8 +130,18 @@ def write(value: float, unit: SiUnit) -> str:
         number = (exact / size).normalize()
         text = f"{number:f} {name}"
         if len(text) <= 40 and _parse(text, unit) == value:
-            candidates.append((len(number.as_tuple().digits), not 1 <= number < 1000, order, text))
+            handy = 1 <= number < 1000
+            candidates.append((len(number.as_tuple().digits), not handy, order if handy else len(text), text))
     return min(candidates)[-1] if candidates else f"{value!r} {SPELLINGS[unit][SI_SPELLING[unit]][0]}"
+
+
+def show(value: float, unit: SiUnit, digits: int = 3) -> str:
+    """`value` (in `unit`) rounded for a person to read.
+
+    >>> show(0.0711106934, "second"), show(314572800.0, "byte"), show(0.0, "second")
+    ('71.1 ms', '315 MB', '0 s')
+    """
+    return write(float(f"{value:.{digits}g}"), unit)
 
 
 def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerializer]:
@@ -154,4 +168,4 @@ Bytes = Annotated[float, *_BYTES]
 BytesPerSecond = Annotated[float, *_RATE]
 
 assert set(get_args(SiUnit)) == set(EXAMPLES) == set(SPELLINGS), "every unit has an example and spellings"
-__all__ = ["Bytes", "BytesPerSecond", "PositiveSeconds", "Seconds", "parse", "write"]
+__all__ = ["Bytes", "BytesPerSecond", "PositiveSeconds", "Seconds", "parse", "show", "write"]

@@ -7,7 +7,7 @@ With a server, a worker's step is: compute; push; wait; pull. The server's is: r
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ import simpy
 
 from distsim.collectives import Transfer, ring
 from distsim.engine.collective import CollectiveCall, Gates
-from distsim.network import Flow, Network
+from distsim.engine.stage import Stage
+from distsim.network import Flow
 from distsim.policies import Rule
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -30,43 +31,22 @@ def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
     return PeersStory(scenario).run()
 
 
-class Stage:
-    """What both stories need: the clock, the network, the draws and the trace."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
-        self.environment = simpy.Environment()
-        cluster = scenario.cluster
-        ups: dict[Hashable, float] = {("up", host): cluster.up(host) for host in range(scenario.ranks)}
-        downs: dict[Hashable, float] = {("down", host): cluster.down(host) for host in range(scenario.ranks)}
-        self.network = Network(self.environment, ups | downs)
-        self.compute_times = scenario.compute_times()
-        self.builder = TraceBuilder()
-
-    @property
-    def now(self) -> float:
-        """Seconds since the start."""
-        return float(self.environment.now)
-
-    def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
-        """Bytes from one host's NIC to another's."""
-        latency = self.scenario.cluster.latency_seconds if latency_seconds is None else latency_seconds
-        return self.network.transfer((("up", source), ("down", target)), num_bytes, latency)
-
-    def trace(self) -> Trace:
-        """The record of the run so far."""
-        scenario = self.scenario
-        return self.builder.build(
-            workers=scenario.cluster.workers, servers=len(scenario.servers), producer="simulated",
-            scenario=scenario.table(), seed=scenario.seed, engine="story",
-        )  # fmt: skip
+def finished(builder: TraceBuilder, scenario: Scenario) -> Trace:
+    """The trace of a simulated run."""
+    return builder.build(
+        workers=scenario.cluster.workers, servers=len(scenario.servers), producer="simulated",
+        scenario=scenario.table(), seed=scenario.seed, engine="story",
+    )  # fmt: skip
 
 
-class PeersStory(Stage):
+class PeersStory:
     """Workers that sum their gradients among themselves."""
 
     def __init__(self, scenario: Scenario) -> None:
-        super().__init__(scenario)
+        self.scenario = scenario
+        self.stage = Stage(scenario.cluster, scenario.ranks)
+        self.compute_times = scenario.compute_times()
+        self.builder = TraceBuilder()
         self.schedule = ring(scenario.cluster.workers)
         self.gates = Gates.of(self.schedule, scenario.communication.sends)
         self.calls: dict[int, CollectiveCall] = {}
@@ -76,23 +56,23 @@ class PeersStory(Stage):
     def run(self) -> Trace:
         """Tells the story to its end."""
         for worker in range(self.scenario.cluster.workers):
-            self.environment.process(self.worker(worker))
-        self.environment.run()
+            self.stage.environment.process(self.worker(worker))
+        self.stage.environment.run()
         for step, ends in self.ends.items():
             self.builder.all_reduce(step, self.scenario.gradient_bytes, self.arrivals[step], ends)
-        return self.trace()
+        return finished(self.builder, self.scenario)
 
     def worker(self, worker: int) -> Story:
         """One worker's steps."""
         for step in range(self.scenario.steps):
             # compute
-            start = self.now
-            yield self.environment.timeout(self.compute_times(worker, step))
-            self.builder.span(worker, SpanKind.COMPUTE, step, start, self.now)
+            start = self.stage.now
+            yield self.stage.environment.timeout(self.compute_times(worker, step))
+            self.builder.span(worker, SpanKind.COMPUTE, step, start, self.stage.now)
             # all-reduce
-            self.arrivals.setdefault(step, [0.0] * self.schedule.workers)[worker] = self.now
+            self.arrivals.setdefault(step, [0.0] * self.schedule.workers)[worker] = self.stage.now
             yield self.all_reduce(step).join(worker)
-            self.ends.setdefault(step, [0.0] * self.schedule.workers)[worker] = self.now
+            self.ends.setdefault(step, [0.0] * self.schedule.workers)[worker] = self.stage.now
 
     def all_reduce(self, step: int) -> CollectiveCall:
         """The call of this step, made by the first worker that arrives."""
@@ -104,7 +84,7 @@ class PeersStory(Stage):
                     transfer.source, transfer.target, num_bytes, start_seconds, end_seconds, transfer.chunk, step
                 )
 
-            self.calls[step] = CollectiveCall(self.environment, self.gates, chunk_bytes, self.send, carried)
+            self.calls[step] = CollectiveCall(self.stage.environment, self.gates, chunk_bytes, self.stage.send, carried)
         return self.calls[step]
 
 
@@ -130,36 +110,39 @@ class Answer:
     flow: Flow
 
 
-class ServerStory(Stage):
+class ServerStory:
     """Workers that push gradients to a server and pull parameters from it; the policy's rule decides."""
 
     def __init__(self, scenario: Scenario, rule: Rule, apply_seconds: float) -> None:
-        super().__init__(scenario)
+        self.scenario = scenario
+        self.stage = Stage(scenario.cluster, scenario.ranks)
+        self.compute_times = scenario.compute_times()
+        self.builder = TraceBuilder()
         self.rule = rule
         self.apply_seconds = apply_seconds
         (self.server,) = scenario.servers
         workers = scenario.cluster.workers
         self.last_version = scenario.policy.updates(scenario.steps, workers)
         self.over = False
-        self.inbox: simpy.Store = simpy.Store(self.environment)
-        self.mail = [self.environment.event() for _ in range(workers)]
+        self.inbox: simpy.Store = simpy.Store(self.stage.environment)
+        self.mail = [self.stage.environment.event() for _ in range(workers)]
         self.computing: dict[int, Push] = {}  # by worker: the gradient that the server has not decided about
         self.waiting: set[int] = set()  # workers whose gradient has been decided about
         self.pending: list[Push] = []  # gradients for the update that is not made yet
-        self.processes = [self.environment.process(self.worker(worker)) for worker in range(workers)]
+        self.processes = [self.stage.environment.process(self.worker(worker)) for worker in range(workers)]
 
     def run(self) -> Trace:
         """Tells the story until the last update has been answered."""
-        self.environment.process(self.serve())
-        self.environment.run()
-        return self.trace()
+        self.stage.environment.process(self.serve())
+        self.stage.environment.run()
+        return finished(self.builder, self.scenario)
 
     def worker(self, worker: int) -> Story:
         """One worker's steps, until the run is over."""
         version = step = 0
         while not self.over:
             push = self.computing[worker] = Push(worker, step, version)
-            self.mail[worker] = self.environment.event()
+            self.mail[worker] = self.stage.environment.event()
             try:
                 # compute
                 yield from self.compute(push)
@@ -171,7 +154,7 @@ class ServerStory(Stage):
                 answer = yield self.mail[worker]
                 asked = push.arrived_seconds
             except simpy.Interrupt as cancel:
-                answer, asked = cancel.cause, self.now
+                answer, asked = cancel.cause, self.stage.now
             # pull
             version = yield from self.pull(push, answer, asked)
             step += 1
@@ -179,31 +162,31 @@ class ServerStory(Stage):
     def compute(self, push: Push) -> Story:
         """A step's work, or as much of it as is done when it is cancelled."""
         index = push.read_version if self.scenario.policy.has_global_step else push.step
-        start = self.now
+        start = self.stage.now
         try:
-            yield self.environment.timeout(self.compute_times(push.worker, index))
+            yield self.stage.environment.timeout(self.compute_times(push.worker, index))
         finally:
-            self.builder.span(push.worker, SpanKind.COMPUTE, push.step, start, self.now)
+            self.builder.span(push.worker, SpanKind.COMPUTE, push.step, start, self.stage.now)
 
     def push(self, push: Push) -> Story:
         """The gradient's way to the server: at once where it receives concurrently, else in its turn."""
-        push.ready_seconds = self.now
+        push.ready_seconds = self.stage.now
         latency = self.scenario.cluster.latency_seconds
         if self.scenario.receive == "concurrent":
-            push.flow = self.send(push.worker, self.server, self.scenario.gradient_bytes, latency)
+            push.flow = self.stage.send(push.worker, self.server, self.scenario.gradient_bytes, latency)
             yield push.flow
             self.received(push)
         elif self.scenario.communication.sends == "eager":
-            yield self.environment.timeout(latency)
+            yield self.stage.environment.timeout(latency)
         self.inbox.put(push)
 
     def received(self, push: Push) -> None:
         """The gradient is at the server."""
         assert push.flow is not None
-        push.arrived_seconds = self.now
+        push.arrived_seconds = self.stage.now
         self.builder.push(
             push.worker, self.server, push.step, self.scenario.gradient_bytes,
-            push.ready_seconds, self.now, began_seconds=push.flow.start_seconds,
+            push.ready_seconds, self.stage.now, began_seconds=push.flow.start_seconds,
         )  # fmt: skip
 
     def pull(self, push: Push, answer: Answer, asked_seconds: float) -> Generator[simpy.Event, Any, int]:
@@ -213,10 +196,10 @@ class ServerStory(Stage):
                 yield answer.flow
                 break
             except simpy.Interrupt as newer:
-                self.network.abort(answer.flow)
+                self.stage.network.abort(answer.flow)
                 answer = newer.cause
         self.builder.pull(
-            push.worker, self.server, push.step, self.scenario.gradient_bytes, asked_seconds, answer.start_seconds, self.now
+            push.worker, self.server, push.step, self.scenario.gradient_bytes, asked_seconds, answer.start_seconds, self.stage.now
         )
         return answer.version
 
@@ -250,7 +233,7 @@ class ServerStory(Stage):
         """A fifo server turns to one gradient after the other; with rendezvous sends each turn pays the latency."""
         eager = self.scenario.communication.sends == "eager"
         latency = 0.0 if eager else self.scenario.cluster.latency_seconds
-        push.flow = self.send(push.worker, self.server, self.scenario.gradient_bytes, latency)
+        push.flow = self.stage.send(push.worker, self.server, self.scenario.gradient_bytes, latency)
         yield push.flow
         self.received(push)
 
@@ -258,17 +241,17 @@ class ServerStory(Stage):
         """The pending gradients become a new version of the parameters."""
         applied, self.pending = self.pending, []
         if self.apply_seconds > 0.0:
-            start = self.now
-            yield self.environment.timeout(self.apply_seconds)
-            self.builder.span(self.server, SpanKind.APPLY, version - 1, start, self.now)
+            start = self.stage.now
+            yield self.stage.environment.timeout(self.apply_seconds)
+            self.builder.span(self.server, SpanKind.APPLY, version - 1, start, self.stage.now)
         for push in applied:
             self.builder.applied(version, push.worker, push.step, push.read_version, self.server)
-        self.builder.update(version, self.now, self.server)
+        self.builder.update(version, self.stage.now, self.server)
         self.over = version == self.last_version
 
     def answer(self, worker: int, version: int) -> None:
         """Parameters leave for a worker; if it is not waiting for them, what it does is cancelled."""
-        answer = Answer(version, self.now, self.send(self.server, worker, self.scenario.gradient_bytes))
+        answer = Answer(version, self.stage.now, self.stage.send(self.server, worker, self.scenario.gradient_bytes))
         if worker in self.waiting:
             self.waiting.remove(worker)
             self.mail[worker].succeed(answer)
@@ -283,6 +266,6 @@ class ServerStory(Stage):
             return  # it is still receiving parameters that a newer version now replaces
         push.cancelled = True
         if push.flow is not None and not push.flow.triggered:
-            self.network.abort(push.flow)
-            self.builder.span(worker, SpanKind.SEND, push.step, push.ready_seconds, self.now, label="cancelled")
+            self.stage.network.abort(push.flow)
+            self.builder.span(worker, SpanKind.SEND, push.step, push.ready_seconds, self.stage.now, label="cancelled")
         self.builder.not_applied(worker, push.step, push.read_version, cancelled=True, server=self.server)

@@ -1,0 +1,41 @@
+# One command for each thing people do here. Every target first makes .venv and installs, when something changed.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all course lint clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[course,labs,dev]"
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## predict and really run two scenarios; writes out/demo.html
+	@mkdir -p out
+	$(BIN)/distsim compare distsim/examples/synchronous_ring.toml distsim/examples/backup_server.toml --html out/demo.html
+
+test: $(STAMP)  ## lint, then every test that fits in minutes
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+test-all: $(STAMP)  ## the same, with statistical and stress tests whole
+	$(MAKE) --no-print-directory lint
+	DISTSIM_TESTS=whole $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+course: $(STAMP)  ## open the course in JupyterLab
+	$(BIN)/jupyter lab course/00_tour.ipynb
+
+lint: $(STAMP)  ## style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:  ## remove what the targets made
+	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,173 @@
+"""What this machine's links really do: measured exchanges in, effective bandwidth and latency out.
+
+On a machine's own links a scenario's bandwidth and latency are wishes. A calibration runs the very collective, or
+the very exchange with the server, at the same number of workers and at two sizes, without work in between, and
+solves the collective's cost formula for the two unknowns:
+
+    ring                2 (N - 1) (a + S / (N B))
+    parameter server    2 (a + N S / B)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distsim.errors import InputError
+from distsim.files import write_text
+from distsim.scenario import Scenario
+from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
+from distsim.units import show, write
+
+PROBE_STEPS = 25
+WARM_UP_STEPS = 5
+PROBE_COMPUTE = "4 ms"  # lets every rank arrive before the exchange begins, and the cores rest between two
+SMALL_SHARE = 0.25  # of the scenario's gradient: the second size
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The links of one collective at one number of workers.
+
+    points: (bytes, seconds) of the measured exchanges, the median over the probe's steps.
+    apply_seconds: the server's own work for one update; 0 among peers.
+    """
+
+    kind: str
+    workers: int
+    bandwidth_bytes_per_second: float
+    latency_seconds: float
+    apply_seconds: float
+    points: tuple[tuple[float, float], ...]
+
+    def describe(self) -> str:
+        """One sentence for the report."""
+        bandwidth, latency = show(self.bandwidth_bytes_per_second, "byte/second"), show(self.latency_seconds, "second")
+        sizes = " and ".join(f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points)
+        return (
+            f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: {bandwidth} "
+            f"and {latency} in place of the scenario's ({sizes})"
+        )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Exchanges measured on one machine; `simulate` takes the one that fits its scenario."""
+
+    exchanges: tuple[Exchange, ...]
+
+    def of(self, scenario: Scenario) -> Exchange:
+        """The exchange of this scenario's collective and number of workers. Raises InputError where there is none."""
+        key = (scenario.communication.kind, scenario.cluster.workers)
+        for exchange in self.exchanges:
+            if (exchange.kind, exchange.workers) == key:
+                return exchange
+        known = ", ".join(f"{exchange.kind} with {exchange.workers}" for exchange in self.exchanges) or "nothing"
+        raise InputError.of(
+            f"calibration for {key[0]} with workers", key[1], f"the calibration holds {known}",
+            "calibrate this collective at this number of workers",
+        )  # fmt: skip
+
+    def save(self, path: Path) -> None:
+        """Writes the calibration as JSON."""
+        write_text(path, json.dumps({"distsim_calibration": 1, "exchanges": [asdict(e) for e in self.exchanges]}, indent=2))
+
+    @classmethod
+    def load(cls, path: Path) -> Calibration:
+        """Reads what `save` wrote. Raises InputError."""
+        try:
+            rows = json.loads(path.read_text("utf-8"))["exchanges"]
+            return cls(tuple(Exchange(**row | {"points": tuple(map(tuple, row["points"]))}) for row in rows))
+        except OSError as error:
+            rule = f"cannot be read ({error.strerror})"
+        except (ValueError, KeyError, TypeError) as error:
+            rule = f"is not a calibration that distsim wrote ({error})"
+        raise InputError.of("calibration file", str(path), rule, "name a file that distsim calibrate wrote")
+
+
+def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
+    """`scenario` with its links replaced by the measured ones; exceptions for single NICs fall away."""
+    table = scenario.table()
+    table["cluster"] |= {
+        "bandwidth": write(exchange.bandwidth_bytes_per_second, "byte/second"),
+        "latency": write(exchange.latency_seconds, "second"),
+    }
+    table["cluster"].pop("nic", None)
+    return Scenario.of(table)
+
+
+def probes(scenario: Scenario) -> list[Scenario]:
+    """The scenarios to measure, small gradient first: the same exchange with next to no work in between."""
+    sizes = [scenario.gradient_bytes * SMALL_SHARE, scenario.gradient_bytes]
+    table = scenario.table()
+    communication = {"kind": scenario.communication.kind, "sends": scenario.communication.sends}
+    if scenario.servers:
+        communication["receive"] = scenario.receive
+    return [
+        Scenario.of(
+            {
+                "name": f"calibration of {scenario.name}",
+                "steps": WARM_UP_STEPS + PROBE_STEPS,
+                "seed": scenario.seed,
+                "cluster": table["cluster"],
+                "compute": {"mean": PROBE_COMPUTE},
+                "workload": {"gradient": write(float(math.ceil(size)), "byte")},
+                "policy": {"kind": "synchronous"},
+                "communication": communication,
+            }
+        )
+        for size in sizes
+    ]
+
+
+def fit(traces: Sequence[Trace]) -> Exchange:
+    """The exchange that the traces of `probes` show."""
+    scenario = traces[0].scenario
+    workers = scenario.cluster.workers
+    points = tuple((trace.scenario.gradient_bytes, float(np.median(exchange_seconds(trace)))) for trace in traces)
+    per_latency, per_byte = _cost(scenario)
+    (small, small_seconds), (large, large_seconds) = points[0], points[-1]
+    slope = (large_seconds - small_seconds) / (large - small) if large > small else 0.0
+    # Noise can hide the slope or the floor of small messages; what the large one took is then all bandwidth.
+    slope = slope if 0.0 < slope * large <= large_seconds else large_seconds / max(large, 1.0)
+    floor = max(large_seconds - slope * large, 0.0)
+    applies = traces[-1].spans.of_kind(SpanKind.APPLY)
+    return Exchange(
+        kind=scenario.communication.kind,
+        workers=workers,
+        bandwidth_bytes_per_second=per_byte / slope if per_byte else scenario.cluster.bandwidth_bytes_per_second,
+        latency_seconds=floor / per_latency if per_latency else 0.0,
+        apply_seconds=float(np.median(applies.end_seconds - applies.start_seconds)) if len(applies) else 0.0,
+        points=points,
+    )
+
+
+def _cost(scenario: Scenario) -> tuple[float, float]:
+    """How often one exchange pays the latency, and how many times the gradient's bytes cross the busiest link."""
+    workers = scenario.cluster.workers
+    if scenario.communication.kind == "ring":
+        return 2.0 * (workers - 1), 2.0 * (workers - 1) / workers
+    return 2.0, 2.0 * workers
+
+
+def exchange_seconds(trace: Trace) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Seconds from the moment that all have computed until all have the result, per step, without the warm-up."""
+    ready = trace.spans.of_kind(*COMPUTE_KINDS)
+    done = trace.spans.of_kind(SpanKind.ALL_REDUCE, SpanKind.RECEIVE)
+    done = done.where(done.worker < trace.workers)
+    steps = np.arange(WARM_UP_STEPS, trace.scenario.steps)
+    applies = trace.spans.of_kind(SpanKind.APPLY)
+    own_work = np.zeros(trace.scenario.steps)
+    np.add.at(own_work, applies.step, applies.end_seconds - applies.start_seconds)
+    return np.array(
+        [
+            done.end_seconds[done.step == step].max() - ready.end_seconds[ready.step == step].max() - own_work[step]
+            for step in steps
+        ]
+    )

@@ -1,0 +1,110 @@
+"""`distsim compare`: predicted and measured, side by side, and where the difference comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from distsim.calibration import Calibration, fit, probes
+from distsim.cli.measure import deadline_option, emulate_option, refuse_emulation
+from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json
+from distsim.comparison import Comparison
+from distsim.comparison import compare as compare_traces
+from distsim.errors import InputError
+from distsim.files import write_text
+from distsim.progress import bar
+from distsim.runtime.measure import measure_all
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import Trace
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One scenario's two runs, their comparison, and what the reader should know about how it was made."""
+
+    comparison: Comparison
+    predicted: Trace
+    measured: Trace
+    notes: list[str]
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@emulate_option
+@click.option("--calibration", type=click.Path(path_type=Path), help="Take links from this file instead of calibrating first.")
+@click.option("--predicted", type=click.Path(path_type=Path), help="A saved trace to take as the prediction.")
+@click.option("--measured", type=click.Path(path_type=Path), help="A saved trace to take as the measurement.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with both timelines (self-contained).")
+@deadline_option
+@json_option
+def compare(
+    files: tuple[Path, ...],
+    emulate: bool,
+    calibration: Path | None,
+    predicted: Path | None,
+    measured: Path | None,
+    html: Path | None,
+    deadline: float | None,
+    as_json: bool,
+) -> None:
+    """Predict and really run each scenario FILE, then report prediction, measurement and error.
+
+    The real run uses this machine's own links, so a short calibration of the very collective goes first and takes
+    the place of the scenario's bandwidth and latency in the prediction. With --predicted and --measured two saved
+    traces are compared instead.
+    """
+    refuse_emulation(emulate)
+    _check_inputs(files, predicted, measured)
+    if predicted and measured:
+        compared = [_saved(predicted, measured)]
+    else:
+        known = Calibration.load(calibration) if calibration else None
+        scenarios = [Scenario.load(file) for file in files]
+        compared = [run(scenario, known, deadline) for scenario in scenarios]
+    if html:
+        from distsim.figures.report import html as page
+
+        write_text(html, page([(c.comparison, c.predicted, c.measured, c.notes) for c in compared]))
+    if as_json:
+        print_json([c.comparison.as_dict() for c in compared])
+        return
+    for one in compared:
+        _print(one)
+    if html:
+        click.echo(f"timelines: {html}")
+
+
+def run(scenario: Scenario, calibration: Calibration | None, deadline_seconds: float | None) -> Compared:
+    """Calibrates (unless given), measures and predicts one scenario."""
+    with bar(scenario.name) as progress:
+        before = [] if calibration else probes(scenario)
+        *probe_traces, measured = measure_all([*before, scenario], deadline_seconds=deadline_seconds, progress=progress)
+    found = calibration or Calibration((fit(probe_traces),))
+    predicted = simulate(scenario, found)
+    return Compared(compare_traces(predicted, measured), predicted, measured, [found.of(scenario).describe()])
+
+
+def _saved(predicted: Path, measured: Path) -> Compared:
+    ours, theirs = Trace.load(predicted), Trace.load(measured)
+    return Compared(compare_traces(ours, theirs), ours, theirs, [f"prediction: {predicted}", f"measurement: {measured}"])
+
+
+def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Path | None) -> None:
+    if bool(predicted) != bool(measured):
+        given, other = ("--predicted", "--measured") if predicted else ("--measured", "--predicted")
+        raise InputError.of(given, str(predicted or measured), f"needs {other} too", "name both traces")
+    if bool(files) == bool(predicted):
+        rule = "and saved traces exclude each other" if files else "and no saved traces: nothing to compare"
+        raise InputError.of(
+            "scenario files", [str(file) for file in files], rule, "name scenario files, or --predicted and --measured"
+        )
+
+
+def _print(compared: Compared) -> None:
+    console().print(comparison_table(compared.comparison))
+    for line in [causes_line(compared.comparison), *compared.notes]:
+        console().print(f"  {line}", soft_wrap=True)
+    console().print()

@@ -1,0 +1,59 @@
+"""`distsim`: the group of commands, and how errors end it.
+
+Exit codes: 0 fine; 2 bad input or a missing right (one message, no traceback); 3 the real run failed (which rank,
+where); 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from distsim import __version__
+from distsim.cli.compare import compare
+from distsim.cli.doctor import doctor
+from distsim.cli.measure import measure
+from distsim.cli.simulate import simulate
+from distsim.cli.validate import validate
+from distsim.errors import DistsimError
+
+INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="distsim")
+def distsim() -> None:
+    """Predict a distributed training run, run it for real, and explain the gap.
+
+    A scenario FILE (TOML) says everything about a run: cluster, compute, workload, policy and communication.
+    Start from the ones that `distsim simulate --example NAME` prints.
+    """
+
+
+for command in (simulate, measure, compare, validate, doctor):
+    distsim.add_command(command)
+
+
+def main() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    try:
+        distsim.main(standalone_mode=False)
+    except DistsimError as error:
+        _end(f"distsim: {error}", error.exit_code)
+    except click.exceptions.Abort:
+        _end("distsim: interrupted", INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except KeyboardInterrupt:
+        _end("distsim: interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone (`distsim ... | head`): nothing is left to say, not even at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        sys.exit(0)
+
+
+def _end(message: str, code: int) -> None:
+    click.echo(message, err=True)
+    sys.exit(code)

@@ -1,0 +1,48 @@
+"""`distsim measure`: the real run of a scenario, under torchrun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from distsim.cli.output import console, json_option, print_json, summary_table
+from distsim.errors import NotAvailableYetError
+from distsim.metrics import summary
+from distsim.progress import bar
+from distsim.runtime.measure import measure as run
+from distsim.scenario import Scenario
+
+emulate_option = click.option("--emulate", is_flag=True, help="Impose the scenario's links: an emulated cluster (not yet).")
+deadline_option = click.option(
+    "--deadline", type=click.FloatRange(min=1.0), metavar="SECONDS", help="End the real run after this long (default: estimated)."
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@emulate_option
+@click.option("--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto).")
+@deadline_option
+@json_option
+def measure(file: Path, emulate: bool, trace: Path | None, deadline: float | None, as_json: bool) -> None:
+    """Run a scenario FILE for real: one process per worker and server, with torch.distributed."""
+    refuse_emulation(emulate)
+    scenario = Scenario.load(file)
+    with bar(scenario.name) as progress:
+        measured = run(scenario, deadline_seconds=deadline, progress=progress)
+    if trace:
+        measured.save(trace)
+    found = summary(measured)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        console().print(summary_table(scenario.name, "measured", found))
+
+
+def refuse_emulation(emulate: bool) -> None:
+    """The emulated cluster is a later issue's."""
+    if emulate:
+        raise NotAvailableYetError.of(
+            "--emulate", emulate, "the emulated cluster is not available yet", "leave it out: the links are this machine's"
+        )

@@ -1,0 +1,128 @@
+"""How commands talk: tables with colour on a terminal, plain text in a pipe, JSON on request."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from distsim.comparison import Comparison
+from distsim.metrics import Summary
+from distsim.units import show
+
+PIPE_WIDTH = 110
+NOT_APPLICABLE = "–"
+GOOD_PERCENT, FAIR_PERCENT = 5.0, 10.0
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def console() -> Console:
+    """Standard output: as wide as the terminal, or wide enough for our tables in a pipe."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=PIPE_WIDTH, no_color=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document; a number that JSON cannot hold is null."""
+    click.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def figures_of(summary: Summary) -> list[tuple[str, str]]:
+    """(name, value as text) of each figure of a run."""
+    steps = summary.step_seconds
+    return [
+        ("step time, median", _seconds(steps and steps.median)),
+        ("step time, mean", _seconds(steps and steps.mean)),
+        ("step time, 90th percentile", _seconds(steps and steps.p90)),
+        ("total", _seconds(summary.total_seconds)),
+        ("updates", str(summary.updates)),
+        ("dropped gradients", str(summary.dropped_gradients)),
+        ("mean staleness", NOT_APPLICABLE if summary.mean_staleness is None else f"{summary.mean_staleness:.2f}"),
+        ("idle share", _share(summary.idle_share)),
+        ("exposed communication", _share(summary.exposed_communication_share)),
+        ("busiest link", NOT_APPLICABLE if summary.bytes_per_link_max is None else show(summary.bytes_per_link_max, "byte")),
+    ]
+
+
+def summary_table(name: str, producer: str, summary: Summary) -> Table:
+    """One run."""
+    table = _table(name, ("", producer))
+    for figure, value in figures_of(summary):
+        table.add_row(figure, value)
+    return table
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Predicted, measured, and the error of what is judged."""
+    table = _table(comparison.name, ("", "predicted", "measured", "error"))
+    predicted, measured = figures_of(comparison.predicted), figures_of(comparison.measured)
+    errors = _errors(comparison)
+    for (figure, ours), (_, theirs) in zip(predicted, measured, strict=True):
+        table.add_row(figure, ours, theirs, errors.get(figure, Text("")))
+    return table
+
+
+def causes_line(comparison: Comparison) -> str:
+    """Where the error of the total comes from, in mean worker-seconds."""
+    causes = comparison.error_pct.causes
+    parts = ", ".join(f"{part} {_signed(seconds)}" for part, seconds in causes.items())
+    return f"predicted - measured total {_signed(sum(causes.values()))}, of which {parts} (mean over workers)"
+
+
+def _errors(comparison: Comparison) -> dict[str, Text]:
+    error = comparison.error_pct
+    ours, theirs = comparison.predicted, comparison.measured
+    found = {
+        "step time, median": _percent(error.step_median),
+        "total": _percent(error.total),
+        "mean staleness": _percent(error.staleness),
+        "dropped gradients": Text(f"{ours.dropped_gradients - theirs.dropped_gradients:+d}"),
+    }
+    for name, one, other in (
+        ("idle share", ours.idle_share, theirs.idle_share),
+        ("exposed communication", ours.exposed_communication_share, theirs.exposed_communication_share),
+    ):
+        if one is not None and other is not None:
+            found[name] = Text(f"{100 * (one - other):+.1f} points")
+    return found
+
+
+def _percent(value: float | None) -> Text:
+    if value is None:
+        return Text("")
+    style = "green" if value <= GOOD_PERCENT else "yellow" if value <= FAIR_PERCENT else "red"
+    return Text(f"{value:.1f} %", style=style)
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def _seconds(value: float | None) -> str:
+    return NOT_APPLICABLE if value is None else show(value, "second")
+
+
+def _signed(seconds: float) -> str:
+    return f"{'-' if seconds < 0 else '+'}{show(abs(seconds), 'second')}"
+
+
+def _share(value: float | None) -> str:
+    return NOT_APPLICABLE if value is None else f"{100 * value:.1f} %"

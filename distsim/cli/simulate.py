@@ -1,0 +1,31 @@
+"""`distsim simulate`: the predicted run of a scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from distsim.calibration import Calibration
+from distsim.cli.output import console, json_option, print_json, summary_table
+from distsim.metrics import summary
+from distsim.scenario import Scenario
+from distsim.simulation import simulate as run
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--calibration", type=click.Path(path_type=Path), help="Take links and overheads from this calibration file.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto).")
+@json_option
+def simulate(file: Path, calibration: Path | None, trace: Path | None, as_json: bool) -> None:
+    """Predict the run of a scenario FILE."""
+    scenario = Scenario.load(file)
+    predicted = run(scenario, Calibration.load(calibration) if calibration else None)
+    if trace:
+        predicted.save(trace)
+    found = summary(predicted)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        console().print(summary_table(scenario.name, "predicted", found))

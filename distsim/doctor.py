@@ -1,0 +1,113 @@
+"""What this machine can do for distsim: each check with what was found and, where something lacks, its cure."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import psutil
+
+LEAST_PYTHON = (3, 11)
+PROBE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report. needed_for: what fails without it. cure: empty where all is well."""
+
+    name: str
+    ok: bool
+    found: str
+    needed_for: str
+    cure: str = ""
+
+
+def examine() -> list[Check]:
+    """All checks, in the order a newcomer meets them. Changes nothing on the machine."""
+    return [
+        _python(),
+        _cores(),
+        _memory(),
+        *(_package(name, "course", "notebooks, figures and explorers") for name in ("jupyterlab", "ipywidgets", "plotly")),
+        *(_package(name, "course", "notebooks under test") for name in ("pandas", "nbval")),
+        _package("torch", "labs", "real runs"),
+        _gloo(),
+        _gpu(),
+        _program("chromium", "browser tests", "install Debian's package chromium, or any Chromium"),
+        _program("ip", "the emulated cluster", "install the package iproute2"),
+        _namespaces(),
+    ]
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    ok = sys.version_info >= LEAST_PYTHON
+    return Check("python", ok, version, "everything", "" if ok else f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer")
+
+
+def _cores() -> Check:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cure = "" if usable >= 2 else "ranks will share one core: keep compute times at 50 ms or more"
+    return Check("cores", usable >= 2, f"{usable} usable", "steady real runs", cure)
+
+
+def _memory() -> Check:
+    gib = psutil.virtual_memory().available / 2**30
+    return Check("memory", gib >= 2, f"{gib:.1f} GiB free", "real runs (about 0.3 GiB per rank)", "" if gib >= 2 else "close programs")
+
+
+def _package(name: str, extra: str, needed_for: str) -> Check:
+    try:
+        return Check(name, True, importlib.metadata.version(name), needed_for)
+    except importlib.metadata.PackageNotFoundError:
+        return Check(name, False, "not installed", needed_for, f"pip install 'distsim-course[{extra}]'")
+
+
+def _gloo() -> Check:
+    """Asks torch in a process of its own, so that this one stays light."""
+    if importlib.util.find_spec("torch") is None:
+        return Check("gloo", False, "torch is missing", "real runs on CPUs", "pip install 'distsim-course[labs]'")
+    code = "import torch.distributed as d; print(d.is_available() and d.is_gloo_available())"
+    ok, said = _python_says(code)
+    cure = "" if said == "True" else "install a torch built with distributed support"
+    return Check("gloo", said == "True", "available" if said == "True" else said, "real runs on CPUs", cure if ok else said)
+
+
+def _gpu() -> Check:
+    """A GPU is never needed; its absence is no fault."""
+    if importlib.util.find_spec("torch") is None:
+        return Check("gpu", True, "unknown without torch", "nothing: labs run on CPUs")
+    _, said = _python_says("import torch; print(torch.cuda.device_count())")
+    return Check("gpu", True, f"{said} found", "nothing: labs run on CPUs")
+
+
+def _python_says(code: str) -> tuple[bool, str]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
+    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
+    return done.returncode == 0, lines[-1] if lines else "no answer"
+
+
+def _program(name: str, needed_for: str, cure: str) -> Check:
+    path = shutil.which(name)
+    return Check(name, path is not None, "found" if path else "not on the PATH", needed_for, "" if path else cure)
+
+
+def _namespaces() -> Check:
+    """Tries a throw-away namespace: as root directly, else inside a user namespace of its own."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return Check("namespaces", False, "no unshare", "the emulated cluster", "use Linux with util-linux")
+    options = ["-nm"] if os.geteuid() == 0 else ["-Urnm"]
+    done = subprocess.run([unshare, *options, "true"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
+    ok = done.returncode == 0
+    cure = "" if ok else "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+    found = ("as root" if os.geteuid() == 0 else "rootless") if ok else done.stderr.strip()
+    return Check("namespaces", ok, found, "the emulated cluster", cure)
+
+

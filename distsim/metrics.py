@@ -1,0 +1,152 @@
+"""What a trace says in numbers: step time, waiting, communication, staleness, bytes. One meaning for every producer.
+
+A worker's time from 0 to the last update is cut into three: compute; communication that no compute hides
+("exposed"); and waiting, which is the rest. The three shares of a worker add up to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Spans, Trace
+
+Floats = NDArray[np.float64]
+PARTS = ("compute", "communication", "waiting")
+
+
+@dataclass(frozen=True)
+class StepSeconds:
+    """Seconds per step: the time from one update to the next, or, without a global step, from compute to compute."""
+
+    median: float
+    mean: float
+    p90: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of one run. None: does not apply, or the trace does not hold it.
+
+    total_seconds: the time of the last update. idle_share, exposed_communication_share: of the workers' time until
+    then. bytes_per_link_max: over all up-links and down-links, bytes of transfers that had ended by then; None where
+    the run's transfers were not observed (a backend's own all-reduce).
+    """
+
+    step_seconds: StepSeconds | None
+    total_seconds: float
+    updates: int
+    dropped_gradients: int
+    mean_staleness: float | None
+    idle_share: float | None
+    exposed_communication_share: float | None
+    bytes_per_link_max: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as `distsim simulate --json` prints them."""
+        return asdict(self)
+
+
+def summary(trace: Trace) -> Summary:
+    """The figures of `trace`.
+
+    >>> from distsim import example, simulate
+    >>> found = summary(simulate(example("synchronous_ring")))
+    >>> found.updates, found.dropped_gradients, found.mean_staleness
+    (50, 0, 0.0)
+    """
+    steps = step_durations(trace).seconds
+    shares = _shares(trace)
+    staleness = trace.contributions.staleness
+    dropped = ~trace.contributions.applied & ~trace.contributions.cancelled
+    return Summary(
+        step_seconds=StepSeconds(float(np.median(steps)), float(steps.mean()), float(np.quantile(steps, 0.9)))
+        if len(steps)
+        else None,
+        total_seconds=trace.total_seconds,
+        updates=len(trace.updates),
+        dropped_gradients=int(dropped.sum()),
+        mean_staleness=float(staleness.mean()) if len(staleness) else None,
+        idle_share=shares.get("waiting"),
+        exposed_communication_share=shares.get("communication"),
+        bytes_per_link_max=_bytes_per_link_max(trace),
+    )
+
+
+@dataclass(frozen=True)
+class StepDurations:
+    """Seconds of each step, with the key by which predicted and measured steps are joined.
+
+    worker: -1 for a global step. number: the version made, or the worker's own count of steps. Same shape, all three.
+    """
+
+    worker: NDArray[np.int64]
+    number: NDArray[np.int64]
+    seconds: Floats
+
+
+def step_durations(trace: Trace) -> StepDurations:
+    """The duration of each step: from one update to the next, the first from 0; or compute start to compute start.
+
+    Only steps that ended by the last update count.
+    """
+    if trace.scenario.policy.has_global_step:
+        updates = trace.updates.where(np.lexsort((trace.updates.time_seconds, trace.updates.version)))
+        versions, first = np.unique(updates.version, return_index=True)
+        last = np.maximum.reduceat(updates.time_seconds, first) if len(first) else updates.time_seconds
+        return StepDurations(np.full(len(versions), -1), versions, np.diff(last, prepend=0.0))
+    raise AssertionError("every policy that is available has a global step")
+
+
+def worker_seconds(trace: Trace) -> dict[str, Floats]:
+    """Each worker's seconds until the last update by part (`PARTS`), shape (workers,); the parts add up to the total.
+
+    >>> from distsim import example, simulate
+    >>> trace = simulate(example("backup_server"))
+    >>> parts = worker_seconds(trace)
+    >>> bool(np.allclose(sum(parts.values()), trace.total_seconds))
+    True
+    """
+    total = trace.total_seconds
+    compute = trace.spans.of_kind(*COMPUTE_KINDS)
+    busy = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS)
+    computing = np.array([_covered(compute, worker, total) for worker in range(trace.workers)])
+    working = np.array([_covered(busy, worker, total) for worker in range(trace.workers)])
+    return {"compute": computing, "communication": working - computing, "waiting": total - working}
+
+
+def _covered(spans: Spans, worker: int, total: float) -> float:
+    """Seconds of [0, total] that lie in at least one of the worker's spans."""
+    own = spans.where(spans.worker == worker)
+    order = np.argsort(own.start_seconds, kind="stable")
+    starts = np.clip(own.start_seconds[order], 0.0, total)
+    ends = np.maximum.accumulate(np.clip(own.end_seconds[order], 0.0, total))
+    before = np.concatenate([[0.0], ends[:-1]])
+    return float(np.maximum(ends - np.maximum(starts, before), 0.0).sum()) if len(own) else 0.0
+
+
+def _shares(trace: Trace) -> dict[str, float]:
+    if trace.total_seconds <= 0.0:
+        return {}
+    return {part: float(seconds.mean() / trace.total_seconds) for part, seconds in worker_seconds(trace).items()}
+
+
+def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
+    """Bytes on each host's up-link and down-link by the last update, each of shape (hosts,), or None if unobserved."""
+    transfers = trace.transfers
+    if not len(transfers):
+        return None
+    in_time = transfers.where(transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
+    hosts = trace.workers + trace.servers
+    return (
+        np.bincount(in_time.source, in_time.bytes, minlength=hosts),
+        np.bincount(in_time.target, in_time.bytes, minlength=hosts),
+    )
+
+
+def _bytes_per_link_max(trace: Trace) -> float | None:
+    links = bytes_per_link(trace)
+    return None if links is None else float(max(links[0].max(), links[1].max()))

@@ -1,0 +1,42 @@
+"""Progress bars on anything that may take over two seconds; in terminals and notebooks, silent in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tqdm.auto import tqdm
+
+DELAY_SECONDS = 2.0
+Report = Callable[[int, int], None]  # (done, of how many)
+
+
+def progress(items: Iterable[Any], label: str, total: int | None = None) -> Any:
+    """`items` with a bar that appears after two seconds; on standard error, and only where a person looks.
+
+    >>> list(progress([1, 2, 3], "counting"))
+    [1, 2, 3]
+    """
+    return tqdm(items, desc=label, total=total, delay=DELAY_SECONDS, disable=not _watched(), leave=False)
+
+
+@contextmanager
+def bar(label: str) -> Iterator[Report]:
+    """A bar for work that reports (done, total) itself.
+
+    >>> with bar("steps") as report:
+    ...     report(1, 2)
+    """
+    with tqdm(desc=label, delay=DELAY_SECONDS, disable=not _watched(), leave=False) as shown:
+
+        def report(done: int, total: int) -> None:
+            shown.total = total
+            shown.update(done - shown.n)
+
+        yield report
+
+
+def _watched() -> bool:
+    return "ipykernel" in sys.modules or sys.stderr.isatty()

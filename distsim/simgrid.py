@@ -1,0 +1,179 @@
+"""Agreement with SimGrid: recomputes the cases of a JSON file of SimGrid results and tells the largest difference.
+
+The file's `meta` states the rules; each case names an algorithm, hosts, sizes, links and SimGrid's finish times.
+SimGrid's latency is per link and a path crosses two, so the latency from NIC to NIC is twice the case's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distsim.cluster import Cluster
+from distsim.collectives import Schedule, parameter_server
+from distsim.engine import collective
+from distsim.engine.stage import Stage
+from distsim.errors import InputError
+from distsim.progress import progress
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import SpanKind, Trace
+from distsim.units import write
+
+Case = dict[str, Any]
+Inputs = dict[str, str]
+
+
+def validate(path: Path) -> dict[str, dict[str, dict[str, float | int | None]]]:
+    """`{"algorithms": {NAME: {"cases": n, "skipped": n, "max_relative_error": x}}}` for the file `path`.
+
+    An algorithm that cannot be simulated yet counts its cases as skipped; its error is None.
+    Raises InputError where the file is not of that format.
+    """
+    document = _read(path)
+    algorithms: dict[str, dict[str, float | int | None]] = {}
+    for case in progress(document["cases"], "SimGrid cases"):
+        row = algorithms.setdefault(case["algorithm"], {"cases": 0, "skipped": 0, "max_relative_error": None})
+        row["cases"] = int(row["cases"] or 0) + 1
+        recompute = RECOMPUTE.get(case["algorithm"])
+        if recompute is None:
+            row["skipped"] = int(row["skipped"] or 0) + 1
+            continue
+        try:
+            error = relative_error(case, recompute(case, document["inputs"]))
+        except (KeyError, IndexError, TypeError, ValueError) as problem:
+            raise InputError.of(
+                f"{path}: case {case.get('case')!r}", case["algorithm"], f"lacks something ({problem})", "see the file's meta"
+            ) from None
+        row["max_relative_error"] = max(error, row["max_relative_error"] or 0.0)
+    return {"algorithms": algorithms}
+
+
+def relative_error(case: Case, finish_seconds: list[float]) -> float:
+    """The largest relative difference: of every rank or flow where the case gives them, and of the last to finish."""
+    expected, found = [case["makespan_s"]], [max(finish_seconds)]
+    if case.get("finish_s") is not None:
+        expected += case["finish_s"]
+        found += finish_seconds[: len(case["finish_s"])]
+    if len(expected) != len(found):
+        raise ValueError(f"{len(expected) - 1} finish times for {len(finish_seconds)} ranks or flows")
+    return max(abs(f - e) / e if e else abs(f) for e, f in zip(expected, found, strict=True))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    cure = "name a file such as simgrid_cases.json, with cases and inputs"
+    try:
+        document = json.loads(path.read_bytes())
+        if not all("algorithm" in case for case in document["cases"]) or not isinstance(document["inputs"], dict):
+            raise KeyError("cases with an algorithm, and inputs")
+    except OSError as error:
+        raise InputError.of("SimGrid cases", str(path), f"cannot be read ({error.strerror})", cure) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError.of("SimGrid cases", str(path), f"is not a file of SimGrid cases ({error})", cure) from None
+    return dict(document)
+
+
+def _table(text: str) -> list[list[float]]:
+    """The compute times of "T N" and T rows of N numbers."""
+    steps, workers, *numbers = text.split()
+    rows = np.array([float(number) for number in numbers]).reshape(int(steps), int(workers))
+    return [[float(x) for x in row] for row in rows]
+
+
+def _cluster_table(case: Case, inputs: Inputs, hosts: int, server: bool) -> dict[str, Any]:
+    """The `[cluster]` table of a case; `hosts` counts the server, the last one, where there is one."""
+    table: dict[str, Any] = {"workers": hosts - server, "latency": write(2 * case["L_s_per_link"], "second")}
+    if case["link_capacities"] is None:
+        return table | {"bandwidth": write(case["B_bytes_per_s"], "byte/second")}
+    capacities = [float(x) for x in inputs[case["link_capacities"]].split()]
+    return table | _nics(capacities[: len(capacities) // 2], capacities[len(capacities) // 2 :], server, case)
+
+
+def _nics(ups: list[float], downs: list[float], server: bool, case: Case) -> dict[str, Any]:
+    """Exceptions for all NICs. Where only the workers' are listed, the server's are as the case's B."""
+    nics: dict[str, Any] = {
+        str(host): {"up": write(up, "byte/second"), "down": write(down, "byte/second")}
+        for host, (up, down) in enumerate(zip(ups, downs, strict=True))
+    }
+    if server and len(ups) > case["N"]:
+        nics["server"] = nics.pop(str(case["N"]))
+    return {"bandwidth": write(case["B_bytes_per_s"] or max(ups + downs), "byte/second"), "nic": nics}
+
+
+def _training(sends: str, kind: str) -> Callable[[Case, Inputs], list[float]]:
+    """Training steps, through the same door as a user's scenario."""
+
+    def recompute(case: Case, inputs: Inputs) -> list[float]:
+        rows = _table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
+        server = kind == "parameter_server"
+        with tempfile.TemporaryDirectory() as folder:
+            times = Path(folder) / "times.csv"
+            times.write_text("\n".join(",".join(repr(x) for x in row) for row in rows), "utf-8")
+            scenario = Scenario.of(
+                {
+                    "steps": len(rows),
+                    "cluster": _cluster_table(case, inputs, case["N"] + server, server),
+                    "compute": {"distribution": "replay", "file": str(times)},
+                    "workload": {"gradient": write(case["S_bytes"], "byte")},
+                    "policy": {"kind": "synchronous"},
+                    "communication": {"kind": kind, "sends": sends},
+                }
+            )
+            return _finish(simulate(scenario))
+
+    return recompute
+
+
+def _finish(trace: Trace) -> list[float]:
+    """When each worker has what it communicates for."""
+    last = trace.spans.of_kind(SpanKind.RECEIVE, SpanKind.ALL_REDUCE)
+    return [float(last.end_seconds[last.worker == worker].max()) for worker in range(trace.workers)]
+
+
+def _collective(schedule_of: Callable[[int], Schedule]) -> Callable[[Case, Inputs], list[float]]:
+    """One all-reduce that all start at 0."""
+
+    def recompute(case: Case, inputs: Inputs) -> list[float]:
+        schedule = schedule_of(case["N"])
+        cluster = Cluster(**_cluster_table(case, inputs, schedule.ranks, schedule.servers == 1))
+        return collective.run(schedule, cluster, case["S_bytes"]).ends_seconds[: schedule.workers]
+
+    return recompute
+
+
+def _flows(case: Case, inputs: Inputs) -> list[float]:
+    """Independent transfers: number of flows, capacities, then rows of source, target, start seconds and bytes."""
+    count, *rest = inputs[case["input"]].split()
+    hosts = (len(rest) - 4 * int(count)) // 2
+    capacities = [float(x) for x in rest[: 2 * hosts]]
+    rows = np.array([float(x) for x in rest[2 * hosts :]]).reshape(int(count), 4).tolist()
+    nics = _nics(capacities[:hosts], capacities[hosts:], False, case)
+    stage = Stage(Cluster(workers=hosts, latency=write(2 * case["L_s_per_link"], "second"), **nics), hosts)
+    ends = [math.nan] * len(rows)
+
+    def carry(number: int, source: int, target: int, start: float, num_bytes: float) -> Iterable[Any]:
+        yield stage.environment.timeout(start)
+        yield stage.send(source, target, num_bytes)
+        ends[number] = stage.now
+
+    for number, (source, target, start, num_bytes) in enumerate(rows):
+        stage.environment.process(carry(number, int(source), int(target), start, num_bytes))
+    stage.environment.run()
+    return ends
+
+
+RECOMPUTE: dict[str, Callable[[Case, Inputs], list[float]]] = {
+    "ring": _training("rendezvous", "ring"),
+    "ring_eager": _training("eager", "ring"),
+    "ps1": _collective(parameter_server),
+    "train_ps": _training("rendezvous", "parameter_server"),
+    "train_ring": _training("rendezvous", "ring"),
+    "train_ring_eager": _training("eager", "ring"),
+    "flows": _flows,
+}
