@@ -41,7 +41,7 @@ class Cluster(Description):
     workers: Annotated[int, Field(ge=1)]
     bandwidth_bytes_per_second: BytesPerSecond = Field(alias="bandwidth")
     latency_seconds: Seconds = Field(alias="latency")
-    nic: Annotated[dict[int | str, Nic], BeforeValidator(rank_keys)] = {}
+    nic: Annotated[dict[int | str, Nic], BeforeValidator(rank_keys)] = Field(default={})
     nodes: Nodes | None = None
 
     def check_nics(self) -> None:

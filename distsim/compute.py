@@ -36,10 +36,14 @@ LARGEST_CV = {"uniform": 3**-0.5, "shifted_exponential": 1.0}
 
 
 def rank_keys(table: object) -> object:
-    """TOML keys are text: {"3": 2.0} becomes {3: 2.0}; other keys are left for validation to refuse."""
+    """TOML keys are text: {"3": 2.0} becomes {3: 2.0}; other keys, "03" too, are left for validation to refuse."""
     if not isinstance(table, dict):
         return table
-    return {int(key) if isinstance(key, str) and key.isdecimal() else key: value for key, value in table.items()}
+
+    def rank(key: object) -> object:
+        return int(key) if isinstance(key, str) and key.isdecimal() and str(int(key)) == key else key
+
+    return {rank(key): value for key, value in table.items()}
 
 
 class Pauses(Description):
@@ -66,7 +70,7 @@ class Compute(Description):
     cv: Annotated[float, Field(gt=0.0)] | None = None
     alpha: Annotated[float, Field(gt=1.0)] | None = None
     file: str | None = None
-    slow: Annotated[dict[Annotated[int, Field(ge=0)], PositiveFloat], BeforeValidator(rank_keys)] = {}
+    slow: Annotated[dict[Annotated[int, Field(ge=0)], PositiveFloat], BeforeValidator(rank_keys)] = Field(default={})
     pauses: Pauses | None = None
 
     @model_validator(mode="after")
@@ -79,12 +83,17 @@ class Compute(Description):
             read_times(Path(str(self.file)))
             return self
         if self.file is not None:
-            raise ValueError(f"file = {self.file!r} goes with distribution = \"replay\" alone. Cure: remove it")
+            raise ValueError(f'file = {self.file!r} goes with distribution = "replay" alone. Cure: remove it')
         if scaled == (self.mean_seconds is not None):
             found = "both" if scaled else "neither"
             raise ValueError(
                 f"has {found} a mean and fixed or per_sample; the mean of one step is either given or "
                 'fixed + per_sample x batch. Cure: write mean = "50 ms", or fixed = "5 ms" and per_sample = "1.4 ms"'
+            )
+        if scaled and not self.fixed_seconds and not self.per_sample_seconds:
+            raise ValueError(
+                'fixed = "0 s" and per_sample = "0 s" make steps that take no time; their sum must be above 0. '
+                'Cure: write fixed = "5 ms"'
             )
         self._check_spread()
         return self
@@ -171,7 +180,9 @@ class Compute(Description):
         """Raises ValueError where the table names workers that the cluster does not have."""
         absent = [worker for worker in self.slow if worker >= workers]
         if absent:
-            raise ValueError(f"slow names worker {absent[0]}, but workers count 0 to {workers - 1}. Cure: name one of those")
+            raise ValueError(
+                f"slow names worker {absent[0]}, but workers count 0 to {workers - 1}. Cure: name one of those"
+            )
         table = self._table
         if table is not None and table.shape[1] not in (1, workers):
             raise ValueError(

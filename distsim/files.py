@@ -16,13 +16,18 @@ from distsim.errors import InputError
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that takes `path`'s place when the block ends well, and vanishes when it does not.
 
-    Raises InputError where the folder does not exist or may not be written to.
+    Raises InputError where `path` is a folder, or lies in one that does not exist or may not be written to.
     """
+    if path.is_dir():
+        raise InputError.of("output file", str(path), "is a folder", "add the name of a file")
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
         raise InputError.of(
-            "output file", str(path), f"cannot be written ({error.strerror})", "name a file in a folder that exists and is yours"
+            "output file",
+            str(path),
+            f"cannot be written ({error.strerror})",
+            "name a file in a folder that exists and is yours",
         ) from None
     try:
         with os.fdopen(descriptor, "wb") as stream:

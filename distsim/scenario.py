@@ -90,7 +90,7 @@ class Scenario(Description):
             )
         if communication.implementation == "schedule":
             raise ValueError(
-                "communication.implementation = 'schedule' is not available yet. Cure: write implementation = \"backend\""
+                'communication.implementation = "schedule" is not available yet. Cure: write implementation = "backend"'
             )
 
     def _check_communication(self) -> None:
@@ -104,7 +104,7 @@ class Scenario(Description):
             if communication.receive is not None:
                 raise ValueError(
                     f"communication.receive = {communication.receive!r} is about a server, and "
-                    f"kind = {communication.kind!r} has none. Cure: remove receive, or write kind = \"parameter_server\""
+                    f'kind = {communication.kind!r} has none. Cure: remove receive, or write kind = "parameter_server"'
                 )
             if "server" in self.cluster.nic:
                 raise ValueError(

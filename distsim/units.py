@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -41,7 +41,8 @@ bps = bit / second
 
 EXAMPLES: dict[SiUnit, str] = {"second": '"50 ms"', "byte": '"4 MiB"', "byte/second": '"10 Gbit/s"'}
 
-# Units a value may be written back in: the one with the fewest digits that loses nothing wins, and 1 to 999 over 0.5 or 5000.
+# Units a value may be written back in: of those that lose nothing the one with the fewest digits wins,
+# and 1 to 999 over 0.5 or 5000.
 SPELLINGS: dict[SiUnit, tuple[tuple[str, Decimal], ...]] = {
     "second": (("s", Decimal(1)), ("ms", Decimal("1e-3")), ("us", Decimal("1e-6")), ("ns", Decimal("1e-9"))),
     "byte": (
@@ -57,11 +58,11 @@ SI_SPELLING: dict[SiUnit, int] = {"second": 0, "byte": -1, "byte/second": -1}
 
 
 @cache
-def registry() -> pint.UnitRegistry:
+def registry() -> pint.UnitRegistry[Decimal]:
     """The pint registry, made at the first parse: importing pint is the slowest part of `import distsim`."""
     import pint
 
-    units = pint.UnitRegistry(None, non_int_type=Decimal)
+    units: pint.UnitRegistry[Decimal] = pint.UnitRegistry(None, non_int_type=Decimal)
     units.load_definitions(DEFINITIONS.strip().splitlines())
     return units
 
@@ -94,7 +95,7 @@ def _parse(text: str, unit: SiUnit) -> float:
     if set(text) & set("#;[]{}"):  # pint reads text as Python does, comments and all
         raise ValueError("is not a number with a unit")
     try:
-        quantity = registry().Quantity(text)
+        quantity: Any = registry().Quantity(text)
         if quantity.unitless:
             raise ValueError("has no unit")
         value = float(quantity.to(unit).magnitude)
@@ -158,8 +159,8 @@ def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerial
     return BeforeValidator(validate), PlainSerializer(lambda value: write(value, unit))
 
 
-_SECONDS, _BYTES, _RATE = _quantity("second", zero=True), _quantity("byte", zero=True), _quantity("byte/second", zero=False)
-_POSITIVE_SECONDS = _quantity("second", zero=False)
+_SECONDS, _POSITIVE_SECONDS = _quantity("second", zero=True), _quantity("second", zero=False)
+_BYTES, _RATE = _quantity("byte", zero=True), _quantity("byte/second", zero=False)
 
 # Field types: text with a unit in the file, an SI float in the object. Durations and sizes may be 0, a bandwidth not.
 Seconds = Annotated[float, *_SECONDS]

@@ -60,7 +60,8 @@ def _rule_and_cure(finding: Any) -> tuple[str, str]:
         case "string_type":
             return "must be a text", "put it in quotes"
         case "model_type" | "dict_type":
-            return "must be a table", f"write [{finding['loc'][-1]}] on a line of its own and its keys below"
+            where = ".".join(str(part) for part in finding["loc"])
+            return "must be a table", f"write [{where}] on a line of its own and its keys below"
     text = str(finding["msg"])
     return text[0].lower() + text[1:], "give it such a value"
 
@@ -75,6 +76,9 @@ def unknown_key(key: str, value: object, table: str, known: list[str]) -> str:
 def _keys(model: Any, path: list[str]) -> Iterable[str]:
     """The keys that a table of the scenario may have; the aliases, as a file spells them."""
     for part in path:
+        if get_origin(model) is dict:  # keys of the author's own, such as the ranks in cluster.nic
+            model = _model_in(get_args(model)[1])
+            continue
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
             return ()
         by_key = {field.alias or name: field.annotation for name, field in model.model_fields.items()}

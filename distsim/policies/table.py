@@ -1,9 +1,8 @@
-"""The `[policy]` table of a scenario, in and out: its `kind` names the class, its other keys are that class's fields."""
+"""The `[policy]` table of a scenario, in and out: `kind` names the class, the other keys are that class's fields."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from functools import cache
+from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 from pydantic import create_model
@@ -18,12 +17,12 @@ POLICIES: dict[str, type[Policy]] = {policy.kind: policy for policy in (Synchron
 PLANNED = ("local_sgd", "ddp", "asynchronous", "stale_synchronous", "flexrr", "pipeline")
 
 
-@cache
-def _validator(policy: type[Policy]) -> type[Description]:
+def _validator(kind: str) -> type[Description]:
+    policy = POLICIES[kind]
     hints = get_type_hints(policy, include_extras=True)
-    described: Any = {field.name: (hints[field.name], field.default) for field in fields(policy)}
-    for name, (hint, default) in described.items():
-        described[name] = (hint, ...) if type(default).__name__ == "_MISSING_TYPE" else (hint, default)
+    described: Any = {
+        field.name: (hints[field.name], ... if field.default is MISSING else field.default) for field in fields(policy)
+    }
     return create_model(policy.__name__, __base__=Description, **described)
 
 
@@ -46,7 +45,7 @@ def read_policy(table: object) -> Policy:
     if not isinstance(kind, str) or kind not in POLICIES:
         raise ValueError(f"kind = {kind!r} is not a policy. Cure: take one of {known}")
     given = {key: value for key, value in table.items() if key != "kind"}
-    validator = _validator(POLICIES[kind])
+    validator = _validator(kind)
     keys = [field.alias or name for name, field in validator.model_fields.items()]
     for key in given:
         if key not in keys:
@@ -62,5 +61,5 @@ def write_policy(policy: Policy) -> dict[str, Any]:
     {'kind': 'backup', 'backups': 1}
     """
     given = {field.name: getattr(policy, field.name) for field in fields(policy)}
-    model = _validator(type(policy)).model_construct(**given)
+    model = _validator(policy.kind).model_construct(**given)
     return {"kind": policy.kind} | model.model_dump(by_alias=True, exclude_defaults=True, exclude_none=True)

@@ -51,12 +51,20 @@ class TraceBuilder:
         self._updates.append((version, server, time_seconds))
 
     def applied(
-        self, version: int, worker: int, step: int, read_version: int, server: int = NO_SERVER, items: tuple[int, int] = (0, 1)
+        self,
+        version: int,
+        worker: int,
+        step: int,
+        read_version: int,
+        server: int = NO_SERVER,
+        items: tuple[int, int] = (0, 1),
     ) -> None:
         """A gradient that went into update `version`; `items` is (first, count)."""
         self._contributions.append((version, server, worker, step, read_version, *items, True, False))
 
-    def not_applied(self, worker: int, step: int, read_version: int, *, cancelled: bool, server: int = NO_SERVER) -> None:
+    def not_applied(
+        self, worker: int, step: int, read_version: int, *, cancelled: bool, server: int = NO_SERVER
+    ) -> None:
         """A gradient that was dropped on arrival, or cancelled before."""
         self._contributions.append((NO_VERSION, server, worker, step, read_version, 0, 1, False, cancelled))
 

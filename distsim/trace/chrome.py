@@ -49,7 +49,10 @@ def _rows(table: Table) -> list[dict[str, Any]]:
 
 def _names(trace: Trace) -> list[dict[str, Any]]:
     groups = {RANKS: f"{trace.producer} run", NETWORK: "network", LEARNING: "parameters"}
-    names = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": text}} for pid, text in groups.items()]
+    names = [
+        {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": text}}
+        for pid, text in groups.items()
+    ]
     depths = dict.fromkeys(range(trace.workers + trace.servers), 1)
     for rank, depth in zip(trace.spans.worker.tolist(), _depths(trace.spans), strict=True):
         depths[rank] = max(depths[rank], depth + 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,9 @@ def save(trace: Trace, path: Path) -> None:
     """Writes `trace` in the format that the suffix of `path` names."""
     match _suffix(path):
         case ".npz":
-            arrays = {f"{name}.{key}": column for name in TABLES for key, column in getattr(trace, name).columns().items()}
+            arrays = {
+                f"{name}.{key}": column for name in TABLES for key, column in getattr(trace, name).columns().items()
+            }
             with replaced(path) as stream:
                 np.savez_compressed(stream, allow_pickle=False, metadata=np.array(json.dumps(trace.metadata)), **arrays)
         case ".json":
@@ -37,21 +38,28 @@ def load(path: Path) -> Trace:
     """Reads what `save` wrote."""
     suffix = _suffix(path)
     try:
-        if suffix == ".npz":
-            return _load_npz(path)
-        raw = path.read_bytes()
-        return chrome.loads((gzip.decompress(raw) if suffix == ".json.gz" else raw).decode("utf-8"))
+        trace = _load_npz(path) if suffix == ".npz" else _load_json(path, packed=suffix == ".json.gz")
+        absent = [key for key in ("producer", "workers", "servers") if key not in trace.metadata]
+        if not absent:
+            return trace
+        rule = f"is not a trace that distsim wrote (its metadata lacks {', '.join(absent)})"
     except OSError as error:
         rule = f"cannot be read ({error.strerror or error})"
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        rule = f"is not a trace that distsim wrote ({error})"
+    except Exception as error:  # noqa: BLE001 - on a damaged file zipfile, zlib, numpy and json raise all kinds
+        rule = f"is not a trace that distsim wrote ({error or type(error).__name__})"
     raise InputError.of("trace file", str(path), rule, "name a file that --trace wrote")
+
+
+def _load_json(path: Path, *, packed: bool) -> Trace:
+    raw = path.read_bytes()
+    return chrome.loads((gzip.decompress(raw) if packed else raw).decode("utf-8"))
 
 
 def _load_npz(path: Path) -> Trace:
     with np.load(path, allow_pickle=False) as arrays:
         tables = {
-            name: table.of_columns({key: arrays[f"{name}.{key}"] for key in table.dtypes}) for name, table in TABLES.items()
+            name: table.of_columns({key: arrays[f"{name}.{key}"] for key in table.dtypes})
+            for name, table in TABLES.items()
         }
         return Trace(metadata=json.loads(str(arrays["metadata"])), **tables)  # type: ignore[arg-type]
 

@@ -71,11 +71,17 @@ def _causes(trace: Trace) -> list[str]:
     """No effect before its cause: a gradient is applied after its worker has computed it."""
     contributions = trace.contributions.where(trace.contributions.applied)
     compute = trace.spans.of_kind(SpanKind.COMPUTE, SpanKind.BACKWARD)
-    end = {(w, s): t for w, s, t in zip(compute.worker.tolist(), compute.step.tolist(), compute.end_seconds.tolist(), strict=True)}
+    end = {
+        (w, s): t
+        for w, s, t in zip(compute.worker.tolist(), compute.step.tolist(), compute.end_seconds.tolist(), strict=True)
+    }
     applied = {
         (server, version): time
         for server, version, time in zip(
-            trace.updates.server.tolist(), trace.updates.version.tolist(), trace.updates.time_seconds.tolist(), strict=True
+            trace.updates.server.tolist(),
+            trace.updates.version.tolist(),
+            trace.updates.time_seconds.tolist(),
+            strict=True,
         )
     }
     rows = zip(

@@ -90,7 +90,7 @@ class Table:
 
     def sorted(self) -> Self:
         """The rows in an order that depends on nothing but their values."""
-        keys = [column for column in self.columns().values()]
+        keys = list(self.columns().values())
         return self.where(np.lexsort(keys[::-1])) if len(self) else self
 
     def to_pandas(self) -> pd.DataFrame:
@@ -137,7 +137,7 @@ class Spans(Table):
         import pandas as pd
 
         frame = super().to_pandas()
-        return frame.assign(kind=pd.Categorical.from_codes(self.kind, [kind.text for kind in SpanKind]))
+        return frame.assign(kind=pd.Categorical.from_codes(self.kind, pd.Index([kind.text for kind in SpanKind])))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ class Trace:
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
-    >>> trace.workers, len(trace.updates), trace.total_seconds == trace.updates.time_seconds.max()
+    >>> trace.workers, len(trace.updates), trace.total_seconds == float(trace.updates.time_seconds.max())
     (4, 50, True)
     """
 
@@ -80,7 +80,11 @@ class Trace:
     def sorted(self) -> Trace:
         """The same trace with its rows in an order that depends on their values alone; for comparing engines."""
         return Trace(
-            self.spans.sorted(), self.updates.sorted(), self.contributions.sorted(), self.transfers.sorted(), self.metadata
+            self.spans.sorted(),
+            self.updates.sorted(),
+            self.contributions.sorted(),
+            self.transfers.sorted(),
+            self.metadata,
         )
 
     def to_pandas(self) -> dict[str, pd.DataFrame]:
