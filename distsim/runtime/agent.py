@@ -1,0 +1,60 @@
+"""torchrun, in a process of its own: `python -m distsim.runtime.agent FOLDER RANKS ENTRY...`.
+
+The same parse and run as the `torchrun` command; only the failures of ranks go into a file instead of a banner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+
+from distsim.files import write_text
+from distsim.runtime import lifeline
+
+FAILURES_FILE = "failures.json"
+LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
+CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
+
+
+def main(folder: Path, ranks: int, entry: list[str]) -> int:
+    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well."""
+    lifeline.keep(lambda: _abandon(folder), inherit=True)
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
+    options = [
+        "--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={ranks}",
+        "--max-restarts=0", f"--monitor-interval={LOOK_SECONDS}",
+    ]  # fmt: skip
+    arguments = parse_args([*options, *entry])  # type: ignore[no-untyped-call] # torchrun has no types
+    if hasattr(arguments, "shutdown_timeout"):  # older versions of torchrun always take 30 s
+        arguments.shutdown_timeout = CLOSE_SECONDS
+    try:
+        run(arguments)  # type: ignore[no-untyped-call]
+    except ChildFailedError as error:
+        # In the order of torchrun's notice: who failed by itself, then who was ended because of that.
+        failures = [{"rank": rank, "exitcode": failure.exitcode} for rank, failure in error.failures.items()]
+        write_text(folder / FAILURES_FILE, json.dumps(failures))
+        return 1
+    return 0
+
+
+def _abandon(folder: Path) -> None:
+    """The launching process is gone: nobody else ends the ranks and removes the run's folder."""
+    for process in psutil.Process().children(recursive=True):
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(128 + signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))

@@ -1,0 +1,219 @@
+"""Runs a script as so many ranks through torchrun, watches them, and leaves nothing behind: no process and no file.
+
+prepare -> start -> watch -> (diagnose) -> end
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+
+import distsim
+from distsim.errors import RunError
+from distsim.files import write_text
+from distsim.runtime import processes, status
+from distsim.runtime.diagnosis import Evidence
+from distsim.runtime.lifeline import RUN_VARIABLE
+from distsim.runtime.output import Output, channel
+from distsim.runtime.seat import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
+from distsim.runtime.status import State, Status
+
+LOOK_SECONDS = 0.05
+FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the others, once a rank has reported a failure
+STACKS_GRACE_SECONDS = 1.0  # for the ranks to write their stacks
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to run.
+
+    what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
+    entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
+    """
+
+    what: str
+    roles: Sequence[str]
+    entry: Sequence[str]
+    job: dict[str, Any]
+    deadline_seconds: float
+    steps: int = 0
+    progress: Progress | None = None
+
+
+@contextmanager
+def launched(launch: Launch) -> Iterator[Path]:
+    """The folder of a run that all ranks have ended well, with the records that they wrote.
+
+    Raises RunError where a rank failed or the deadline passed: which rank, what it was doing and where. In any case,
+    and also when interrupted or terminated, all processes of the run are ended and the folder is removed.
+    """
+    with _termination_raises(), _folder() as folder:
+        _prepare(folder, launch)
+        names = ["agent", *(str(rank) for rank in range(len(launch.roles)))]
+        with Output(folder, names) as output:
+            _run(folder, launch, output)
+        yield folder
+
+
+@contextmanager
+def _termination_raises() -> Iterator[None]:
+    """SIGTERM unwinds the stack, as Ctrl-C does, unless the program has its own idea about it."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    if ours:
+        signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="distsim-run-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prepare(folder: Path, launch: Launch) -> None:
+    status.create(folder, len(launch.roles))
+    write_text(folder / JOB_FILE, json.dumps(launch.job))
+
+
+def _run(folder: Path, launch: Launch, output: Output) -> None:
+    """Starts torchrun and returns when all ranks have ended well."""
+    run_id, since = uuid.uuid4().hex, time.time() - 1.0
+    lifeline, held = os.pipe()
+    agent: subprocess.Popen[bytes] | None = None
+    try:
+        agent = _start(folder, launch, run_id, lifeline)
+        _watch(folder, launch, agent, output)
+    finally:
+        try:
+            groups = [slot.pid for slot in status.read(folder) if slot.pid]
+            processes.end(run_id, groups, since)
+            if agent is not None:
+                with suppress(subprocess.TimeoutExpired):
+                    agent.wait(1.0)
+        finally:
+            os.close(held)
+            os.close(lifeline)
+
+
+def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-u", "-m", "distsim.runtime.agent", str(folder), str(len(launch.roles)), *launch.entry]
+    printing = os.open(channel(folder, "agent"), os.O_WRONLY)
+    try:
+        return subprocess.Popen(
+            command,
+            env=_environment(folder, run_id),
+            stdin=lifeline,
+            stdout=printing,
+            stderr=printing,
+            start_new_session=True,  # Ctrl-C is for this process alone, which then ends the others
+        )
+    finally:
+        os.close(printing)
+
+
+def _environment(folder: Path, run_id: str) -> dict[str, str]:
+    environment = os.environ | {
+        RUN_VARIABLE: run_id,
+        FOLDER_VARIABLE: str(folder),
+        "OMP_NUM_THREADS": "1",
+        "TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
+    }
+    # All ranks are on this host: no look-up of its name, which can be slow or wrong on a laptop.
+    environment.setdefault("GLOO_SOCKET_IFNAME", _loopback())
+    home = str(Path(distsim.__file__).parent.parent)
+    if home not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        paths = [home, *filter(None, [environment.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+    return environment
+
+
+def _loopback() -> str:
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == "127.0.0.1" for address in addresses):
+            return name
+    return "lo"
+
+
+def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output: Output) -> None:
+    """Returns when all ranks have ended well; raises RunError when one has not, or when the deadline has passed."""
+    started = time.monotonic()
+    deadline = started + launch.deadline_seconds
+    failed_at = float("inf")
+    reported = -1
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            agent.wait(LOOK_SECONDS)
+        now = time.monotonic()
+        slots = status.read(folder)
+        if launch.progress is not None and (done := max(slot.steps_done for slot in slots)) > reported:
+            launch.progress(done, launch.steps)
+            reported = done
+        if agent.returncode is not None or now > failed_at + FAILURE_GRACE_SECONDS:
+            break
+        if now > deadline:
+            raise RunError(_late(folder, launch, output))
+        if failed_at > now and any(failure_file(folder, rank).exists() for rank in range(len(slots))):
+            failed_at = now
+    if agent.returncode != 0 or any(slot.state is not State.FINISHED for slot in slots):
+        evidence = Evidence(folder, launch.roles, slots, output, now)
+        raise RunError(f"{launch.what}: {evidence.of_failure(agent.returncode)}")
+
+
+def _late(folder: Path, launch: Launch, output: Output) -> str:
+    slots = status.read(folder)
+    now = time.monotonic()
+    _ask_for_stacks(folder, slots)
+    evidence = Evidence(folder, launch.roles, slots, output, now)
+    return (
+        f"{launch.what}: not finished {launch.deadline_seconds:.4g} s after its launch, its deadline. "
+        f"Cure: find out why the first rank below did not go on, or give a longer deadline\n{evidence.of_deadline()}"
+    )
+
+
+def _ask_for_stacks(folder: Path, slots: list[Status]) -> None:
+    """Has every rank that is ready for it write its Python stacks; a stopped one is not waited for long."""
+    asked = []
+    for slot in slots:
+        if slot.state is State.RUNNING:
+            try:
+                os.kill(slot.pid, STACK_SIGNAL)
+            except ProcessLookupError:
+                continue
+            asked.append(stacks_file(folder, slot.rank))
+    give_up = time.monotonic() + STACKS_GRACE_SECONDS
+    sizes: list[int] = []
+    while time.monotonic() < give_up:
+        before, sizes = sizes, [file.stat().st_size for file in asked]
+        if all(sizes) and sizes == before:
+            return
+        time.sleep(0.05)

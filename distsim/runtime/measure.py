@@ -1,0 +1,90 @@
+"""The measured half: a scenario in, the Trace of its real run out, with a process per worker and server."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import numpy as np
+
+from distsim.errors import InputError
+from distsim.runtime.launch import Launch, Progress, launched
+from distsim.runtime.merge import merge
+from distsim.scenario import Scenario
+from distsim.trace import Trace
+
+RANK_ENTRY = ("-m", "distsim.runtime.rank")
+# The estimate of a deadline: far above what a run takes, far below what a person waits for one that hangs.
+START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
+COMPUTE_FACTOR = 3.0
+STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
+SLOW_BYTES_PER_SECOND = 50e6
+
+
+def measure(scenario: Scenario, *, deadline_seconds: float | None = None, progress: Progress | None = None) -> Trace:
+    """Runs `scenario` for real on this machine.
+
+    The machine's own links carry the bytes; the scenario's seeded compute times are slept. deadline_seconds: from the
+    launch (default: estimated). progress: called with (steps done, steps in all) now and then.
+    Raises RunError, which names the rank and where it stood, and InputError where torch is missing.
+    """
+    (trace,) = measure_all([scenario], deadline_seconds=deadline_seconds, progress=progress)
+    return trace
+
+
+def measure_all(
+    scenarios: Sequence[Scenario],
+    *,
+    deadline_seconds: float | None = None,
+    progress: Progress | None = None,
+    entry: Sequence[str] = RANK_ENTRY,
+) -> list[Trace]:
+    """Runs scenarios with the same number of ranks one after the other in one launch, which costs one start.
+
+    Arguments and errors are those of `measure`, for all scenarios together. entry: what torchrun starts as
+    each rank.
+    """
+    _check(scenarios, deadline_seconds)
+    if not scenarios:
+        return []
+    deadline = estimated_seconds(scenarios) if deadline_seconds is None else deadline_seconds
+    launch = Launch(
+        what=f"measure {scenarios[-1].name!r}",
+        roles=[f"worker {rank}" for rank in range(scenarios[0].cluster.workers)]
+        + [f"server {rank}" for rank in scenarios[0].servers],
+        entry=entry,
+        job={"scenarios": [scenario.table() for scenario in scenarios], "deadline_seconds": deadline},
+        deadline_seconds=deadline,
+        steps=sum(scenario.steps for scenario in scenarios),
+        progress=progress,
+    )
+    with launched(launch) as folder:
+        return [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
+
+
+def estimated_seconds(scenarios: Sequence[Scenario]) -> float:
+    """A deadline in seconds that only a run that hangs should reach."""
+    return START_SECONDS + START_SECONDS_PER_RANK * scenarios[0].ranks + sum(map(_run_seconds, scenarios))
+
+
+def _run_seconds(scenario: Scenario) -> float:
+    workers = scenario.cluster.workers
+    times = scenario.compute_times()
+    drawn = np.stack([times.first(worker, scenario.steps)[: scenario.steps] for worker in range(workers)])
+    carried = 2.0 * workers * scenario.gradient_bytes / SLOW_BYTES_PER_SECOND
+    exchange = STEP_SECONDS + STEP_SECONDS_PER_RANK * scenario.ranks + carried
+    return float(COMPUTE_FACTOR * drawn.max(axis=0).sum() + scenario.steps * exchange)
+
+
+def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> None:
+    if sys.platform == "win32":
+        raise InputError.of("real run on", sys.platform, "needs Linux or macOS", "use the Windows Subsystem for Linux")
+    if find_spec("torch") is None:
+        raise InputError("a real run needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
+    if deadline_seconds is not None and not (deadline_seconds > 0 and math.isfinite(deadline_seconds)):
+        raise InputError.of("deadline_seconds", deadline_seconds, "must be a number above 0", "write 60")
+    ranks = [scenario.ranks for scenario in scenarios]
+    if len(set(ranks)) > 1:
+        raise InputError.of("ranks of the scenarios", ranks, "must be equal in one launch", "measure them one by one")

@@ -1,0 +1,89 @@
+"""What travels between a worker and the server: one tensor of bytes, a header of eight words and then the numbers.
+
+gloo tells neither the length of a message nor what it is, so the header does.
+"""
+
+from __future__ import annotations
+
+import zlib
+from enum import IntEnum
+
+import numpy as np
+import torch
+
+WORDS = 8
+HEADER_BYTES = 8 * WORDS
+FLOAT_BYTES = 4
+PATTERN = 7
+
+
+class Kind(IntEnum):
+    """What a message is. GOODBYE has no numbers; its checksum is of the worker's parameters."""
+
+    PUSH = 1
+    ANSWER = 2
+    GOODBYE = 3
+
+
+class Message:
+    """A buffer to send from or to receive into. words: kind, step, version, stop, bytes, checksum; payload: float32."""
+
+    def __init__(self, floats: int) -> None:
+        # Zeroed by hand: memory that the system zeroes is first mapped when it is first used, within the timed run.
+        self.tensor = torch.empty(HEADER_BYTES + FLOAT_BYTES * floats, dtype=torch.uint8).zero_()
+        self.payload = self.tensor[HEADER_BYTES:].view(torch.float32)
+        self._words = self.tensor.numpy()[:HEADER_BYTES].view(np.int64)
+
+    def write(self, kind: Kind, *, step: int = 0, version: int = 0, stop: bool = False, checksum: int = 0) -> None:
+        """Fills the header."""
+        num_bytes = 0 if kind is Kind.GOODBYE else self.num_bytes
+        self._words[:6] = (kind, step, version, stop, num_bytes, checksum)
+
+    @property
+    def kind(self) -> Kind:
+        """What it is."""
+        return Kind(int(self._words[0]))
+
+    @property
+    def step(self) -> int:
+        """Of a push: the worker's own count of its steps."""
+        return int(self._words[1])
+
+    @property
+    def version(self) -> int:
+        """Of a push: the version it was computed on. Of an answer: the version it carries."""
+        return int(self._words[2])
+
+    @property
+    def stop(self) -> bool:
+        """Of an answer: whether the run is over."""
+        return bool(self._words[3])
+
+    @property
+    def carried_bytes(self) -> int:
+        """How many bytes of numbers the sender says follow the header."""
+        return int(self._words[4])
+
+    @property
+    def expected_checksum(self) -> int:
+        """Of a goodbye: the checksum of the worker's parameters."""
+        return int(self._words[5])
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of numbers that there is room for."""
+        return FLOAT_BYTES * self.payload.numel()
+
+    def checksum(self) -> int:
+        """Of the numbers."""
+        return zlib.crc32(self.tensor.numpy()[HEADER_BYTES:].data)
+
+
+def num_floats(num_bytes: float) -> int:
+    """How many float32 make about so many bytes; at least one."""
+    return max(1, round(num_bytes / FLOAT_BYTES))
+
+
+def pattern(floats: int) -> torch.Tensor:
+    """The gradient that all workers scale: small whole numbers, whose sums float32 holds exactly."""
+    return (torch.arange(floats) % PATTERN - PATTERN // 2).to(torch.float32)

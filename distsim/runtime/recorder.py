@@ -1,0 +1,77 @@
+"""What one rank saw in one scenario, and when: rows of plain numbers, written when the run is over.
+
+Times are seconds of the monotonic clock, which all processes of a host share; `merge` sets their zero.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.files import replaced
+
+TABLES: dict[str, tuple[str, ...]] = {
+    # of a worker
+    "computes": ("step", "read_version", "start", "end"),
+    "all_reduces": ("step", "arrival", "end"),
+    "pushes": ("step", "read_version", "start", "end"),
+    "pulls": ("version", "end"),
+    # of the server; of a worker's messages and answers the first row here belongs to the first row there, and so on
+    "arrivals": ("worker", "step", "read_version", "posted", "end"),
+    "answers": ("worker", "version", "asked", "start"),
+    "updates": ("version", "begin", "end"),
+    "applied": ("version", "worker", "step", "read_version"),
+    "dropped": ("worker", "step", "read_version"),
+    "cancelled": ("worker", "read_version"),
+}
+Row = tuple[float, ...]
+
+
+class Recorder:
+    """Collects rows; `table(name)` is the function to call with each row, looked up before the clock starts."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[Row]] = {name: [] for name in TABLES}
+        self.facts: dict[str, Any] = {}
+
+    def table(self, name: str) -> Callable[[Row], None]:
+        """Appends to this table."""
+        return self._rows[name].append
+
+    def save(self, folder: Path, scenario: int, rank: int) -> None:
+        """Writes the rank's record of scenario number `scenario`."""
+        arrays = {
+            name: np.array(rows, dtype=np.float64).reshape(len(rows), len(TABLES[name]))
+            for name, rows in self._rows.items()
+        }
+        with replaced(_file(folder, scenario, rank)) as stream:
+            np.savez(stream, allow_pickle=False, facts=np.array(json.dumps(self.facts)), **arrays)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A rank's record as read back. facts: what else it had to say."""
+
+    tables: dict[str, NDArray[np.float64]]
+    facts: dict[str, Any]
+
+    def rows(self, name: str) -> list[list[float]]:
+        """The rows of a table, in the order in which they were recorded."""
+        rows: list[list[float]] = self.tables[name].tolist()
+        return rows
+
+
+def load(folder: Path, scenario: int, rank: int) -> Record:
+    """Reads what `Recorder.save` wrote."""
+    with np.load(_file(folder, scenario, rank), allow_pickle=False) as arrays:
+        return Record({name: arrays[name] for name in TABLES}, json.loads(str(arrays["facts"])))
+
+
+def _file(folder: Path, scenario: int, rank: int) -> Path:
+    return folder / f"record-{scenario}-{rank}.npz"

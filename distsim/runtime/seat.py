@@ -1,0 +1,116 @@
+"""What every rank has before it imports anything heavy: a lifeline, a status slot, a stack dump, a failure record.
+
+A rank's script, whoever wrote it:
+
+    from distsim.runtime import seat
+
+    with seat.taken() as place:
+        import torch
+        place.slot.doing("its own work")
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distsim.files import write_text
+from distsim.runtime import lifeline
+from distsim.runtime.output import channel
+from distsim.runtime.status import StatusSlot
+
+FOLDER_VARIABLE = "DISTSIM_FOLDER"  # the run's folder
+JOB_FILE = "job.json"
+STACK_SIGNAL = signal.SIGUSR1
+# What gloo says when another rank has gone: a consequence of a failure, not its cause.
+CONSEQUENCES = (
+    "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused", "timed out",
+    "Timed out", "Socket closed", "recvValue failed", "Connection was likely closed", "failed to recv", "not connected",
+)  # fmt: skip
+# A rank that failed because another had gone stays that long, so that torchrun sees the other one first.
+LINGER_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a rank sits. folder: the run's; job: what it is to do; slot: where it says what it does."""
+
+    rank: int
+    folder: Path
+    job: dict[str, Any]
+    slot: StatusSlot
+
+
+def stacks_file(folder: Path, rank: int) -> Path:
+    """Where rank `rank` writes its Python stacks when it gets STACK_SIGNAL."""
+    return folder / f"stacks-{rank}.txt"
+
+
+def failure_file(folder: Path, rank: int) -> Path:
+    """Where rank `rank` writes how it failed."""
+    return folder / f"failure-{rank}.json"
+
+
+@contextmanager
+def taken() -> Iterator[Seat]:
+    """This process is the rank that torchrun's environment names. An error in the block is recorded and ends it."""
+    rank, folder = int(os.environ["RANK"]), Path(os.environ[FOLDER_VARIABLE])
+    lifeline.keep(_end_group, inherit=False)
+    _redirect_output(folder, rank)
+    slot = StatusSlot(folder, rank)
+    with stacks_file(folder, rank).open("w") as stacks:
+        faulthandler.enable()
+        faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
+        slot.begin()
+        try:
+            yield Seat(rank, folder, json.loads((folder / JOB_FILE).read_text("utf-8")), slot)
+        except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt end a rank as well
+            _leave(folder, rank, error)
+        slot.finished()
+        faulthandler.unregister(STACK_SIGNAL)
+
+
+def _end_group() -> None:
+    """The launching process is gone: ends this rank and what it started."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def _redirect_output(folder: Path, rank: int) -> None:
+    if channel(folder, str(rank)).exists():
+        pipe = os.open(channel(folder, str(rank)), os.O_WRONLY)
+        os.dup2(pipe, 1)
+        os.dup2(pipe, 2)
+        os.close(pipe)
+
+
+def _leave(folder: Path, rank: int, error: BaseException) -> None:
+    """Records the failure and ends the process at once: threads that wait for other ranks would hold it up."""
+    moment = time.monotonic()
+    consequence = isinstance(error, RuntimeError) and any(words in str(error) for words in CONSEQUENCES)
+    record = {
+        "rank": rank,
+        "seconds": moment,
+        "kind": type(error).__name__,
+        "text": str(error),
+        "consequence": consequence,
+        "traceback": "".join(traceback.format_exception(error)),
+        "frames": [[frame.filename, frame.lineno, frame.name] for frame in traceback.extract_tb(error.__traceback__)],
+    }
+    write_text(failure_file(folder, rank), json.dumps(record))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if consequence:
+        time.sleep(LINGER_SECONDS)
+    os._exit(error.code if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code else 1)
