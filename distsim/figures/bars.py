@@ -1,0 +1,176 @@
+"""What a timeline draws of one trace: bars in lanes, with no word of plotly.
+
+A worker has one row, and its rank is the row's middle. It does one thing at a time and fills the row; where it
+communicates while it computes, the communication takes the lower half. A server may receive and send at once, so it
+has two rows: receives above, sends below. Receives of a server that overlap are one bar, and so are its sends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.figures.theme import CATEGORIES, CATEGORY_OF, Look
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, NO_VERSION, SpanKind, Spans, Trace
+
+Floats = NDArray[np.float64]
+FULL, HALF = 0.8, 0.4
+SERVER_ROWS = 2
+SAME_SECONDS = 1e-12
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars in columns: middle and height in rows (rank 0 is at the top), times in seconds, what hovering shows."""
+
+    middle: Floats
+    height: Floats
+    start_seconds: Floats
+    end_seconds: Floats
+    bytes: Floats
+    step: NDArray[np.int64]
+    text: list[str]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+@dataclass(frozen=True)
+class Drops:
+    """Gradients that went into no update: whose lane, and when they were dropped or cancelled."""
+
+    rank: NDArray[np.int32]
+    seconds: Floats
+    text: list[str]
+
+
+def rows(trace: Trace) -> int:
+    """How many rows all lanes of a trace take."""
+    return trace.workers + SERVER_ROWS * trace.servers
+
+
+def row_of(trace: Trace, rank: Any) -> Any:
+    """The middle of a rank's lane, in rows; `rank` may be an array.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("backup_server"))
+    >>> row_of(trace, 4), row_of(trace, 5)
+    (4.0, 5.5)
+    """
+    first = np.where(rank < trace.workers, rank, trace.workers + SERVER_ROWS * (rank - trace.workers) + 0.5)
+    return first if first.ndim else float(first)
+
+
+def bars(trace: Trace, start_seconds: float, end_seconds: float) -> dict[Look, Bars]:
+    """The bars that touch the window, by category; bars at its edges stay whole."""
+    spans = trace.spans
+    shown = spans.where((spans.end_seconds >= start_seconds) & (spans.start_seconds <= end_seconds))
+    of_workers = shown.where(shown.worker < trace.workers)
+    of_servers, counts = _merged(shown.where(shown.worker >= trace.workers))
+    pairs = zip(of_workers.columns().values(), of_servers.columns().values(), strict=True)
+    drawn = Spans(*(np.concatenate(pair) for pair in pairs))
+    counts = np.concatenate([np.ones(len(of_workers), dtype=np.int64), counts])
+    offset, height = (
+        np.concatenate(pair) for pair in zip(_place_worker(of_workers), _place_server(of_servers), strict=True)
+    )
+    middle = row_of(trace, drawn.worker) + offset
+    category = np.array([CATEGORIES.index(CATEGORY_OF[kind]) for kind in SpanKind])[drawn.kind]
+    found = {}
+    for number, look in enumerate(CATEGORIES):
+        own = np.flatnonzero(category == number)
+        if len(own):
+            found[look] = Bars(
+                middle=middle[own],
+                height=height[own],
+                start_seconds=drawn.start_seconds[own],
+                end_seconds=drawn.end_seconds[own],
+                bytes=drawn.bytes[own],
+                step=drawn.step[own],
+                text=_texts(trace, drawn.where(own), counts[own]),
+            )
+    return found
+
+
+def _merged(spans: Spans) -> tuple[Spans, NDArray[np.int64]]:
+    """Spans of one lane and kind that overlap become one, with the sum of their bytes; and how many each one is."""
+    if not len(spans):
+        return spans, np.empty(0, dtype=np.int64)
+    spans = spans.where(np.lexsort((spans.end_seconds, spans.start_seconds, spans.kind, spans.worker)))
+    lane = spans.worker.astype(np.int64) * len(SpanKind) + spans.kind
+    new_lane = np.diff(lane, prepend=lane[0] - 1) != 0
+    # Lanes laid one after the other in time, so that one running maximum serves all of them.
+    shift = np.cumsum(new_lane) * (spans.end_seconds.max() - spans.start_seconds.min() + 1.0)
+    latest = np.maximum.accumulate(spans.end_seconds + shift)
+    begins = new_lane.copy()
+    begins[1:] |= (spans.start_seconds + shift)[1:] >= latest[:-1] - SAME_SECONDS
+    first = np.flatnonzero(begins)
+    merged = Spans(
+        spans.worker[first],
+        spans.kind[first],
+        np.minimum.reduceat(spans.step, first),
+        spans.start_seconds[first],
+        np.maximum.reduceat(spans.end_seconds, first),
+        np.add.reduceat(spans.bytes, first),
+        spans.label[first],
+    )
+    return merged, np.diff(first, append=len(spans))
+
+
+def _place_server(spans: Spans) -> tuple[Floats, Floats]:
+    """Offset from the lane's middle, and height: receives above, sends below, all else over both rows."""
+    offset = np.select([spans.kind == SpanKind.RECEIVE, spans.kind == SpanKind.SEND], [-0.5, 0.5], default=0.0)
+    return offset, np.where(offset == 0.0, FULL + 1.0, FULL)
+
+
+def _place_worker(spans: Spans) -> tuple[Floats, Floats]:
+    """Offset and height: the lower half for communication while the same worker computes, else the whole row."""
+    hidden = np.zeros(len(spans), dtype=np.bool_)
+    computing = np.isin(spans.kind, COMPUTE_KINDS)
+    for worker in np.unique(spans.worker):
+        own = spans.worker == worker
+        compute = spans.where(own & computing)
+        order = np.argsort(compute.start_seconds)
+        starts, ends = compute.start_seconds[order], np.append(-np.inf, compute.end_seconds[order])
+        rows = np.flatnonzero(own & np.isin(spans.kind, COMMUNICATION_KINDS))
+        # Compute spans of a worker never overlap: the last that starts before a span's end is the one to ask.
+        before = np.searchsorted(starts, spans.end_seconds[rows] - 1e-9)
+        hidden[rows[ends[before] > spans.start_seconds[rows] + 1e-9]] = True
+    return np.where(hidden, (FULL - HALF) / 2, 0.0), np.where(hidden, HALF, FULL)
+
+
+def _texts(trace: Trace, spans: Spans, counts: NDArray[np.int64]) -> list[str]:
+    lanes = [trace.lane(rank) for rank in range(trace.workers + trace.servers)]
+    kinds = [kind.text.replace("_", "-") for kind in SpanKind]
+    return [
+        f"{lanes[rank]}: {kinds[kind]}"
+        + (f" ({count} at once)" if count > 1 else f" {label}" if rank >= trace.workers and label else "")
+        for rank, kind, label, count in zip(
+            spans.worker.tolist(), spans.kind.tolist(), spans.label.tolist(), counts.tolist(), strict=True
+        )
+    ]
+
+
+def drops(trace: Trace, start_seconds: float, end_seconds: float) -> Drops:
+    """Dropped and cancelled gradients within the window, each where its worker's last span of that step ends.
+
+    A dropped one ends its push, on arrival; a cancelled one ends whatever was aborted.
+    """
+    lost = trace.contributions.where(~trace.contributions.applied & (trace.contributions.version == NO_VERSION))
+    spans = trace.spans.of_kind(*COMPUTE_KINDS, SpanKind.SEND)
+    ends: dict[tuple[int, int], float] = {}
+    if len(lost):
+        for key, end in zip(
+            zip(spans.worker.tolist(), spans.step.tolist(), strict=True), spans.end_seconds.tolist(), strict=True
+        ):
+            ends[key] = max(end, ends.get(key, end))
+    fates = np.where(lost.cancelled, "cancelled", "dropped").tolist()
+    found = [
+        (worker, ends[worker, step], f"{trace.lane(worker)}: gradient of step {step} {fate}")
+        for worker, step, fate in zip(lost.worker.tolist(), lost.step.tolist(), fates, strict=True)
+        if start_seconds <= ends.get((worker, step), -np.inf) <= end_seconds
+    ]
+    ranks, seconds, texts = zip(*found, strict=True) if found else ((), (), ())
+    return Drops(np.array(ranks, dtype=np.int32), np.array(seconds, dtype=np.float64), list(texts))

@@ -1,0 +1,88 @@
+"""One look for all figures: colours of Okabe and Ito (2008) by category of span, and a pattern besides each colour.
+
+What a worker does is one of five categories, whoever recorded it; `CATEGORY_OF` is the one place that says which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from distsim.trace import SpanKind
+
+INK = "#222222"
+PAPER = "#ffffff"
+GRID = "#e3e3e3"
+FONT = "Open Sans, DejaVu Sans, Verdana, Arial, sans-serif"
+FONT_SIZE = 13
+SMALL = 11
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a category is drawn: `name` in legends, fill `colour`, and the `pattern` (plotly's name) laid over it."""
+
+    name: str
+    colour: str
+    pattern: str
+
+
+COMPUTE = Look("compute", "#56b4e9", "")
+COMMUNICATION = Look("communication", "#e69f00", "/")
+WAIT = Look("wait", "#d9d9d9", ".")
+APPLY = Look("apply", "#009e73", "x")
+RECOVERY = Look("checkpoint or restart", "#cc79a7", "-")
+CATEGORIES = (COMPUTE, COMMUNICATION, WAIT, APPLY, RECOVERY)
+
+CATEGORY_OF: dict[SpanKind, Look] = {
+    SpanKind.COMPUTE: COMPUTE,
+    SpanKind.FORWARD: COMPUTE,
+    SpanKind.BACKWARD: COMPUTE,
+    SpanKind.SEND: COMMUNICATION,
+    SpanKind.RECEIVE: COMMUNICATION,
+    SpanKind.ALL_REDUCE: COMMUNICATION,
+    SpanKind.WAIT: WAIT,
+    SpanKind.APPLY: APPLY,
+    SpanKind.CHECKPOINT: RECOVERY,
+    SpanKind.RESTART: RECOVERY,
+}
+
+# Runs that stand beside each other, and the four stages of a chapter.
+PREDICTED = Look("predicted", "#0072b2", "")
+MEASURED = Look("measured", "#e69f00", "/")
+GUESS = Look("guess", "#f0e442", ".")
+FORMULA = Look("formula", "#009e73", "x")
+TOTAL = Look("total", "#999999", "\\")
+DROPPED = "#d55e00"
+
+
+def marker(look: Look) -> dict[str, object]:
+    """The `marker` of a bar trace in this look: fill, dark outline, pattern.
+
+    >>> marker(COMMUNICATION)["pattern"]["shape"]
+    '/'
+    """
+    pattern = {"shape": look.pattern, "fgcolor": INK, "fgopacity": 0.55, "size": 5, "solidity": 0.22}
+    return {"color": look.colour, "line": {"color": INK, "width": 0.6}, "pattern": pattern | {"fillmode": "overlay"}}
+
+
+def template() -> go.layout.Template:
+    """The plotly template that every figure carries; nothing is registered globally."""
+    axis = {
+        "gridcolor": GRID, "linecolor": "#777777", "zerolinecolor": "#777777", "zeroline": False, "showline": True,
+        "ticks": "outside", "tickcolor": "#777777", "automargin": True,
+        "title": {"standoff": 8, "font": {"size": FONT_SIZE}},
+    }  # fmt: skip
+    return go.layout.Template(
+        layout={
+            "font": {"family": FONT, "size": FONT_SIZE, "color": INK},
+            "paper_bgcolor": PAPER,
+            "plot_bgcolor": PAPER,
+            "xaxis": axis,
+            "yaxis": axis,
+            "margin": {"l": 10, "r": 10, "t": 40, "b": 10},
+            "hoverlabel": {"bgcolor": PAPER, "bordercolor": INK, "font": {"color": INK, "family": FONT}},
+            "legend": {"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "bottom", "y": 1.0},
+        }
+    )
