@@ -1,0 +1,115 @@
+"""Quantities with units: what is read, what is refused, and that writing loses nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from distsim.units import SiUnit, parse, write
+
+UNITS: tuple[SiUnit, ...] = ("second", "byte", "byte/second")
+
+READ = [
+    ("10 Gbit/s", "byte/second", 1.25e9),
+    ("100 Mbit/s", "byte/second", 1.25e7),
+    ("8 kbit/s", "byte/second", 1e3),
+    ("10 Gbps", "byte/second", 1.25e9),
+    ("300 GB/s", "byte/second", 3e11),
+    ("1 GiB/s", "byte/second", 2.0**30),
+    ("50 us", "second", 5e-5),
+    ("50 µs", "second", 5e-5),
+    ("1.4 ms", "second", 1.4e-3),
+    ("5ms", "second", 5e-3),
+    ("2 min", "second", 120.0),
+    ("1.5 h", "second", 5400.0),
+    ("0 s", "second", 0.0),
+    ("1e-3 s", "second", 1e-3),
+    ("-1 s", "second", -1.0),
+    ("4 MiB", "byte", 4.0 * 2**20),
+    ("25 MB", "byte", 25e6),
+    ("8 bit", "byte", 1.0),
+    ("1 KiB", "byte", 1024.0),
+]
+
+REFUSED = [
+    ("5", "second", "has no unit"),
+    (5, "second", "has no unit"),
+    (0.5, "byte", "has no unit"),
+    ("", "second", "is not a number with a unit"),
+    (True, "second", "is not a quantity"),
+    (None, "second", "is not a quantity"),
+    (["1 s"], "second", "is not a quantity"),
+    ("1 s", "byte", "another kind"),
+    ("4 MiB", "byte/second", "another kind"),
+    ("10 Gbit/s", "byte", "another kind"),
+    ("10 Gbit/s", "second", "another kind"),
+    ("3 km", "second", "does not know"),
+    ("5 m", "second", "does not know"),
+    ("1,5 s", "second", "comma"),
+    ("1,000 MB", "byte", "comma"),
+    ("nan s", "second", "not finite"),
+    ("inf s", "second", "not finite"),
+    ("-inf B", "byte", "not finite"),
+    ("1e400 s", "second", "not finite"),
+    ("s", "second", "has no number"),
+    ("5 s; 3", "second", "is not a number with a unit"),
+    ("5 s # five", "second", "is not a number with a unit"),
+    ("[5] s", "second", "is not a number with a unit"),
+    ("five seconds", "second", "does not know"),
+    ("1/0 s", "second", "is not a number with a unit"),
+    ("9**9**9**9 s", "second", "is not a number with a unit"),
+]
+
+
+@pytest.mark.parametrize(("text", "unit", "value"), READ)
+def test_parse_gives_the_nearest_float(text: str, unit: SiUnit, value: float) -> None:
+    assert parse(text, unit) == value
+
+
+@pytest.mark.parametrize(("text", "unit", "reason"), REFUSED)
+def test_parse_refuses(text: object, unit: SiUnit, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse(text, unit)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.25e9, "byte/second", "10 Gbit/s"),
+        (1e9, "byte/second", "8 Gbit/s"),
+        (5e-5, "second", "50 us"),
+        (0.5, "second", "500 ms"),
+        (120.0, "second", "120 s"),
+        (0.0, "byte", "0 B"),
+        (4.0 * 2**20, "byte", "4 MiB"),
+        (1e6, "byte", "1 MB"),
+        (1 / 3, "byte", "0.3333333333333333 B"),
+    ],
+)
+def test_write_picks_the_unit_a_person_would(value: float, unit: SiUnit, text: str) -> None:
+    assert write(value, unit) == text
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(value=st.floats(min_value=0.0, allow_nan=False, allow_infinity=False))
+@example(value=5e-324)
+@example(value=1.7976931348623157e308)
+@example(value=0.1 + 0.2)
+@example(value=1e-9)
+def test_what_is_written_reads_back_to_the_same_float(unit: SiUnit, value: float) -> None:
+    back = parse(write(value, unit), unit)
+    assert back == value
+    assert math.copysign(1.0, back) == math.copysign(1.0, value)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(text=st.text(max_size=20) | st.text(alphabet="0123456789.eE+-*/ ()%nanifsmuGMkKbitB", max_size=16))
+def test_any_text_is_read_or_refused_but_never_breaks(unit: SiUnit, text: str) -> None:
+    try:
+        value = parse(text, unit)
+    except ValueError:
+        return
+    assert math.isfinite(value)
