@@ -15,10 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from distsim.comparison import Comparison as Comparison, compare as compare
-    from distsim.errors import DistsimError as DistsimError, InputError as InputError, RunError as RunError
+    from distsim.comparison import Comparison as Comparison
+    from distsim.comparison import compare as compare
+    from distsim.errors import DistsimError as DistsimError
+    from distsim.errors import InputError as InputError
+    from distsim.errors import RunError as RunError
     from distsim.examples import example as example
-    from distsim.metrics import Summary as Summary, summary as summary
+    from distsim.metrics import Summary as Summary
+    from distsim.metrics import summary as summary
     from distsim.scenario import Scenario as Scenario
     from distsim.simulation import simulate as simulate
     from distsim.trace import Trace as Trace

@@ -51,8 +51,8 @@ class Exchange:
         bandwidth, latency = show(self.bandwidth_bytes_per_second, "byte/second"), show(self.latency_seconds, "second")
         sizes = " and ".join(f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points)
         return (
-            f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: {bandwidth} "
-            f"and {latency} in place of the scenario's ({sizes})"
+            f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: "
+            f"{bandwidth} and {latency} in place of the scenario's ({sizes})"
         )
 
 
@@ -76,7 +76,9 @@ class Calibration:
 
     def save(self, path: Path) -> None:
         """Writes the calibration as JSON."""
-        write_text(path, json.dumps({"distsim_calibration": 1, "exchanges": [asdict(e) for e in self.exchanges]}, indent=2))
+        write_text(
+            path, json.dumps({"distsim_calibration": 1, "exchanges": [asdict(e) for e in self.exchanges]}, indent=2)
+        )
 
     @classmethod
     def load(cls, path: Path) -> Calibration:
@@ -106,7 +108,7 @@ def probes(scenario: Scenario) -> list[Scenario]:
     """The scenarios to measure, small gradient first: the same exchange with next to no work in between."""
     sizes = [scenario.gradient_bytes * SMALL_SHARE, scenario.gradient_bytes]
     table = scenario.table()
-    communication = {"kind": scenario.communication.kind, "sends": scenario.communication.sends}
+    communication: dict[str, str] = {"kind": scenario.communication.kind, "sends": scenario.communication.sends}
     if scenario.servers:
         communication["receive"] = scenario.receive
     return [

@@ -87,7 +87,9 @@ def _step_median(predicted: Trace, measured: Trace) -> tuple[float | None, int]:
     for trace in (predicted, measured):
         steps = step_durations(trace)
         durations.append(
-            dict(zip(zip(steps.worker.tolist(), steps.number.tolist(), strict=True), steps.seconds.tolist(), strict=True))
+            dict(
+                zip(zip(steps.worker.tolist(), steps.number.tolist(), strict=True), steps.seconds.tolist(), strict=True)
+            )
         )
     ours, theirs = durations
     joined = [key for key in ours if key in theirs and theirs[key] > 0.0]

@@ -34,7 +34,10 @@ def examine() -> list[Check]:
         _python(),
         _cores(),
         _memory(),
-        *(_package(name, "course", "notebooks, figures and explorers") for name in ("jupyterlab", "ipywidgets", "plotly")),
+        *(
+            _package(name, "course", "notebooks, figures and explorers")
+            for name in ("jupyterlab", "ipywidgets", "plotly")
+        ),
         *(_package(name, "course", "notebooks under test") for name in ("pandas", "nbval")),
         _package("torch", "labs", "real runs"),
         _gloo(),
@@ -48,7 +51,9 @@ def examine() -> list[Check]:
 def _python() -> Check:
     version = platform.python_version()
     ok = sys.version_info >= LEAST_PYTHON
-    return Check("python", ok, version, "everything", "" if ok else f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer")
+    return Check(
+        "python", ok, version, "everything", "" if ok else f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer"
+    )
 
 
 def _cores() -> Check:
@@ -59,7 +64,13 @@ def _cores() -> Check:
 
 def _memory() -> Check:
     gib = psutil.virtual_memory().available / 2**30
-    return Check("memory", gib >= 2, f"{gib:.1f} GiB free", "real runs (about 0.3 GiB per rank)", "" if gib >= 2 else "close programs")
+    return Check(
+        "memory",
+        gib >= 2,
+        f"{gib:.1f} GiB free",
+        "real runs (about 0.3 GiB per rank)",
+        "" if gib >= 2 else "close programs",
+    )
 
 
 def _package(name: str, extra: str, needed_for: str) -> Check:
@@ -76,7 +87,9 @@ def _gloo() -> Check:
     code = "import torch.distributed as d; print(d.is_available() and d.is_gloo_available())"
     ok, said = _python_says(code)
     cure = "" if said == "True" else "install a torch built with distributed support"
-    return Check("gloo", said == "True", "available" if said == "True" else said, "real runs on CPUs", cure if ok else said)
+    return Check(
+        "gloo", said == "True", "available" if said == "True" else said, "real runs on CPUs", cure if ok else said
+    )
 
 
 def _gpu() -> Check:
@@ -88,7 +101,9 @@ def _gpu() -> Check:
 
 
 def _python_says(code: str) -> tuple[bool, str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+    )
     lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
     return done.returncode == 0, lines[-1] if lines else "no answer"
 
@@ -104,10 +119,10 @@ def _namespaces() -> Check:
     if unshare is None:
         return Check("namespaces", False, "no unshare", "the emulated cluster", "use Linux with util-linux")
     options = ["-nm"] if os.geteuid() == 0 else ["-Urnm"]
-    done = subprocess.run([unshare, *options, "true"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
+    done = subprocess.run(
+        [unshare, *options, "true"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+    )
     ok = done.returncode == 0
     cure = "" if ok else "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
     found = ("as root" if os.geteuid() == 0 else "rootless") if ok else done.stderr.strip()
     return Check("namespaces", ok, found, "the emulated cluster", cure)
-
-

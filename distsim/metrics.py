@@ -141,10 +141,10 @@ def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
         return None
     in_time = transfers.where(transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
     hosts = trace.workers + trace.servers
-    return (
-        np.bincount(in_time.source, in_time.bytes, minlength=hosts),
-        np.bincount(in_time.target, in_time.bytes, minlength=hosts),
-    )
+    up, down = np.zeros(hosts), np.zeros(hosts)
+    np.add.at(up, in_time.source, in_time.bytes)
+    np.add.at(down, in_time.target, in_time.bytes)
+    return up, down
 
 
 def _bytes_per_link_max(trace: Trace) -> float | None:

@@ -123,12 +123,14 @@ class Network:
             settle = self.environment.event()
             settle._ok, settle._value = True, None
             settle.callbacks.append(self._settle)
-            self.environment.schedule(settle, priority=AFTER_ALL)
+            self.environment.schedule(settle, priority=AFTER_ALL)  # type: ignore[arg-type]
 
     def _settle(self, _: simpy.Event) -> None:
         self._settling = False
         self._advance()
-        for flow, rate in zip(self._flows, max_min_rates([flow.path for flow in self._flows], self.capacities), strict=True):
+        for flow, rate in zip(
+            self._flows, max_min_rates([flow.path for flow in self._flows], self.capacities), strict=True
+        ):
             flow.rate = rate
         self._wake_at_the_next_end()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,10 @@ def validate(path: Path) -> dict[str, dict[str, dict[str, float | int | None]]]:
             error = relative_error(case, recompute(case, document["inputs"]))
         except (KeyError, IndexError, TypeError, ValueError) as problem:
             raise InputError.of(
-                f"{path}: case {case.get('case')!r}", case["algorithm"], f"lacks something ({problem})", "see the file's meta"
+                f"{path}: case {case.get('case')!r}",
+                case["algorithm"],
+                f"lacks something ({problem})",
+                "see the file's meta",
             ) from None
         row["max_relative_error"] = max(error, row["max_relative_error"] or 0.0)
     return {"algorithms": algorithms}
@@ -141,7 +144,7 @@ def _collective(schedule_of: Callable[[int], Schedule]) -> Callable[[Case, Input
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:
         schedule = schedule_of(case["N"])
-        cluster = Cluster(**_cluster_table(case, inputs, schedule.ranks, schedule.servers == 1))
+        cluster = Cluster.model_validate(_cluster_table(case, inputs, schedule.ranks, schedule.servers == 1))
         return collective.run(schedule, cluster, case["S_bytes"]).ends_seconds[: schedule.workers]
 
     return recompute
@@ -154,10 +157,11 @@ def _flows(case: Case, inputs: Inputs) -> list[float]:
     capacities = [float(x) for x in rest[: 2 * hosts]]
     rows = np.array([float(x) for x in rest[2 * hosts :]]).reshape(int(count), 4).tolist()
     nics = _nics(capacities[:hosts], capacities[hosts:], False, case)
-    stage = Stage(Cluster(workers=hosts, latency=write(2 * case["L_s_per_link"], "second"), **nics), hosts)
+    table = {"workers": hosts, "latency": write(2 * case["L_s_per_link"], "second")} | nics
+    stage = Stage(Cluster.model_validate(table), hosts)
     ends = [math.nan] * len(rows)
 
-    def carry(number: int, source: int, target: int, start: float, num_bytes: float) -> Iterable[Any]:
+    def carry(number: int, source: int, target: int, start: float, num_bytes: float) -> Generator[Any, Any, None]:
         yield stage.environment.timeout(start)
         yield stage.send(source, target, num_bytes)
         ends[number] = stage.now

@@ -34,7 +34,9 @@ class Compared:
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @emulate_option
-@click.option("--calibration", type=click.Path(path_type=Path), help="Take links from this file instead of calibrating first.")
+@click.option(
+    "--calibration", type=click.Path(path_type=Path), help="Take links from this file instead of calibrating first."
+)
 @click.option("--predicted", type=click.Path(path_type=Path), help="A saved trace to take as the prediction.")
 @click.option("--measured", type=click.Path(path_type=Path), help="A saved trace to take as the measurement.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with both timelines (self-contained).")
@@ -89,7 +91,9 @@ def run(scenario: Scenario, calibration: Calibration | None, deadline_seconds: f
 
 def _saved(predicted: Path, measured: Path) -> Compared:
     ours, theirs = Trace.load(predicted), Trace.load(measured)
-    return Compared(compare_traces(ours, theirs), ours, theirs, [f"prediction: {predicted}", f"measurement: {measured}"])
+    return Compared(
+        compare_traces(ours, theirs), ours, theirs, [f"prediction: {predicted}", f"measurement: {measured}"]
+    )
 
 
 def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Path | None) -> None:

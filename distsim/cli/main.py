@@ -6,6 +6,7 @@ where); 130 interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -50,7 +51,7 @@ def main() -> None:
         _end("distsim: interrupted", INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone (`distsim ... | head`): nothing is left to say, not even at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open until the process ends
         sys.exit(0)
 
 

@@ -13,16 +13,23 @@ from distsim.progress import bar
 from distsim.runtime.measure import measure as run
 from distsim.scenario import Scenario
 
-emulate_option = click.option("--emulate", is_flag=True, help="Impose the scenario's links: an emulated cluster (not yet).")
+emulate_option = click.option(
+    "--emulate", is_flag=True, help="Impose the scenario's links: an emulated cluster (not yet)."
+)
 deadline_option = click.option(
-    "--deadline", type=click.FloatRange(min=1.0), metavar="SECONDS", help="End the real run after this long (default: estimated)."
+    "--deadline",
+    type=click.FloatRange(min=1.0),
+    metavar="SECONDS",
+    help="End the real run after this long (default: estimated).",
 )
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @emulate_option
-@click.option("--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto).")
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto)."
+)
 @deadline_option
 @json_option
 def measure(file: Path, emulate: bool, trace: Path | None, deadline: float | None, as_json: bool) -> None:
@@ -44,5 +51,8 @@ def refuse_emulation(emulate: bool) -> None:
     """The emulated cluster is a later issue's."""
     if emulate:
         raise NotAvailableYetError.of(
-            "--emulate", emulate, "the emulated cluster is not available yet", "leave it out: the links are this machine's"
+            "--emulate",
+            emulate,
+            "the emulated cluster is not available yet",
+            "leave it out: the links are this machine's",
         )

@@ -46,16 +46,19 @@ def figures_of(summary: Summary) -> list[tuple[str, str]]:
     """(name, value as text) of each figure of a run."""
     steps = summary.step_seconds
     return [
-        ("step time, median", _seconds(steps and steps.median)),
-        ("step time, mean", _seconds(steps and steps.mean)),
-        ("step time, 90th percentile", _seconds(steps and steps.p90)),
+        ("step time, median", _seconds(steps.median if steps else None)),
+        ("step time, mean", _seconds(steps.mean if steps else None)),
+        ("step time, 90th percentile", _seconds(steps.p90 if steps else None)),
         ("total", _seconds(summary.total_seconds)),
         ("updates", str(summary.updates)),
         ("dropped gradients", str(summary.dropped_gradients)),
         ("mean staleness", NOT_APPLICABLE if summary.mean_staleness is None else f"{summary.mean_staleness:.2f}"),
         ("idle share", _share(summary.idle_share)),
         ("exposed communication", _share(summary.exposed_communication_share)),
-        ("busiest link", NOT_APPLICABLE if summary.bytes_per_link_max is None else show(summary.bytes_per_link_max, "byte")),
+        (
+            "busiest link",
+            NOT_APPLICABLE if summary.bytes_per_link_max is None else show(summary.bytes_per_link_max, "byte"),
+        ),
     ]
 
 

@@ -15,8 +15,12 @@ from distsim.simulation import simulate as run
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--calibration", type=click.Path(path_type=Path), help="Take links and overheads from this calibration file.")
-@click.option("--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto).")
+@click.option(
+    "--calibration", type=click.Path(path_type=Path), help="Take links and overheads from this calibration file."
+)
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto)."
+)
 @json_option
 def simulate(file: Path, calibration: Path | None, trace: Path | None, as_json: bool) -> None:
     """Predict the run of a scenario FILE."""

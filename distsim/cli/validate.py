@@ -13,7 +13,11 @@ from distsim.simgrid import validate as validate_simgrid
 
 @click.command()
 @click.option(
-    "--simgrid", "cases", type=click.Path(path_type=Path), required=True, help="A JSON file of SimGrid's results, case by case."
+    "--simgrid",
+    "cases",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="A JSON file of SimGrid's results, case by case.",
 )
 @json_option
 def validate(cases: Path, as_json: bool) -> None:

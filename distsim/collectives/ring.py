@@ -23,7 +23,9 @@ def ring(workers: int) -> Schedule:
     ]
     # All-gather: rank i now holds the sum of chunk i + 1 and passes it on.
     all_gather = [
-        tuple(Transfer(rank, (rank + 1) % workers, (rank + 1 - number) % workers, reduce=False) for rank in range(workers))
+        tuple(
+            Transfer(rank, (rank + 1) % workers, (rank + 1 - number) % workers, reduce=False) for rank in range(workers)
+        )
         for number in range(workers - 1)
     ]
     return Schedule("ring", workers, workers, tuple(reduce_scatter + all_gather), gate="process")

@@ -99,14 +99,19 @@ class Schedule:
         ):
             if not 0 <= value < limit:
                 raise InputError.of(
-                    f"schedule {self.name!r}, round {number}: {what}", value, f"must be 0 to {limit - 1}", f"correct {transfer}"
+                    f"schedule {self.name!r}, round {number}: {what}",
+                    value,
+                    f"must be 0 to {limit - 1}",
+                    f"correct {transfer}",
                 )
         if transfer.source == transfer.target:
             raise InputError.of(
-                f"schedule {self.name!r}, round {number}: target", transfer.target, "must be another rank than the source",
+                f"schedule {self.name!r}, round {number}: target",
+                transfer.target,
+                "must be another rank than the source",
                 f"correct {transfer}",
-            )  # fmt: skip
-        piece = held[transfer.source, transfer.chunk].copy()
+            )
+        piece: NDArray[np.int32] = held[transfer.source, transfer.chunk].copy()
         if not piece.any():
             raise InputError.of(
                 f"schedule {self.name!r}, round {number}: chunk", transfer.chunk,

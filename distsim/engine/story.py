@@ -151,9 +151,10 @@ class ServerStory:
                 # push
                 yield from self.push(push)
                 # wait
-                answer = yield self.mail[worker]
+                answer: Answer = yield self.mail[worker]
                 asked = push.arrived_seconds
             except simpy.Interrupt as cancel:
+                assert isinstance(cancel.cause, Answer)
                 answer, asked = cancel.cause, self.stage.now
             # pull
             version = yield from self.pull(push, answer, asked)
@@ -197,9 +198,16 @@ class ServerStory:
                 break
             except simpy.Interrupt as newer:
                 self.stage.network.abort(answer.flow)
+                assert isinstance(newer.cause, Answer)
                 answer = newer.cause
         self.builder.pull(
-            push.worker, self.server, push.step, self.scenario.gradient_bytes, asked_seconds, answer.start_seconds, self.stage.now
+            push.worker,
+            self.server,
+            push.step,
+            self.scenario.gradient_bytes,
+            asked_seconds,
+            answer.start_seconds,
+            self.stage.now,
         )
         return answer.version
 

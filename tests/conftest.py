@@ -1,0 +1,40 @@
+"""What all tests share: tools that may be missing, the two sizes of long tests, one seed for hypothesis."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+from hypothesis import settings
+
+WHOLE = os.environ.get("DISTSIM_TESTS") == "whole"
+NO_SKIPS = os.environ.get("DISTSIM_NO_SKIPS") == "1"
+TOOLS = {"chromium": "chromium", "iproute2": "ip"}
+
+settings.register_profile("distsim", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("distsim")
+
+
+@pytest.fixture(scope="session")
+def whole() -> Callable[[int, int], int]:
+    """`whole(reduced, full)` is `full` under `make test-all`, else `reduced`."""
+    return lambda reduced, full: full if WHOLE else reduced
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker, program in TOOLS.items():
+            if item.get_closest_marker(marker) and shutil.which(program) is None:
+                item.add_marker(pytest.mark.skip(reason=f"needs {program} on the PATH (Debian package {marker})"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where every tool is known to be there, a skipped test is a failed run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    if NO_SKIPS and skipped and session.exitstatus == pytest.ExitCode.OK:
+        reporter.write_line(f"DISTSIM_NO_SKIPS=1, but {len(skipped)} tests were skipped", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,115 @@
+"""The fluid network: fairness by its definition, known contention examples, and what settles together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distsim.network import Network, max_min_rates
+
+LINKS = ["a", "b", "c", "d", "e"]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[list[list[str]], dict[str, float]]:
+    capacities = {link: draw(st.floats(0.5, 100.0)) for link in LINKS}
+    path = st.lists(st.sampled_from(LINKS), min_size=1, max_size=3, unique=True)
+    return draw(st.lists(path, min_size=1, max_size=12)), capacities
+
+
+@given(problems())
+def test_rates_are_max_min_fair(problem: tuple[list[list[str]], dict[str, float]]) -> None:
+    """Bertsekas and Gallager: every flow has a full link on which nobody is faster."""
+    paths, capacities = problem
+    rates = max_min_rates(paths, capacities)
+    load = {link: sum(rate for rate, path in zip(rates, paths, strict=True) if link in path) for link in LINKS}
+    for link in LINKS:
+        assert load[link] <= capacities[link] * (1 + 1e-12)
+    for rate, path in zip(rates, paths, strict=True):
+        assert any(
+            load[link] >= capacities[link] * (1 - 1e-9)
+            and rate >= max(r for r, p in zip(rates, paths, strict=True) if link in p) * (1 - 1e-12)
+            for link in path
+        )
+
+
+def ends(capacities: dict[str, float], flows: list[tuple[list[str], float, float, float]]) -> list[float]:
+    """End times of (path, bytes, latency, start)."""
+    environment = simpy.Environment()
+    network = Network(environment, dict(capacities))
+    found = [0.0] * len(flows)
+
+    def carry(number: int, path: list[str], num_bytes: float, latency: float, start: float):  # type: ignore[no-untyped-def]
+        yield environment.timeout(start)
+        yield network.transfer(tuple(path), num_bytes, latency)
+        found[number] = environment.now
+
+    for number, flow in enumerate(flows):
+        environment.process(carry(number, *flow))
+    environment.run()
+    return found
+
+
+def test_two_equal_flows_share_a_link() -> None:
+    """eduWRENCH: 100 MB each over 40 MB/s, own legs of 30 and 40 MB/s, 200 us."""
+    capacities = {"leg 1": 30e6, "leg 2": 40e6, "shared": 40e6}
+    flows = [(["leg 1", "shared"], 100e6, 200e-6, 0.0), (["leg 2", "shared"], 100e6, 200e-6, 0.0)]
+    assert ends(capacities, flows) == pytest.approx([100e6 / 20e6 + 200e-6] * 2, rel=1e-12)
+
+
+def test_the_rest_is_faster_when_one_has_left() -> None:
+    """eduWRENCH: 50 MB and 100 MB; after the first has gone the second has its leg's 40 MB/s."""
+    capacities = {"leg 1": 30e6, "leg 2": 40e6, "shared": 40e6}
+    flows = [(["leg 1", "shared"], 50e6, 200e-6, 0.0), (["leg 2", "shared"], 100e6, 200e-6, 0.0)]
+    first = 50e6 / 20e6 + 200e-6
+    second = first + (100e6 - 50e6) / 40e6
+    assert ends(capacities, flows) == pytest.approx([first, second], rel=1e-12)
+
+
+def test_a_late_flow_slows_the_one_under_way() -> None:
+    flows = [(["link"], 10.0, 0.0, 0.0), (["link"], 10.0, 0.0, 4.0)]
+    # 4 s alone at 1 B/s leave 6; both at 0.5 B/s until 16; then the second's last 4 alone.
+    assert ends({"link": 1.0}, flows) == pytest.approx([16.0, 20.0], rel=1e-12)
+
+
+def test_nothing_to_carry_takes_the_latency() -> None:
+    assert ends({"link": 1.0}, [(["link"], 0.0, 0.25, 1.0)]) == [1.25]
+
+
+def test_an_aborted_flow_frees_the_link_and_never_happens() -> None:
+    environment = simpy.Environment()
+    network = Network(environment, {"link": 1.0})
+    kept, dropped = network.transfer(("link",), 10.0, 0.0), network.transfer(("link",), 10.0, 0.0)
+    in_latency = network.transfer(("link",), 10.0, 3.0)
+
+    def abort():  # type: ignore[no-untyped-def]
+        yield environment.timeout(2.0)
+        network.abort(dropped)
+        network.abort(in_latency)
+
+    environment.process(abort())
+    environment.run(kept)
+    assert environment.now == pytest.approx(2.0 + (10.0 - 1.0), rel=1e-12)
+    environment.run()
+    assert not dropped.triggered
+    assert not in_latency.triggered
+
+
+def test_changes_of_one_instant_are_settled_by_one_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr(
+        "distsim.network.max_min_rates",
+        lambda paths, capacities: calls.append(len(paths)) or max_min_rates(paths, capacities),  # type: ignore[func-returns-value]
+    )
+    ends({"link": 1.0}, [(["link"], 5.0, 0.5, 0.0)] * 50)
+    assert calls == [50, 0]
+
+
+def test_many_random_flows_conserve_work() -> None:
+    """A link that is never idle between its first and last flow ends when its bytes are through."""
+    generator = np.random.default_rng(5)
+    flows = [(["link"], float(size), 0.0, 0.0) for size in generator.uniform(1, 100, 200)]
+    assert max(ends({"link": 7.0}, flows)) == pytest.approx(sum(flow[1] for flow in flows) / 7.0, rel=1e-11)
