@@ -46,6 +46,14 @@ def problem(asked: str, value: object, rule: str, cure: str) -> str:
     >>> problem("cluster.workers", -1, "must be at least 1", "write workers = 4")
     'cluster.workers = -1: must be at least 1. Cure: write workers = 4'
     """
+    return f"{asked} = {shown(value)}: {rule}. Cure: {cure}"
+
+
+def shown(value: object) -> str:
+    """How a message quotes a value: as Python writes it, at most 80 characters.
+
+    >>> shown("10"), len(shown("x" * 1000))
+    ("'10'", 80)
+    """
     text = repr(value)
-    shown = text if len(text) <= 80 else text[:77] + "..."
-    return f"{asked} = {shown}: {rule}. Cure: {cure}"
+    return text if len(text) <= 80 else text[:77] + "..."

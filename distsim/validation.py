@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from distsim.errors import InputError, problem
+from distsim.errors import InputError, problem, shown
 
 
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> InputError:
@@ -28,7 +28,7 @@ def _line(finding: Any, model: type[BaseModel]) -> str:
         text = str(finding["ctx"]["error"])
         if isinstance(value, (dict, BaseModel)):  # a rule about a whole table quotes the offending key itself
             return f"[{where}] {text}" if where else text
-        return f"{where} = {value!r} {text}"
+        return f"{where} = {shown(value)} {text}"
     if kind == "extra_forbidden":
         table = f"the table [{'.'.join(path[:-1])}]" if path[:-1] else "the top level"
         return unknown_key(where, value, table, list(_keys(model, path[:-1])))

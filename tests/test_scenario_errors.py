@@ -1,0 +1,316 @@
+"""Scenarios that are wrong: each message quotes the offending value, says the rule and ends in a cure."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim.errors import DistsimError, InputError, NotAvailableYetError, RunError
+from distsim.scenario import Scenario
+
+GOOD: dict[str, Any] = {
+    "steps": 50,
+    "cluster": {"workers": 4, "bandwidth": "1 Gbit/s", "latency": "100 us"},
+    "compute": {"mean": "50 ms"},
+    "workload": {"gradient": "4 MiB"},
+    "policy": {"kind": "backup", "backups": 1},
+    "communication": {"kind": "parameter_server"},
+}
+ABSENT = object()
+
+
+def changed(**changes: object) -> dict[str, Any]:
+    """The good table with some keys set or, where ABSENT, taken out; "policy__backups" is a key of [policy]."""
+    table = copy.deepcopy(GOOD)
+    for path, value in changes.items():
+        *outer, key = path.split("__")
+        inner = table
+        for name in outer:
+            inner = inner.setdefault(name, {})
+        if value is ABSENT:
+            del inner[key]
+        else:
+            inner[key] = value
+    return table
+
+
+# The change, what the message must quote (the offending value), and the rule.
+
+BAD: dict[str, tuple[dict[str, Any], str, str]] = {
+    "unknown key at the top": (changed(stesp=1), "stesp = 1", "is not a key of the top level. Cure: write steps"),
+    "unknown key in a table": (
+        changed(cluster__worker=4),
+        "cluster.worker = 4",
+        "is not a key of the table [cluster]. Cure: write workers",
+    ),
+    "unknown key in a nic": (
+        changed(cluster__nic={"1": {"upp": "1 B/s"}}),
+        "cluster.nic.1.upp = '1 B/s'",
+        "Cure: write up",
+    ),
+    "unknown key in pauses": (
+        changed(compute__pauses={"probability": 0.1, "duration": "1 s", "often": 3}),
+        "often = 3",
+        "is not a key",
+    ),
+    "unknown key of a policy": (
+        changed(policy__cancle=True),
+        "cancle = True",
+        "is not a key of [policy] with kind = 'backup'. Cure: write cancel",
+    ),
+    "a key of another policy": (changed(policy={"kind": "synchronous", "backups": 1}), "backups = 1", "is not a key"),
+    "missing key": (changed(steps=ABSENT), "steps", "is missing"),
+    "missing table": (changed(workload=ABSENT), "workload", "is missing. Cure: add it (a table)"),
+    "missing backups": (changed(policy__backups=ABSENT), "policy.backups", "is missing"),
+    "missing gradient": (changed(workload={}), "workload.gradient", "is missing"),
+    "missing kind": (changed(policy={}), "policy", "needs a kind, one of synchronous, backup"),
+    "missing duration": (changed(compute__pauses={"probability": 0.1}), "compute.pauses.duration", "is missing"),
+    "negative bandwidth": (
+        changed(cluster__bandwidth="-1 Gbit/s"),
+        "cluster.bandwidth = '-1 Gbit/s'",
+        "must be above 0",
+    ),
+    "no bandwidth": (changed(cluster__bandwidth="0 B/s"), "cluster.bandwidth = '0 B/s'", "must be above 0"),
+    "negative nic": (
+        changed(cluster__nic={"0": {"down": "-1 B/s"}}),
+        "cluster.nic.0.down = '-1 B/s'",
+        "must be above 0",
+    ),
+    "negative latency": (changed(cluster__latency="-1 us"), "cluster.latency = '-1 us'", "must be at least 0"),
+    "negative gradient": (changed(workload__gradient="-1 B"), "workload.gradient = '-1 B'", "must be at least 0"),
+    "no time at all": (changed(compute__mean="0 s"), "compute.mean = '0 s'", "must be above 0"),
+    "no time in parts": (changed(compute={"fixed": "0 s", "per_sample": "0 s"}), 'fixed = "0 s"', "must be above 0"),
+    "no unit": (changed(cluster__bandwidth="10"), "cluster.bandwidth = '10'", "has no unit"),
+    "a bare number": (changed(cluster__latency=1), "cluster.latency = 1", "has no unit"),
+    "another unit": (changed(compute__mean="50 MB"), "compute.mean = '50 MB'", "unit of another kind than second"),
+    "an unknown unit": (
+        changed(compute__mean="50 blinks"),
+        "compute.mean = '50 blinks'",
+        "unit that distsim does not know",
+    ),
+    "a comma": (changed(cluster__bandwidth="1,5 Gbit/s"), "cluster.bandwidth = '1,5 Gbit/s'", "comma"),
+    "not finite": (changed(cluster__latency="inf s"), "cluster.latency = 'inf s'", "is not finite"),
+    "not a number": (
+        changed(compute={"distribution": "lognormal", "mean": "1 s", "cv": math.nan}),
+        "compute.cv = nan",
+        "finite number",
+    ),
+    "no workers": (changed(cluster__workers=0), "cluster.workers = 0", "must be at least 1"),
+    "no steps": (changed(steps=0), "steps = 0", "must be at least 1"),
+    "negative seed": (changed(seed=-1), "seed = -1", "must be at least 0"),
+    "as many backups as workers": (changed(policy__backups=4), "backups = 4", "must be fewer than the 4 workers"),
+    "more backups than workers": (changed(policy__backups=9), "backups = 9", "must be fewer than the 4 workers"),
+    "negative backups": (changed(policy__backups=-1), "policy.backups = -1", "must be at least 0"),
+    "a slow worker that is not there": (changed(compute__slow={"4": 2.0}), "worker 4", "workers count 0 to 3"),
+    "a factor of 0": (changed(compute__slow={"1": 0.0}), "compute.slow.1 = 0.0", "must be above 0"),
+    "a rank with a leading zero": (changed(compute__slow={"01": 2.0}), "'01'", "must be a whole number"),
+    "a nic that is not there": (changed(cluster__nic={"4": {"up": "1 B/s"}}), "names 4", "workers count 0 to 3"),
+    "a nic by another name": (changed(cluster__nic={"head": {"up": "1 B/s"}}), "names 'head'", "workers count 0 to 3"),
+    "a probability above 1": (
+        changed(compute__pauses={"probability": 1.5, "duration": "1 s"}),
+        "compute.pauses.probability = 1.5",
+        "must be at most 1",
+    ),
+    "text for a number": (changed(steps="50"), "steps = '50'", "must be a whole number"),
+    "a fraction for a count": (changed(cluster__workers=2.5), "cluster.workers = 2.5", "must be a whole number"),
+    "true for a count": (changed(seed=True), "seed = True", "must be a whole number"),
+    "a number for a text": (changed(name=5), "name = 5", "must be a text"),
+    "text for a fraction": (changed(compute__slow={"1": "2"}), "compute.slow.1 = '2'", "must be a number"),
+    "text for yes or no": (changed(policy__cancel="yes"), "policy.cancel = 'yes'", "must be true or false"),
+    "a number for a table": (changed(cluster=5), "cluster = 5", "must be a table. Cure: write [cluster]"),
+    "a number for an inner table": (changed(cluster__nic={"1": 3}), "cluster.nic.1 = 3", "Cure: write [cluster.nic.1]"),
+    "a number for a policy": (changed(policy=3), "policy = 3", "needs a kind"),
+    "a list for a kind": (changed(policy__kind=["backup"]), "kind = ['backup']", "is not a policy"),
+    "an unknown policy": (
+        changed(policy__kind="bakcup"),
+        "kind = 'bakcup'",
+        "is not a policy. Cure: take one of synchronous, backup",
+    ),
+    "an unknown distribution": (
+        changed(compute__distribution="gauss"),
+        "compute.distribution = 'gauss'",
+        "must be 'constant', ",
+    ),
+    "an unknown collective": (changed(communication__kind="star"), "communication.kind = 'star'", "must be 'ring', "),
+    "an unknown way to send": (
+        changed(communication__sends="late"),
+        "communication.sends = 'late'",
+        "must be 'rendezvous' or 'eager'",
+    ),
+    "cv where it changes nothing": (changed(compute__cv=0.3), "cv = 0.3", "would change nothing"),
+    "cv missing": (changed(compute__distribution="lognormal"), '"lognormal"', "needs cv"),
+    "cv too large for uniform": (
+        changed(compute={"distribution": "uniform", "mean": "1 s", "cv": 0.6}),
+        "cv = 0.6",
+        "must be at most 0.5774",
+    ),
+    "cv too large for shifted": (
+        changed(compute={"distribution": "shifted_exponential", "mean": "1 s", "cv": 1.1}),
+        "cv = 1.1",
+        "must be at most 1",
+    ),
+    "alpha where it does not belong": (changed(compute__alpha=2.0), "alpha = 2.0", '"pareto" alone'),
+    "alpha without a mean": (
+        changed(compute={"distribution": "pareto", "mean": "1 s", "alpha": 1.0}),
+        "compute.alpha = 1.0",
+        "must be above 1",
+    ),
+    "alpha and cv": (
+        changed(compute={"distribution": "pareto", "mean": "1 s", "alpha": 3.0, "cv": 0.5}),
+        '"pareto"',
+        "either cv or alpha",
+    ),
+    "neither alpha nor cv": (
+        changed(compute={"distribution": "pareto", "mean": "1 s"}),
+        '"pareto"',
+        "either cv or alpha",
+    ),
+    "two means": (
+        changed(compute__fixed="5 ms"),
+        "both a mean and fixed",
+        "either given or fixed + per_sample x batch",
+    ),
+    "no mean": (changed(compute={}), "neither a mean", "either given or fixed + per_sample x batch"),
+    "a file that is not replayed": (changed(compute__file="times.csv"), "file = 'times.csv'", '"replay" alone'),
+    "a replay without a file": (changed(compute={"distribution": "replay"}), '"replay"', "needs a file"),
+    "a replay with a mean": (
+        changed(compute={"distribution": "replay", "file": "x", "mean": "1 s"}),
+        '"replay"',
+        "would change nothing",
+    ),
+    "a replay of no such file": (
+        changed(compute={"distribution": "replay", "file": "no.csv"}),
+        "file = 'no.csv'",
+        "cannot be read",
+    ),
+    "backup over a ring": (
+        changed(communication__kind="ring"),
+        "communication.kind = 'ring'",
+        "makes no sense with policy.kind = 'backup'. Cure: take parameter_server",
+    ),
+    "a server's way for a ring": (
+        changed(policy={"kind": "synchronous"}, communication={"kind": "ring", "receive": "fifo"}),
+        "communication.receive = 'fifo'",
+        "has none",
+    ),
+    "a server's nic for a ring": (
+        changed(
+            policy={"kind": "synchronous"}, communication={"kind": "ring"}, cluster__nic={"server": {"up": "1 B/s"}}
+        ),
+        "cluster.nic",
+        "has none",
+    ),
+}
+
+PLANNED: dict[str, tuple[dict[str, Any], str]] = {
+    **{
+        f"policy {kind}": (changed(policy={"kind": kind}), f"kind = '{kind}'")
+        for kind in ("local_sgd", "ddp", "asynchronous", "stale_synchronous", "flexrr", "pipeline")
+    },
+    **{
+        f"collective {kind}": (
+            changed(policy={"kind": "synchronous"}, communication={"kind": kind}),
+            f"communication.kind = '{kind}'",
+        )
+        for kind in ("tree", "halving_doubling", "hierarchical")
+    },
+    **{f"table {name}": (changed(**{name: {"key": 1}}), f"[{name}]") for name in ("failures", "learning", "cost")},
+    **{f"empty table {name}": (changed(**{name: {}}), f"[{name}]") for name in ("failures", "learning", "cost")},
+    "nodes": (changed(cluster__nodes={"per_node": 4, "bandwidth": "300 GB/s", "latency": "2 us"}), "cluster.nodes"),
+    "model": (changed(workload__model="mlp"), "workload.model"),
+    "samples": (changed(workload__samples=1000), "workload.samples"),
+    "layers": (changed(workload__layers=16), "workload.layers"),
+    "backward_share": (changed(workload__backward_share=0.6), "workload.backward_share"),
+    "activation": (changed(workload__activation="1 MB"), "workload.activation"),
+    "input": (changed(workload__input="1 MB"), "workload.input"),
+    "output": (changed(workload__output="1 MB"), "workload.output"),
+    "several servers": (changed(communication__servers=2), "communication.servers = 2"),
+    "colocated servers": (changed(communication__colocated=True), "colocated = true"),
+    "schedules for real": (
+        changed(communication__implementation="schedule"),
+        'communication.implementation = "schedule"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("table", "quoted", "rule"), BAD.values(), ids=BAD)
+def test_what_is_wrong_is_said_with_its_cure(table: dict[str, Any], quoted: str, rule: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Scenario.of(table, source="bad.toml")
+    message = str(caught.value)
+    assert message.startswith("bad.toml: ")
+    assert quoted in message
+    assert rule in message
+    assert "Cure: " in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("table", "quoted"), PLANNED.values(), ids=PLANNED)
+def test_what_is_planned_is_not_available_yet(table: dict[str, Any], quoted: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Scenario.of(table)
+    message = str(caught.value)
+    assert quoted in message
+    assert "not available yet. Cure: " in message
+
+
+def test_the_good_table_of_these_tests_is_good() -> None:
+    assert Scenario.of(GOOD).steps == 50
+
+
+def test_every_problem_is_listed() -> None:
+    with pytest.raises(InputError) as caught:
+        Scenario.of(changed(steps=0, cluster__workers="two", compute__mean="1"), source="bad.toml")
+    head, *lines = str(caught.value).splitlines()
+    assert head == "bad.toml has 3 problems:"
+    assert [line.split(" =")[0].strip() for line in lines] == ["steps", "cluster.workers", "compute.mean"]
+    assert all("Cure: " in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "quoted", "rule"),
+    [
+        (b"", "''", "is empty"),
+        (b"# nothing but a comment\n", "'# nothing but a comment", "is empty"),
+        (bytes([0, 159, 146, 150, 255]), "scenario file = ", "is not a text file (byte 1 is not UTF-8)"),
+        (b"\x7fELF\x02\x01\x01\x00", "", "is not TOML"),
+        (b"steps = \n", "line 1", "is not TOML"),
+        (b"steps = 1\nsteps = 2\n", "line 2", "is not TOML"),
+        (b'{"steps": 50}', "line 1", "is not TOML"),
+    ],
+    ids=["empty", "comments", "binary", "program", "no value", "twice", "JSON"],
+)
+def test_a_file_that_is_no_scenario(tmp_path: Path, content: bytes, quoted: str, rule: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        Scenario.load(path)
+    message = str(caught.value)
+    for part in (str(path), quoted, rule, "Cure: "):
+        assert part in message
+
+
+def test_a_file_that_is_not_there_or_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(InputError) as caught:
+            Scenario.load(path)
+        assert repr(str(path)) in str(caught.value)
+        assert "cannot be read" in str(caught.value)
+        assert "Cure: " in str(caught.value)
+
+
+def test_errors_name_their_exit_code() -> None:
+    assert (InputError.exit_code, RunError.exit_code, NotAvailableYetError.exit_code) == (2, 3, 2)
+    assert issubclass(InputError, DistsimError)
+    assert issubclass(InputError, ValueError)
+
+
+def test_a_long_value_is_shortened_in_the_message() -> None:
+    for table in (changed(steps="5" * 1000), changed(cluster__latency="5" * 1000)):
+        with pytest.raises(InputError) as caught:
+            Scenario.of(table)
+        assert len(str(caught.value)) < 250
