@@ -12,6 +12,20 @@ from typing import IO
 from distsim.errors import InputError
 
 
+def check_writable(path: Path) -> None:
+    """Raises InputError where `replaced` could not write `path`: asked before long work, not after it."""
+    if not path.parent.is_dir():
+        raise _unwritable(path, "its folder does not exist")
+    if path.is_dir():
+        raise _unwritable(path, "it is a folder")
+    if not os.access(path.parent, os.W_OK):
+        raise _unwritable(path, "its folder is not yours to write to")
+
+
+def _unwritable(path: Path, reason: str) -> InputError:
+    return InputError.of("output file", str(path), f"cannot be written ({reason})", "name a file in a folder of yours")
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that takes `path`'s place when the block ends well, and vanishes when it does not.
@@ -23,12 +37,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise InputError.of(
-            "output file",
-            str(path),
-            f"cannot be written ({error.strerror})",
-            "name a file in a folder that exists and is yours",
-        ) from None
+        raise _unwritable(path, error.strerror or str(error)) from None
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream

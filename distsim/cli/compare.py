@@ -13,7 +13,7 @@ from distsim.cli.output import causes_line, comparison_table, console, json_opti
 from distsim.comparison import Comparison
 from distsim.comparison import compare as compare_traces
 from distsim.errors import InputError
-from distsim.files import write_text
+from distsim.files import check_writable, write_text
 from distsim.progress import bar
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
@@ -60,6 +60,8 @@ def compare(
     """
     refuse_emulation(emulate)
     _check_inputs(files, predicted, measured)
+    if html:
+        check_writable(html)
     if predicted and measured:
         compared = [_saved(predicted, measured)]
     else:

@@ -6,7 +6,6 @@ where); 130 interrupted.
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
@@ -49,10 +48,6 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         _end("distsim: interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output has gone (`distsim ... | head`): nothing is left to say, not even at exit.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open until the process ends
-        sys.exit(0)
 
 
 def _end(message: str, code: int) -> None:

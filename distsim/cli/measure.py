@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from distsim.cli.output import console, json_option, print_json, summary_table
+from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
 from distsim.errors import NotAvailableYetError
 from distsim.metrics import summary
 from distsim.progress import bar
@@ -27,9 +27,7 @@ deadline_option = click.option(
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @emulate_option
-@click.option(
-    "--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto)."
-)
+@trace_option
 @deadline_option
 @json_option
 def measure(file: Path, emulate: bool, trace: Path | None, deadline: float | None, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,12 +15,26 @@ from rich.text import Text
 
 from distsim.comparison import Comparison
 from distsim.metrics import Summary
+from distsim.trace.files import check_name
 from distsim.units import show
 
 PIPE_WIDTH = 110
 NOT_APPLICABLE = "–"
 GOOD_PERCENT, FAIR_PERCENT = 5.0, 10.0
 
+
+def _trace_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None:
+        check_name(path)
+    return path
+
+
+trace_option = click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    callback=_trace_file,
+    help="Save the trace: .npz, .json or .json.gz (the latter two open in Perfetto).",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from distsim.calibration import Calibration
-from distsim.cli.output import console, json_option, print_json, summary_table
+from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate as run
@@ -18,9 +18,7 @@ from distsim.simulation import simulate as run
 @click.option(
     "--calibration", type=click.Path(path_type=Path), help="Take links and overheads from this calibration file."
 )
-@click.option(
-    "--trace", type=click.Path(path_type=Path), help="Save the trace: .npz, .json or .json.gz (open in Perfetto)."
-)
+@trace_option
 @json_option
 def simulate(file: Path, calibration: Path | None, trace: Path | None, as_json: bool) -> None:
     """Predict the run of a scenario FILE."""

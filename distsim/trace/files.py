@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from distsim.errors import InputError
-from distsim.files import replaced
+from distsim.files import check_writable, replaced
 from distsim.trace import chrome
 from distsim.trace.trace import TABLES, Trace
 
@@ -62,6 +62,12 @@ def _load_npz(path: Path) -> Trace:
             for name, table in TABLES.items()
         }
         return Trace(metadata=json.loads(str(arrays["metadata"])), **tables)  # type: ignore[arg-type]
+
+
+def check_name(path: Path) -> None:
+    """Raises InputError where `save` could not write a trace to `path`: asked before a run, not after it."""
+    _suffix(path)
+    check_writable(path)
 
 
 def _suffix(path: Path) -> str:

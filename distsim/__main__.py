@@ -1,0 +1,5 @@
+"""`python -m distsim` is `distsim`."""
+
+from distsim.cli.main import main
+
+main()

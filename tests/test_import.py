@@ -1,0 +1,46 @@
+"""The public surface, and that importing it costs next to nothing."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+import distsim
+
+HEAVY = ("torch", "plotly", "ipywidgets", "jupyter", "jupyterlab", "IPython", "pandas", "scipy")
+PUBLIC = [
+    "Comparison", "DistsimError", "InputError", "RunError", "Scenario", "Summary", "Trace", "compare", "example",
+    "measure", "simulate", "summary",
+]  # fmt: skip
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_public_names() -> None:
+    assert sorted(PUBLIC) == distsim.__all__ == dir(distsim)
+    for name in PUBLIC:
+        assert getattr(distsim, name).__doc__, name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'simulat'"):
+        distsim.simulat  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import distsim", "from distsim import simulate, measure, compare, example", "import distsim.cli.main"],
+)
+def test_importing_needs_nothing_heavy(statement: str) -> None:
+    code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    assert python(code) == "[]"
+
+
+def test_importing_takes_under_half_a_second() -> None:
+    code = "import time; start = time.perf_counter(); import distsim; print(time.perf_counter() - start)"
+    assert statistics.median(float(python(code)) for _ in range(5)) < 0.5

@@ -1,0 +1,90 @@
+"""Metrics on traces small enough to work out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from distsim.examples import example
+from distsim.metrics import bytes_per_link, step_durations, summary, worker_seconds
+from distsim.simulation import simulate
+from distsim.trace import SpanKind, Trace, TraceBuilder
+
+
+def by_hand() -> Trace:
+    """Two workers and a server (rank 2), two updates at 3 s and 7 s.
+
+    worker 0: compute 0-1, send 1-2, wait 2-3, receive 3-4, compute 4-6, send 6-7
+    worker 1: compute 0-2, send 2-3, receive 3-5 while it computes 4.5-6.5, then nothing until 8, past the end
+    """
+    builder = TraceBuilder()
+    for worker, start, end in ((0, 0, 1), (0, 4, 6), (1, 0, 2), (1, 4.5, 6.5)):
+        builder.span(worker, SpanKind.COMPUTE, 0 if start < 3 else 1, start, end)
+    builder.push(0, 2, 0, 10.0, 1.0, 2.0)
+    builder.push(1, 2, 0, 10.0, 2.0, 3.0)
+    builder.update(1, 3.0, server=2)
+    builder.applied(1, 0, 0, 0, server=2)
+    builder.applied(1, 1, 0, 0, server=2)
+    builder.pull(0, 2, 0, 10.0, 2.0, 3.0, 4.0)
+    builder.pull(1, 2, 0, 10.0, 3.0, 3.0, 5.0)
+    builder.push(0, 2, 1, 10.0, 6.0, 7.0)
+    builder.update(2, 7.0, server=2)
+    builder.applied(2, 0, 1, 1, server=2)
+    builder.not_applied(1, 1, 0, cancelled=False, server=2)
+    builder.push(1, 2, 1, 10.0, 7.5, 8.0)  # after the last update: counts for nothing
+    scenario = example("backup_server").replacing({"cluster.workers": 2, "steps": 2}).table()
+    return builder.build(2, 1, "measured", scenario=scenario)
+
+
+def test_steps_last_from_one_update_to_the_next() -> None:
+    steps = step_durations(by_hand())
+    assert steps.number.tolist() == [1, 2]
+    assert steps.seconds.tolist() == [3.0, 4.0]
+
+
+def test_a_workers_time_is_compute_exposed_communication_and_waiting() -> None:
+    parts = worker_seconds(by_hand())
+    assert parts["compute"].tolist() == [3.0, 4.0]
+    assert parts["communication"].tolist() == [3.0, 1.0 + 1.5]
+    assert parts["waiting"].tolist() == [1.0, 0.5]
+
+
+def test_summary() -> None:
+    found = summary(by_hand())
+    assert found.step_seconds is not None
+    assert (found.step_seconds.median, found.step_seconds.mean) == (3.5, 3.5)
+    assert found.step_seconds.p90 == pytest.approx(3.9)
+    assert (found.total_seconds, found.updates, found.dropped_gradients) == (7.0, 2, 1)
+    assert found.mean_staleness == 0.0
+    assert found.idle_share == pytest.approx((1.0 + 0.5) / 14)
+    assert found.exposed_communication_share == pytest.approx((3.0 + 2.5) / 14)
+
+
+def test_links_carry_what_had_arrived_by_the_last_update() -> None:
+    up, down = bytes_per_link(by_hand()) or (None, None)
+    assert up.tolist() == [20.0, 10.0, 20.0]
+    assert down.tolist() == [10.0, 10.0, 30.0]
+    assert summary(by_hand()).bytes_per_link_max == 30.0
+
+
+def test_what_was_not_observed_is_none() -> None:
+    builder = TraceBuilder()
+    trace = builder.build(2, 0, "measured", scenario=example("synchronous_ring").table())
+    found = summary(trace)
+    assert (found.step_seconds, found.mean_staleness, found.idle_share, found.bytes_per_link_max) == (None,) * 4
+    assert (found.total_seconds, found.updates) == (0.0, 0)
+
+
+def test_a_cancelled_gradient_is_not_a_dropped_one() -> None:
+    trace = simulate(example("backup_server").replacing({"policy.cancel": True}))
+    assert summary(trace).dropped_gradients == 0
+    assert trace.contributions.cancelled.sum() == 50
+
+
+def test_simulated_bytes_are_the_policys() -> None:
+    trace = simulate(example("backup_server").replacing({"policy.backups": 0}))
+    size = trace.scenario.gradient_bytes
+    up, down = bytes_per_link(trace) or (None, None)
+    assert down[5] == 50 * 5 * size
+    assert up[:5] == pytest.approx(np.full(5, 50 * size))
+    assert up[5] == 49 * 5 * size  # the last answers are sent after the last update

@@ -1,0 +1,63 @@
+"""Agreement with SimGrid's own results, and that a difference would be seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim.errors import InputError
+from distsim.simgrid import validate
+
+CASES = Path(__file__).parent / "reference" / "simgrid_cases.json"
+AGREE = ("ring", "ring_eager", "ps1", "train_ps", "train_ring", "train_ring_eager", "flows")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    return validate(CASES)["algorithms"]
+
+
+@pytest.mark.parametrize("algorithm", AGREE)
+def test_agrees_to_1e_9(found: dict[str, Any], algorithm: str) -> None:
+    assert found[algorithm]["cases"] > 0
+    assert found[algorithm]["skipped"] == 0
+    assert found[algorithm]["max_relative_error"] <= 1e-9
+
+
+def test_every_case_is_counted(found: dict[str, Any]) -> None:
+    assert sum(row["cases"] for row in found.values()) == len(json.loads(CASES.read_text())["cases"])
+    for name, row in found.items():
+        assert (row["max_relative_error"] is None) == (row["skipped"] == row["cases"])
+        assert row["skipped"] == (0 if name in AGREE else row["cases"])
+
+
+@pytest.mark.parametrize("algorithm", AGREE)
+def test_a_wrong_figure_is_seen(tmp_path: Path, algorithm: str) -> None:
+    document = json.loads(CASES.read_text())
+    case = next(case for case in document["cases"] if case["algorithm"] == algorithm)
+    if case.get("finish_s"):
+        case["finish_s"][1] *= 1.001
+    else:
+        case["makespan_s"] *= 1.001
+    document["cases"] = [case]
+    (tmp_path / "wrong.json").write_text(json.dumps(document))
+    error = validate(tmp_path / "wrong.json")["algorithms"][algorithm]["max_relative_error"]
+    assert error == pytest.approx(0.001, rel=0.01)
+
+
+def test_a_case_that_lacks_its_input_is_named(tmp_path: Path) -> None:
+    document = json.loads(CASES.read_text())
+    document["inputs"] = {}
+    (tmp_path / "lacking.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"case 'train:train_ps:4:table_4'.*table_4\.txt"):
+        validate(tmp_path / "lacking.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"[]", b'{"cases": [{}], "inputs": {}}'])
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "other.json").write_bytes(content)
+    with pytest.raises(InputError, match="is not a file of SimGrid cases"):
+        validate(tmp_path / "other.json")
