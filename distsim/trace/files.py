@@ -56,7 +56,7 @@ def _load_json(path: Path, *, packed: bool) -> Trace:
 
 
 def _load_npz(path: Path) -> Trace:
-    with np.load(path, allow_pickle=False) as arrays:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         tables = {
             name: table.of_columns({key: arrays[f"{name}.{key}"] for key in table.dtypes})
             for name, table in TABLES.items()
