@@ -182,7 +182,8 @@ def _add_drops(
     figure.add_trace(
         go.Scatter(
             x=lost.seconds * scale, y=row_of(trace, lost.rank), mode="markers", hovertext=lost.text,
-            marker={"symbol": "x", "size": size, "color": DROPPED, "line": {"color": PAPER, "width": 1}}, cliponaxis=False,
+            marker={"symbol": "x", "size": size, "color": DROPPED, "line": {"color": PAPER, "width": 1}},
+            cliponaxis=False,
             hovertemplate=f"<b>%{{hovertext}}</b><br>%{{x:.3f}} {unit}<extra></extra>",
             **_once("dropped gradient", shown),
         ),
@@ -211,6 +212,6 @@ def _sentence(row: Row) -> str:
     lost = f"; {dropped} gradient{'s were' if dropped != 1 else ' was'} dropped" if dropped else ""
     return (
         f"{str(row['run']).capitalize()}: {row['updates']} updates in {row['total (s)']:.3g} s, "
-        f"of which an average worker computes {row['compute (%)']:.0f} %, communicates {row['communication (%)']:.0f} % and "
-        f"waits {row['waiting (%)']:.0f} %{lost}."
+        f"of which an average worker computes {row['compute (%)']:.0f} %, "
+        f"communicates {row['communication (%)']:.0f} % and waits {row['waiting (%)']:.0f} %{lost}."
     )

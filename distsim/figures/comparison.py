@@ -1,0 +1,212 @@
+"""Predicted beside measured, the error of each figure, and the error of the total cut into its causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from distsim.comparison import Comparison
+from distsim.figures.captioned import Captioned, shown
+from distsim.figures.theme import COMMUNICATION, COMPUTE, INK, MEASURED, PREDICTED, SMALL, TOTAL, WAIT, marker, template
+from distsim.metrics import Summary
+
+HEIGHT_PIXELS = 520
+CAUSES = {"compute": COMPUTE, "communication": COMMUNICATION, "waiting": WAIT}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One figure of both runs. relative: its error is told in percent of the measurement, else as a difference."""
+
+    name: str
+    unit: str
+    predicted: float | None
+    measured: float | None
+    relative: bool = True
+
+    @property
+    def error(self) -> str:
+        """Signed; positive where the prediction is too high.
+
+        >>> Quantity("total", "s", 2.05, 2.0).error, Quantity("idle share", "%", 20.5, 21.0, relative=False).error
+        ('+2.5 %', '-0.5 points')
+        """
+        if self.predicted is None or self.measured is None:
+            return "–"
+        difference = self.predicted - self.measured
+        if not self.relative:
+            return signed(difference, "points" if self.unit == "%" else self.unit)
+        if self.measured == 0.0:
+            return "0 %" if difference == 0.0 else "–"
+        return signed(100.0 * difference / self.measured, "%")
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference with its sign, to two or three digits.
+
+    >>> signed(-0.0312, "ms"), signed(12.34, "%"), signed(0.0, "%")
+    ('-0.031 ms', '+12.3 %', '0 %')
+    """
+    digits = 1 if abs(value) >= 10.0 else 2 if abs(value) >= 0.1 else 3
+    text = f"{abs(value):.{digits}f}"
+    text = text.rstrip("0").rstrip(".")
+    sign = "" if float(text) == 0.0 else "-" if value < 0 else "+"
+    return f"{sign}{text} {unit}".strip()
+
+
+def comparison(comparison: Comparison) -> Captioned:
+    """Bars of both runs, one panel per figure with its own unit; under them the error of the total by cause.
+
+    The causes are predicted - measured in seconds of an average worker; they add up to the error of the total.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("backup_server"))
+    >>> comparison(distsim.compare(trace, trace)).table[1]["error"]
+    '0 %'
+    """
+    quantities = _quantities(comparison.predicted, comparison.measured)
+    figure = make_subplots(
+        rows=2, cols=len(quantities), row_heights=[0.52, 0.48], vertical_spacing=0.13, horizontal_spacing=0.05,
+        specs=[[{}] * len(quantities), [{"colspan": len(quantities)}, *[None] * (len(quantities) - 1)]],
+    )  # fmt: skip
+    figure.update_layout(
+        template=template(), height=HEIGHT_PIXELS, bargap=0.25, margin={"t": 90, "b": 50},
+        legend={"y": 1.0 + 58 / (HEIGHT_PIXELS - 140)},
+    )  # fmt: skip
+    for column, quantity in enumerate(quantities, start=1):
+        _add_pair(figure, column, quantity)
+    _add_causes(figure, len(quantities) + 1, comparison)
+    return Captioned(figure, _sentence(comparison), _table(quantities, comparison))
+
+
+def _quantities(predicted: Summary, measured: Summary) -> list[Quantity]:
+    steps = tuple(None if run.step_seconds is None else run.step_seconds.median for run in (predicted, measured))
+    scale, unit = _scale(max(step or 0.0 for step in steps))
+    ours, theirs = (None if step is None else step * scale for step in steps)
+    total_scale, total_unit = _scale(max(predicted.total_seconds, measured.total_seconds))
+    found = [
+        Quantity("step time, median", unit, ours, theirs),
+        Quantity("total", total_unit, predicted.total_seconds * total_scale, measured.total_seconds * total_scale),
+        Quantity("idle share", "%", _percent(predicted.idle_share), _percent(measured.idle_share), relative=False),
+        Quantity(
+            "exposed communication", "%", _percent(predicted.exposed_communication_share),
+            _percent(measured.exposed_communication_share), relative=False,
+        ),
+    ]  # fmt: skip
+    if predicted.mean_staleness or measured.mean_staleness:
+        found.append(Quantity("mean staleness", "versions", predicted.mean_staleness, measured.mean_staleness))
+    if predicted.dropped_gradients or measured.dropped_gradients:
+        dropped = float(predicted.dropped_gradients), float(measured.dropped_gradients)
+        found.append(Quantity("dropped gradients", "", *dropped, relative=False))
+    return found
+
+
+def _scale(seconds: float) -> tuple[float, str]:
+    return (1.0, "s") if seconds >= 1.0 else (1e3, "ms")
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share
+
+
+def _add_pair(figure: go.Figure, column: int, quantity: Quantity) -> None:
+    values = [quantity.predicted, quantity.measured]
+    for look, value in zip((PREDICTED, MEASURED), values, strict=True):
+        figure.add_trace(
+            go.Bar(
+                x=[look.name], y=[value], marker=marker(look), text=[shown(value)], textposition="outside",
+                cliponaxis=False, width=0.7, name=look.name, legendgroup=look.name, showlegend=column == 1,
+                hovertemplate=f"{quantity.name}, {look.name}<br>%{{y:.4g}} {quantity.unit}<extra></extra>",
+            ),
+            row=1, col=column,
+        )  # fmt: skip
+    highest = max((value for value in values if value is not None), default=1.0) or 1.0
+    figure.update_yaxes(range=[0, 1.18 * highest], showticklabels=False, ticks="", showgrid=False, row=1, col=column)
+    figure.update_xaxes(showticklabels=False, ticks="", row=1, col=column)
+    unit = f" ({quantity.unit})" if quantity.unit else ""
+    axis = "" if column == 1 else str(column)
+    figure.add_annotation(
+        text=f"{_wrapped(quantity.name + unit)}<br><b>error {quantity.error}</b>", x=0.5, xref=f"x{axis} domain", y=1.0,
+        yref=f"y{axis} domain", yanchor="bottom", yshift=2, showarrow=False, font_size=SMALL + 1,
+    )  # fmt: skip
+
+
+def _wrapped(title: str) -> str:
+    """A panel's title in two lines, cut at the middlemost space."""
+    spaces = [place for place, letter in enumerate(title) if letter == " "]
+    if len(title) <= 12 or not spaces:
+        return f"<br>{title}"
+    middle = min(spaces, key=lambda place: abs(place - len(title) / 2))
+    return f"{title[:middle]}<br>{title[middle + 1 :]}"
+
+
+def _add_causes(figure: go.Figure, axis: int, comparison: Comparison) -> None:
+    causes = comparison.error_pct.causes
+    total = sum(causes.values())
+    scale, unit = _scale(max(map(abs, [*causes.values(), total])))
+    names = [*CAUSES, "total"]
+    values = [scale * seconds for seconds in (*(causes[cause] for cause in CAUSES), total)]
+    share = 100.0 / (scale * comparison.measured.total_seconds) if comparison.measured.total_seconds else 0.0
+    for name, value in zip(names, values, strict=True):
+        figure.add_trace(
+            go.Bar(
+                orientation="h", y=[name], x=[value], marker=marker(CAUSES.get(name, TOTAL)), name=name,
+                text=[f"{signed(value, unit)} ({signed(share * value, '%')})"], textposition="outside",
+                cliponaxis=False, showlegend=False,
+                hovertemplate=f"{name}: %{{x:+.4g}} {unit}<extra></extra>",
+            ),
+            row=2, col=1,
+        )  # fmt: skip
+    reach = max(map(abs, values)) or 1.0
+    low, high = min(values), max(values)
+    figure.update_xaxes(
+        range=[low - 0.35 * reach if low < 0 else -0.05 * reach, high + 0.35 * reach], zeroline=True, zerolinecolor=INK,
+        title_text=f"predicted - measured, time of an average worker ({unit}; % of the measured total)",
+        row=2, col=1,
+    )  # fmt: skip
+    figure.update_yaxes(autorange="reversed", showgrid=False, row=2, col=1)
+    figure.add_annotation(
+        text="<b>error of the total by cause</b>", x=0.0, xref="paper", xanchor="left", y=1.0, yref=f"y{axis} domain",
+        yanchor="bottom", yshift=4, showarrow=False, font_size=SMALL + 1,
+    )  # fmt: skip
+
+
+def _table(quantities: list[Quantity], comparison: Comparison) -> list[dict[str, str | float | int | None]]:
+    rows: list[dict[str, str | float | int | None]] = [
+        {
+            "figure": f"{quantity.name} ({quantity.unit})" if quantity.unit else quantity.name,
+            "predicted": quantity.predicted,
+            "measured": quantity.measured,
+            "error": quantity.error,
+        }
+        for quantity in quantities
+    ]
+    step_error = comparison.error_pct.step_median
+    within = "–" if step_error is None else f"{shown(step_error)} %"
+    rows.append({"figure": "step by step, median |error|", "predicted": None, "measured": None, "error": within})
+    for cause, seconds in comparison.error_pct.causes.items():
+        rows.append(
+            {
+                "figure": f"of the total's error: {cause}",
+                "predicted": None,
+                "measured": None,
+                "error": signed(1e3 * seconds, "ms"),
+            }
+        )
+    return rows
+
+
+def _sentence(comparison: Comparison) -> str:
+    predicted, measured = comparison.predicted.total_seconds, comparison.measured.total_seconds
+    difference = predicted - measured
+    if difference == 0.0:
+        return f"Both runs take {measured:.3g} s."
+    cause, seconds = max(comparison.error_pct.causes.items(), key=lambda item: abs(item[1]))
+    side = "above" if difference > 0 else "below"
+    relative = f", {abs(100.0 * difference / measured):.2g} % {side} the measured {measured:.3g} s" if measured else ""
+    return (
+        f"The predicted total is {predicted:.3g} s{relative}; "
+        f"the largest part of the error is {cause}, {signed(1e3 * seconds, 'ms')} of an average worker's time."
+    )

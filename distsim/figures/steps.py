@@ -1,0 +1,56 @@
+"""Step by step: each step's predicted duration against its measured one."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned
+from distsim.figures.theme import INK, PREDICTED, template
+from distsim.metrics import step_durations
+from distsim.trace import Trace
+
+
+def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
+    """One point per step that both runs have; on the diagonal the prediction is exact.
+
+    Raises InputError where the runs share no step.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
+    >>> step_scatter(trace, trace).summary
+    'Of 50 steps, half are predicted within 0 % and nine in ten within 0 %.'
+    """
+    ours, theirs = step_durations(predicted), step_durations(measured)
+    durations = dict(zip(zip(ours.worker.tolist(), ours.number.tolist(), strict=True), ours.seconds, strict=True))
+    keys = list(zip(theirs.worker.tolist(), theirs.number.tolist(), strict=True))
+    joined = [row for row, key in enumerate(keys) if key in durations and theirs.seconds[row] > 0.0]
+    if not joined:
+        raise InputError.of(
+            "step_scatter(predicted, measured)", len(keys), "share no step", "pass runs of one scenario"
+        )
+    x = 1e3 * theirs.seconds[joined]
+    y = 1e3 * np.array([durations[keys[row]] for row in joined])
+    error = 100.0 * np.abs(y - x) / x
+    reach = [0.0, 1.05 * float(max(x.max(), y.max()))]
+    names = [f"step {number}" if worker < 0 else f"worker {worker}, step {number}" for worker, number in keys]
+    figure = go.Figure(
+        [
+            go.Scatter(
+                x=reach, y=reach, mode="lines", line={"color": INK, "dash": "dot"}, name="exact", hoverinfo="skip",
+            ),
+            go.Scatter(
+                x=x, y=y, mode="markers", name="step", hovertext=[names[row] for row in joined],
+                marker={"color": PREDICTED.colour, "size": 8, "line": {"color": INK, "width": 0.6}},
+                hovertemplate="%{hovertext}<br>measured %{x:.2f} ms<br>predicted %{y:.2f} ms<extra></extra>",
+            ),
+        ]
+    )  # fmt: skip
+    figure.update_layout(template=template(), height=420, margin={"t": 40, "b": 50, "l": 10, "r": 12})
+    figure.update_xaxes(title_text="measured step time (ms)", range=reach, constrain="domain")
+    figure.update_yaxes(title_text="predicted step time (ms)", range=reach, scaleanchor="x", constrain="domain")
+    half, most = np.quantile(error, [0.5, 0.9])
+    sentence = f"Of {len(joined)} steps, half are predicted within {half:.2g} % and nine in ten within {most:.2g} %."
+    row = {"steps": len(joined), "median |error| (%)": float(half), "90th percentile (%)": float(most)}
+    return Captioned(figure, sentence, [row])
