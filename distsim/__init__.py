@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from distsim.errors import InputError as InputError
     from distsim.errors import RunError as RunError
     from distsim.examples import example as example
+    from distsim.experiment import predict_and_measure as predict_and_measure
     from distsim.metrics import Summary as Summary
     from distsim.metrics import summary as summary
+    from distsim.runtime.measure import measure as measure
     from distsim.scenario import Scenario as Scenario
     from distsim.simulation import simulate as simulate
     from distsim.trace import Trace as Trace
@@ -38,6 +40,7 @@ HOMES = {
     "compare": "distsim.comparison",
     "example": "distsim.examples",
     "measure": "distsim.runtime.measure",
+    "predict_and_measure": "distsim.experiment",
     "simulate": "distsim.simulation",
     "summary": "distsim.metrics",
 }

@@ -13,7 +13,7 @@ import distsim
 HEAVY = ("torch", "plotly", "ipywidgets", "jupyter", "jupyterlab", "IPython", "pandas", "scipy")
 PUBLIC = [
     "Comparison", "DistsimError", "InputError", "RunError", "Scenario", "Summary", "Trace", "compare", "example",
-    "measure", "simulate", "summary",
+    "measure", "predict_and_measure", "simulate", "summary",
 ]  # fmt: skip
 
 

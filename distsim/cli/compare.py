@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from distsim.calibration import Calibration, fit, probes
+from distsim.calibration import Calibration
 from distsim.cli.measure import deadline_option, emulate_option, refuse_emulation
 from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json
-from distsim.comparison import Comparison
-from distsim.comparison import compare as compare_traces
 from distsim.errors import InputError
+from distsim.experiment import Experiment, of_traces, predict_and_measure
 from distsim.files import check_writable, write_text
-from distsim.progress import bar
-from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
-from distsim.simulation import simulate
 from distsim.trace import Trace
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One scenario's two runs, their comparison, and what the reader should know about how it was made."""
-
-    comparison: Comparison
-    predicted: Trace
-    measured: Trace
-    notes: list[str]
 
 
 @click.command()
@@ -67,7 +52,7 @@ def compare(
     else:
         known = Calibration.load(calibration) if calibration else None
         scenarios = [Scenario.load(file) for file in files]
-        compared = [run(scenario, known, deadline) for scenario in scenarios]
+        compared = [predict_and_measure(scenario, known, deadline_seconds=deadline) for scenario in scenarios]
     if html:
         from distsim.figures.report import html as page
 
@@ -81,21 +66,9 @@ def compare(
         click.echo(f"timelines: {html}")
 
 
-def run(scenario: Scenario, calibration: Calibration | None, deadline_seconds: float | None) -> Compared:
-    """Calibrates (unless given), measures and predicts one scenario."""
-    with bar(scenario.name) as progress:
-        before = [] if calibration else probes(scenario)
-        *probe_traces, measured = measure_all([*before, scenario], deadline_seconds=deadline_seconds, progress=progress)
-    found = calibration or Calibration((fit(probe_traces),))
-    predicted = simulate(scenario, found)
-    return Compared(compare_traces(predicted, measured), predicted, measured, [found.of(scenario).describe()])
-
-
-def _saved(predicted: Path, measured: Path) -> Compared:
-    ours, theirs = Trace.load(predicted), Trace.load(measured)
-    return Compared(
-        compare_traces(ours, theirs), ours, theirs, [f"prediction: {predicted}", f"measurement: {measured}"]
-    )
+def _saved(predicted: Path, measured: Path) -> Experiment:
+    notes = [f"prediction: {predicted}", f"measurement: {measured}"]
+    return of_traces(Trace.load(predicted), Trace.load(measured), notes)
 
 
 def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Path | None) -> None:
@@ -109,7 +82,7 @@ def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Pat
         )
 
 
-def _print(compared: Compared) -> None:
+def _print(compared: Experiment) -> None:
     console().print(comparison_table(compared.comparison))
     for line in [causes_line(compared.comparison), *compared.notes]:
         console().print(f"  {line}", soft_wrap=True)
