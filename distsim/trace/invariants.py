@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distsim.trace.tables import COMPUTE_KINDS, SpanKind
+from distsim.trace.tables import COMPUTE_KINDS, SpanKind, Transfers
 from distsim.trace.trace import Trace
 
 CLOCK_SECONDS = 1e-9  # slack for the rounding of sums of times
@@ -109,17 +109,28 @@ def _transfers(trace: Trace) -> list[str]:
 
 
 def _links(trace: Trace) -> list[str]:
-    """Within [first start, last end] of its transfers, a link carries at most bandwidth x time."""
     cluster = trace.scenario.cluster
     transfers = trace.transfers
-    found = []
-    for ends, speed, name in ((transfers.source, cluster.up, "up"), (transfers.target, cluster.down, "down")):
-        for host in np.unique(ends):
-            own = transfers.where(ends == host)
-            for begin in np.unique(own.start_seconds):
-                later = own.where(own.start_seconds >= begin)
-                seconds = later.end_seconds.max() - begin
-                if later.bytes.sum() > speed(int(host)) * seconds * (1 + 1e-9) + 1e-6:
-                    found.append(f"the {name}-link of host {host} carries more than bandwidth x time")
-                    break
-    return found
+    directions = ((transfers.source, cluster.up, "up"), (transfers.target, cluster.down, "down"))
+    return [
+        f"the {name}-link of host {host} carries more than bandwidth x time"
+        for ends, speed, name in directions
+        for host in np.unique(ends)
+        if _overloaded(transfers.where(ends == host), speed(int(host)))
+    ]
+
+
+def _overloaded(transfers: Transfers, bytes_per_second: float) -> bool:
+    """Is there a span of time in which more bytes begin and end than the link can carry in it?"""
+    own = transfers.where(np.argsort(transfers.start_seconds, kind="stable"))
+    # Where the link is idle between two busy periods, both together are overloaded only if one of them is.
+    idle = own.start_seconds[1:] >= np.maximum.accumulate(own.end_seconds)[:-1]
+    for period in np.split(np.arange(len(own)), np.flatnonzero(idle) + 1):
+        by_end = period[np.argsort(own.end_seconds[period], kind="stable")]
+        for first in period:
+            within = by_end[by_end >= first]
+            seconds = own.end_seconds[within] - own.start_seconds[first]
+            possible = bytes_per_second * (seconds + CLOCK_SECONDS) * (1 + 1e-9)
+            if (np.cumsum(own.bytes[within]) > possible).any():
+                return True
+    return False
