@@ -1,0 +1,81 @@
+"""What the README tells people to type works as written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from distsim.examples import example
+from distsim.scenario import Scenario
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language ("" for those without)."""
+    return [body for found, body in re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL) if found == language]
+
+
+def commands(program: str) -> list[list[str]]:
+    return [shlex.split(line) for block in blocks("") for line in block.splitlines() if line.startswith(f"{program} ")]
+
+
+def test_scenarios_are_valid() -> None:
+    (text,) = blocks("toml")
+    assert Scenario.loads(text).cluster.workers == 5
+
+
+def test_python_runs(tmp_path: Path) -> None:
+    for code in blocks("python"):
+        subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "predicted.json.gz").exists()
+
+
+def test_make_targets_exist() -> None:
+    for words in commands("make"):
+        done = subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.real
+@pytest.mark.timeout(180)
+def test_commands_run_in_their_order(tmp_path: Path) -> None:
+    scenario = example("backup_server").replacing({"steps": 10, "compute.mean": "10 ms", "workload.gradient": "64 KiB"})
+    (tmp_path / "run.toml").write_text(scenario.dumps())
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    code = 'import distsim; distsim.simulate(distsim.Scenario.load("run.toml")).save("predicted.json.gz")'
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    ours = commands("distsim")
+    assert len(ours) >= 5
+    for words in ours:
+        done = subprocess.run(
+            [sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, ""), words
+    assert (tmp_path / "report.html").exists()
+
+
+def test_folders_and_files_of_the_tree_exist() -> None:
+    tree = next(block for block in blocks("") if block.startswith("course/"))
+    folder = ROOT
+    for line in tree.splitlines():
+        name = line.split()[0]
+        path = folder / name if line.startswith(" ") else ROOT / name
+        if not line.startswith(" "):
+            folder = path
+        assert path.exists(), line
+
+
+def test_every_module_of_the_package_is_in_the_tree_or_named_with_another() -> None:
+    tree = next(block for block in blocks("") if block.startswith("course/"))
+    small = {"__init__", "__main__", "description", "validation", "errors", "files", "progress", "random_streams", "doctor"}
+    for path in sorted((ROOT / "distsim").iterdir()):
+        if path.name.startswith("__") or path.suffix == ".typed" or path.stem in small:
+            continue
+        assert path.name in tree, f"{path.name} has no line in the README's tree"
