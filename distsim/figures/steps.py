@@ -48,8 +48,12 @@ def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
         ]
     )  # fmt: skip
     figure.update_layout(template=template(), height=420, margin={"t": 40, "b": 50, "l": 10, "r": 12})
-    figure.update_xaxes(title_text="measured step time (ms)", range=reach, constrain="domain")
-    figure.update_yaxes(title_text="predicted step time (ms)", range=reach, scaleanchor="x", constrain="domain")
+    figure.update_xaxes(
+        title_text="measured step time (ms)", range=reach, nticks=8, constrain="domain", constraintoward="left"
+    )
+    figure.update_yaxes(
+        title_text="predicted step time (ms)", range=reach, nticks=8, scaleanchor="x", constrain="domain"
+    )
     half, most = np.quantile(error, [0.5, 0.9])
     sentence = f"Of {len(joined)} steps, half are predicted within {half:.2g} % and nine in ten within {most:.2g} %."
     row = {"steps": len(joined), "median |error| (%)": float(half), "90th percentile (%)": float(most)}

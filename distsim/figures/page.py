@@ -1,0 +1,62 @@
+"""The frame of the HTML report: its head, its style, and the places where the content goes."""
+
+from string import Template
+
+PAGE = Template("""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>distsim: predicted and measured</title>
+<link rel="icon" href="data:,">
+<style>
+  :root { color-scheme: light; --ink: #222222; --quiet: #555555; --line: #d4d4d4; --accent: #0072b2; --paper: #ffffff; }
+  * { box-sizing: border-box; }
+  body { margin: 0; background: #f4f5f7; color: var(--ink);
+         font: 16px/1.5 "Open Sans", "DejaVu Sans", Verdana, Arial, sans-serif; }
+  header, main { max-width: 1000px; margin: 0 auto; padding: 0 20px; }
+  header { padding-top: 32px; }
+  h1 { font-size: 28px; line-height: 1.2; margin: 0 0 4px; }
+  h2 { font-size: 21px; margin: 0 0 8px; }
+  h3 { font-size: 16px; margin: 28px 0 8px; }
+  p { margin: 0 0 12px; max-width: 75ch; }
+  a { color: var(--accent); }
+  a:focus-visible, summary:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+  section { background: var(--paper); border: 1px solid var(--line); border-radius: 8px;
+            padding: 22px 24px 24px; margin: 22px 0; }
+  figure { margin: 0; }
+  figcaption { color: var(--quiet); font-size: 14px; margin: 4px 0 12px; max-width: 85ch; }
+  ul.notes { margin: 0 0 14px; padding: 8px 14px 8px 30px; background: #eef4f9; border-left: 4px solid var(--accent);
+             font-size: 14px; overflow-wrap: anywhere; }
+  nav ul { margin: 0 0 14px; padding-left: 20px; }
+  .scroll { overflow-x: auto; }
+  table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; margin: 4px 0 10px; }
+  caption { text-align: left; color: var(--quiet); padding-bottom: 4px; }
+  th, td { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line); text-align: right; }
+  th:first-child { text-align: left; }
+  thead th { border-bottom: 2px solid var(--ink); vertical-align: bottom; }
+  tbody th { font-weight: 400; }
+  details { margin-top: 20px; }
+  summary { cursor: pointer; color: var(--accent); }
+  pre { background: #f4f5f7; padding: 12px; overflow-x: auto; font-size: 13px; }
+  @media print { body { background: var(--paper); } section { border: 0; padding: 0; } }
+</style>
+<script>$plotly</script>
+</head>
+<body>
+<header>
+<h1>Predicted and measured</h1>
+<p>Each scenario was simulated, then run for real. Errors are predicted minus measured.</p>
+</header>
+<main>
+<section aria-labelledby="overview-title">
+<h2 id="overview-title">Overview</h2>
+<nav aria-label="Scenarios"><ul>$contents</ul></nav>
+<div class="scroll">$overview</div>
+</section>
+$sections
+</main>
+</body>
+</html>
+""")

@@ -1,0 +1,103 @@
+"""The report of `distsim compare --html`: one page that opens without a network, with all that was compared.
+
+For each scenario: the sentence, the table, both timelines on one time axis, the errors by cause, step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from plotly.offline import get_plotlyjs
+
+from distsim.comparison import Comparison
+from distsim.figures.captioned import Captioned, Row, table_html
+from distsim.figures.comparison import comparison as comparison_figure
+from distsim.figures.comparison import signed
+from distsim.figures.page import PAGE
+from distsim.figures.steps import step_scatter
+from distsim.figures.timeline import timeline
+from distsim.trace import Trace
+
+CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+
+Compared = tuple[Comparison, Trace, Trace, Sequence[str]]
+
+
+def html(compared: Sequence[Compared]) -> str:
+    """The page for each (comparison, predicted trace, measured trace, notes), as text.
+
+    plotly.js stands in it once (4.8 MB), so the page needs nothing beside it.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
+    >>> page = html([(distsim.compare(trace, trace), trace, trace, ["the same trace twice"])])
+    >>> page[:15], page.count("<h2"), 'src="' in page
+    ('<!doctype html>', 2, False)
+    """
+    sections = "\n".join(_section(number, *one) for number, one in enumerate(compared, start=1))
+    overview = table_html([_overview(one[0]) for one in compared], caption="Errors in percent of the measurement")
+    contents = "".join(
+        f'<li><a href="#scenario-{number}">{escape(one[0].name)}</a></li>'
+        for number, one in enumerate(compared, start=1)
+    )
+    return PAGE.substitute(plotly=get_plotlyjs(), overview=overview, contents=contents, sections=sections)
+
+
+def _overview(comparison: Comparison) -> Row:
+    predicted, measured = comparison.predicted.total_seconds, comparison.measured.total_seconds
+    step = comparison.error_pct.step_median
+    return {
+        "scenario": comparison.name,
+        "predicted total (s)": predicted,
+        "measured total (s)": measured,
+        "error of the total": signed(100.0 * (predicted - measured) / measured, "%") if measured else None,
+        "step by step, median |error|": None if step is None else signed(step, "%").lstrip("+"),
+        "unmatched steps": comparison.error_pct.unmatched,
+    }
+
+
+def _section(number: int, comparison: Comparison, predicted: Trace, measured: Trace, notes: Sequence[str]) -> str:
+    lanes = timeline(
+        predicted, measured, names=[f"predicted ({predicted.producer})", f"measured ({measured.producer})"]
+    )
+    errors = comparison_figure(comparison)
+    parts = [
+        f'<section id="scenario-{number}" aria-labelledby="scenario-{number}-title">',
+        f'<h2 id="scenario-{number}-title">{escape(comparison.name)}</h2>',
+        f"<p>{escape(_description(measured))} {escape(errors.summary)}</p>",
+        *([f'<ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul>'] if notes else []),
+        f'<div class="scroll">{table_html(errors.table, caption="Predicted and measured")}</div>',
+        "<h3>Timelines</h3>",
+        _figure(f"timeline-{number}", lanes),
+        "<h3>Errors and their causes</h3>",
+        _drawing(f"errors-{number}", errors),
+    ]
+    if comparison.error_pct.step_median is not None:
+        parts += [
+            "<h3>Step by step</h3>",
+            _figure(f"steps-{number}", step_scatter(predicted, measured), with_table=True),
+        ]
+    scenario = escape(measured.scenario.dumps())
+    parts += [f"<details><summary>The scenario's file</summary><pre>{scenario}</pre></details>", "</section>"]
+    return "\n".join(parts)
+
+
+def _description(trace: Trace) -> str:
+    scenario = trace.scenario
+    steps, kind = scenario.steps, scenario.policy.kind.replace("_", " ")
+    through = scenario.communication.kind.replace("_", " ")
+    return f"{trace.workers} workers, {steps} steps, {kind} updates by {through}, seed {scenario.seed}."
+
+
+def _figure(name: str, captioned: Captioned) -> str:
+    caption = f"<figcaption>{escape(captioned.summary)}</figcaption>"
+    return (
+        f'<figure>{_drawing(name, captioned)}{caption}</figure><div class="scroll">{table_html(captioned.table)}</div>'
+    )
+
+
+def _drawing(name: str, captioned: Captioned) -> str:
+    """The plot; a screen reader says the sentence in its place."""
+    plot = captioned.figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG)
+    return f'<div role="img" aria-label="{escape(captioned.summary)}">{plot}</div>'
