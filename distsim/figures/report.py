@@ -58,9 +58,7 @@ def _overview(comparison: Comparison) -> Row:
 
 
 def _section(number: int, comparison: Comparison, predicted: Trace, measured: Trace, notes: Sequence[str]) -> str:
-    lanes = timeline(
-        predicted, measured, names=[f"predicted ({predicted.producer})", f"measured ({measured.producer})"]
-    )
+    lanes = timeline(predicted, measured, names=["predicted", "measured"])
     errors = comparison_figure(comparison)
     parts = [
         f'<section id="scenario-{number}" aria-labelledby="scenario-{number}-title">',
@@ -76,7 +74,7 @@ def _section(number: int, comparison: Comparison, predicted: Trace, measured: Tr
     if comparison.error_pct.step_median is not None:
         parts += [
             "<h3>Step by step</h3>",
-            _figure(f"steps-{number}", step_scatter(predicted, measured), with_table=True),
+            _figure(f"steps-{number}", step_scatter(predicted, measured)),
         ]
     scenario = escape(measured.scenario.dumps())
     parts += [f"<details><summary>The scenario's file</summary><pre>{scenario}</pre></details>", "</section>"]
@@ -91,10 +89,8 @@ def _description(trace: Trace) -> str:
 
 
 def _figure(name: str, captioned: Captioned) -> str:
-    caption = f"<figcaption>{escape(captioned.summary)}</figcaption>"
-    return (
-        f'<figure>{_drawing(name, captioned)}{caption}</figure><div class="scroll">{table_html(captioned.table)}</div>'
-    )
+    caption, table = f"<figcaption>{escape(captioned.summary)}</figcaption>", table_html(captioned.table)
+    return f'<figure>{_drawing(name, captioned)}{caption}</figure><div class="scroll">{table}</div>'
 
 
 def _drawing(name: str, captioned: Captioned) -> str:
