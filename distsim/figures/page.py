@@ -36,7 +36,7 @@ PAGE = Template("""\
   th, td { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line); text-align: right; }
   th:first-child { text-align: left; }
   thead th { border-bottom: 2px solid var(--ink); vertical-align: bottom; }
-  tbody th { font-weight: 400; }
+  tbody th { font-weight: 400; white-space: nowrap; }
   details { margin-top: 20px; }
   summary { cursor: pointer; color: var(--accent); }
   pre { background: #f4f5f7; padding: 12px; overflow-x: auto; font-size: 13px; }
@@ -47,7 +47,7 @@ PAGE = Template("""\
 <body>
 <header>
 <h1>Predicted and measured</h1>
-<p>Each scenario was simulated, then run for real. Errors are predicted minus measured.</p>
+<p>Each scenario's prediction beside its real run. Errors are predicted minus measured.</p>
 </header>
 <main>
 <section aria-labelledby="overview-title">
