@@ -16,6 +16,7 @@ import psutil
 
 from distsim.files import write_text
 from distsim.runtime import lifeline
+from distsim.runtime.seat import end
 
 FAILURES_FILE = "failures.json"
 LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
@@ -57,4 +58,4 @@ def _abandon(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    end(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))

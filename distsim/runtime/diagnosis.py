@@ -19,6 +19,7 @@ from distsim.runtime.status import State, Status
 
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
 FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
+TORCHRUN_LOG = re.compile(r"^[EWI]\d{4} .* torch/distributed/")
 OUR_FOLDER = str(Path(distsim.__file__).parent)
 LIBRARY_FOLDERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 LARGEST_TRACEBACK = 4000
@@ -96,12 +97,12 @@ class Evidence:
     def _during(self, rank: int) -> str:
         status = self._statuses[rank]
         if status.state is State.NOT_STARTED:
-            return "before it started"
+            return "before it took its seat"
         return f"during {status.activity}{f' at {status.place}' if status.place else ''}"
 
     def _standing(self, status: Status) -> str:
         if status.state is State.NOT_STARTED:
-            return f"{self._name(status.rank)} has not started{self._printed(str(status.rank))}"
+            return f"{self._name(status.rank)} has not taken its seat{self._printed(str(status.rank))}"
         seconds = f"{self._now - status.since_seconds:.1f} s"
         here = next((frame for frame in self._stack(status.rank) if _telling(frame)), None)
         place = _place(here) if here else status.place
@@ -113,7 +114,9 @@ class Evidence:
         return f"rank {rank} ({self._roles[rank]})"
 
     def _printed(self, name: str) -> str:
-        lines = self._output.tail(name)
+        # Until it has taken its seat, a rank prints where torchrun does.
+        lines = self._output.tail(name) or self._output.tail("agent")
+        lines = [line for line in lines if not TORCHRUN_LOG.match(line)]
         return "".join(["; it last printed:", *(f"\n  {line[:300]}" for line in lines)]) if lines else ""
 
     def _stack(self, rank: int) -> list[Frame]:

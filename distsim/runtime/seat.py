@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from distsim.files import write_text
 from distsim.runtime import lifeline
@@ -63,7 +63,7 @@ def failure_file(folder: Path, rank: int) -> Path:
 
 @contextmanager
 def taken() -> Iterator[Seat]:
-    """This process is the rank that torchrun's environment names. An error in the block is recorded and ends it."""
+    """This process is the rank that torchrun's environment names. It ends with the block; errors are recorded."""
     rank, folder = int(os.environ["RANK"]), Path(os.environ[FOLDER_VARIABLE])
     lifeline.keep(_end_group, inherit=False)
     _redirect_output(folder, rank)
@@ -75,9 +75,9 @@ def taken() -> Iterator[Seat]:
         try:
             yield Seat(rank, folder, json.loads((folder / JOB_FILE).read_text("utf-8")), slot)
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt end a rank as well
-            _leave(folder, rank, error)
+            _fail(folder, rank, error)
         slot.finished()
-        faulthandler.unregister(STACK_SIGNAL)
+        end(0)
 
 
 def _end_group() -> None:
@@ -95,8 +95,15 @@ def _redirect_output(folder: Path, rank: int) -> None:
         os.close(pipe)
 
 
-def _leave(folder: Path, rank: int, error: BaseException) -> None:
-    """Records the failure and ends the process at once: threads that wait for other ranks would hold it up."""
+def end(code: int) -> NoReturn:
+    """Ends the process at once: taking torch down costs a quarter of a second, and threads could hold it up."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
+    """Records the failure and ends the process."""
     moment = time.monotonic()
     consequence = isinstance(error, RuntimeError) and any(words in str(error) for words in CONSEQUENCES)
     record = {
@@ -109,8 +116,6 @@ def _leave(folder: Path, rank: int, error: BaseException) -> None:
         "frames": [[frame.filename, frame.lineno, frame.name] for frame in traceback.extract_tb(error.__traceback__)],
     }
     write_text(failure_file(folder, rank), json.dumps(record))
-    sys.stdout.flush()
-    sys.stderr.flush()
     if consequence:
         time.sleep(LINGER_SECONDS)
-    os._exit(error.code if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code else 1)
+    end(error.code if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code else 1)

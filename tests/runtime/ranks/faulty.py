@@ -1,0 +1,122 @@
+"""The real rank, with a fault: DISTSIM_TEST_FAULT = {"rank": who, "where": module, "call": n, "fault": name}.
+
+The fault happens in the n-th sleep of the module (peers or worker), or at a call of the server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from typing import Any
+
+from distsim.runtime import seat
+
+
+def loop() -> None:
+    while True:
+        pass
+
+
+def fail() -> None:
+    raise ValueError("broken on purpose")
+
+
+FAULTS: dict[str, Any] = {
+    "raise": fail,
+    "exit": lambda: os._exit(7),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "loop": loop,
+    "wait": lambda: threading.Event().wait(),
+}
+
+
+def break_sleep(module: Any, call: int, fault: Any) -> None:
+    calls = 0
+    true_sleep = module.sleep_until
+
+    def sleep_until(moment: float) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            fault()
+        true_sleep(moment)
+
+    module.sleep_until = sleep_until
+
+
+def break_rule(call: int, fault: Any) -> None:
+    from distsim.policies.synchronous import SynchronousRule
+
+    calls = 0
+    true_rule = SynchronousRule.arrived
+
+    def arrived(self: Any, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            fault()
+        return true_rule(self, *arguments)
+
+    SynchronousRule.arrived = arrived  # type: ignore[method-assign]
+
+
+def break_sum() -> None:
+    from distsim.runtime import peers
+
+    true_sum = peers.dist.all_reduce
+
+    def all_reduce(tensor: Any, **options: Any) -> None:
+        true_sum(tensor, **options)
+        if not options:
+            tensor[-1] += 1
+
+    peers.dist.all_reduce = all_reduce
+
+
+def break_parameters() -> None:
+    from distsim.runtime import worker
+
+    true_receive = worker.dist.recv
+
+    def recv(tensor: Any, src: int) -> None:
+        true_receive(tensor, src=src)
+        tensor[-1] ^= 1
+
+    worker.dist.recv = recv
+
+
+def break_update() -> None:
+    from distsim.runtime import server
+
+    true_add = server.Server._add
+
+    def add(self: Any, message: Any) -> None:
+        true_add(self, message)
+        self._pending[-1] += 1
+
+    server.Server._add = add  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    with seat.taken() as place:
+        place.slot.doing("import torch")
+        from distsim.runtime import peers, session, worker
+
+        plan = json.loads(os.environ["DISTSIM_TEST_FAULT"])
+        if plan["rank"] == place.rank:
+            match plan["where"]:
+                case "peers":
+                    break_sleep(peers, plan["call"], FAULTS[plan["fault"]])
+                case "worker":
+                    break_sleep(worker, plan["call"], FAULTS[plan["fault"]])
+                case "rule":
+                    break_rule(plan["call"], FAULTS[plan["fault"]])
+                case "sum":
+                    break_sum()
+                case "parameters":
+                    break_parameters()
+                case "update":
+                    break_update()
+        session.run(place)

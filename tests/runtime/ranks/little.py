@@ -1,0 +1,74 @@
+"""A rank without torch that misbehaves as its job says: {"fault": name, "rank": who}. The others wait for ever."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+from distsim.runtime import seat
+
+
+def wait() -> None:
+    threading.Event().wait()
+
+
+def forever() -> None:
+    while True:
+        pass
+
+
+def busy_in_c() -> None:
+    sum(itertools.repeat(0))  # never lets another thread of this process run
+
+
+def raise_error() -> None:
+    raise ValueError("broken on purpose")
+
+
+def flood() -> None:
+    line = "x" * 1023
+    for _ in range(200_000):
+        print(line)
+
+
+def ignore_termination() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    wait()
+
+
+def leave_a_child() -> None:
+    # Out of the tree, out of the group, and deaf to SIGTERM.
+    script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
+    subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+
+
+FAULTS = {
+    "none": lambda: None,
+    "raise": raise_error,
+    "sys_exit": lambda: sys.exit(9),
+    "exit": lambda: os._exit(7),
+    "leave": lambda: os._exit(0),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "abort": os.abort,
+    "loop": forever,
+    "busy_in_c": busy_in_c,
+    "wait": wait,
+    "flood": flood,
+    "child": leave_a_child,
+    "deaf": ignore_termination,
+}
+
+if __name__ == "__main__":
+    with seat.taken() as place:
+        mine = place.rank == place.job["rank"]
+        place.slot.doing("its part" if mine else "recv from another rank", waiting=not mine)
+        if mine:
+            FAULTS[place.job["fault"]]()
+        elif place.job.get("others") == "wait":
+            wait()
+        else:
+            FAULTS[place.job.get("others", "none")]()

@@ -1,0 +1,181 @@
+"""Records of ranks, made by hand, become the trace they describe."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim import RunError, Scenario, Trace
+from distsim.runtime.merge import merge
+from distsim.runtime.recorder import Recorder
+from distsim.trace import SpanKind, violations
+
+ZERO = 1000.0
+NUM_BYTES = 4096
+VERSIONS = {"python": "3", "torch": "2"}
+
+
+def scenario(policy: dict[str, Any], kind: str = "parameter_server", steps: int = 1) -> Scenario:
+    return Scenario.of(
+        {
+            "steps": steps,
+            "cluster": {"workers": 2, "bandwidth": "1 Gbit/s", "latency": "0 s"},
+            "compute": {"mean": "10 ms"},
+            "workload": {"gradient": "4 KiB", "batch": 1},
+            "policy": policy,
+            "communication": {"kind": kind},
+        }
+    )
+
+
+def merged(
+    folder: Path, what: Scenario, *ranks: dict[str, list[tuple[float, ...]]], received: int = 0, left: float = ZERO
+) -> Trace:
+    """The trace of rows whose times count from ZERO, which is when the last rank has left the barrier."""
+    for rank, tables in enumerate(ranks):
+        recorder = Recorder()
+        recorder.facts |= {
+            "left_barrier": left - 0.001 * rank,
+            "num_bytes": NUM_BYTES,
+            "versions": VERSIONS,
+            "host": {},
+        }
+        recorder.facts["received_bytes"] = received
+        for table, rows in tables.items():
+            for row in rows:
+                recorder.table(table)(row)
+        recorder.save(folder, 0, rank)
+    return merge(folder, 0, what)
+
+
+def spans(trace: Trace, worker: int) -> list[tuple[str, int, float, float]]:
+    own = trace.spans.where(trace.spans.worker == worker).to_pandas()
+    return [
+        (str(row.kind), int(row.step), round(row.start_seconds, 6), round(row.end_seconds, 6))
+        for row in own.itertuples()
+    ]
+
+
+def test_peers_wait_for_the_last_and_time_counts_from_the_last_to_leave_the_barrier(tmp_path: Path) -> None:
+    trace = merged(
+        tmp_path,
+        scenario({"kind": "synchronous"}, "ring"),
+        {"computes": [(0, 0, ZERO, ZERO + 2)], "all_reduces": [(0, ZERO + 2, ZERO + 6)]},
+        {"computes": [(0, 0, ZERO, ZERO + 5)], "all_reduces": [(0, ZERO + 5, ZERO + 7)]},
+    )
+    assert spans(trace, 0) == [("compute", 0, 0, 2), ("wait", 0, 2, 5), ("all_reduce", 0, 5, 6)]
+    assert spans(trace, 1) == [("compute", 0, 0, 5), ("all_reduce", 0, 5, 7)]
+    assert trace.total_seconds == 7
+    assert len(trace.transfers) == 0
+    assert trace.metadata["clock"]["start_spread_seconds"] == pytest.approx(0.001)
+
+
+SYNCHRONOUS_RANKS = (
+    {
+        "computes": [(0, 0, ZERO, ZERO + 2)],
+        "pushes": [(0, 0, ZERO + 2, ZERO + 3)],
+        "pulls": [(1, ZERO + 9)],
+    },
+    {
+        "computes": [(0, 0, ZERO, ZERO + 5)],
+        "pushes": [(0, 0, ZERO + 5, ZERO + 5.5)],
+        "pulls": [(1, ZERO + 8)],
+    },
+    {
+        "arrivals": [(0, 0, 0, ZERO - 1, ZERO + 3), (1, 0, 0, ZERO + 5.5, ZERO + 6)],
+        "updates": [(1, ZERO + 6, ZERO + 6.5)],
+        "applied": [(1, 0, 0, 0), (1, 1, 0, 0)],
+        "answers": [(0, 1, ZERO + 3, ZERO + 7), (1, 1, ZERO + 6, ZERO + 6.5)],
+    },
+)
+
+
+def test_a_push_lasts_from_the_workers_clock_to_the_servers_and_an_answer_back(tmp_path: Path) -> None:
+    trace = merged(tmp_path, scenario({"kind": "synchronous"}), *SYNCHRONOUS_RANKS, received=2 * NUM_BYTES)
+    assert violations(trace) == []
+    assert spans(trace, 0) == [("compute", 0, 0, 2), ("send", 0, 2, 3), ("wait", 0, 3, 7), ("receive", 0, 7, 9)]
+    assert spans(trace, 1) == [("compute", 0, 0, 5), ("send", 0, 5, 6), ("wait", 0, 6, 6.5), ("receive", 0, 6.5, 8)]
+    server = spans(trace, 2)
+    assert ("apply", 0, 6, 6.5) in server
+    assert ("receive", 0, 5.5, 6) in server, "the server turned to it later than it was sent"
+    assert trace.transfers.bytes.tolist() == [NUM_BYTES] * 4
+
+
+def test_bytes_that_do_not_add_up_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="server 2 received 4096 bytes of gradients, but workers sent 8192"):
+        merged(tmp_path, scenario({"kind": "synchronous"}), *SYNCHRONOUS_RANKS, received=NUM_BYTES)
+
+
+def test_a_cancelled_step_ends_when_its_answer_leaves_the_server(tmp_path: Path) -> None:
+    trace = merged(
+        tmp_path,
+        scenario({"kind": "backup", "backups": 1, "cancel": True}),
+        {"computes": [(0, 0, ZERO, ZERO + 2)], "pushes": [(0, 0, ZERO + 2, ZERO + 3)], "pulls": [(1, ZERO + 4)]},
+        {"computes": [(0, 0, ZERO, ZERO + 6)], "pulls": [(1, ZERO + 6)]},
+        {
+            "arrivals": [(0, 0, 0, ZERO, ZERO + 3)],
+            "updates": [(1, ZERO + 3, ZERO + 3.25)],
+            "applied": [(1, 0, 0, 0)],
+            "cancelled": [(1, 0)],
+            "answers": [(0, 1, ZERO + 3, ZERO + 3.25), (1, 1, math.nan, ZERO + 3.5)],
+        },
+        received=NUM_BYTES,
+    )
+    assert violations(trace) == []
+    assert spans(trace, 1) == [("compute", 0, 0, 3.5), ("receive", 0, 3.5, 6)]
+    assert trace.contributions.cancelled.tolist() == [False, True]
+
+
+def test_a_push_after_the_last_update_is_no_part_of_the_run(tmp_path: Path) -> None:
+    trace = merged(
+        tmp_path,
+        scenario({"kind": "backup", "backups": 1}),
+        {"computes": [(0, 0, ZERO, ZERO + 2)], "pushes": [(0, 0, ZERO + 2, ZERO + 3)], "pulls": [(1, ZERO + 5)]},
+        {"computes": [(0, 0, ZERO, ZERO + 6)], "pushes": [(0, 0, ZERO + 6, ZERO + 7)], "pulls": [(1, ZERO + 8)]},
+        {
+            "arrivals": [(0, 0, 0, ZERO, ZERO + 3), (1, 0, 0, ZERO, ZERO + 7)],
+            "updates": [(1, ZERO + 3, ZERO + 4)],
+            "applied": [(1, 0, 0, 0)],
+            "answers": [(0, 1, ZERO + 3, ZERO + 4)],
+        },
+        received=2 * NUM_BYTES,
+    )
+    assert violations(trace) == []
+    assert spans(trace, 1) == [("compute", 0, 0, 6)]
+    assert len(trace.contributions) == 1
+    assert trace.total_seconds == 4
+
+
+def test_an_answer_that_a_newer_one_overtakes_belongs_to_the_step_before(tmp_path: Path) -> None:
+    trace = merged(
+        tmp_path,
+        scenario({"kind": "backup", "backups": 1, "cancel": True}, steps=2),
+        {
+            "computes": [(0, 0, ZERO, ZERO + 1), (1, 1, ZERO + 3, ZERO + 4)],
+            "pushes": [(0, 0, ZERO + 1, ZERO + 2), (1, 1, ZERO + 4, ZERO + 5)],
+            "pulls": [(1, ZERO + 3), (2, ZERO + 6)],
+        },
+        {
+            "computes": [(0, 0, ZERO, ZERO + 1.5)],
+            "pushes": [(0, 0, ZERO + 1.5, ZERO + 7)],
+            "pulls": [(1, ZERO + 5), (2, ZERO + 6)],
+        },
+        {
+            "arrivals": [(0, 0, 0, ZERO, ZERO + 2), (0, 1, 1, ZERO, ZERO + 5), (1, 0, 0, ZERO, ZERO + 7)],
+            "updates": [(1, ZERO + 2, ZERO + 2.5), (2, ZERO + 5, ZERO + 5.5)],
+            "applied": [(1, 0, 0, 0), (2, 0, 1, 1)],
+            "cancelled": [(1, 0), (1, 1)],
+            "answers": [
+                (0, 1, ZERO + 2, ZERO + 2.5), (1, 1, math.nan, ZERO + 2.5),
+                (0, 2, ZERO + 5, ZERO + 5.5), (1, 2, math.nan, ZERO + 5.5),
+            ],
+        },
+        received=3 * NUM_BYTES,
+    )  # fmt: skip
+    assert violations(trace) == []
+    received = trace.spans.of_kind(SpanKind.RECEIVE)
+    assert received.step[received.worker == 1].tolist() == [0, 0]
+    assert int(trace.contributions.cancelled.sum()) == 1, "the worker never began the second step"

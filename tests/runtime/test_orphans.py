@@ -1,0 +1,61 @@
+"""However the launching process ends, its ranks end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from distsim.runtime import status
+from distsim.runtime.status import State
+
+pytestmark = pytest.mark.real
+PARENT = Path(__file__).parent / "ranks" / "parent.py"
+RANKS = 3
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has launched ranks which would go on for ever, one of them deaf to its own threads."""
+    process = subprocess.Popen([sys.executable, str(PARENT)], start_new_session=True, stderr=subprocess.DEVNULL)
+    assert came_true(lambda: running(tmp_path), 30.0), "the ranks did not start"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def running(folder: Path) -> bool:
+    slots = [slot for file in folder.glob("distsim-run-*/status") for slot in status.read(file.parent)]
+    return len(slots) == RANKS and all(slot.state is State.RUNNING for slot in slots)
+
+
+def came_true(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether the condition came true within so many seconds."""
+    give_up = time.monotonic() + seconds
+    while not (true := condition()) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return true
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)],
+)
+def test_no_rank_outlives_the_launching_process(
+    parent: subprocess.Popen[bytes],
+    tmp_path: Path,
+    processes_left: Callable[[], int],
+    number: signal.Signals,
+    code: int,
+) -> None:
+    assert processes_left() == 1 + 1 + RANKS, "the process, torchrun's agent, the ranks"
+    os.kill(parent.pid, number)
+    assert parent.wait(10) == code
+    assert came_true(lambda: not processes_left(), 5.0), "ranks go on without the process that launched them"
+    assert came_true(lambda: not list(tmp_path.glob("distsim-run-*")), 5.0), "the run's folder is left"
