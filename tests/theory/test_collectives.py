@@ -1,0 +1,174 @@
+"""Costs of collectives against counting by hand, round by round, and against SimGrid."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distsim.errors import InputError
+from distsim.theory.collectives import (
+    BUS_FACTORS,
+    all_reduce_bytes_per_worker,
+    bus_bandwidth_bytes_per_second,
+    parameter_server_seconds,
+    ring_all_reduce_seconds,
+    server_link_bytes,
+)
+
+SIMGRID = json.loads(Path(__file__).with_name("simgrid_steps.json").read_text("utf-8"))
+ALL_REDUCES = [case for case in SIMGRID["cases"] if case["input"] is None]
+
+workers = st.integers(1, 64)
+sizes = st.floats(0, 1e12)
+speeds = st.floats(1e3, 1e12)
+latencies = st.floats(0, 10)
+
+
+def ring_by_hand(n: float, p: int, speed: float, latency: float) -> tuple[float, np.ndarray, list[set[int]]]:
+    """Passes chunks around: when the last rank is done, the bytes each has sent, and which parts its chunk 0 sums."""
+    clock, sent = np.zeros(p), np.zeros(p)
+    parts = [[{rank} for _ in range(p)] for rank in range(p)]
+    for number in range(2 * (p - 1)):
+        reducing = number < p - 1
+        chunks = [(rank - number + (0 if reducing else p)) % p for rank in range(p)]
+        moving = [set(parts[rank][chunks[rank]]) for rank in range(p)]
+        for rank in range(p):
+            target = parts[(rank + 1) % p]
+            target[chunks[rank]] = (target[chunks[rank]] | moving[rank]) if reducing else moving[rank]
+        sent += n / p
+        clock = np.maximum(clock, np.roll(clock, 1)) + latency + n / p / speed
+    return float(clock.max()), sent, [chunks[0] for chunks in parts]
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 7, 16])
+def test_ring_against_passing_chunks_by_hand(p: int) -> None:
+    n, speed, latency = 3e7, 1.25e9, 5e-5
+    seconds, sent, sums = ring_by_hand(n, p, speed, latency)
+    assert sums == [set(range(p))] * p
+    assert ring_all_reduce_seconds(n, p, speed, latency) == pytest.approx(seconds, rel=1e-9, abs=1e-15)
+    assert sent == pytest.approx([all_reduce_bytes_per_worker(n, p)] * p, rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 8])
+def test_parameter_server_against_a_fluid_by_hand(p: int) -> None:
+    """Shares the server's link among those still sending, in 1000 slices of the size."""
+    n, speed, latency = 3e7, 1.25e9, 5e-5
+    remaining, clock, through = np.full(p, n), latency, 0.0
+    while remaining.max() > 1e-6:
+        rate = speed / (remaining > 1e-6).sum()
+        slice_seconds = n / 1000 / rate
+        moved = np.minimum(rate * slice_seconds, remaining)
+        remaining, clock, through = remaining - moved, clock + slice_seconds, through + moved.sum()
+    assert parameter_server_seconds(n, p, speed, latency) == pytest.approx(2 * clock, rel=1e-9)
+    assert server_link_bytes(n, p) == pytest.approx(through, rel=1e-9)
+
+
+@pytest.mark.parametrize("case", ALL_REDUCES, ids=lambda case: case["case"])
+def test_all_reduces_against_simgrid(case: dict[str, float]) -> None:
+    formula = ring_all_reduce_seconds if case["algorithm"] == "ring" else parameter_server_seconds
+    seconds = formula(case["S_bytes"], case["N"], case["B_bytes_per_s"], 2 * case["L_s_per_link"])
+    assert seconds == pytest.approx(case["makespan_s"], rel=1e-9)
+
+
+def test_simgrid_covers_both_algorithms() -> None:
+    assert {case["algorithm"] for case in ALL_REDUCES} == {"ring", "ps1"}
+
+
+@given(sizes, workers, speeds, latencies)
+def test_the_ring_moves_the_fewest_bytes_possible(n: float, p: int, speed: float, latency: float) -> None:
+    without_latency = ring_all_reduce_seconds(n, p, speed, 0.0)
+    assert without_latency == pytest.approx(all_reduce_bytes_per_worker(n, p) / speed, rel=1e-9)
+    seconds = ring_all_reduce_seconds(n, p, speed, latency)
+    assert seconds == pytest.approx(without_latency + 2 * (p - 1) * latency, rel=1e-9)
+    if n > 0 and p > 1:
+        bus = bus_bandwidth_bytes_per_second("all_reduce", n, p, seconds) if seconds > 0 else 0.0
+        assert bus <= speed * (1 + 1e-9)
+
+
+@given(sizes, speeds, latencies)
+def test_one_worker_has_nobody_to_talk_to_but_a_server(n: float, speed: float, latency: float) -> None:
+    assert ring_all_reduce_seconds(n, 1, speed, latency) == 0
+    assert all_reduce_bytes_per_worker(n, 1) == 0
+    assert parameter_server_seconds(n, 1, speed, latency) == pytest.approx(2 * (n / speed + latency), rel=1e-12)
+
+
+def test_a_server_needs_p_times_the_rings_bandwidth() -> None:
+    """2 p n / B against 2 (p - 1) / p n / B: the ratio is p^2 / (p - 1), whatever n and B are."""
+    for p in (2, 4, 16):
+        ratio = parameter_server_seconds(1e8, p, 1e9, 0.0) / ring_all_reduce_seconds(1e8, p, 1e9, 0.0)
+        assert ratio == pytest.approx(p * p / (p - 1), rel=1e-12)
+
+
+# Bus bandwidth
+
+
+def busiest_link(collective: str, p: int) -> Fraction:
+    """The bytes of the busiest link direction when every part is sent once to whom it is for; the vector is 1."""
+    part = Fraction(1, p)
+    out = [Fraction(0)] * p
+    into = [Fraction(0)] * p
+
+    def send(source: int, target: int, size: Fraction) -> None:
+        if source != target:
+            out[source] += size
+            into[target] += size
+
+    ranks = range(p)
+    match collective:
+        case "scatter":
+            for target in ranks:
+                send(0, target, part)
+        case "gather":
+            for source in ranks:
+                send(source, 0, part)
+        case "all_to_all" | "all_gather" | "reduce_scatter":
+            for source in ranks:
+                for target in ranks:
+                    send(source, target, part)
+        case "all_reduce":  # every part goes to its owner to be added up, and the sum to all others
+            for _ in range(2):
+                for source in ranks:
+                    for target in ranks:
+                        send(source, target, part)
+        case "broadcast" | "reduce" | "send":  # along a chain
+            for source in range(p - 1):
+                send(source, source + 1, Fraction(1))
+    return max(*out, *into)
+
+
+@pytest.mark.parametrize("collective", BUS_FACTORS)
+@pytest.mark.parametrize("p", [2, 3, 8, 100])
+def test_bus_factors_against_counting_what_must_travel(collective: str, p: int) -> None:
+    assert BUS_FACTORS[collective](p) == pytest.approx(float(busiest_link(collective, p)), rel=1e-12)
+
+
+def test_bus_bandwidth_of_a_measurement() -> None:
+    assert bus_bandwidth_bytes_per_second("all_reduce", 1e9, workers=8, seconds=0.5) == pytest.approx(3.5e9)
+    assert bus_bandwidth_bytes_per_second("broadcast", 1e9, workers=8, seconds=0.5) == pytest.approx(2e9)
+
+
+@pytest.mark.parametrize(
+    ("call", "quoted"),
+    [
+        (lambda: ring_all_reduce_seconds(-1.0, 4, 1e9, 0.0), "num_bytes = -1.0"),
+        (lambda: ring_all_reduce_seconds(float("nan"), 4, 1e9, 0.0), "num_bytes = nan"),
+        (lambda: ring_all_reduce_seconds(1.0, 0, 1e9, 0.0), "workers = 0"),
+        (lambda: parameter_server_seconds(1.0, 4, 0.0, 0.0), "bytes_per_second = 0.0"),
+        (lambda: parameter_server_seconds(1.0, 4, 1e9, -1e-6), "latency_seconds = -1e-06"),
+        (lambda: all_reduce_bytes_per_worker(1.0, 0), "workers = 0"),
+        (lambda: server_link_bytes(1.0, -3), "workers = -3"),
+        (lambda: bus_bandwidth_bytes_per_second("allreduce", 1.0, 4, 1.0), "collective = 'allreduce'"),
+        (lambda: bus_bandwidth_bytes_per_second("send", 1.0, 4, 0.0), "seconds = 0.0"),
+    ],
+)
+def test_numbers_that_make_no_sense(call: object, quoted: str) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value).startswith(quoted)
+    assert "Cure: " in str(caught.value)
