@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.figures.theme import CATEGORIES, CATEGORY_OF, Look
-from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, NO_VERSION, SpanKind, Spans, Trace
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, SpanKind, Spans, Trace
 
 Floats = NDArray[np.float64]
 FULL, HALF = 0.8, 0.4
@@ -40,8 +40,9 @@ class Bars:
 
 @dataclass(frozen=True)
 class Drops:
-    """Gradients that went into no update: whose lane, and when they were dropped or cancelled."""
+    """Gradients of one fate that went into no update: whose lane, and when they were dropped or cancelled."""
 
+    fate: str
     rank: NDArray[np.int32]
     seconds: Floats
     text: list[str]
@@ -153,24 +154,26 @@ def _texts(trace: Trace, spans: Spans, counts: NDArray[np.int64]) -> list[str]:
     ]
 
 
-def drops(trace: Trace, start_seconds: float, end_seconds: float) -> Drops:
+def drops(trace: Trace, start_seconds: float, end_seconds: float) -> list[Drops]:
     """Dropped and cancelled gradients within the window, each where its worker's last span of that step ends.
 
     A dropped one ends its push, on arrival; a cancelled one ends whatever was aborted.
     """
-    lost = trace.contributions.where(~trace.contributions.applied & (trace.contributions.version == NO_VERSION))
+    lost = trace.contributions.where(~trace.contributions.applied)
+    if not len(lost):
+        return []
     spans = trace.spans.of_kind(*COMPUTE_KINDS, SpanKind.SEND)
     ends: dict[tuple[int, int], float] = {}
-    if len(lost):
-        for key, end in zip(
-            zip(spans.worker.tolist(), spans.step.tolist(), strict=True), spans.end_seconds.tolist(), strict=True
-        ):
-            ends[key] = max(end, ends.get(key, end))
-    fates = np.where(lost.cancelled, "cancelled", "dropped").tolist()
-    found = [
-        (worker, ends[worker, step], f"{trace.lane(worker)}: gradient of step {step} {fate}")
-        for worker, step, fate in zip(lost.worker.tolist(), lost.step.tolist(), fates, strict=True)
-        if start_seconds <= ends.get((worker, step), -np.inf) <= end_seconds
-    ]
-    ranks, seconds, texts = zip(*found, strict=True) if found else ((), (), ())
-    return Drops(np.array(ranks, dtype=np.int32), np.array(seconds, dtype=np.float64), list(texts))
+    keys = zip(spans.worker.tolist(), spans.step.tolist(), strict=True)
+    for key, end in zip(keys, spans.end_seconds.tolist(), strict=True):
+        ends[key] = max(end, ends.get(key, end))
+    seconds = np.array([ends.get(key, np.nan) for key in zip(lost.worker.tolist(), lost.step.tolist(), strict=True)])
+    shown = (seconds >= start_seconds) & (seconds <= end_seconds)
+    found = []
+    for fate, rows_of_fate in (("dropped", ~lost.cancelled), ("cancelled", lost.cancelled)):
+        own = lost.where(shown & rows_of_fate)
+        gradients = zip(own.worker.tolist(), own.step.tolist(), strict=True)
+        text = [f"{trace.lane(worker)}: gradient of step {step} {fate}" for worker, step in gradients]
+        if text:
+            found.append(Drops(fate, own.worker, seconds[shown & rows_of_fate], text))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -9,6 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+PLOTLY_MIME = "application/vnd.plotly.v1+json"
 Row = Mapping[str, str | float | int | None]
 
 
@@ -30,10 +32,14 @@ class Captioned:
         """The sentence and the table, as HTML to stand under the figure."""
         return f'<p class="distsim-summary">{escape(self.summary)}</p>{table_html(self.table)}'
 
+    def bundle(self) -> dict[str, Any]:
+        """What a notebook stores for the figure: plotly's JSON, and the sentence where that cannot be drawn."""
+        return {PLOTLY_MIME: json.loads(self.figure.to_json()), "text/plain": self.summary}
+
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
 
-        display(self.figure)  # type: ignore[no-untyped-call]
+        display(self.bundle(), raw=True)  # type: ignore[no-untyped-call]
         display(HTML(self.caption_html()))  # type: ignore[no-untyped-call]
 
 

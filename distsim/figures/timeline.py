@@ -17,6 +17,7 @@ from distsim.trace import Trace
 
 UPDATES_SHOWN = 10
 MANY_MARKS = 60  # more updates than this in one window are ticks at the panel's top, not lines through it
+DROPPED_SYMBOL = {"dropped": "x", "cancelled": "diamond"}
 DECIMALS = 4  # of a time in the figure: a tenth of a microsecond where the axis is in ms
 TOP_PIXELS, AXIS_PIXELS, GAP_PIXELS = 64, 52, 40
 
@@ -175,20 +176,21 @@ def _add_updates(
 def _add_drops(
     figure: go.Figure, panel: int, trace: Trace, start: float, end: float, scale: float, unit: str, shown: set[str]
 ) -> None:
-    lost = drops(trace, start, end)
-    if not lost.text:
-        return
     size = 10 if rows(trace) <= 32 else 7
-    figure.add_trace(
-        go.Scatter(
-            x=lost.seconds * scale, y=row_of(trace, lost.rank), mode="markers", hovertext=lost.text,
-            marker={"symbol": "x", "size": size, "color": DROPPED, "line": {"color": PAPER, "width": 1}},
-            cliponaxis=False,
-            hovertemplate=f"<b>%{{hovertext}}</b><br>%{{x:.3f}} {unit}<extra></extra>",
-            **_once("dropped gradient", shown),
-        ),
-        row=panel, col=1,
-    )  # fmt: skip
+    for lost in drops(trace, start, end):
+        figure.add_trace(
+            go.Scatter(
+                x=lost.seconds * scale, y=row_of(trace, lost.rank), mode="markers", hovertext=lost.text,
+                marker={
+                    "symbol": DROPPED_SYMBOL[lost.fate], "size": size, "color": DROPPED,
+                    "line": {"color": PAPER, "width": 1},
+                },
+                cliponaxis=False,
+                hovertemplate=f"<b>%{{hovertext}}</b><br>%{{x:.3f}} {unit}<extra></extra>",
+                **_once(f"{lost.fate} gradient", shown),
+            ),
+            row=panel, col=1,
+        )  # fmt: skip
 
 
 def _row(trace: Trace, name: str) -> Row:
@@ -204,12 +206,16 @@ def _row(trace: Trace, name: str) -> Row:
         "communication (%)": share["communication"],
         "waiting (%)": share["waiting"],
         "dropped gradients": numbers.dropped_gradients,
+        "cancelled gradients": int(trace.contributions.cancelled.sum()),
     }
 
 
 def _sentence(row: Row) -> str:
-    dropped = row["dropped gradients"]
-    lost = f"; {dropped} gradient{'s were' if dropped != 1 else ' was'} dropped" if dropped else ""
+    lost = "".join(
+        f"; {row[key]} {key if row[key] != 1 else key[:-1]}"
+        for key in ("dropped gradients", "cancelled gradients")
+        if row[key]
+    )
     return (
         f"{str(row['run']).capitalize()}: {row['updates']} updates in {row['total (s)']:.3g} s, "
         f"of which an average worker computes {row['compute (%)']:.0f} %, "
