@@ -17,26 +17,37 @@ from numpy.typing import NDArray
 from distsim.errors import InputError
 
 Gate = Literal["process", "data"]
+Parts = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One chunk from one rank to another; `reduce` adds it to the target's chunk, else it takes that chunk's place."""
+    """Chunks from one rank to another; `reduce` adds them to the target's, else they take those chunks' place.
+
+    chunk: the first of them. chunks: how many, in one message.
+    """
 
     source: int
     target: int
     chunk: int
     reduce: bool
+    chunks: int = 1
+
+    @property
+    def carried(self) -> range:
+        """The chunks it carries."""
+        return range(self.chunk, self.chunk + self.chunks)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """An all-reduce as rounds of transfers.
+    """A collective as rounds of transfers; an all-reduce unless `start` and `end` say otherwise.
 
-    name: of the algorithm. workers: ranks 0 to workers - 1, which hold a gradient and want the sum.
-    servers: further ranks, which hold nothing. chunks: how many equal pieces the gradient is cut into.
-    gate: when a transfer may start. "process": when its source has finished its transfers of earlier rounds;
-    "data": when what it carries has arrived at its source.
+    name: of the algorithm. workers: ranks 0 to workers - 1. servers: further ranks, which hold nothing at the start.
+    chunks: how many equal pieces the data is cut into. gate: when a transfer may start. "process": when its source
+    has finished its transfers of earlier rounds; "data": when what it carries has arrived at its source.
+    start: the (rank, chunk) pairs held at the start; where several ranks hold a chunk, its parts are to be added.
+    end: the (rank, chunk) pairs wanted complete at the end. None: every worker holds, and wants, every chunk.
     """
 
     name: str
@@ -45,6 +56,8 @@ class Schedule:
     rounds: tuple[tuple[Transfer, ...], ...]
     servers: int = 0
     gate: Gate = "process"
+    start: frozenset[tuple[int, int]] | None = None
+    end: frozenset[tuple[int, int]] | None = None
 
     @property
     def ranks(self) -> int:
@@ -60,12 +73,18 @@ class Schedule:
     @cached_property
     def sent_chunks(self) -> NDArray[np.int64]:
         """Chunks that each rank sends, shape (ranks,)."""
-        return np.bincount([t.source for _, t in self.transfers()], minlength=self.ranks)
+        sent = np.zeros(self.ranks, dtype=np.int64)
+        for _, transfer in self.transfers():
+            sent[transfer.source] += transfer.chunks
+        return sent
 
     @cached_property
     def received_chunks(self) -> NDArray[np.int64]:
         """Chunks that each rank receives, shape (ranks,)."""
-        return np.bincount([t.target for _, t in self.transfers()], minlength=self.ranks)
+        received = np.zeros(self.ranks, dtype=np.int64)
+        for _, transfer in self.transfers():
+            received[transfer.target] += transfer.chunks
+        return received
 
     def bytes_per_link(self, num_bytes: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bytes on each rank's up-link and down-link, each of shape (ranks,), for a gradient of `num_bytes`.
@@ -77,72 +96,76 @@ class Schedule:
         return self.sent_chunks * num_bytes / self.chunks, self.received_chunks * num_bytes / self.chunks
 
     def check(self) -> None:
-        """Raises InputError unless every worker ends with every chunk of every worker, added exactly once.
+        """Raises InputError unless everyone ends with what it wants, every part of it added exactly once.
 
         The message names the first chunk, rank and round that go wrong.
         """
-        held = np.zeros((self.ranks, self.chunks, self.workers), dtype=np.int32)
-        for worker in range(self.workers):
-            held[worker, :, worker] = 1
+        held = np.zeros((self.ranks, self.chunks, self.workers), dtype=np.int32)  # parts of worker w in (rank, chunk)
+        for rank, chunk in self._everything if self.start is None else self.start:
+            held[rank, chunk, rank] = 1
+        complete = held.sum(axis=0)
         for number, transfers in enumerate(self.rounds):
+            for transfer in transfers:
+                self._check_names(number, transfer)
             before = held.copy() if _reads_what_it_writes(transfers) else held
-            arriving = [(transfer, self._read(before, number, transfer)) for transfer in transfers]
-            for transfer, piece in arriving:
-                self._write(held, number, transfer, piece)
-        self._check_end(held)
+            arriving = [(transfer, before[transfer.source, _slice(transfer)].copy()) for transfer in transfers]
+            for transfer, pieces in arriving:
+                self._write(held, number, transfer, pieces)
+        self._check_end(held, complete)
 
-    def _read(self, held: NDArray[np.int32], number: int, transfer: Transfer) -> NDArray[np.int32]:
+    @property
+    def _everything(self) -> frozenset[tuple[int, int]]:
+        return frozenset((rank, chunk) for rank in range(self.workers) for chunk in range(self.chunks))
+
+    def _check_names(self, number: int, transfer: Transfer) -> None:
         for what, value, limit in (
             ("source", transfer.source, self.ranks),
             ("target", transfer.target, self.ranks),
             ("chunk", transfer.chunk, self.chunks),
+            ("chunk", transfer.chunk + transfer.chunks - 1, self.chunks),
         ):
             if not 0 <= value < limit:
-                raise InputError.of(
-                    f"schedule {self.name!r}, round {number}: {what}",
-                    value,
-                    f"must be 0 to {limit - 1}",
-                    f"correct {transfer}",
-                )
+                raise self._wrong(number, what, value, f"must be 0 to {limit - 1}", f"correct {transfer}")
         if transfer.source == transfer.target:
-            raise InputError.of(
-                f"schedule {self.name!r}, round {number}: target",
-                transfer.target,
-                "must be another rank than the source",
-                f"correct {transfer}",
-            )
-        piece: NDArray[np.int32] = held[transfer.source, transfer.chunk].copy()
-        if not piece.any():
-            raise InputError.of(
-                f"schedule {self.name!r}, round {number}: chunk", transfer.chunk,
-                f"is sent by rank {transfer.source}, which holds nothing of it yet",
-                "send it in a later round, or from another rank",
-            )  # fmt: skip
-        return piece
+            rule = "must be another rank than the source"
+            raise self._wrong(number, "target", transfer.target, rule, f"correct {transfer}")
 
-    def _write(self, held: NDArray[np.int32], number: int, transfer: Transfer, piece: NDArray[np.int32]) -> None:
+    def _write(self, held: Parts, number: int, transfer: Transfer, pieces: Parts) -> None:
+        empty = np.flatnonzero(~pieces.any(axis=1))
+        if len(empty):
+            rule = f"is sent by rank {transfer.source}, which holds nothing of it yet"
+            cure = "send it in a later round, or from another rank"
+            raise self._wrong(number, "chunk", transfer.chunk + int(empty[0]), rule, cure)
         if not transfer.reduce:
-            held[transfer.target, transfer.chunk] = piece
+            held[transfer.target, _slice(transfer)] = pieces
             return
-        held[transfer.target, transfer.chunk] += piece
-        twice = np.flatnonzero(held[transfer.target, transfer.chunk] > 1)
+        held[transfer.target, _slice(transfer)] += pieces
+        twice = np.argwhere(held[transfer.target, _slice(transfer)] > 1)
         if len(twice):
-            raise InputError.of(
-                f"schedule {self.name!r}, round {number}: chunk", transfer.chunk,
-                f"of worker {twice[0]} is added twice at rank {transfer.target}",
-                f"leave out one of its ways there, or set reduce=False in {transfer}",
-            )  # fmt: skip
+            chunk, worker = (int(x) for x in twice[0])
+            rule = f"of worker {worker} is added twice at rank {transfer.target}"
+            cure = f"leave out one of its ways there, or set reduce=False in {transfer}"
+            raise self._wrong(number, "chunk", transfer.chunk + chunk, rule, cure)
 
-    def _check_end(self, held: NDArray[np.int32]) -> None:
-        missing = np.argwhere(held[: self.workers] != 1)
-        if len(missing):
-            rank, chunk, worker = (int(x) for x in missing[0])
-            raise InputError.of(
-                f"schedule {self.name!r}, after round {len(self.rounds) - 1}: chunk", chunk,
-                f"at rank {rank} lacks the part of worker {worker}", "add the transfers that bring it there",
-            )  # fmt: skip
+    def _check_end(self, held: Parts, complete: NDArray[np.int32]) -> None:
+        for rank, chunk in sorted(self._everything if self.end is None else self.end):
+            lacking = np.flatnonzero(held[rank, chunk] != complete[chunk])
+            if len(lacking):
+                raise InputError.of(
+                    f"schedule {self.name!r}, after round {len(self.rounds) - 1}: chunk",
+                    chunk,
+                    f"at rank {rank} lacks the part of worker {lacking[0]}",
+                    "add the transfers that bring it there",
+                )
+
+    def _wrong(self, number: int, what: str, value: int, rule: str, cure: str) -> InputError:
+        return InputError.of(f"schedule {self.name!r}, round {number}: {what}", value, rule, cure)
+
+
+def _slice(transfer: Transfer) -> slice:
+    return slice(transfer.chunk, transfer.chunk + transfer.chunks)
 
 
 def _reads_what_it_writes(transfers: tuple[Transfer, ...]) -> bool:
-    written = {(transfer.target, transfer.chunk) for transfer in transfers}
-    return any((transfer.source, transfer.chunk) in written for transfer in transfers)
+    written = {(transfer.target, chunk) for transfer in transfers for chunk in transfer.carried}
+    return any((transfer.source, chunk) in written for transfer in transfers for chunk in transfer.carried)

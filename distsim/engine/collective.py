@@ -59,7 +59,8 @@ class Gates:
                     if schedule.gate == "process":
                         waits_for.update(last_round[rank])
                 if schedule.gate == "data":
-                    waits_for.update(arrivals.get((transfer.source, transfer.chunk), ()))
+                    for chunk in transfer.carried:
+                        waits_for.update(arrivals.get((transfer.source, chunk), ()))
                 for earlier in waits_for:
                     opens_on_end[earlier].append(number)
                 needs[number] += len(waits_for)
@@ -69,7 +70,8 @@ class Gates:
                 number += 1
             first = number - len(members)
             for offset, transfer in enumerate(members):
-                arrivals.setdefault((transfer.target, transfer.chunk), []).append(first + offset)
+                for chunk in transfer.carried:
+                    arrivals.setdefault((transfer.target, chunk), []).append(first + offset)
             for rank, own in this_round.items():
                 last_round[rank] = own
         return cls(transfers, needs, opens_on_join, opens_on_end, parts)
@@ -105,12 +107,12 @@ class CollectiveCall:
         self._needs[number] -= 1
         if self._needs[number] == 0:
             transfer = self.gates.transfers[number]
-            flow = self.send(transfer.source, transfer.target, self.chunk_bytes)
+            flow = self.send(transfer.source, transfer.target, transfer.chunks * self.chunk_bytes)
             flow.callbacks.append(lambda _: self._ended(number, flow))
 
     def _ended(self, number: int, flow: Flow) -> None:
         transfer = self.gates.transfers[number]
-        self.carried(transfer, self.chunk_bytes, flow.start_seconds, self.environment.now)
+        self.carried(transfer, transfer.chunks * self.chunk_bytes, flow.start_seconds, self.environment.now)
         for waiting in self.gates.opens_on_end[number]:
             self._open(waiting)
         for rank in (transfer.source, transfer.target):
