@@ -9,38 +9,108 @@ import numpy as np
 import pytest
 
 from distsim.cluster import Cluster
-from distsim.collectives import Schedule, Transfer, parameter_server, ring
+from distsim.collectives import (
+    Schedule,
+    Transfer,
+    all_gather,
+    all_to_all,
+    broadcast,
+    gather,
+    halving_doubling,
+    hierarchical,
+    parameter_server,
+    reduce,
+    reduce_scatter,
+    ring,
+    scatter,
+    send,
+    tree,
+)
+from distsim.communication import Sends
 from distsim.engine import collective
 from distsim.errors import InputError
 from distsim.theory import collectives as theory
 
 CLUSTER = Cluster(workers=64, bandwidth="1 GB/s", latency="10 us")
-ALGORITHMS = [ring, parameter_server]
+ALL_REDUCES: dict[str, Callable[[int], Schedule]] = {
+    "ring": ring,
+    "tree": tree,
+    "halving_doubling": halving_doubling,
+    "one node": lambda workers: hierarchical(workers, workers),
+    "nodes of one": lambda workers: hierarchical(workers, 1),
+    "nodes of two": lambda workers: hierarchical(2 * workers, 2),
+    "nodes of three": lambda workers: hierarchical(3 * workers, 3),
+    "parameter_server": parameter_server,
+    "three servers": lambda workers: parameter_server(workers, 3),
+    "a server on every worker": lambda workers: parameter_server(workers, workers, colocated=True),
+    "servers on half the workers": lambda workers: parameter_server(workers, (workers + 1) // 2, colocated=True),
+}
+OTHERS = [broadcast, scatter, gather, reduce, all_gather, reduce_scatter, all_to_all]
 SIZES = [1, 2, 3, 4, 5, 8, 13]
 
 
-def executed(schedule: Schedule, gradients: np.ndarray) -> np.ndarray:
+def executed(schedule: Schedule, held: np.ndarray) -> np.ndarray:
     """What every rank holds after the schedule ran on real numbers; shape (ranks, chunks)."""
-    held = np.zeros((schedule.ranks, schedule.chunks))
-    held[: schedule.workers] = gradients
+    held = held.copy()
     for transfers in schedule.rounds:
         before = held.copy()
         for transfer in transfers:
-            piece = before[transfer.source, transfer.chunk]
-            held[transfer.target, transfer.chunk] = piece + (
-                held[transfer.target, transfer.chunk] if transfer.reduce else 0
-            )
+            for chunk in transfer.carried:
+                piece = before[transfer.source, chunk]
+                held[transfer.target, chunk] = piece + (held[transfer.target, chunk] if transfer.reduce else 0)
     return held
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ALL_REDUCES)
+def test_all_workers_end_with_the_sum(name: str, size: int) -> None:
+    schedule = ALL_REDUCES[name](size)
+    schedule.check()
+    gradients = np.random.default_rng(3).normal(size=(schedule.workers, schedule.chunks))
+    held = np.concatenate([gradients, np.zeros((schedule.servers, schedule.chunks))])
+    result = executed(schedule, held)[: schedule.workers]
+    assert result == pytest.approx(np.tile(gradients.sum(axis=0), (schedule.workers, 1)), abs=1e-12)
+
+
 @pytest.mark.parametrize("workers", SIZES)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_all_workers_end_with_the_sum(algorithm: Callable[[int], Schedule], workers: int) -> None:
+@pytest.mark.parametrize("algorithm", OTHERS)
+def test_other_collectives_bring_what_is_wanted(algorithm: Callable[[int], Schedule], workers: int) -> None:
+    """On real numbers: what a rank does not hold at the start is not there."""
     schedule = algorithm(workers)
     schedule.check()
-    gradients = np.random.default_rng(3).normal(size=(workers, schedule.chunks))
-    result = executed(schedule, gradients)[:workers]
-    assert result == pytest.approx(np.tile(gradients.sum(axis=0), (workers, 1)), abs=1e-12)
+    everything = {(rank, chunk) for rank in range(workers) for chunk in range(schedule.chunks)}
+    start, end = (everything if given is None else given for given in (schedule.start, schedule.end))
+    parts = np.random.default_rng(4).normal(size=(workers, schedule.chunks))
+    parts *= np.array([[(rank, chunk) in start for chunk in range(schedule.chunks)] for rank in range(workers)])
+    result = executed(schedule, parts)
+    for rank, chunk in end:
+        assert result[rank, chunk] == pytest.approx(parts[:, chunk].sum(), abs=1e-12)
+    assert len(end) >= workers if algorithm is not reduce else end == {(0, 0)}
+
+
+@pytest.mark.parametrize("root", [0, 1, 4])
+def test_any_rank_can_be_the_root(root: int) -> None:
+    for algorithm in (broadcast, scatter, gather, reduce):
+        algorithm(5, root=root).check()
+    send(root, root + 2).check()
+
+
+@pytest.mark.parametrize(("workers", "rounds"), [(2, 2), (4, 4), (8, 6), (16, 8), (3, 4), (6, 6), (13, 8)])
+def test_halving_doubling_takes_logarithmically_many_rounds(workers: int, rounds: int) -> None:
+    schedule = halving_doubling(workers)
+    assert len(schedule.rounds) == rounds
+    if workers & (workers - 1) == 0:
+        assert schedule.bytes_per_link(1.0)[0] == pytest.approx(2 * (workers - 1) / workers)
+
+
+def test_workers_that_do_not_fill_their_nodes_are_refused() -> None:
+    with pytest.raises(InputError, match=r"per_node = 4: must divide the 6 workers"):
+        hierarchical(6, 4)
+
+
+def test_more_colocated_servers_than_workers_are_refused() -> None:
+    with pytest.raises(InputError, match=r"servers = 5: must be at most the 4 workers"):
+        parameter_server(4, servers=5, colocated=True)
 
 
 @pytest.mark.parametrize("workers", SIZES)
@@ -70,12 +140,12 @@ def test_simulated_cost_equals_the_closed_form(workers: int) -> None:
         )
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_simulated_transfers_are_the_schedules(algorithm: Callable[[int], Schedule]) -> None:
-    schedule = algorithm(5)
-    carried = collective.run(
-        schedule, CLUSTER, 1e6, starts_seconds=[0.0, 3.0, 1.0, 0.5, 0.0, 0.0][: schedule.ranks]
-    ).transfers
+@pytest.mark.parametrize("sends", ["rendezvous", "eager"])
+@pytest.mark.parametrize("name", ALL_REDUCES)
+def test_simulated_transfers_are_the_schedules(name: str, sends: Sends) -> None:
+    schedule = ALL_REDUCES[name](5)
+    starts = np.random.default_rng(2).uniform(0, 0.01, schedule.ranks).tolist()
+    carried = collective.run(schedule, CLUSTER, 1e6, starts_seconds=starts, sends=sends).transfers
     up, down = schedule.bytes_per_link(1e6)
     assert np.bincount(carried.source, carried.bytes, minlength=schedule.ranks) == pytest.approx(up)
     assert np.bincount(carried.target, carried.bytes, minlength=schedule.ranks) == pytest.approx(down)

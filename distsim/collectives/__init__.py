@@ -1,7 +1,33 @@
 """Collectives as data: how bytes travel, checked, counted, costed, simulated, drawn and run from one object."""
 
+from distsim.collectives.all_gather import all_gather
+from distsim.collectives.all_to_all import all_to_all
+from distsim.collectives.broadcast import broadcast, send
+from distsim.collectives.gather import gather
+from distsim.collectives.halving_doubling import halving_doubling
+from distsim.collectives.hierarchical import hierarchical
 from distsim.collectives.parameter_server import parameter_server
+from distsim.collectives.reduce import reduce
+from distsim.collectives.reduce_scatter import reduce_scatter
 from distsim.collectives.ring import ring
+from distsim.collectives.scatter import scatter
 from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.tree import tree
 
-__all__ = ["Schedule", "Transfer", "parameter_server", "ring"]
+__all__ = [
+    "Schedule",
+    "Transfer",
+    "all_gather",
+    "all_to_all",
+    "broadcast",
+    "gather",
+    "halving_doubling",
+    "hierarchical",
+    "parameter_server",
+    "reduce",
+    "reduce_scatter",
+    "ring",
+    "scatter",
+    "send",
+    "tree",
+]

@@ -1,18 +1,29 @@
-"""All-reduce through a parameter server: all push to it, and it sends the sum to all."""
+"""All-reduce through parameter servers: all push their gradients to them, and they send the sums to all."""
 
 from __future__ import annotations
 
 from distsim.collectives.schedule import Schedule, Transfer
+from distsim.errors import InputError
 
 
-def parameter_server(workers: int) -> Schedule:
-    """Two rounds over one server, the rank after the workers; 2 N messages of the whole gradient.
+def parameter_server(workers: int, servers: int = 1, *, colocated: bool = False) -> Schedule:
+    """Each of M servers sums one M-th of the gradient; 2 N M messages, those that stay on a host left out.
+
+    servers are the ranks after the workers, or, colocated, live on ranks 0 to servers - 1.
 
     >>> parameter_server(3).check()
     >>> parameter_server(3).bytes_per_link(1e6)[1]
     array([1000000., 1000000., 1000000., 3000000.])
+    >>> parameter_server(4, servers=4, colocated=True).bytes_per_link(1e6)[1]
+    array([1500000., 1500000., 1500000., 1500000.])
     """
-    server = workers
-    push = tuple(Transfer(worker, server, 0, reduce=True) for worker in range(workers))
-    pull = tuple(Transfer(server, worker, 0, reduce=False) for worker in range(workers))
-    return Schedule("parameter_server", workers, 1, (push, pull), servers=1, gate="data")
+    if colocated and servers > workers:
+        raise InputError.of(
+            "servers", servers, f"must be at most the {workers} workers if colocated", "use fewer servers"
+        )
+    homes = range(servers) if colocated else range(workers, workers + servers)
+    ways = [(worker, home, share) for share, home in enumerate(homes) for worker in range(workers) if worker != home]
+    push = tuple(Transfer(worker, home, share, reduce=True) for worker, home, share in ways)
+    pull = tuple(Transfer(home, worker, share, reduce=False) for worker, home, share in ways)
+    rounds = (push, pull) if ways else ()
+    return Schedule("parameter_server", workers, servers, rounds, servers=0 if colocated else servers, gate="data")

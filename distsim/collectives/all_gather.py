@@ -1,0 +1,17 @@
+"""All-gather: everyone ends with everyone's piece; pieces travel around a ring."""
+
+from __future__ import annotations
+
+from distsim.collectives.schedule import Schedule, Transfer
+
+
+def all_gather(workers: int) -> Schedule:
+    """N - 1 rounds; rank i first sends its own piece, then passes on what it received.
+
+    >>> all_gather(5).check()
+    """
+    rounds = tuple(
+        tuple(Transfer(rank, (rank + 1) % workers, (rank - number) % workers, reduce=False) for rank in range(workers))
+        for number in range(workers - 1)
+    )
+    return Schedule("all_gather", workers, workers, rounds, start=frozenset((rank, rank) for rank in range(workers)))
