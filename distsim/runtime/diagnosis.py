@@ -57,17 +57,16 @@ class Evidence:
             return self._raised(min(own, key=lambda record: float(record["seconds"])))
         recorded = {record["rank"] for record in records}
         exits = self._exits()
-        silent = [rank for rank in exits if rank not in recorded]
-        # torchrun ends the others by SIGTERM: only its first notice of that signal can be the cause.
-        silent.sort(key=lambda rank: exits[rank] == -signal.SIGTERM)
-        if silent:
-            return self._died(silent[0], exits[silent[0]])
+        for number, (rank, code) in enumerate(exits.items()):
+            # torchrun ends the others by SIGTERM: only its first notice of that signal can be the cause.
+            if rank not in recorded and (number == 0 or code != -signal.SIGTERM):
+                return self._died(rank, code)
+        if not records and agent_code != 0:
+            return self._launcher(agent_code)
         for status in self._statuses:
-            if status.state is State.RUNNING and status.rank not in exits:
+            if status.state is not State.FINISHED and status.rank not in recorded:
                 return self._left(status.rank)
-        if records:
-            return self._raised(min(records, key=lambda record: float(record["seconds"])))
-        return self._launcher(agent_code)
+        return self._raised(min(records, key=lambda record: float(record["seconds"])))
 
     def _raised(self, record: dict[str, Any]) -> str:
         rank = int(record["rank"])

@@ -36,6 +36,7 @@ STACK_SIGNAL = signal.SIGUSR1
 CONSEQUENCES = (
     "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused", "timed out",
     "Timed out", "Socket closed", "recvValue failed", "Connection was likely closed", "failed to recv", "not connected",
+    "gloo/transport",
 )  # fmt: skip
 # A rank that failed because another had gone stays that long, so that torchrun sees the other one first.
 LINGER_SECONDS = 1.0

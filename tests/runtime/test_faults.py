@@ -73,6 +73,10 @@ def test_a_rank_that_vanishes_is_named_with_what_it_was_doing(fault: str, how: s
     assert f"rank 1 (worker 1) {how} {STANDING}" in error_of(fault)
 
 
+def test_a_torchrun_that_is_killed_is_named_and_its_ranks_are_ended() -> None:
+    assert "torchrun was ended by SIGKILL, and no rank reported a failure" in error_of("kill_torchrun")
+
+
 def test_a_rank_that_leaves_early_without_an_error_is_found() -> None:
     message = error_of("leave", others="none")
     assert f"rank 1 (worker 1) left before the run was over {STANDING}" in message

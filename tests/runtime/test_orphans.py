@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from distsim.runtime import status
@@ -21,9 +23,9 @@ RANKS = 3
 
 
 @pytest.fixture
-def parent(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has launched ranks which would go on for ever, one of them deaf to its own threads."""
-    process = subprocess.Popen([sys.executable, str(PARENT)], start_new_session=True, stderr=subprocess.DEVNULL)
+def parent(tmp_path: Path, fault: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has launched ranks which would go on for ever."""
+    process = subprocess.Popen([sys.executable, str(PARENT), fault], start_new_session=True, stderr=subprocess.DEVNULL)
     assert came_true(lambda: running(tmp_path), 30.0), "the ranks did not start"
     yield process
     process.kill()
@@ -43,6 +45,7 @@ def came_true(condition: Callable[[], bool], seconds: float) -> bool:
     return true
 
 
+@pytest.mark.parametrize("fault", ["busy_in_c"], ids=["one rank runs no thread but one"])
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)],
@@ -59,3 +62,17 @@ def test_no_rank_outlives_the_launching_process(
     assert parent.wait(10) == code
     assert came_true(lambda: not processes_left(), 5.0), "ranks go on without the process that launched them"
     assert came_true(lambda: not list(tmp_path.glob("distsim-run-*")), 5.0), "the run's folder is left"
+
+
+@pytest.mark.parametrize("fault", ["deaf"])
+def test_no_rank_outlives_the_launching_process_and_torchrun_together(
+    parent: subprocess.Popen[bytes], tmp_path: Path, processes_left: Callable[[], int]
+) -> None:
+    (agent,) = psutil.Process(parent.pid).children()
+    agent.suspend()  # it can do nothing about its ranks any more
+    parent.kill()
+    parent.wait()
+    agent.kill()
+    assert came_true(lambda: not processes_left(), 5.0), "ranks go on without anybody"
+    for folder in tmp_path.glob("distsim-run-*"):
+        shutil.rmtree(folder)  # nobody was left to do it

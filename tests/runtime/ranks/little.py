@@ -54,6 +54,7 @@ FAULTS = {
     "leave": lambda: os._exit(0),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "abort": os.abort,
+    "kill_torchrun": lambda: (os.kill(os.getppid(), signal.SIGKILL), wait()),
     "loop": forever,
     "busy_in_c": busy_in_c,
     "wait": wait,

@@ -1,0 +1,155 @@
+"""From what ranks left behind, the one that failed first is told apart from those that failed because of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim.runtime.agent import FAILURES_FILE
+from distsim.runtime.diagnosis import Evidence
+from distsim.runtime.output import Output
+from distsim.runtime.seat import failure_file, stacks_file
+from distsim.runtime.status import State, Status
+
+NOW = 100.0
+
+
+def standing(rank: int, activity: str, since: float, *, waiting: bool = True, state: State = State.RUNNING) -> Status:
+    return Status(rank, 1000 + rank, state, 0, waiting, since, f"work.py:{rank}", activity)
+
+
+RUNNING = [standing(rank, "all_reduce of step 4", 90.0 + rank) for rank in range(3)]
+
+
+class Scene:
+    """A run's folder, filled by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def raised(self, rank: int, seconds: float, kind: str = "ValueError", *, consequence: bool = False) -> None:
+        record = {
+            "rank": rank, "seconds": seconds, "kind": kind, "text": "why", "consequence": consequence,
+            "traceback": f"Traceback ...\n{kind}: why of rank {rank}\n", "frames": [["/home/me/mine.py", 7, "step"]],
+        }  # fmt: skip
+        failure_file(self.folder, rank).write_text(json.dumps(record))
+
+    def exited(self, *codes: tuple[int, int]) -> None:
+        failures = [{"rank": rank, "exitcode": code} for rank, code in codes]
+        (self.folder / FAILURES_FILE).write_text(json.dumps(failures))
+
+    def of_failure(self, statuses: list[Status] = RUNNING, agent_code: int | None = 1) -> str:
+        return self._ask(statuses, lambda evidence: evidence.of_failure(agent_code))
+
+    def of_deadline(self, statuses: list[Status]) -> str:
+        return self._ask(statuses, lambda evidence: evidence.of_deadline())
+
+    def _ask(self, statuses: list[Status], question: Any) -> str:
+        with Output(self.folder, ["agent", *(str(rank) for rank in range(len(statuses)))]) as output:
+            roles = [f"worker {rank}" for rank in range(len(statuses))]
+            answer: str = question(Evidence(self.folder, roles, statuses, output, NOW))
+            return answer
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_the_first_error_in_time_is_the_cause(scene: Scene) -> None:
+    scene.raised(0, 51.0)
+    scene.raised(2, 50.0, "KeyError")
+    scene.exited((0, 1), (2, 1), (1, -signal.SIGTERM))
+    message = scene.of_failure()
+    assert message.startswith("rank 2 (worker 2) raised KeyError at mine.py:7, during all_reduce of step 4\nTraceback")
+    assert "rank 0" not in message
+
+
+def test_an_earlier_lost_connection_is_not_the_cause_of_an_error(scene: Scene) -> None:
+    scene.raised(0, 49.0, "RuntimeError", consequence=True)
+    scene.raised(2, 50.0)
+    scene.exited((0, 1), (2, 1))
+    assert scene.of_failure().startswith("rank 2 (worker 2) raised ValueError")
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        (7, "ended with exit code 7"),
+        (-9, "was ended by SIGKILL"),
+        (-15, "was ended by SIGTERM"),
+        (-99, "was ended by signal 99"),
+    ],
+)
+def test_a_rank_that_died_in_silence_goes_before_those_that_lost_it(scene: Scene, code: int, how: str) -> None:
+    scene.raised(0, 49.0, "RuntimeError", consequence=True)
+    scene.exited((1, code), (0, 1), (2, -signal.SIGTERM))
+    assert scene.of_failure() == f"rank 1 (worker 1) {how} during all_reduce of step 4 at work.py:1"
+
+
+def test_a_rank_that_left_without_an_error_goes_before_those_that_lost_it(scene: Scene) -> None:
+    scene.raised(0, 49.0, "RuntimeError", consequence=True)
+    scene.exited((0, 1), (2, -signal.SIGTERM))
+    assert scene.of_failure() == (
+        "rank 1 (worker 1) left before the run was over during all_reduce of step 4 at work.py:1"
+    )
+
+
+def test_a_lost_connection_is_told_when_nothing_else_explains_it(scene: Scene) -> None:
+    for rank in range(3):
+        scene.raised(rank, 50.0 - rank, "RuntimeError", consequence=True)
+    assert scene.of_failure().startswith("rank 2 (worker 2) raised RuntimeError")
+
+
+@pytest.mark.parametrize(
+    ("code", "how"), [(-9, "was ended by SIGKILL"), (1, "ended with exit code 1"), (None, "did not come to an end")]
+)
+def test_a_launcher_that_fails_is_told_from_its_ranks(scene: Scene, code: int | None, how: str) -> None:
+    assert scene.of_failure(agent_code=code) == f"torchrun {how}, and no rank reported a failure"
+
+
+def test_a_very_long_traceback_keeps_both_ends(scene: Scene) -> None:
+    scene.raised(1, 50.0)
+    record = json.loads(failure_file(scene.folder, 1).read_text())
+    record["traceback"] = "Traceback\n" + "deep\n" * 100_000 + "RecursionError: too deep\n"
+    failure_file(scene.folder, 1).write_text(json.dumps(record))
+    message = scene.of_failure()
+    assert len(message) < 5000
+    assert "Traceback" in message
+    assert message.endswith("RecursionError: too deep")
+
+
+def test_who_waits_for_nobody_comes_first_then_who_has_waited_longest(scene: Scene) -> None:
+    statuses = [
+        standing(0, "recv from rank 1", 97.0),
+        standing(1, "compute of step 3", 95.0, waiting=False),
+        standing(2, "recv from rank 0", 92.0),
+        standing(3, "its end", 60.0, state=State.FINISHED),
+        standing(4, "", 0.0, state=State.NOT_STARTED),
+    ]
+    assert scene.of_deadline(statuses).splitlines() == [
+        "rank 4 (worker 4) has not taken its seat",
+        "rank 1 (worker 1) has spent 5.0 s in compute of step 3 at work.py:1",
+        "rank 2 (worker 2) has waited 8.0 s in recv from rank 0 at work.py:2",
+        "rank 0 (worker 0) has waited 3.0 s in recv from rank 1 at work.py:0",
+    ]
+
+
+def test_the_place_is_the_innermost_line_of_the_main_thread_that_is_no_librarys(scene: Scene) -> None:
+    library = json.__file__
+    stacks_file(scene.folder, 0).write_text(
+        'Current thread 0x00007f (most recent call first):\n  File "/home/me/other.py", line 3 in thread\n\n'
+        f'Thread 0x00007e (most recent call first):\n  File "{library}", line 9 in recv\n'
+        '  File "/home/me/mine.py", line 12 in step\n  File "<frozen runpy>", line 88 in _run_code\n'
+    )
+    first, *stack = scene.of_deadline([standing(0, "recv from rank 1", 92.0)]).splitlines()
+    assert first == "rank 0 (worker 0) has waited 8.0 s in recv from rank 1 at mine.py:12"
+    assert stack == [
+        "Python stack of rank 0, innermost call first:",
+        "  __init__.py:9 in recv",
+        "  mine.py:12 in step",
+    ]

@@ -1,0 +1,263 @@
+"""The server and the workers against messages made by hand, in any order that a network can bring them in."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim.policies import Backup, Decision, Rule, Synchronous
+from distsim.runtime import server as server_module
+from distsim.runtime import status
+from distsim.runtime import worker as worker_module
+from distsim.runtime.inbox import Arrival
+from distsim.runtime.messages import Kind, Message, num_floats, pattern
+from distsim.runtime.recorder import Recorder, load
+from distsim.runtime.server import Duty, RuleError, Server
+from distsim.runtime.status import StatusSlot
+from distsim.runtime.worker import CancelledWorker, Work, Worker
+
+FLOATS = 7
+Sent = list[tuple[int, int, bool]]  # worker, version, stop
+
+
+class Done:
+    def wait(self) -> None:
+        pass
+
+
+class Script:
+    """Workers that push as written, and say goodbye when they have been told to stop."""
+
+    def __init__(self, pushes: list[tuple[int, int, int]], sent: Sent, workers: int) -> None:
+        self.pushes = pushes
+        self.sent = sent
+        self.here = list(range(workers))
+        self.messages = [Message(FLOATS) for _ in range(workers)]
+        self.freed: list[int] = []
+        self.last: Message | None = None
+
+    def get(self) -> Arrival:
+        if self.pushes:
+            worker, step, version = self.pushes.pop(0)
+            message = self.messages[worker]
+            message.payload[:] = pattern(FLOATS) * (worker + 1)
+            message.write(Kind.PUSH, step=step, version=version)
+        else:
+            worker = self.here.pop(0)
+            assert any(to == worker and stop for to, _, stop in self.sent), f"worker {worker} was never told to stop"
+            message = self.messages[worker]
+            assert self.last is not None
+            message.write(Kind.GOODBYE, checksum=self.last.checksum())
+        return Arrival(worker, message, 0.0, time.monotonic())
+
+    def free(self, worker: int) -> None:
+        self.freed.append(worker)
+
+
+@pytest.fixture
+def slot(tmp_path: Path) -> StatusSlot:
+    status.create(tmp_path, 1)
+    return StatusSlot(tmp_path, 0)
+
+
+@pytest.fixture
+def serve(
+    monkeypatch: pytest.MonkeyPatch, slot: StatusSlot, tmp_path: Path
+) -> Callable[..., tuple[Sent, dict[str, Any]]]:
+    """Runs a server over scripted pushes (worker, step, version read); gives what it sent and what it recorded."""
+
+    def run(
+        rule: Rule, workers: int, updates: int, pushes: list[tuple[int, int, int]], *, cancels: bool = False
+    ) -> tuple[Sent, dict[str, Any]]:
+        sent: Sent = []
+        script = Script(pushes, sent, workers)
+        recorder = Recorder()
+        monkeypatch.setattr(server_module, "inbox", lambda *_arguments: script)
+        server = Server(Duty(rule, workers, updates, FLOATS, "concurrent", cancels), recorder, slot, 0)
+
+        def isend(_tensor: object, dst: int) -> Done:
+            message = script.last = server._parameters
+            sent.append((dst, message.version, message.stop))
+            return Done()
+
+        monkeypatch.setattr(server_module.dist, "isend", isend)
+        server.run()
+        recorder.save(tmp_path, 0, 0)
+        record = load(tmp_path, 0, 0)
+        return sent, {
+            name: [tuple(map(int, row[:4])) for row in record.rows(name)]
+            for name in ("applied", "dropped", "cancelled")
+        }
+
+    return run
+
+
+def test_synchronous_answers_all_when_all_have_come(serve: Callable[..., Any]) -> None:
+    sent, rows = serve(Synchronous().rule(2), 2, 2, [(1, 0, 0), (0, 0, 0), (0, 1, 1), (1, 1, 1)])
+    assert sent == [(0, 1, False), (1, 1, False), (0, 2, True), (1, 2, True)]
+    assert rows["applied"] == [(1, 1, 0, 0), (1, 0, 0, 0), (2, 0, 1, 1), (2, 1, 1, 1)]
+
+
+def test_a_late_gradient_is_dropped_and_its_worker_answered_at_once(serve: Callable[..., Any]) -> None:
+    pushes = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 1), (2, 1, 1), (1, 1, 1)]
+    sent, rows = serve(Backup(1).rule(3), 3, 2, pushes)
+    assert sent[:3] == [(0, 1, False), (1, 1, False), (2, 1, False)]
+    assert rows["dropped"] == [(2, 0, 0)]
+
+
+def test_after_the_last_update_late_pushes_are_answered_with_stop_and_not_recorded(serve: Callable[..., Any]) -> None:
+    sent, rows = serve(Backup(1).rule(3), 3, 1, [(0, 0, 0), (1, 0, 0), (2, 0, 0)])
+    assert sent == [(0, 1, True), (1, 1, True), (2, 1, True)]
+    assert rows["dropped"] == []
+    assert len(rows["applied"]) == 2
+
+
+def test_a_push_of_a_cancelled_step_is_thrown_away_unseen_by_the_rule(serve: Callable[..., Any]) -> None:
+    pushes = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (2, 1, 1), (0, 1, 1), (1, 1, 1)]
+    sent, rows = serve(Backup(1, cancel=True).rule(3), 3, 2, pushes, cancels=True)
+    assert sent == [(0, 1, False), (1, 1, False), (2, 1, False), (0, 2, True), (1, 2, True), (2, 2, True)]
+    assert rows["applied"] == [(1, 0, 0, 0), (1, 1, 0, 0), (2, 2, 1, 1), (2, 0, 1, 1)]
+    assert rows["cancelled"] == [(2, 0), (1, 1)]
+    assert rows["dropped"] == []
+
+
+def test_workers_that_wait_at_the_end_are_stopped(serve: Callable[..., Any]) -> None:
+    class Holding:
+        """Makes a version of every gradient and answers nobody."""
+
+        version = 0
+
+        def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - it never cares
+            self.version += 1
+            return Decision(self.version)
+
+    sent, _ = serve(Holding(), 2, 2, [(0, 0, 0), (1, 0, 0)])
+    assert sent == [(0, 2, True), (1, 2, True)]
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        (Decision(2), "made version 2 of the parameters, but 1 comes next"),
+        (Decision(1, applied=False), "made version 1 of the parameters without a gradient"),
+        (Decision(1, answers=((0, 0),)), "answers with version 0, but the server keeps 1 alone"),
+        (Decision(1, answers=((1, 1),)), "answers worker 1, which waits for no answer"),
+    ],
+)
+def test_a_rule_that_asks_for_the_impossible_is_told_so(
+    serve: Callable[..., Any], decision: Decision, words: str
+) -> None:
+    class Wrong:
+        def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - always the same
+            return decision
+
+    with pytest.raises(RuleError, match=words):
+        serve(Wrong(), 2, 1, [(0, 0, 0)])
+
+
+def test_buffers_of_old_versions_are_used_again(serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    true_message = server_module.Message
+
+    def counted(floats: int) -> Message:
+        nonlocal made
+        made += 1
+        return true_message(floats)
+
+    monkeypatch.setattr(server_module, "Message", counted)
+    serve(Synchronous().rule(1), 1, 50, [(0, step, step) for step in range(50)])
+    assert made == 3
+
+
+class Wire:
+    """Stands for torch.distributed at a worker: `answers` come in, `sent` has gone out."""
+
+    def __init__(self) -> None:
+        self.answers: queue.Queue[tuple[int, bool]] = queue.Queue()
+        self.sent: list[tuple[Kind, int, int]] = []
+        self.during_push: Callable[[], None] = lambda: None
+
+    def recv(self, tensor: Any, src: int) -> None:
+        assert src == 2
+        version, stop = self.answers.get(timeout=10)
+        answer = Message(FLOATS)
+        answer.write(Kind.ANSWER, version=version, stop=stop)
+        tensor.copy_(answer.tensor)
+
+    def send(self, tensor: Any, dst: int) -> None:
+        assert dst == 2
+        message = Message(0)
+        message.tensor.copy_(tensor[: len(message.tensor)])
+        self.sent.append((message.kind, message.step, message.version))
+        if message.kind is Kind.PUSH:
+            self.during_push()
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    found = Wire()
+    monkeypatch.setattr(worker_module, "dist", found)
+    return found
+
+
+def computes(recorder: Recorder) -> list[tuple[int, int, float]]:
+    """(step, version read, seconds) of each compute."""
+    return [(int(step), int(version), end - start) for step, version, start, end in recorder._rows["computes"]]
+
+
+def test_a_worker_computes_pushes_and_goes_on_from_the_version_it_is_answered(wire: Wire, slot: StatusSlot) -> None:
+    recorder = Recorder()
+    wire.answers.put((1, False))
+    wire.answers.put((3, True))
+    Worker(Work(0, 2, FLOATS, lambda step, _version: 0.001 * (1 + step)), recorder, slot).run(time.monotonic())
+    assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 1), (Kind.GOODBYE, 0, 0)]
+    assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 1)]
+    assert all(seconds >= 0.001 * (1 + step) for step, _, seconds in computes(recorder))
+
+
+def test_an_answer_during_compute_ends_the_step_without_a_push(wire: Wire, slot: StatusSlot) -> None:
+    recorder = Recorder()
+    long = [30.0, 0.001]
+    wire.during_push = lambda: wire.answers.put((2, True))
+    wire.answers.put((1, False))
+    CancelledWorker(Work(0, 2, FLOATS, lambda step, _version: long[step]), recorder, slot).run(time.monotonic())
+    assert wire.sent == [(Kind.PUSH, 1, 1), (Kind.GOODBYE, 0, 0)]
+    (_, _, first), (_, _, second) = computes(recorder)
+    assert first < 10.0
+    assert second >= 0.001
+
+
+def test_answers_during_a_push_let_it_through_and_only_the_newest_counts(wire: Wire, slot: StatusSlot) -> None:
+    recorder = Recorder()
+
+    def two_answers() -> None:
+        last = len(wire.sent) > 1
+        wire.answers.put((1 if not last else 3, False))
+        wire.answers.put((2 if not last else 4, last))
+        give_up = time.monotonic() + 5
+        while len(recorder._rows["pulls"]) < 2 * len(wire.sent) and time.monotonic() < give_up:
+            time.sleep(0.001)
+
+    wire.during_push = two_answers
+    CancelledWorker(Work(0, 2, FLOATS, lambda _step, _version: 0.001), recorder, slot).run(time.monotonic())
+    assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 2), (Kind.GOODBYE, 0, 0)]
+    assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 2)]
+
+
+@pytest.mark.parametrize(("num_bytes", "floats"), [(0.0, 1), (1.0, 1), (4.0, 1), (6.1, 2), (4 * 2.0**20, 2**20)])
+def test_a_gradient_is_a_whole_number_of_floats(num_bytes: float, floats: int) -> None:
+    assert num_floats(num_bytes) == floats
+
+
+def test_the_checksum_is_of_the_numbers_and_not_of_the_header() -> None:
+    one, other = Message(FLOATS), Message(FLOATS)
+    one.write(Kind.ANSWER, version=1)
+    other.write(Kind.ANSWER, version=2, stop=True)
+    assert one.checksum() == other.checksum()
+    other.payload[-1] = 1.0
+    assert one.checksum() != other.checksum()
