@@ -1,0 +1,140 @@
+"""Synchronous updates against backup workers: what does it buy not to wait for the slowest?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from distsim.explorers.controls import Choice, Slider, Switch
+from distsim.explorers.frame import Frame
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.comparison import signed
+from distsim.figures.timeline import timeline
+from distsim.metrics import summary
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import Trace
+
+STEPS = 50
+MEAN, PAUSE = "50 ms", "250 ms"
+STEP, TOTAL, IDLE = "step time, median (ms)", "total (s)", "idle share (%)"
+DROPPED, CANCELLED = "dropped gradients", "cancelled gradients"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the controls set.
+
+    workers: with the backups. cv: standard deviation / mean of the compute time, whose mean is 50 ms.
+    pause_percent: probability in percent that a step takes 250 ms longer. gradient_mib: in MiB.
+    gbit_per_second: bandwidth of every NIC, each direction. cancel: late workers stop at the update.
+    """
+
+    workers: int = 5
+    backups: int = 1
+    cv: float = 0.3
+    pause_percent: float = 0.0
+    gradient_mib: float = 4.0
+    gbit_per_second: float = 10.0
+    cancel: bool = False
+    seed: int = 7
+
+
+def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
+    """The synchronous scenario and the one with backups: the same cluster, the same draws.
+
+    Raises InputError where no worker would be left to wait for.
+
+    >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
+    ['synchronous', 'backup']
+    """
+    compute: dict[str, Any] = {"distribution": "constant", "mean": MEAN}
+    if parameters.cv > 0.0:
+        compute |= {"distribution": "lognormal", "cv": round(parameters.cv, 6)}
+    if parameters.pause_percent > 0.0:
+        compute["pauses"] = {"probability": round(parameters.pause_percent / 100.0, 6), "duration": PAUSE}
+    table = {
+        "steps": STEPS,
+        "seed": parameters.seed,
+        "cluster": {
+            "workers": parameters.workers,
+            "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
+            "latency": "50 us",
+        },
+        "compute": compute,
+        "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
+        "communication": {"kind": "parameter_server"},
+    }
+    backup = {"kind": "backup", "backups": parameters.backups, "cancel": parameters.cancel}
+    return (
+        Scenario.of(table | {"name": "synchronous", "policy": {"kind": "synchronous"}}),
+        Scenario.of(table | {"name": f"backup-{parameters.backups}-of-{parameters.workers}", "policy": backup}),
+    )
+
+
+def explore(parameters: Parameters) -> Captioned:
+    """Both policies simulated on the same draws: their timelines above each other, and their figures as a table.
+
+    Raises InputError for a combination that is impossible.
+
+    >>> [row["policy"] for row in explore(Parameters(backups=2)).table]
+    ['synchronous', '2 backups']
+    """
+    synchronous, backup = (simulate(scenario) for scenario in scenarios(parameters))
+    names = ["synchronous", f"{parameters.backups} backup{'s' if parameters.backups != 1 else ''}"]
+    lanes = timeline(synchronous, backup, names=names)
+    table = [_row(trace, name) for trace, name in zip((synchronous, backup), names, strict=True)]
+    return Captioned(lanes.figure, _sentence(table, parameters, len(backup.contributions)), table)
+
+
+def explorer() -> Frame[Parameters]:
+    """The explorer as a widget: a notebook cell that ends in it shows it.
+
+    >>> view = explorer()
+    >>> view.controls["backups"].value = 2
+    >>> view.shown.table[1]["policy"]
+    '2 backups'
+    """
+    return Frame(
+        title="Synchronous or backup workers?",
+        question="Both runs train with one parameter server on the same draws of compute time; the mean is 50 ms.",
+        start=Parameters(),
+        controls=[
+            Slider("workers", "workers, backups included", "", 2, 64),
+            Slider("backups", "backups", "workers", 0, 16),
+            Slider("cv", "straggler spread, cv", "of the mean", 0.0, 1.5, 0.05),
+        ],
+        more=[
+            Slider("pause_percent", "pauses of 250 ms", "% of steps", 0.0, 20.0, 1.0),
+            Choice("gradient_mib", "gradient", "MiB", (0.25, 1.0, 4.0, 16.0, 64.0)),
+            Choice("gbit_per_second", "bandwidth", "Gbit/s", (0.2, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)),
+            Switch("cancel", "cancel late workers"),
+            Slider("seed", "seed of the draws", "", 0, 20),
+        ],
+        explore=explore,
+        scenarios=scenarios,
+        watched=(STEP, DROPPED, CANCELLED, IDLE),
+    )
+
+
+def _row(trace: Trace, name: str) -> Row:
+    found = summary(trace)
+    assert found.step_seconds is not None, "these runs have steps"
+    return {
+        "policy": name,
+        STEP: 1e3 * found.step_seconds.median,
+        TOTAL: found.total_seconds,
+        DROPPED: found.dropped_gradients,
+        CANCELLED: int(trace.contributions.cancelled.sum()),
+        IDLE: None if found.idle_share is None else 100.0 * found.idle_share,
+    }
+
+
+def _sentence(table: list[Row], parameters: Parameters, gradients: int) -> str:
+    synchronous, backup = (float(row[STEP] or 0.0) for row in table)
+    wasted = int(table[1][DROPPED] or 0) + int(table[1][CANCELLED] or 0)
+    change = signed(100.0 * (backup - synchronous) / synchronous, "%") if synchronous else "–"
+    return (
+        f"With {table[1]['policy']} among {parameters.workers} workers a median step takes {backup:.1f} ms instead of "
+        f"{synchronous:.1f} ms ({change}); {wasted} of {gradients} gradients are wasted."
+    )

@@ -1,0 +1,91 @@
+"""Controls of an explorer: each has a label, a unit and bounds, and sets one field of the explorer's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+WIDTH = "270px"
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number between `low` and `high` in steps of `step`; whole numbers where `step` is an int."""
+
+    field: str
+    label: str
+    unit: str
+    low: float
+    high: float
+    step: float = 1
+
+    @property
+    def heading(self) -> str:
+        """The text over the slider: label, unit, bounds.
+
+        >>> Slider("workers", "workers", "", 2, 64).heading
+        'workers (2 to 64)'
+        """
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.label} ({self.low:g} to {self.high:g}{unit})"
+
+    def widget(self, value: Any) -> widgets.Widget:
+        """The slider, at `value`; it reports once it is released."""
+        kind = widgets.IntSlider if isinstance(self.step, int) else widgets.FloatSlider
+        return kind(
+            value=value, min=self.low, max=self.high, step=self.step, continuous_update=False, tooltip=self.heading,
+            layout={"width": WIDTH},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values, in order; `unit` follows each."""
+
+    field: str
+    label: str
+    unit: str
+    values: tuple[float, ...]
+
+    @property
+    def heading(self) -> str:
+        """The text over the choice: label, unit, bounds."""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.label} ({min(self.values):g} to {max(self.values):g}{unit})"
+
+    def widget(self, value: Any) -> widgets.Widget:
+        """A slider that stops at each value."""
+        options = [(f"{option:g} {self.unit}".strip(), option) for option in self.values]
+        return widgets.SelectionSlider(
+            options=options, value=value, continuous_update=False, tooltip=self.heading, layout={"width": WIDTH}
+        )
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Yes or no."""
+
+    field: str
+    label: str
+
+    @property
+    def heading(self) -> str:
+        """Empty: a checkbox carries its label beside it."""
+        return ""
+
+    def widget(self, value: Any) -> widgets.Widget:
+        """The checkbox."""
+        return widgets.Checkbox(value=value, description=self.label, indent=False, layout={"width": WIDTH})
+
+
+Control = Slider | Choice | Switch
+
+
+def labelled(control: Control, widget: widgets.Widget) -> widgets.Widget:
+    """The control under its heading."""
+    if not control.heading:
+        return widget
+    return widgets.VBox([widgets.HTML(f'<span class="distsim-label">{escape(control.heading)}</span>'), widget])

@@ -1,0 +1,118 @@
+"""A JupyterLab server of its own and a browser for it, both gone when the test is over."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running server: its address, its token, and the folder that it shows."""
+
+    url: str
+    token: str
+    folder: Path
+
+    def address(self, notebook: str) -> str:
+        """Where a notebook of the folder opens."""
+        return f"{self.url}lab/tree/{notebook}?token={self.token}"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """JupyterLab on a free loopback port, with a home, settings and runtime folder of its own."""
+    pytest.importorskip("jupyterlab")
+    folder, home = tmp_path / "notebooks", tmp_path / "home"
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    folder.mkdir()
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+    token = secrets.token_hex(16)
+    environment = os.environ | {
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTER_TOKEN": token,
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0",
+        "--ServerApp.allow_root=True", f"--ServerApp.root_dir={folder}",
+    ]  # fmt: skip
+    log = tmp_path / "server.log"
+    with log.open("wb") as stream:
+        server = subprocess.Popen(command, env=environment, cwd=folder, stdout=stream, stderr=stream)
+    try:
+        yield Lab(_address(server, home / "runtime", log), token, folder)
+    finally:
+        _end(server)
+
+
+def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
+    """The address that the server writes down once it listens."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        for path in runtime.glob("jpserver-*.json"):
+            try:
+                info: dict[str, Any] = json.loads(path.read_text())
+            except json.JSONDecodeError:
+                continue  # it is being written
+            return f"http://127.0.0.1:{info['port']}{info['base_url']}"
+        time.sleep(0.05)
+    pytest.fail(f"JupyterLab did not start within {START_SECONDS} s:\n{log.read_text()[-2000:]}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Ends the server and its kernels."""
+    try:
+        tree = [*psutil.Process(server.pid).children(recursive=True), psutil.Process(server.pid)]
+    except psutil.NoSuchProcess:
+        tree = []
+    for process in tree:
+        try:
+            process.terminate()
+        except psutil.NoSuchProcess:
+            continue
+    _, alive = psutil.wait_procs(tree, timeout=5)
+    for process in alive:
+        process.kill()
+    server.wait(timeout=10)
+
+
+@pytest.fixture
+def page() -> Iterator[Any]:
+    """A page of a headless Chromium, 1400 x 1000; skips where there is none."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium, chromium-browser or google-chrome on the PATH")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        try:
+            page = browser.new_page(viewport={"width": 1400, "height": 1000})
+            page.set_default_timeout(40_000)
+            yield page
+        finally:
+            browser.close()
