@@ -1,8 +1,10 @@
-# One command for each thing people do here. Every target first makes .venv and installs, when something changed.
+# One command for each thing people do here. Every target first makes .venv and installs, when pyproject or constraints changed.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 WORKERS ?= 2
+# Tests that start ranks or a browser go one after the other: what they time should have the machine to itself.
+TEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all course lint clean
@@ -20,13 +22,13 @@ demo: $(STAMP)  ## predict and really run two scenarios; writes out/demo.html
 	@mkdir -p out
 	$(BIN)/distsim compare distsim/examples/synchronous_ring.toml distsim/examples/backup_server.toml --html out/demo.html
 
-test: $(STAMP)  ## lint, then every test that fits in minutes
-	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+test: lint  ## lint, then every test that fits in minutes
+	$(TEST) -n $(WORKERS) -m "not real and not chromium"
+	$(TEST) -m "real or chromium"
+	$(TEST) --nbval-lax --nbval-cell-timeout=120 course
 
-test-all: $(STAMP)  ## the same, with statistical and stress tests whole
-	$(MAKE) --no-print-directory lint
-	DISTSIM_TESTS=whole $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+test-all: export DISTSIM_TESTS = whole
+test-all: test  ## the same, with statistical and stress tests whole
 
 course: $(STAMP)  ## open the course in JupyterLab
 	$(BIN)/jupyter lab course/00_tour.ipynb
