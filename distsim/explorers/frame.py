@@ -153,13 +153,23 @@ def _worded(value: Any) -> str:
 
 
 def _effects(before: Sequence[Row], after: Sequence[Row], watched: Sequence[str]) -> list[str]:
-    """One phrase per watched number that differs; rows are told apart by their first column."""
+    """A phrase for each row with a watched number that differs; the row's first column names it."""
     effects = []
-    for column in watched:
-        for old, new in zip(before, after, strict=False):
-            name = next(iter(new.values()))
-            one, other = old.get(column), new.get(column)
-            if isinstance(one, int | float) and isinstance(other, int | float) and one != other:
-                relative = f" ({signed(100.0 * (other - one) / one, '%')})" if isinstance(other, float) and one else ""
-                effects.append(f"{name} {column} {shown(one)} → {shown(other)}{relative}")
+    for old, new in zip(before, after, strict=False):
+        changes = [
+            f"{column} {shown(old[column])} → {shown(new[column])}{_difference(column, old[column], new[column])}"
+            for column in watched
+            if old[column] != new[column]
+        ]
+        if changes:
+            effects.append(f"{next(iter(new.values()))}: {', '.join(changes)}")
     return effects
+
+
+def _difference(column: str, old: Any, new: Any) -> str:
+    """In brackets: points for a share in percent, nothing for a count, else percent of the old value."""
+    if not isinstance(old, float) or not isinstance(new, float):
+        return ""
+    if column.endswith("(%)"):
+        return f" ({signed(new - old, 'points')})"
+    return f" ({signed(100.0 * (new - old) / old, '%')})" if old else ""

@@ -23,6 +23,7 @@ FLAGS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 START_SECONDS = 60
+SCREENSHOTS = Path(__file__).parents[2] / "out" / "screenshots"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.fixture
-def page() -> Iterator[Any]:
+def page(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A page of a headless Chromium, 1400 x 1000; skips where there is none."""
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome on the PATH")
@@ -114,5 +115,7 @@ def page() -> Iterator[Any]:
             page = browser.new_page(viewport={"width": 1400, "height": 1000})
             page.set_default_timeout(40_000)
             yield page
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=SCREENSHOTS / f"{request.node.originalname}.png")  # what was to be seen at the end
         finally:
             browser.close()
