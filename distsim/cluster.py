@@ -5,6 +5,7 @@ Every host has one full-duplex NIC, an up-link and a down-link; the switch betwe
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -52,9 +53,44 @@ class Cluster(Description):
                     f"cluster.nic names {host!r}, but workers count 0 to {self.workers - 1}. "
                     'Cure: name one of those, or "server"'
                 )
+            if isinstance(host, int) and self.nic_of(host) != host:
+                raise ValueError(
+                    f"cluster.nic names worker {host}, which shares the NIC of its node's first worker. "
+                    f"Cure: name worker {self.nic_of(host)}"
+                )
 
     def _nic(self, host: int) -> Nic:
-        return self.nic.get(host if host < self.workers else "server", Nic())
+        return self.nic.get(self.nic_of(host) if host < self.workers else "server", Nic())
+
+    def node_of(self, host: int) -> int | None:
+        """The node that a worker is in; None for a server, or where there are no nodes."""
+        return host // self.nodes.per_node if self.nodes and host < self.workers else None
+
+    def nic_of(self, host: int) -> int:
+        """The host that stands for the NIC that `host` uses: the first of its node where they share one."""
+        node = self.node_of(host)
+        return host if node is None or self.nodes is None or self.nodes.nic_per == "worker" else node * self.nodes.per_node
+
+    def capacities(self, hosts: int) -> dict[Hashable, float]:
+        """Bytes per second of every link between `hosts` hosts, by the names that `route` uses."""
+        nics = {self.nic_of(host) for host in range(hosts)}
+        links: dict[Hashable, float] = {("up", nic): self.up(nic) for nic in nics}
+        links |= {("down", nic): self.down(nic) for nic in nics}
+        if self.nodes:
+            for way in ("fast up", "fast down"):
+                links |= {(way, worker): self.nodes.bandwidth_bytes_per_second for worker in range(self.workers)}
+        return links
+
+    def route(self, source: int, target: int) -> tuple[tuple[Hashable, ...], float]:
+        """The links from one host to another, and the latency in seconds; inside a node only the fast tier is used.
+
+        >>> Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms").route(0, 3)
+        ((('up', 0), ('down', 3)), 0.001)
+        """
+        node = self.node_of(source)
+        if self.nodes and node is not None and node == self.node_of(target):
+            return (("fast up", source), ("fast down", target)), self.nodes.latency_seconds
+        return (("up", self.nic_of(source)), ("down", self.nic_of(target))), self.latency_seconds
 
     def up(self, host: int) -> float:
         """Bytes per second that this host's NIC sends; workers are hosts 0 to workers - 1, servers follow."""

@@ -14,16 +14,15 @@ import tomli_w
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from distsim.cluster import Cluster
+from distsim.collectives import Schedule, halving_doubling, hierarchical, parameter_server, ring, tree
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
 from distsim.description import Description
 from distsim.errors import InputError
-from distsim.policies import Policy, read_policy, write_policy
+from distsim.failures import Cost, Failures
+from distsim.policies import Pipeline, Policy, read_policy, write_policy
 from distsim.validation import explain
 from distsim.workload import Workload
-
-PLANNED_COLLECTIVES = ("tree", "halving_doubling", "hierarchical")
-PLANNED_TABLES = ("failures", "learning", "cost")
 
 
 class Scenario(Description):
@@ -52,9 +51,9 @@ class Scenario(Description):
     workload: Workload
     policy: Annotated[Policy, BeforeValidator(read_policy), PlainSerializer(write_policy)]
     communication: Communication
-    failures: dict[str, Any] | None = None
+    failures: Failures | None = None
     learning: dict[str, Any] | None = None
-    cost: dict[str, Any] | None = None
+    cost: Cost | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Scenario:
@@ -62,35 +61,24 @@ class Scenario(Description):
         self.cluster.check_nics()
         self.compute.check_workers(self.cluster.workers)
         self.policy.check_workers(self.cluster.workers)
+        self._check_workload()
         self._check_communication()
         return self
 
     def _check_available(self) -> None:
-        for table in PLANNED_TABLES:
-            if getattr(self, table) is not None:
-                raise ValueError(f"the table [{table}] is not available yet. Cure: remove it")
-        if self.cluster.nodes is not None:
-            raise ValueError("cluster.nodes, the fast tier inside a node, is not available yet. Cure: remove it")
-        for key in ("model", "samples", "layers", "backward_share", "activation", "input", "output"):
-            field = key if key in Workload.model_fields else f"{key}_bytes"
-            if getattr(self.workload, field) is not None:
-                raise ValueError(f"workload.{key} is not available yet. Cure: remove it")
-        if self.workload.gradient_bytes is None:
+        if self.learning is not None:
+            raise ValueError("the table [learning] is not available yet. Cure: remove it")
+        if self.workload.model is not None:
+            raise ValueError('workload.model is not available yet. Cure: write gradient = "4 MiB" instead')
+
+    def _check_workload(self) -> None:
+        pipeline = isinstance(self.policy, Pipeline)
+        if self.workload.gradient_bytes is None and not pipeline:
             raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload]')
-        communication = self.communication
-        if communication.kind in PLANNED_COLLECTIVES:
+        if self.workload.activation_bytes is None and pipeline and self.cluster.workers > 1:
             raise ValueError(
-                f"communication.kind = {communication.kind!r} is not available yet. Cure: take ring or parameter_server"
-            )
-        if communication.servers > 1 or communication.colocated:
-            raise ValueError(
-                f"communication.servers = {communication.servers}, colocated = {str(communication.colocated).lower()}: "
-                "several and colocated parameter servers are not available yet. "
-                "Cure: write servers = 1 and colocated = false"
-            )
-        if communication.implementation == "schedule":
-            raise ValueError(
-                'communication.implementation = "schedule" is not available yet. Cure: write implementation = "backend"'
+                "workload.activation is missing: it is what one stage of a pipeline sends to the next for a whole "
+                'batch. Cure: write activation = "1 MiB" in [workload]'
             )
 
     def _check_communication(self) -> None:
@@ -100,17 +88,47 @@ class Scenario(Description):
                 f"communication.kind = {communication.kind!r} makes no sense with policy.kind = {policy.kind!r}. "
                 f"Cure: take {' or '.join(policy.collectives)}"
             )
-        if communication.kind != "parameter_server":
-            if communication.receive is not None:
+        if communication.kind == "hierarchical" and self.cluster.nodes is None:
+            raise ValueError(
+                "communication.kind = 'hierarchical' needs nodes with a fast tier. Cure: write nodes = { per_node = 4, "
+                'bandwidth = "300 GB/s", latency = "2 us" } in [cluster]'
+            )
+        if communication.kind == "parameter_server":
+            self._check_servers()
+            return
+        for key, value, default in (
+            ("receive", communication.receive, None),
+            ("servers", communication.servers, 1),
+            ("colocated", communication.colocated, False),
+        ):
+            if value != default:
                 raise ValueError(
-                    f"communication.receive = {communication.receive!r} is about a server, and "
-                    f'kind = {communication.kind!r} has none. Cure: remove receive, or write kind = "parameter_server"'
+                    f"communication.{key} = {value!r} is about servers, and kind = {communication.kind!r} has none. "
+                    f'Cure: remove {key}, or write kind = "parameter_server"'
                 )
-            if "server" in self.cluster.nic:
-                raise ValueError(
-                    f"cluster.nic names the server, and communication.kind = {communication.kind!r} has none. "
-                    'Cure: remove it, or write kind = "parameter_server"'
-                )
+        if "server" in self.cluster.nic:
+            raise ValueError(
+                f"cluster.nic names the server, and communication.kind = {communication.kind!r} has none. "
+                'Cure: remove it, or write kind = "parameter_server"'
+            )
+
+    def _check_servers(self) -> None:
+        communication, policy = self.communication, self.policy
+        if communication.servers > 1 and (policy.single_server or getattr(policy, "cancel", False)):
+            raise ValueError(
+                f"communication.servers = {communication.servers} makes no sense with policy.kind = {policy.kind!r}"
+                f"{' and cancel = true' if policy.kind == 'backup' else ''}, which has one server. Cure: write servers = 1"
+            )
+        if communication.colocated and communication.servers > self.cluster.workers:
+            raise ValueError(
+                f"communication.servers = {communication.servers} must be at most the {self.cluster.workers} workers "
+                "if colocated. Cure: use fewer servers, or hosts of their own"
+            )
+        if communication.colocated and "server" in self.cluster.nic:
+            raise ValueError(
+                "cluster.nic names the server, but colocated servers use their workers' NICs. "
+                "Cure: name the worker, or write colocated = false"
+            )
 
     @property
     def gradient_bytes(self) -> float:
@@ -125,10 +143,35 @@ class Scenario(Description):
 
     @property
     def servers(self) -> tuple[int, ...]:
-        """The hosts of the parameter servers: workers count 0 to W - 1, servers from W."""
+        """The ranks of the parameter servers: workers count 0 to W - 1, servers from W."""
         if self.communication.kind != "parameter_server":
             return ()
         return tuple(range(self.cluster.workers, self.cluster.workers + self.communication.servers))
+
+    def host(self, rank: int) -> int:
+        """The host on which a rank lives: its own, or for a colocated server that of a worker."""
+        return rank - self.cluster.workers if self.communication.colocated and rank >= self.cluster.workers else rank
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts the ranks live on."""
+        return self.cluster.workers if self.communication.colocated else self.ranks
+
+    def schedule(self) -> Schedule:
+        """The all-reduce of this scenario, as data."""
+        workers, communication = self.cluster.workers, self.communication
+        match communication.kind:
+            case "ring":
+                return ring(workers)
+            case "tree":
+                return tree(workers)
+            case "halving_doubling":
+                return halving_doubling(workers)
+            case "hierarchical":
+                assert self.cluster.nodes is not None, "checked when the scenario was read"
+                return hierarchical(workers, self.cluster.nodes.per_node)
+            case "parameter_server":
+                return parameter_server(workers, communication.servers, colocated=communication.colocated)
 
     @property
     def ranks(self) -> int:

@@ -160,13 +160,15 @@ def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerial
 
 
 _SECONDS, _POSITIVE_SECONDS = _quantity("second", zero=True), _quantity("second", zero=False)
-_BYTES, _RATE = _quantity("byte", zero=True), _quantity("byte/second", zero=False)
+_BYTES, _POSITIVE_BYTES = _quantity("byte", zero=True), _quantity("byte", zero=False)
+_RATE = _quantity("byte/second", zero=False)
 
 # Field types: text with a unit in the file, an SI float in the object. Durations and sizes may be 0, a bandwidth not.
 Seconds = Annotated[float, *_SECONDS]
 PositiveSeconds = Annotated[float, *_POSITIVE_SECONDS]
 Bytes = Annotated[float, *_BYTES]
+PositiveBytes = Annotated[float, *_POSITIVE_BYTES]
 BytesPerSecond = Annotated[float, *_RATE]
 
 assert set(get_args(SiUnit)) == set(EXAMPLES) == set(SPELLINGS), "every unit has an example and spellings"
-__all__ = ["Bytes", "BytesPerSecond", "PositiveSeconds", "Seconds", "parse", "show", "write"]
+__all__ = ["Bytes", "PositiveBytes", "BytesPerSecond", "PositiveSeconds", "Seconds", "parse", "show", "write"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import simpy
 
 from distsim.cluster import Cluster
@@ -11,14 +9,12 @@ from distsim.network import Flow, Network
 
 
 class Stage:
-    """The hosts of a cluster on one SimPy clock; host h sends over link ("up", h) and receives over ("down", h)."""
+    """The hosts of a cluster on one SimPy clock."""
 
     def __init__(self, cluster: Cluster, hosts: int) -> None:
         self.cluster = cluster
         self.environment = simpy.Environment()
-        ups: dict[Hashable, float] = {("up", host): cluster.up(host) for host in range(hosts)}
-        downs: dict[Hashable, float] = {("down", host): cluster.down(host) for host in range(hosts)}
-        self.network = Network(self.environment, ups | downs)
+        self.network = Network(self.environment, cluster.capacities(hosts))
 
     @property
     def now(self) -> float:
@@ -26,6 +22,6 @@ class Stage:
         return float(self.environment.now)
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
-        """Bytes from one host's NIC to another's; the latency is the cluster's unless given."""
-        latency = self.cluster.latency_seconds if latency_seconds is None else latency_seconds
-        return self.network.transfer((("up", source), ("down", target)), num_bytes, latency)
+        """Bytes from one host to another; the latency is the route's unless given."""
+        links, latency = self.cluster.route(source, target)
+        return self.network.transfer(links, num_bytes, latency if latency_seconds is None else latency_seconds)

@@ -1,8 +1,30 @@
-"""Policies: when updates are applied. One file each: its fields, and its rule without a clock."""
+"""Policies: when updates are applied. One file each: its fields, and its rule or plan without a clock."""
 
+from distsim.policies.asynchronous import Asynchronous
 from distsim.policies.backup import Backup
+from distsim.policies.ddp import Ddp
+from distsim.policies.flexrr import FlexRR
+from distsim.policies.local_sgd import LocalSgd
+from distsim.policies.pipeline import Pipeline
 from distsim.policies.rule import Decision, Rule
+from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.synchronous import Synchronous
-from distsim.policies.table import PLANNED, POLICIES, Policy, read_policy, write_policy
+from distsim.policies.table import POLICIES, Policy, WithServer, read_policy, write_policy
 
-__all__ = ["PLANNED", "POLICIES", "Backup", "Decision", "Policy", "Rule", "Synchronous", "read_policy", "write_policy"]
+__all__ = [
+    "POLICIES",
+    "Asynchronous",
+    "Backup",
+    "Ddp",
+    "Decision",
+    "FlexRR",
+    "LocalSgd",
+    "Pipeline",
+    "Policy",
+    "Rule",
+    "StaleSynchronous",
+    "Synchronous",
+    "WithServer",
+    "read_policy",
+    "write_policy",
+]

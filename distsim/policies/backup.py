@@ -30,6 +30,7 @@ class Backup:
     has_global_step: ClassVar = True
     collectives: ClassVar = ("parameter_server",)
     receive: ClassVar = "concurrent"
+    single_server: ClassVar = False
 
     def check_workers(self, workers: int) -> None:
         """Raises ValueError where nobody would be left to wait for."""

@@ -16,6 +16,7 @@ class Synchronous:
     has_global_step: ClassVar = True
     collectives: ClassVar = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
     receive: ClassVar = "concurrent"
+    single_server: ClassVar = False
 
     def check_workers(self, workers: int) -> None:
         """Any number of workers will do."""

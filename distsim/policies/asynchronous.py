@@ -1,0 +1,53 @@
+"""Asynchronous updates: every gradient makes an update at once, and its worker is answered with that version.
+
+Source: Recht et al. 2011, Hogwild! (arXiv 1106.5730), for sparse gradients; Dutta et al. 2018 for the run time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Gt, Le
+
+from distsim.policies.rule import Decision
+
+
+@dataclass(frozen=True)
+class Asynchronous:
+    """Nobody waits for anybody; gradients are computed on parameters that others have changed since.
+
+    touched: share of the parameters that one gradient touches; two concurrent updates collide only where they overlap.
+    stop: "total": the run ends after steps x workers updates; "per_worker": each worker does `steps`.
+    """
+
+    touched: Annotated[float, Gt(0.0), Le(1.0)] = 1.0
+    stop: Literal["total", "per_worker"] = "total"
+
+    kind: ClassVar = "asynchronous"
+    has_global_step: ClassVar = False
+    collectives: ClassVar = ("parameter_server",)
+    receive: ClassVar = "fifo"
+    single_server: ClassVar = True
+
+    def check_workers(self, workers: int) -> None:
+        """Any number of workers will do."""
+
+    def updates(self, steps: int, workers: int) -> int:
+        """The number of updates after which the run ends."""
+        return steps * workers
+
+    def rule(self, workers: int) -> AsynchronousRule:  # noqa: ARG002 - one rule for any number
+        """A fresh rule for one run."""
+        return AsynchronousRule()
+
+
+class AsynchronousRule:
+    """An update at every arrival."""
+
+    def __init__(self) -> None:
+        self.version = 0
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - nothing is asked of them
+        self.version += 1
+        return Decision(self.version, answers=((worker, self.version),))

@@ -1,0 +1,62 @@
+"""Distributed data parallel: gradients leave in buckets during backward, last layer first, and overlap with it.
+
+Source: Li et al. 2020, PyTorch Distributed: Experiences on Accelerating Data Parallel Training (arXiv 2006.15704);
+the defaults are PyTorch's: a first bucket of 1 MiB, then buckets of 25 MiB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Le
+from pydantic import Field
+
+from distsim.units import PositiveBytes, parse
+
+MIB = parse("1 MiB", "byte")
+
+
+@dataclass(frozen=True)
+class Ddp:
+    """`steps` local steps per worker, an update every `accumulate` of them.
+
+    bucket_bytes, first_bucket_bytes: a bucket is sent when its gradients have reached that size. accumulate: steps
+    whose gradients are summed before they are sent (`no_sync`). compression: bytes sent / bytes of the gradient.
+    """
+
+    bucket_bytes: Annotated[PositiveBytes, Field(alias="bucket")] = 25 * MIB
+    first_bucket_bytes: Annotated[PositiveBytes, Field(alias="first_bucket")] = MIB
+    accumulate: Annotated[int, Ge(1)] = 1
+    compression: Annotated[float, Gt(0.0), Le(1.0)] = 1.0
+
+    kind: ClassVar = "ddp"
+    has_global_step: ClassVar = True
+    collectives: ClassVar = ("ring", "tree", "halving_doubling", "hierarchical")
+    receive: ClassVar = "concurrent"
+    single_server: ClassVar = True
+
+    def check_workers(self, workers: int) -> None:
+        """Any number of workers will do."""
+
+    def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
+        """The number of updates: one every `accumulate` steps; steps left over at the end make none."""
+        return steps // self.accumulate
+
+    def buckets(self, layer_bytes: list[float]) -> list[list[int]]:
+        """Which layers travel together, in the order of leaving: the last layer first.
+
+        A bucket closes when it has reached its size, the first at `first_bucket_bytes`.
+
+        >>> Ddp(bucket_bytes=4.0, first_bucket_bytes=1.0).buckets([2.0, 2.0, 2.0, 2.0])
+        [[3], [2, 1], [0]]
+        """
+        found: list[list[int]] = [[]]
+        held = 0.0
+        for layer in reversed(range(len(layer_bytes))):
+            found[-1].append(layer)
+            held += layer_bytes[layer]
+            if held >= (self.first_bucket_bytes if len(found) == 1 else self.bucket_bytes) and layer:
+                found.append([])
+                held = 0.0
+        return found

@@ -1,0 +1,51 @@
+"""FlexRR: a stale synchronous run in which a worker that falls behind hands pieces of its step to its helpers.
+
+Source: Harlap et al. 2016, Addressing the straggler problem for iterative convergent parallel ML (SoCC). There a
+worker asks for help when about 20 % behind; the defaults here say the same (read at second hand).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt
+
+from distsim.policies.stale_synchronous import StaleSynchronousRule
+
+
+@dataclass(frozen=True)
+class FlexRR:
+    """Rapid reassignment of work among small groups of workers.
+
+    staleness, stop: as in stale synchronous. items: pieces of work in a step. group: helpers of each worker.
+    threshold: how far behind its helpers a worker must be to hand pieces over, as a share of a step.
+    """
+
+    staleness: Annotated[int, Ge(0)] = 0
+    items: Annotated[int, Ge(1)] = 8
+    group: Annotated[int, Ge(1)] = 2
+    threshold: Annotated[float, Gt(0.0)] = 0.2
+    stop: Literal["total", "per_worker"] = "total"
+
+    kind: ClassVar = "flexrr"
+    has_global_step: ClassVar = False
+    collectives: ClassVar = ("parameter_server",)
+    receive: ClassVar = "fifo"
+    single_server: ClassVar = True
+
+    def check_workers(self, workers: int) -> None:
+        """Raises ValueError where a worker has not so many others to help it."""
+        if self.group >= workers:
+            raise ValueError(
+                f"group = {self.group} must be fewer than the {workers} workers, which are helpers of each other. "
+                f"Cure: write group = {max(workers - 1, 1)} or fewer, or add workers"
+            )
+
+    def updates(self, steps: int, workers: int) -> int:
+        """The number of updates after which the run ends."""
+        return steps * workers
+
+    def rule(self, workers: int) -> StaleSynchronousRule:
+        """A fresh rule for one run; who does which piece is the plan's business, not the server's."""
+        return StaleSynchronousRule(workers, self.staleness)

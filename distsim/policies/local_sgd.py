@@ -1,0 +1,39 @@
+"""Local SGD: workers step on their own and average their parameters every `period` steps.
+
+Source: Stich 2019, Local SGD Converges Fast and Communicates Little (arXiv 1805.09767).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+
+@dataclass(frozen=True)
+class LocalSgd:
+    """`steps` local steps per worker, an average (an update) every `period` and at the end."""
+
+    period: Annotated[int, Ge(1)]
+
+    kind: ClassVar = "local_sgd"
+    has_global_step: ClassVar = True
+    collectives: ClassVar = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
+    receive: ClassVar = "concurrent"
+    single_server: ClassVar = True
+
+    def check_workers(self, workers: int) -> None:
+        """Any number of workers will do."""
+
+    def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
+        """The number of averages: one every `period` steps, and one for what is left over."""
+        return -(-steps // self.period)
+
+    def averages_after(self, step: int, steps: int) -> bool:
+        """Whether the workers average after local step number `step`, which counts from 0.
+
+        >>> [step for step in range(5) if LocalSgd(period=2).averages_after(step, steps=5)]
+        [1, 3, 4]
+        """
+        return (step + 1) % self.period == 0 or step + 1 == steps

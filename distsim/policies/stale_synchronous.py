@@ -1,0 +1,61 @@
+"""Stale synchronous updates: asynchronous, but nobody gets more than `staleness` steps ahead of the slowest.
+
+Source: Ho et al. 2013, More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge
+
+from distsim.policies.rule import Decision
+
+
+@dataclass(frozen=True)
+class StaleSynchronous:
+    """Every gradient makes an update; the answer of a worker too far ahead is held until the slowest has caught up.
+
+    staleness: how many steps a worker may be ahead of the slowest. 0 waits like synchronous; without bound it is
+    asynchronous. stop: "total": the run ends after steps x workers updates; "per_worker": each worker does `steps`.
+    """
+
+    staleness: Annotated[int, Ge(0)]
+    stop: Literal["total", "per_worker"] = "total"
+
+    kind: ClassVar = "stale_synchronous"
+    has_global_step: ClassVar = False
+    collectives: ClassVar = ("parameter_server",)
+    receive: ClassVar = "fifo"
+    single_server: ClassVar = True
+
+    def check_workers(self, workers: int) -> None:
+        """Any number of workers will do."""
+
+    def updates(self, steps: int, workers: int) -> int:
+        """The number of updates after which the run ends."""
+        return steps * workers
+
+    def rule(self, workers: int) -> StaleSynchronousRule:
+        """A fresh rule for one run."""
+        return StaleSynchronousRule(workers, self.staleness)
+
+
+class StaleSynchronousRule:
+    """An update at every arrival; answers wait until their worker is at most `staleness` steps ahead."""
+
+    def __init__(self, workers: int, staleness: int) -> None:
+        self.staleness = staleness
+        self.version = 0
+        self.steps = [0] * workers  # gradients that have arrived, by worker
+        self.held: list[int] = []  # workers whose answer waits
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - their count decides
+        self.version += 1
+        self.steps[worker] += 1
+        self.held.append(worker)
+        furthest = min(self.steps) + self.staleness
+        answered = sorted(held for held in self.held if self.steps[held] <= furthest)
+        self.held = [held for held in self.held if self.steps[held] > furthest]
+        return Decision(self.version, answers=tuple((held, self.version) for held in answered))
