@@ -67,7 +67,7 @@ def summary(trace: Trace) -> Summary:
         if len(steps)
         else None,
         total_seconds=trace.total_seconds,
-        updates=len(trace.updates),
+        updates=len(np.unique(trace.updates.version)),
         dropped_gradients=int(dropped.sum()),
         mean_staleness=float(staleness.mean()) if len(staleness) else None,
         idle_share=shares.get("waiting"),
@@ -98,7 +98,22 @@ def step_durations(trace: Trace) -> StepDurations:
         versions, first = np.unique(updates.version, return_index=True)
         last = np.maximum.reduceat(updates.time_seconds, first) if len(first) else updates.time_seconds
         return StepDurations(np.full(len(versions), -1), versions, np.diff(last, prepend=0.0))
-    raise AssertionError("every policy that is available has a global step")
+    return _from_compute_to_compute(trace)
+
+
+def _from_compute_to_compute(trace: Trace) -> StepDurations:
+    """A worker's time from the start of one compute to the start of the next, where both lie before the end."""
+    compute = trace.spans.of_kind(*COMPUTE_KINDS)
+    compute = compute.where(compute.start_seconds <= trace.total_seconds)
+    compute = compute.where(np.lexsort((compute.start_seconds, compute.worker)))
+    # A step may be computed in several pieces: its first one starts it.
+    first = np.ones(len(compute), dtype=bool)
+    first[1:] = (np.diff(compute.worker) != 0) | (np.diff(compute.step) != 0)
+    starts = compute.where(first)
+    follows = np.flatnonzero(np.diff(starts.worker) == 0)
+    return StepDurations(
+        starts.worker[follows].astype(np.int64), starts.step[follows], np.diff(starts.start_seconds)[follows]
+    )
 
 
 def worker_seconds(trace: Trace) -> dict[str, Floats]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from distsim.cluster import Cluster
-from distsim.collectives import Schedule, parameter_server
+from distsim.collectives import Schedule, halving_doubling, parameter_server, tree
 from distsim.engine import collective
 from distsim.engine.stage import Stage
 from distsim.errors import InputError
@@ -109,8 +109,10 @@ def _nics(ups: list[float], downs: list[float], server: bool, case: Case) -> dic
     return {"bandwidth": write(case["B_bytes_per_s"] or max(ups + downs), "byte/second"), "nic": nics}
 
 
-def _training(sends: str, kind: str) -> Callable[[Case, Inputs], list[float]]:
-    """Training steps, through the same door as a user's scenario."""
+def _training(
+    sends: str, kind: str, policy: dict[str, str] | None = None
+) -> Callable[[Case, Inputs], list[float]]:
+    """Training steps, through the same door as a user's scenario; synchronous unless `policy` says otherwise."""
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:
         rows = _table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
@@ -124,8 +126,8 @@ def _training(sends: str, kind: str) -> Callable[[Case, Inputs], list[float]]:
                     "cluster": _cluster_table(case, inputs, case["N"] + server, server),
                     "compute": {"distribution": "replay", "file": str(times)},
                     "workload": {"gradient": write(case["S_bytes"], "byte")},
-                    "policy": {"kind": "synchronous"},
-                    "communication": {"kind": kind, "sends": sends},
+                    "policy": policy or {"kind": "synchronous"},
+                    "communication": {"kind": kind, "sends": sends} | ({"receive": "concurrent"} if server else {}),
                 }
             )
             return _finish(simulate(scenario))
@@ -176,7 +178,11 @@ RECOMPUTE: dict[str, Callable[[Case, Inputs], list[float]]] = {
     "ring": _training("rendezvous", "ring"),
     "ring_eager": _training("eager", "ring"),
     "ps1": _collective(parameter_server),
+    "psN": _collective(lambda workers: parameter_server(workers, workers, colocated=True)),
+    "rhd": _collective(halving_doubling),
+    "tree": _collective(tree),
     "train_ps": _training("rendezvous", "parameter_server"),
+    "train_async": _training("rendezvous", "parameter_server", {"kind": "asynchronous", "stop": "per_worker"}),
     "train_ring": _training("rendezvous", "ring"),
     "train_ring_eager": _training("eager", "ring"),
     "flows": _flows,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 import simpy
 
 from distsim.cluster import Cluster
 from distsim.network import Flow, Network
+from distsim.scenario import Scenario
+from distsim.trace import Trace, TraceBuilder
 
 
 class Stage:
@@ -25,3 +30,18 @@ class Stage:
         """Bytes from one host to another; the latency is the route's unless given."""
         links, latency = self.cluster.route(source, target)
         return self.network.transfer(links, num_bytes, latency if latency_seconds is None else latency_seconds)
+
+
+Story = Generator[simpy.Event, Any, None]
+
+
+def finished(builder: TraceBuilder, scenario: Scenario) -> Trace:
+    """The trace of a run told by SimPy processes."""
+    return builder.build(
+        workers=scenario.cluster.workers,
+        servers=len(scenario.servers),
+        producer="simulated",
+        scenario=scenario.table(),
+        seed=scenario.seed,
+        engine="story",
+    )
