@@ -50,10 +50,10 @@ def problem(asked: str, value: object, rule: str, cure: str) -> str:
 
 
 def shown(value: object) -> str:
-    """How a message quotes a value: as Python writes it, at most 80 characters.
+    """How a message quotes a value: as Python writes it, at most 80 characters, its beginning and its end.
 
     >>> shown("10"), len(shown("x" * 1000))
     ("'10'", 80)
     """
     text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= 80 else f"{text[:37]}...{text[-40:]}"
