@@ -5,7 +5,6 @@ Every host has one full-duplex NIC, an up-link and a down-link; the switch betwe
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -13,6 +12,9 @@ from pydantic import BeforeValidator, Field
 from distsim.compute import rank_keys
 from distsim.description import Description
 from distsim.units import BytesPerSecond, Seconds
+
+
+Link = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node
 
 
 class Nic(Description):
@@ -69,19 +71,21 @@ class Cluster(Description):
     def nic_of(self, host: int) -> int:
         """The host that stands for the NIC that `host` uses: the first of its node where they share one."""
         node = self.node_of(host)
-        return host if node is None or self.nodes is None or self.nodes.nic_per == "worker" else node * self.nodes.per_node
+        return (
+            host if node is None or self.nodes is None or self.nodes.nic_per == "worker" else node * self.nodes.per_node
+        )
 
-    def capacities(self, hosts: int) -> dict[Hashable, float]:
+    def capacities(self, hosts: int) -> dict[Link, float]:
         """Bytes per second of every link between `hosts` hosts, by the names that `route` uses."""
         nics = {self.nic_of(host) for host in range(hosts)}
-        links: dict[Hashable, float] = {("up", nic): self.up(nic) for nic in nics}
+        links: dict[Link, float] = {("up", nic): self.up(nic) for nic in nics}
         links |= {("down", nic): self.down(nic) for nic in nics}
         if self.nodes:
             for way in ("fast up", "fast down"):
                 links |= {(way, worker): self.nodes.bandwidth_bytes_per_second for worker in range(self.workers)}
         return links
 
-    def route(self, source: int, target: int) -> tuple[tuple[Hashable, ...], float]:
+    def route(self, source: int, target: int) -> tuple[tuple[Link, ...], float]:
         """The links from one host to another, and the latency in seconds; inside a node only the fast tier is used.
 
         >>> Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms").route(0, 3)

@@ -8,7 +8,8 @@ leaves; all changes of one instant are settled together, by one solution. The mo
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import simpy
 
@@ -16,7 +17,7 @@ AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): settle when t
 OVER = 1e-15  # a flow is over when what remains takes at most this share of the time now
 
 
-def max_min_rates(paths: Sequence[Sequence[Hashable]], capacities: dict[Hashable, float]) -> list[float]:
+def max_min_rates(paths: Sequence[Sequence[Hashable]], capacities: Mapping[Any, float]) -> list[float]:
     """The max-min fair rate of each flow, by progressive filling.
 
     paths: the links that each flow crosses, at least one each. capacities: of the links, any unit; rates are in it.
@@ -29,7 +30,7 @@ def max_min_rates(paths: Sequence[Sequence[Hashable]], capacities: dict[Hashable
     for flow, path in enumerate(paths):
         for link in path:
             flows_of.setdefault(link, []).append(flow)
-    left = {link: capacities[link] for link in flows_of}
+    left: dict[Hashable, float] = {link: capacities[link] for link in flows_of}
     open_flows = {link: len(flows) for link, flows in flows_of.items()}
     while left:
         # The link with the smallest equal share holds its flows to that share; the others divide what they leave.
@@ -75,7 +76,7 @@ class Network:
     2.0
     """
 
-    def __init__(self, environment: simpy.Environment, capacities: dict[Hashable, float]) -> None:
+    def __init__(self, environment: simpy.Environment, capacities: Mapping[Any, float]) -> None:
         self.environment = environment
         self.capacities = capacities
         self._flows: list[Flow] = []

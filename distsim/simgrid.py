@@ -109,9 +109,7 @@ def _nics(ups: list[float], downs: list[float], server: bool, case: Case) -> dic
     return {"bandwidth": write(case["B_bytes_per_s"] or max(ups + downs), "byte/second"), "nic": nics}
 
 
-def _training(
-    sends: str, kind: str, policy: dict[str, str] | None = None
-) -> Callable[[Case, Inputs], list[float]]:
+def _training(sends: str, kind: str, policy: dict[str, str] | None = None) -> Callable[[Case, Inputs], list[float]]:
     """Training steps, through the same door as a user's scenario; synchronous unless `policy` says otherwise."""
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:

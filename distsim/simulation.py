@@ -6,22 +6,31 @@ from dataclasses import asdict, replace
 
 from distsim.calibration import Calibration, calibrated
 from distsim.engine import story
+from distsim.errors import InputError
+from distsim.policies import Rule, WithServer
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
 
-def simulate(scenario: Scenario, calibration: Calibration | None = None) -> Trace:
+def simulate(scenario: Scenario, calibration: Calibration | None = None, *, rule: Rule | None = None) -> Trace:
     """Simulates `scenario`; the same scenario gives a bit-identical Trace.
 
     calibration: links and overheads measured on a machine, which take the place of the scenario's.
+    rule: a fresh rule of your own in place of the policy's; `policy` then still says when the run ends and how
+    compute times are keyed. Raises InputError where the rule decides something impossible.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
     >>> len(trace.updates), trace.producer
     (50, 'simulated')
     """
+    if rule is not None and not (scenario.servers and isinstance(scenario.policy, WithServer)):
+        raise InputError.of(
+            "a rule of your own with policy.kind", scenario.policy.kind, "needs a parameter server to decide for",
+            'write kind = "parameter_server" in [communication]',
+        )  # fmt: skip
     if calibration is None:
-        return story.run(scenario)
+        return story.run(scenario, rule=rule)
     exchange = calibration.of(scenario)
-    trace = story.run(calibrated(scenario, exchange), exchange.apply_seconds)
+    trace = story.run(calibrated(scenario, exchange), exchange.apply_seconds, rule)
     return replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})

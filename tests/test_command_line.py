@@ -105,7 +105,7 @@ BAD_SCENARIOS = {
     "missing unit": ('"10 Gbit/s"', '"10"', ["'10'", "has no unit"]),
     "wrong type": ("steps = 50", 'steps = "50"', ["steps = '50'", "whole number"]),
     "not TOML": ("steps = 50", "steps = ", ["is not TOML"]),
-    "planned": ('kind = "backup"\nbackups = 1', 'kind = "flexrr"', ["'flexrr'", "not available yet"]),
+    "planned": ("batch = 32", 'batch = 32\nmodel = "cnn"', ["workload.model", "not available yet"]),
     "latency without network": ('"50 us"', '"fifty us"', ["'fifty us'"]),
 }
 

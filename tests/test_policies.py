@@ -12,7 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distsim.policies
-from distsim.policies import PLANNED, POLICIES, Backup, Decision, Rule, Synchronous, read_policy, write_policy
+from distsim.policies import (
+    POLICIES,
+    Asynchronous,
+    Backup,
+    Ddp,
+    Decision,
+    FlexRR,
+    LocalSgd,
+    Pipeline,
+    Policy,
+    Rule,
+    StaleSynchronous,
+    Synchronous,
+    read_policy,
+    write_policy,
+)
 
 MODULES = sorted(Path(inspect.getfile(distsim.policies)).parent.glob("*.py"))
 
@@ -163,11 +178,47 @@ def test_each_run_gets_a_fresh_rule() -> None:
         assert policy.rule(2) is not first
 
 
+@given(st.data(), st.integers(1, 6))
+def test_asynchronous_answers_each_at_once_with_the_version_it_made(data: st.DataObject, workers: int) -> None:
+    rule = Asynchronous().rule(workers)
+    arrivals = data.draw(st.lists(st.integers(0, workers - 1), max_size=30))
+    for number, worker in enumerate(arrivals, start=1):
+        assert rule.arrived(worker, 0, 0) == Decision(number, answers=((worker, number),))
+
+
+@given(st.data(), st.integers(1, 6), st.integers(0, 4))
+def test_nobody_starts_a_step_more_than_staleness_ahead(data: st.DataObject, workers: int, staleness: int) -> None:
+    front = Workers(StaleSynchronous(staleness).rule(workers), workers)
+    front.run(data, arrivals=60)
+    steps = dict.fromkeys(range(workers), 0)
+    for worker, _, decision in front.decisions:
+        steps[worker] += 1
+        for answered, version in decision.answers:
+            assert steps[answered] - min(steps.values()) <= staleness
+            assert version == decision.version
+    # Nobody is held without need.
+    held = set(range(workers)) - front.sending
+    assert all(steps[worker] - min(steps.values()) > staleness for worker in held)
+
+
 # The policies as descriptions
 
 
-@pytest.mark.parametrize("policy", [Synchronous(), Backup(2), Backup(1, cancel=True)])
-def test_a_policy_is_written_and_read_back(policy: Synchronous | Backup) -> None:
+ONE_OF_EACH = [
+    Synchronous(),
+    Backup(2),
+    Backup(1, cancel=True),
+    Asynchronous(touched=0.1, stop="per_worker"),
+    StaleSynchronous(3),
+    FlexRR(items=4),
+    LocalSgd(5),
+    Ddp(bucket_bytes=2.0**22, accumulate=2),
+    Pipeline(4, schedule="1f1b"),
+]
+
+
+@pytest.mark.parametrize("policy", ONE_OF_EACH)
+def test_a_policy_is_written_and_read_back(policy: Policy) -> None:
     table = write_policy(policy)
     assert table["kind"] == policy.kind
     assert read_policy(table) == policy
@@ -175,8 +226,8 @@ def test_a_policy_is_written_and_read_back(policy: Synchronous | Backup) -> None
 
 
 def test_policies_are_frozen_dataclasses_with_a_kind_each() -> None:
-    assert all(POLICIES[policy.kind] is policy for policy in (Synchronous, Backup))
-    assert not set(PLANNED) & set(POLICIES)
+    assert {type(policy) for policy in ONE_OF_EACH} == set(POLICIES.values())
+    assert all(POLICIES[policy.kind] is policy for policy in POLICIES.values())
     for policy in POLICIES.values():
         assert is_dataclass(policy)
     with pytest.raises(FrozenInstanceError):
@@ -213,6 +264,6 @@ def test_a_rule_has_no_clock_no_arrays_and_no_network(path: Path) -> None:
     packages = {name.partition(".")[0] for name in imported}
     assert packages.isdisjoint({"simpy", "numpy", "torch", "time", "asyncio", "threading", "scipy", "random"})
     ours = {name for name in imported if name.startswith("distsim")}
-    assert all(name.startswith(("distsim.policies", "distsim.description", "distsim.validation")) for name in ours)
+    assert all(name.startswith(("distsim.policies", "distsim.description", "distsim.validation", "distsim.units")) for name in ours)
     if path.stem in {*POLICIES, "rule"}:
-        assert packages <= {"__future__", "dataclasses", "typing", "annotated_types", "distsim"}
+        assert packages <= {"__future__", "dataclasses", "typing", "annotated_types", "pydantic", "distsim"}

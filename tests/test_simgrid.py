@@ -12,7 +12,9 @@ from distsim.errors import InputError
 from distsim.simgrid import validate
 
 CASES = Path(__file__).parent / "reference" / "simgrid_cases.json"
-AGREE = ("ring", "ring_eager", "ps1", "train_ps", "train_ring", "train_ring_eager", "flows")
+ALGORITHMS = (
+    "ring", "ring_eager", "ps1", "psN", "rhd", "tree", "train_ps", "train_async", "train_ring", "train_ring_eager", "flows",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,7 @@ def found() -> dict[str, Any]:
     return validate(CASES)["algorithms"]
 
 
-@pytest.mark.parametrize("algorithm", AGREE)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_agrees_to_1e_9(found: dict[str, Any], algorithm: str) -> None:
     assert found[algorithm]["cases"] > 0
     assert found[algorithm]["skipped"] == 0
@@ -29,12 +31,19 @@ def test_agrees_to_1e_9(found: dict[str, Any], algorithm: str) -> None:
 
 def test_every_case_is_counted(found: dict[str, Any]) -> None:
     assert sum(row["cases"] for row in found.values()) == len(json.loads(CASES.read_text())["cases"])
-    for name, row in found.items():
-        assert (row["max_relative_error"] is None) == (row["skipped"] == row["cases"])
-        assert row["skipped"] == (0 if name in AGREE else row["cases"])
+    assert found.keys() == set(ALGORITHMS)
+    assert all(row["skipped"] == 0 for row in found.values())
 
 
-@pytest.mark.parametrize("algorithm", AGREE)
+def test_an_unknown_algorithm_is_skipped(tmp_path: Path) -> None:
+    document = json.loads(CASES.read_text())
+    document["cases"] = [document["cases"][0] | {"algorithm": "telepathy"}]
+    (tmp_path / "unknown.json").write_text(json.dumps(document))
+    row = {"cases": 1, "skipped": 1, "max_relative_error": None}
+    assert validate(tmp_path / "unknown.json") == {"algorithms": {"telepathy": row}}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_wrong_figure_is_seen(tmp_path: Path, algorithm: str) -> None:
     document = json.loads(CASES.read_text())
     case = next(case for case in document["cases"] if case["algorithm"] == algorithm)

@@ -204,9 +204,7 @@ class Server:
             if decision.applied:
                 self.pending.append(push)
             else:
-                self.builder.not_applied(
-                    push.worker, push.step, push.read_version, cancelled=False, server=self.rank
-                )
+                self.builder.not_applied(push.worker, push.step, push.read_version, cancelled=False, server=self.rank)
             # apply
             if decision.version is not None:
                 yield from self.apply(decision.version, push)
@@ -232,7 +230,9 @@ class Server:
     def apply(self, version: int, push: Push) -> Story:
         """The pending gradients become a new version of the parameters."""
         if version != self.version + 1:
-            raise nonsense(push, f"made version {version}", f"version {self.version + 1} comes next", "count on from it")
+            raise nonsense(
+                push, f"made version {version}", f"version {self.version + 1} comes next", "count on from it"
+            )
         applied, self.pending = self.pending, []
         if self.story.apply_seconds > 0.0:
             start = self.stage.now
@@ -248,9 +248,16 @@ class Server:
         """Parameters leave for a worker; if it is not waiting for them, what it does is cancelled."""
         if version != self.version:
             raise nonsense(
-                push, f"answered worker {worker} with version {version}", f"the server holds {self.version}", "answer with that"
+                push,
+                f"answered worker {worker} with version {version}",
+                f"the server holds {self.version}",
+                "answer with that",
             )
-        flow = self.stage.send(self.host, worker, self.story.bytes) if worker != self.host else self.stage.environment.event().succeed()
+        flow = (
+            self.stage.send(self.host, worker, self.story.bytes)
+            if worker != self.host
+            else self.stage.environment.event().succeed()
+        )
         answer = Answer(version, self.stage.now, flow)
         if worker in self.waiting:
             del self.waiting[worker]

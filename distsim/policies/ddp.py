@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Le
 from pydantic import Field
 
-from distsim.units import PositiveBytes, parse
+from distsim.units import PositiveBytes
 
-MIB = parse("1 MiB", "byte")
+MIB = 2.0**20
 
 
 @dataclass(frozen=True)

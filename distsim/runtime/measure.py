@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from distsim.errors import InputError
+from distsim.errors import InputError, NotAvailableYetError
 from distsim.runtime.launch import Launch, Progress, launched
 from distsim.runtime.merge import merge
 from distsim.scenario import Scenario
@@ -78,6 +78,29 @@ def _run_seconds(scenario: Scenario) -> float:
     return float(COMPUTE_FACTOR * drawn.max(axis=0).sum() + scenario.steps * exchange)
 
 
+REAL_POLICIES = ("synchronous", "backup")
+
+
+def _check_available(scenario: Scenario) -> None:
+    """Real runs of some things that can be simulated are still to come."""
+    communication = scenario.communication
+    for asked, value, fine, cure in (
+        ("policy.kind", scenario.policy.kind, scenario.policy.kind in REAL_POLICIES, " or ".join(REAL_POLICIES)),
+        ("communication.servers", communication.servers, communication.servers == 1, "1"),
+        ("communication.colocated", communication.colocated, not communication.colocated, "false"),
+        (
+            "communication.implementation",
+            communication.implementation,
+            communication.implementation == "backend",
+            "backend",
+        ),
+        ("cluster.nodes", scenario.cluster.nodes, scenario.cluster.nodes is None, "none"),
+        ("failures", scenario.failures, scenario.failures is None, "none"),
+    ):
+        if not fine:
+            raise NotAvailableYetError.of(asked, value, "cannot be run for real yet", f"take {cure}, or simulate it")
+
+
 def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> None:
     if sys.platform == "win32":
         raise InputError.of("real run on", sys.platform, "needs Linux or macOS", "use the Windows Subsystem for Linux")
@@ -85,6 +108,8 @@ def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> Non
         raise InputError("a real run needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
     if deadline_seconds is not None and not (deadline_seconds > 0 and math.isfinite(deadline_seconds)):
         raise InputError.of("deadline_seconds", deadline_seconds, "must be a number above 0", "write 60")
+    for scenario in scenarios:
+        _check_available(scenario)
     ranks = [scenario.ranks for scenario in scenarios]
     if len(set(ranks)) > 1:
         raise InputError.of("ranks of the scenarios", ranks, "must be equal in one launch", "measure them one by one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from distsim.cluster import Link
 from distsim.trace.tables import COMPUTE_KINDS, SpanKind, Transfers
 from distsim.trace.trace import Trace
 
@@ -109,14 +110,18 @@ def _transfers(trace: Trace) -> list[str]:
 
 
 def _links(trace: Trace) -> list[str]:
-    cluster = trace.scenario.cluster
+    scenario = trace.scenario
     transfers = trace.transfers
-    directions = ((transfers.source, cluster.up, "up"), (transfers.target, cluster.down, "down"))
+    ways = np.stack([transfers.source, transfers.target], axis=1)
+    crossing: dict[Link, list[int]] = {}
+    for row, (source, target) in enumerate(ways.tolist()):
+        for link in scenario.cluster.route(scenario.host(source), scenario.host(target))[0]:
+            crossing.setdefault(link, []).append(row)
+    capacities = scenario.cluster.capacities(scenario.hosts)
     return [
-        f"the {name}-link of host {host} carries more than bandwidth x time"
-        for ends, speed, name in directions
-        for host in np.unique(ends)
-        if _overloaded(transfers.where(ends == host), speed(int(host)))
+        f"the {link[0]}-link of host {link[1]} carries more than bandwidth x time"
+        for link, rows in crossing.items()
+        if _overloaded(transfers.where(np.array(rows)), capacities[link])
     ]
 
 
