@@ -9,8 +9,10 @@ and send).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from distsim.errors import InputError
+from distsim.theory.arguments import above, at_least
 
 
 def ring_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
@@ -28,19 +30,217 @@ def ring_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: fl
     return 2 * (workers - 1) * (latency_seconds + num_bytes / (workers * bytes_per_second))
 
 
-def parameter_server_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of an all-reduce over one server, all workers ready at once: 2 (p n / B + a).
+def parameter_server_seconds(
+    num_bytes: float,
+    workers: int,
+    bytes_per_second: float,
+    latency_seconds: float,
+    servers: int = 1,
+    colocated: bool = False,
+) -> float:
+    """Seconds of an all-reduce over M servers, all workers ready at once: 2 (max(1, p / M) n / B + a).
 
-    p pushes share the server's down-link; when all are in, p answers share its up-link. The server is a
-    host of its own, and its NIC is like the workers'.
+    Every server sums one M-th of the gradient. p pushes share each server's down-link, and M pushes each worker's
+    up-link: the more crowded of the two sets the pace. When all are in, the answers do the same the other way.
+    Colocated with workers, a server keeps what its own worker has for it: 2 ((p - 1) / M n / B + a), and
+    nothing at all for p = 1; with M = p these are the ring's bytes.
 
-    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B, of every NIC. latency_seconds: a.
+    servers: M, hosts of their own; colocated: they live on workers 0 to M - 1, and M <= p.
 
     >>> round(parameter_server_seconds(100 * 2**20, workers=4, bytes_per_second=1.25e9, latency_seconds=10e-6), 8)
     0.67110864
+    >>> parameter_server_seconds(1e9, 4, bytes_per_second=1e9, latency_seconds=0.0, servers=4, colocated=True)
+    1.5
     """
     _check(num_bytes, workers, bytes_per_second, latency_seconds)
-    return 2 * (workers * num_bytes / bytes_per_second + latency_seconds)
+    at_least(1, servers=servers)
+    if not colocated:
+        return 2 * (max(1, workers / servers) * num_bytes / bytes_per_second + latency_seconds)
+    if servers > workers:
+        raise InputError.of("servers", servers, f"must be at most the {workers} workers if colocated", "use fewer")
+    if workers == 1:
+        return 0.0
+    return 2 * ((workers - 1) / servers * num_bytes / bytes_per_second + latency_seconds)
+
+
+def tree_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of an all-reduce on a binary heap tree, unpipelined: up(p) + down(p); 2 d (2 t + a) if it is full.
+
+    Rank i's children are 2 i + 1 and 2 i + 2; t = n / B; d = floor(log2 p) levels below the root, of which the last
+    may be part empty. Two children share their parent's link, so a level costs 2 t; an only child has it alone:
+
+        up(1) = 0,  up(2) = t + a,  up(p) = a + max(up of the later subtree + t, up of the earlier one + 2 t)
+        down(p) = d (2 t + a), less t where p = 2^d, when the last level is an only child
+
+    Derived here, rank by rank; the fluid model of shared links is the simulator's.
+
+    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> tree_all_reduce_seconds(1e9, workers=7, bytes_per_second=1e9, latency_seconds=0.001)    # 2 x 2 (2 s + 1 ms)
+    8.004
+    """
+    _check(num_bytes, workers, bytes_per_second, latency_seconds)
+    transfer = num_bytes / bytes_per_second
+    depth = workers.bit_length() - 1
+    down = depth * (2 * transfer + latency_seconds) - (transfer if 1 < workers == 1 << depth else 0.0)
+    return _up_the_tree(workers, transfer, latency_seconds) + down
+
+
+def _up_the_tree(ranks: int, transfer: float, latency: float) -> float:
+    """Seconds until the root of a heap of so many ranks holds the sum."""
+    depth = ranks.bit_length() - 1
+    if ranks == (2 << depth) - 1:
+        return depth * (2 * transfer + latency)
+    last_level = ranks - ((1 << depth) - 1)
+    left = (1 << (depth - 1)) - 1 + min(last_level, 1 << (depth - 1))
+    right = ranks - 1 - left
+    if not right:
+        return transfer + latency
+    earlier, later = sorted(_up_the_tree(subtree, transfer, latency) for subtree in (left, right))
+    return latency + max(later + transfer, earlier + 2 * transfer)
+
+
+def halving_doubling_all_reduce_seconds(
+    num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float
+) -> float:
+    """Seconds of recursive halving and doubling: 2 lg q a + 2 (q - 1) / q n / B, q the largest power of two <= p.
+
+    Where p > q, ranks beyond it first hand their whole gradient to a neighbour and get the sum back in the end:
+    2 (a + n / B) more. With rendezvous sends. Source: Rabenseifner's algorithm in Thakur et al. 2005.
+
+    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> halving_doubling_all_reduce_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
+    1.504
+    >>> halving_doubling_all_reduce_seconds(1e9, workers=6, bytes_per_second=1e9, latency_seconds=0.001)
+    3.506
+    """
+    _check(num_bytes, workers, bytes_per_second, latency_seconds)
+    rounds = workers.bit_length() - 1
+    core, transfer = 1 << rounds, num_bytes / bytes_per_second
+    fold = 2 * (latency_seconds + transfer) if workers > core else 0.0
+    return 2 * rounds * latency_seconds + 2 * (core - 1) / core * transfer + fold
+
+
+def hierarchical_all_reduce_seconds(
+    num_bytes: float,
+    workers: int,
+    bytes_per_second: float,
+    latency_seconds: float,
+    per_node: int,
+    node_bytes_per_second: float,
+    node_latency_seconds: float,
+    nic_per: Literal["node", "worker"] = "worker",
+) -> float:
+    """Seconds of an all-reduce in two tiers: 2 (g - 1) (a' + n / (g B')) + 2 (m - 1) (a + k n / (g m B)).
+
+    A ring of the g workers inside each of m nodes over the fast tier leaves each worker one g-th of the node's
+    sum; g rings between the nodes add those up; the inner rings spread the result. k = 1 where every worker has a NIC
+    of its own; where a node's workers share one, its g rings do: k = g. Derived from the schedule, round by round.
+
+    num_bytes: n, of one worker's vector. workers: p = g m. bytes_per_second, latency_seconds: B, a, between nodes.
+    per_node: g. node_bytes_per_second, node_latency_seconds: B', a', of the fast tier. nic_per: "worker" or "node".
+
+    >>> round(hierarchical_all_reduce_seconds(1e9, 8, 1e9, 0.0, per_node=4, node_bytes_per_second=1e10,
+    ...     node_latency_seconds=0.0), 9)    # 6 x 1/4 x 0.1 s inside, 2 x 1/8 x 1 s between
+    0.4
+    """
+    _check(num_bytes, workers, bytes_per_second, latency_seconds)
+    at_least(1, per_node=per_node)
+    above(0, node_bytes_per_second=node_bytes_per_second)
+    at_least(0, node_latency_seconds=node_latency_seconds)
+    if workers % per_node:
+        raise InputError.of("per_node", per_node, f"must divide the {workers} workers", "fill every node with workers")
+    if nic_per not in ("node", "worker"):
+        raise InputError.of("nic_per", nic_per, 'must be "node" or "worker"', "take one of them")
+    nodes = workers // per_node
+    inside = node_latency_seconds + num_bytes / (per_node * node_bytes_per_second)
+    sharing = per_node if nic_per == "node" else 1
+    between = latency_seconds + sharing * num_bytes / (workers * bytes_per_second)
+    return 2 * (per_node - 1) * inside + 2 * (nodes - 1) * between
+
+
+def broadcast_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of a broadcast by a binomial tree: ceil(lg p) (a + n / B) (Thakur et al. 2005).
+
+    num_bytes: n, of the root's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> round(broadcast_seconds(1e9, workers=6, bytes_per_second=1e9, latency_seconds=0.001), 9)
+    3.003
+    """
+    _check(num_bytes, workers, bytes_per_second, latency_seconds)
+    return (workers - 1).bit_length() * (latency_seconds + num_bytes / bytes_per_second)
+
+
+def reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of a reduce by a binomial tree, with rendezvous sends: ceil(lg p) (a + n / B), a broadcast backwards.
+
+    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> round(reduce_seconds(1e9, workers=8, bytes_per_second=1e9, latency_seconds=0.001), 9)
+    3.003
+    """
+    return broadcast_seconds(num_bytes, workers, bytes_per_second, latency_seconds)
+
+
+def scatter_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of a scatter, all pieces sent at once: a + (p - 1) / p n / B, the root's up-link; 0 for p = 1.
+
+    num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> scatter_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
+    0.751
+    """
+    _check(num_bytes, workers, bytes_per_second, latency_seconds)
+    if workers == 1:
+        return 0.0
+    return latency_seconds + (workers - 1) / workers * num_bytes / bytes_per_second
+
+
+def gather_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of a gather, all pieces sent at once: a + (p - 1) / p n / B, the root's down-link; 0 for p = 1.
+
+    num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> gather_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
+    0.751
+    """
+    return scatter_seconds(num_bytes, workers, bytes_per_second, latency_seconds)
+
+
+def all_gather_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of an all-gather around a ring: (p - 1) (a + n / (p B)) (Thakur et al. 2005), half an all-reduce.
+
+    num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> all_gather_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
+    0.753
+    """
+    return ring_all_reduce_seconds(num_bytes, workers, bytes_per_second, latency_seconds) / 2
+
+
+def reduce_scatter_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of a reduce-scatter around a ring: (p - 1) (a + n / (p B)), the other half of an all-reduce.
+
+    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> reduce_scatter_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
+    0.753
+    """
+    return all_gather_seconds(num_bytes, workers, bytes_per_second, latency_seconds)
+
+
+def all_to_all_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Seconds of an all-to-all in p - 1 rounds of one exchange each: (p - 1) (a + n / (p B)).
+
+    num_bytes: n, of one worker's vector, as in `bus_bandwidth_bytes_per_second`; the schedule's data is that of all
+    workers together, p n. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+
+    >>> all_to_all_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
+    0.753
+    """
+    return all_gather_seconds(num_bytes, workers, bytes_per_second, latency_seconds)
 
 
 def all_reduce_bytes_per_worker(num_bytes: float, workers: int) -> float:

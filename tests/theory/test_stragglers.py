@@ -230,6 +230,6 @@ def test_theory_knows_no_clock_no_network_and_no_trace() -> None:
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:
                 parts = str(name).split(".")
-                assert parts[0] in {"__future__", "collections", "dataclasses", "math", "numpy", "scipy", "distsim"}
+                assert parts[0] in {"__future__", "collections", "dataclasses", "math", "typing", "numpy", "scipy", "distsim"}
                 if parts[0] == "distsim":
                     assert parts[1] in {"compute", "distributions", "errors", "theory"}, (path.name, name)
