@@ -223,6 +223,9 @@ def test_two_workers_and_a_server_by_hand() -> None:
 # Independence
 
 
+LIBRARIES = {"__future__", "collections", "dataclasses", "math", "typing", "numpy", "scipy", "distsim"}
+
+
 def test_theory_knows_no_clock_no_network_and_no_trace() -> None:
     for path in Path(inspect.getfile(distsim.theory)).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -230,6 +233,6 @@ def test_theory_knows_no_clock_no_network_and_no_trace() -> None:
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:
                 parts = str(name).split(".")
-                assert parts[0] in {"__future__", "collections", "dataclasses", "math", "typing", "numpy", "scipy", "distsim"}
+                assert parts[0] in LIBRARIES
                 if parts[0] == "distsim":
                     assert parts[1] in {"compute", "distributions", "errors", "theory"}, (path.name, name)
