@@ -1,58 +1,125 @@
-"""The story of workers that sum their gradients among themselves: compute -> all-reduce, at each step."""
+"""The story of workers that sum among themselves: compute -> all-reduce.
+
+Synchronous: an all-reduce of the gradients after each step. Local SGD: steps of one's own, and an all-reduce of the
+parameters after every `period` of them and at the end; in between, nobody hears of anybody.
+"""
 
 from __future__ import annotations
 
 from distsim.collectives import Transfer
 from distsim.engine.collective import CollectiveCall, Gates
 from distsim.engine.stage import Stage, Story, finished
+from distsim.policies import LocalSgd, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
 
-class PeersStory:
-    """Workers that sum their gradients among themselves."""
+class AllReduces:
+    """The all-reduces of one run, by number; each is made by the first worker that joins it.
 
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
-        self.stage = Stage(scenario.cluster, scenario.ranks)
-        self.compute_times = scenario.compute_times()
-        self.builder = TraceBuilder()
+    arrivals, ends: by number, when each worker joined and when it had the sum.
+    """
+
+    def __init__(self, stage: Stage, scenario: Scenario, builder: TraceBuilder) -> None:
+        self.stage = stage
+        self.builder = builder
         self.schedule = scenario.schedule()
         self.gates = Gates.of(self.schedule, scenario.communication.sends)
         self.calls: dict[int, CollectiveCall] = {}
         self.arrivals: dict[int, list[float]] = {}
         self.ends: dict[int, list[float]] = {}
 
+    def join(self, number: int, worker: int, num_bytes: float) -> Story:
+        """`worker` takes part in all-reduce `number` from now on, until it has the sum."""
+        if number not in self.calls:
+            self.calls[number] = self._call(number, num_bytes)
+            self.arrivals[number] = [0.0] * self.schedule.workers
+            self.ends[number] = [0.0] * self.schedule.workers
+        self.arrivals[number][worker] = self.stage.now
+        yield self.calls[number].join(worker)
+        self.ends[number][worker] = self.stage.now
+
+    def _call(self, number: int, num_bytes: float) -> CollectiveCall:
+        workers, chunk_bytes = self.schedule.workers, num_bytes / self.schedule.chunks
+
+        def carried(transfer: Transfer, carried_bytes: float, start_seconds: float, end_seconds: float) -> None:
+            source, target = transfer.source, transfer.target
+            self.builder.transfer(source, target, carried_bytes, start_seconds, end_seconds, transfer.chunk, number)
+            if target >= workers:
+                label = f"from worker {source}"
+                self.builder.span(target, SpanKind.RECEIVE, number, start_seconds, end_seconds, carried_bytes, label)
+            if source >= workers:
+                label = f"to worker {target}"
+                self.builder.span(source, SpanKind.SEND, number, start_seconds, end_seconds, carried_bytes, label)
+
+        call = CollectiveCall(self.stage.environment, self.gates, chunk_bytes, self.stage.send, carried)
+        for server in range(workers, self.schedule.ranks):
+            call.join(server)
+        return call
+
+    def tell(self, number: int, step: int, num_bytes: float, idle_from: list[float], label: str = "") -> None:
+        """The spans of an all-reduce, which belongs to the workers' step `step`.
+
+        Nobody can finish before the last has joined: until then a worker waits, from idle_from[worker] on, when it
+        has nothing else to do; from then on it communicates.
+        """
+        last = max(self.arrivals[number])
+        for worker, (idle, end) in enumerate(zip(idle_from, self.ends[number], strict=True)):
+            if last > idle:
+                self.builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
+            self.builder.span(worker, SpanKind.ALL_REDUCE, step, last, end, num_bytes, label)
+
+
+class PeersStory:
+    """Workers that sum gradients, or average parameters, among themselves or through one server.
+
+    An update is an average. Each local step is a contribution of its own: of the average it went into and, as
+    read_version, of the averages before it. A replay takes a worker's rows of one version in the order of steps:
+    each moves the worker's own parameters, which started as that version of the common ones.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert isinstance(scenario.policy, Synchronous | LocalSgd)
+        self.scenario = scenario
+        self.period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
+        self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.compute_times = scenario.compute_times()
+        self.builder = TraceBuilder()
+        self.all_reduces = AllReduces(self.stage, scenario, self.builder)
+
     def run(self) -> Trace:
         """Tells the story to its end."""
         for worker in range(self.scenario.cluster.workers):
             self.stage.environment.process(self.worker(worker))
         self.stage.environment.run()
-        for step, ends in self.ends.items():
-            self.builder.all_reduce(step, self.scenario.gradient_bytes, self.arrivals[step], ends)
+        for number in self.all_reduces.calls:
+            self.tell_update(number)
         return finished(self.builder, self.scenario)
 
     def worker(self, worker: int) -> Story:
         """One worker's steps."""
-        for step in range(self.scenario.steps):
+        steps = self.scenario.steps
+        for step in range(steps):
             # compute
             start = self.stage.now
             yield self.stage.environment.timeout(self.compute_times(worker, step))
             self.builder.span(worker, SpanKind.COMPUTE, step, start, self.stage.now)
             # all-reduce
-            self.arrivals.setdefault(step, [0.0] * self.schedule.workers)[worker] = self.stage.now
-            yield self.all_reduce(step).join(worker)
-            self.ends.setdefault(step, [0.0] * self.schedule.workers)[worker] = self.stage.now
+            if self.all_reduces_after(step):
+                yield from self.all_reduces.join(step // self.period, worker, self.scenario.gradient_bytes)
 
-    def all_reduce(self, step: int) -> CollectiveCall:
-        """The call of this step, made by the first worker that arrives."""
-        if step not in self.calls:
-            chunk_bytes = self.scenario.gradient_bytes / self.schedule.chunks
+    def all_reduces_after(self, step: int) -> bool:
+        """Whether the workers come together after their step number `step`."""
+        policy = self.scenario.policy
+        return not isinstance(policy, LocalSgd) or policy.averages_after(step, self.scenario.steps)
 
-            def carried(transfer: Transfer, num_bytes: float, start_seconds: float, end_seconds: float) -> None:
-                self.builder.transfer(
-                    transfer.source, transfer.target, num_bytes, start_seconds, end_seconds, transfer.chunk, step
-                )
-
-            self.calls[step] = CollectiveCall(self.stage.environment, self.gates, chunk_bytes, self.stage.send, carried)
-        return self.calls[step]
+    def tell_update(self, number: int) -> None:
+        """All-reduce `number` makes update `number` + 1 of the steps since the one before."""
+        steps = range(number * self.period, min((number + 1) * self.period, self.scenario.steps))
+        self.all_reduces.tell(
+            number, steps[-1], self.scenario.gradient_bytes, idle_from=self.all_reduces.arrivals[number]
+        )
+        for worker in range(self.scenario.cluster.workers):
+            for step in steps:
+                self.builder.applied(number + 1, worker, step, read_version=number)
+        self.builder.update(number + 1, max(self.all_reduces.ends[number]))

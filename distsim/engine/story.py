@@ -1,15 +1,20 @@
 """The reference engine: a run told as SimPy processes, one per worker and one per server.
 
-peers       compute -> all-reduce
+peers       compute -> all-reduce (synchronous, local SGD)
+ddp         forward -> backward, while buckets are all-reduced
+pipeline    receive -> compute -> send, for each micro-batch, then flush
 server      compute -> push -> wait -> pull, and receive -> decide -> apply -> answer
 Each story stands in a module of its name, and `runtime/` tells it with real processes, in the same order.
 """
 
 from __future__ import annotations
 
+from distsim.engine.ddp import DdpStory
 from distsim.engine.peers import PeersStory
+from distsim.engine.pipeline import PipelineStory
 from distsim.engine.server import ServerStory
-from distsim.policies import Rule, Synchronous, WithServer
+from distsim.errors import NotAvailableYetError, problem
+from distsim.policies import Ddp, FlexRR, Pipeline, Rule, WithServer
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
@@ -17,8 +22,20 @@ from distsim.trace import Trace
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
     """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: in place of the policy's."""
     policy = scenario.policy
+    if isinstance(policy, FlexRR):
+        raise not_available("policy.kind", policy.kind, "take kind = 'stale_synchronous'")
     if scenario.servers and isinstance(policy, WithServer):
         rules = [rule or policy.rule(scenario.cluster.workers) for _ in scenario.servers]
         return ServerStory(scenario, rules, apply_seconds).run()
-    assert isinstance(policy, Synchronous)
+    if isinstance(policy, Ddp):
+        return DdpStory(scenario).run()
+    if isinstance(policy, Pipeline):
+        return PipelineStory(scenario).run()
+    if scenario.servers and scenario.receive == "fifo":
+        raise not_available("communication.receive", "fifo", f"with policy.kind = {policy.kind!r} take 'concurrent'")
     return PeersStory(scenario).run()
+
+
+def not_available(asked: str, value: str, cure: str) -> NotAvailableYetError:
+    """The error for what the contract promises and no story tells yet."""
+    return NotAvailableYetError(problem(asked, value, "is not available yet", cure))

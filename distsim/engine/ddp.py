@@ -1,0 +1,95 @@
+"""The story of distributed data parallel training: forward -> backward, while buckets of gradients are all-reduced.
+
+forward      the first part of the drawn compute time.
+backward     the rest of it, in equal parts for the layers, the last layer first.
+all-reduce   a bucket leaves when the last of its gradients is there and the bucket before it is through: a worker
+             has one stream of communication. It overlaps with what is left of backward; the next forward does not.
+With `accumulate` = k only every k-th step communicates; the gradients of the others are added up.
+"""
+
+from __future__ import annotations
+
+import simpy
+
+from distsim.engine.peers import AllReduces
+from distsim.engine.stage import Stage, Story, finished
+from distsim.policies import Ddp
+from distsim.scenario import Scenario
+from distsim.trace import SpanKind, Trace, TraceBuilder
+
+
+class DdpStory:
+    """Workers whose gradients leave in buckets while backward goes on.
+
+    An update is one communicating step; each of the `accumulate` steps that it sums is a contribution of its own.
+    Steps left over at the end are computed and make no update.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert isinstance(scenario.policy, Ddp)
+        self.scenario = scenario
+        self.policy = scenario.policy
+        self.layers = scenario.workload.layers
+        layer_bytes = scenario.gradient_bytes / self.layers
+        self.buckets = self.policy.buckets([layer_bytes] * self.layers)
+        self.bucket_bytes = [len(bucket) * layer_bytes * self.policy.compression for bucket in self.buckets]
+        self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.compute_times = scenario.compute_times()
+        self.builder = TraceBuilder()
+        self.all_reduces = AllReduces(self.stage, scenario, self.builder)
+        self.computed: dict[int, list[float]] = {}  # by step: when each worker's backward was over
+
+    def run(self) -> Trace:
+        """Tells the story to its end."""
+        for worker in range(self.scenario.cluster.workers):
+            self.stage.environment.process(self.worker(worker))
+        self.stage.environment.run()
+        for update in range(self.policy.updates(self.scenario.steps, self.scenario.cluster.workers)):
+            self.tell_update(update)
+        return finished(self.builder, self.scenario)
+
+    def worker(self, worker: int) -> Story:
+        """One worker's steps."""
+        environment, share = self.stage.environment, self.scenario.workload.backward_share
+        for step in range(self.scenario.steps):
+            seconds = self.compute_times(worker, step)
+            update, accumulated = divmod(step, self.policy.accumulate)
+            communicates = accumulated + 1 == self.policy.accumulate
+            # forward
+            start = self.stage.now
+            yield environment.timeout((1.0 - share) * seconds)
+            self.builder.span(worker, SpanKind.FORWARD, step, start, self.stage.now)
+            # backward, and all-reduce
+            start = self.stage.now
+            through = environment.event().succeed()
+            for number, bucket in enumerate(self.buckets):
+                yield environment.timeout(len(bucket) * share * seconds / self.layers)
+                if communicates:
+                    through = environment.process(self.all_reduce(worker, update, number, before=through))
+            self.builder.span(worker, SpanKind.BACKWARD, step, start, self.stage.now)
+            self.computed.setdefault(step, [0.0] * self.scenario.cluster.workers)[worker] = self.stage.now
+            # all-reduce
+            yield through
+
+    def all_reduce(self, worker: int, update: int, number: int, before: simpy.Event) -> Story:
+        """A worker's bucket `number`, whose gradients are there, takes its turn after the bucket before it."""
+        yield before
+        yield from self.all_reduces.join(self.call(update, number), worker, self.bucket_bytes[number])
+
+    def call(self, update: int, number: int) -> int:
+        """Which all-reduce of the run bucket `number` of an update is."""
+        return update * len(self.buckets) + number
+
+    def tell_update(self, update: int) -> None:
+        """The buckets' spans, the contributions of the steps that were summed, and the update."""
+        steps = range(update * self.policy.accumulate, (update + 1) * self.policy.accumulate)
+        for number, num_bytes in enumerate(self.bucket_bytes):
+            call = self.call(update, number)
+            arrivals = self.all_reduces.arrivals[call]
+            # While backward goes on a worker does not wait.
+            idle_from = [max(times) for times in zip(arrivals, self.computed[steps[-1]], strict=True)]
+            self.all_reduces.tell(call, steps[-1], num_bytes, idle_from, label=f"bucket {number}")
+        for worker in range(self.scenario.cluster.workers):
+            for step in steps:
+                self.builder.applied(update + 1, worker, step, read_version=update)
+        self.builder.update(update + 1, max(self.all_reduces.ends[self.call(update, len(self.buckets) - 1)]))

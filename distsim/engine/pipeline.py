@@ -1,0 +1,132 @@
+"""The story of pipeline parallelism: one stage of the model per worker, each in its own order of pieces.
+
+receive     a stage turns to its next piece and waits for what that needs from its neighbour.
+compute     forward or backward of one micro-batch.
+send        the result leaves for the next stage (an activation) or the one before (its gradient, of equal size);
+            the stage goes on meanwhile.
+flush       a step ends when all stages are through with all micro-batches: the update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import simpy
+
+from distsim.engine.stage import Stage, Story, finished
+from distsim.policies import Pipeline
+from distsim.scenario import Scenario
+from distsim.trace import SpanKind, Trace, TraceBuilder
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one stage hands to a neighbour for one micro-batch.
+
+    sent: the source has it. wanted: the target waits for it. arrived: with the seconds at which its way began.
+    """
+
+    sent: simpy.Event
+    wanted: simpy.Event
+    arrived: simpy.Event
+
+
+class PipelineStory:
+    """Stages that pass micro-batches forth and gradients back.
+
+    The drawn compute time is that of one whole batch on one stage, forward and backward: a micro-batch takes
+    (1 - backward_share) / micro_batches of it forward, and backward_share / micro_batches backward.
+    One message after the other travels between two neighbours in each direction. With eager sends its way begins when
+    the source has it; with rendezvous sends the target must have turned to the piece that needs it.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert isinstance(scenario.policy, Pipeline)
+        self.scenario = scenario
+        self.policy = scenario.policy
+        self.stages = scenario.cluster.workers
+        self.eager = scenario.communication.sends == "eager"
+        self.message_bytes = (scenario.workload.activation_bytes or 0.0) / self.policy.micro_batches
+        self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.compute_times = scenario.compute_times()
+        self.builder = TraceBuilder()
+        self.messages: dict[tuple[int, int, int, int], Message] = {}
+        self.through: list[int] = []  # the stages that are through with this step
+        self.flush = self.stage.environment.event()
+
+    def run(self) -> Trace:
+        """Tells the story to its end."""
+        for stage in range(self.stages):
+            self.stage.environment.process(self.worker(stage))
+        for left in range(self.stages - 1):
+            self.stage.environment.process(self.wire(left, left + 1))
+            self.stage.environment.process(self.wire(left + 1, left))
+        self.stage.environment.run()
+        return finished(self.builder, self.scenario)
+
+    def worker(self, stage: int) -> Story:
+        """One stage's steps."""
+        share, count = self.scenario.workload.backward_share, self.policy.micro_batches
+        for step in range(self.scenario.steps):
+            seconds = self.compute_times(stage, step)
+            for way, micro in self.policy.order(stage, self.stages):
+                source, target = (stage - 1, stage + 1) if way == "forward" else (stage + 1, stage - 1)
+                # receive
+                if 0 <= source < self.stages:
+                    yield from self.receive(source, stage, step, micro)
+                # compute
+                start = self.stage.now
+                yield self.stage.environment.timeout((1.0 - share if way == "forward" else share) * seconds / count)
+                kind = SpanKind.FORWARD if way == "forward" else SpanKind.BACKWARD
+                self.builder.span(stage, kind, step, start, self.stage.now, label=f"micro-batch {micro}")
+                # send
+                if 0 <= target < self.stages:
+                    self.message(stage, target, step, micro).sent.succeed()
+            # flush
+            yield from self.wait_for_all(stage, step)
+
+    def receive(self, source: int, stage: int, step: int, micro: int) -> Story:
+        """Waits until a message is here; the time before its way began is waiting."""
+        turned = self.stage.now
+        message = self.message(source, stage, step, micro)
+        message.wanted.succeed()
+        began: float = yield message.arrived
+        if began > turned:
+            self.builder.span(stage, SpanKind.WAIT, step, turned, began)
+
+    def wait_for_all(self, stage: int, step: int) -> Story:
+        """The last stage that is through makes the update, and all go on."""
+        start, flush = self.stage.now, self.flush
+        self.builder.applied(step + 1, stage, step, read_version=step)
+        self.through.append(stage)
+        if len(self.through) == self.stages:
+            self.builder.update(step + 1, self.stage.now)
+            self.through, self.flush = [], self.stage.environment.event()
+            flush.succeed()
+        yield flush
+        if self.stage.now > start:
+            self.builder.span(stage, SpanKind.WAIT, step, start, self.stage.now)
+
+    def wire(self, source: int, target: int) -> Story:
+        """What travels from one stage to a neighbour, in the order of micro-batches."""
+        for step in range(self.scenario.steps):
+            for micro in range(self.policy.micro_batches):
+                message = self.message(source, target, step, micro)
+                yield message.sent
+                if not self.eager:
+                    yield message.wanted
+                start = self.stage.now
+                yield self.stage.send(source, target, self.message_bytes)
+                num_bytes, end = self.message_bytes, self.stage.now
+                self.builder.span(source, SpanKind.SEND, step, start, end, num_bytes, f"to worker {target}")
+                self.builder.span(target, SpanKind.RECEIVE, step, start, end, num_bytes, f"from worker {source}")
+                self.builder.transfer(source, target, num_bytes, start, end, chunk=micro)
+                message.arrived.succeed(start)
+
+    def message(self, source: int, target: int, step: int, micro: int) -> Message:
+        """The message of one micro-batch between two neighbours, made by whoever speaks of it first."""
+        key = (source, target, step, micro)
+        if key not in self.messages:
+            event = self.stage.environment.event
+            self.messages[key] = Message(event(), event(), event())
+        return self.messages[key]
