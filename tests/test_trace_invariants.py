@@ -57,7 +57,18 @@ BROKEN: dict[str, tuple[Callable[[TraceBuilder], Any], str]] = {
         "a gradient went into an update that is not newer than the parameters it was computed on",
     ),
     "applied and cancelled": (
-        lambda b: b._contributions.append((2, 2, 0, 7, 1, 0, 1, True, True)),
+        lambda b: b.extend(
+            "contributions",
+            version=[2],
+            server=[2],
+            worker=[0],
+            step=[7],
+            read_version=[1],
+            first_item=[0],
+            items=[1],
+            applied=[True],
+            cancelled=[True],
+        ),
         "a gradient is both applied and cancelled",
     ),
     "one step, two gradients": (

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Mapping
 from typing import Any
 
-from distsim.trace.tables import (
-    NO_COLLECTIVE,
-    NO_SERVER,
-    NO_VERSION,
-    Contributions,
-    SpanKind,
-    Spans,
-    Transfers,
-    Updates,
-)
-from distsim.trace.trace import Trace
+import numpy as np
+from numpy.typing import ArrayLike
+
+from distsim.trace.tables import NO_COLLECTIVE, NO_SERVER, NO_VERSION, SpanKind, Table
+from distsim.trace.trace import TABLES, Trace
+
+
+class Columns:
+    """The rows of one table on their way: numbers of single rows in one flat array, and blocks of whole columns.
+
+    A text counts as the number of its entry among the texts seen so far.
+    """
+
+    def __init__(self, table: type[Table]) -> None:
+        self.table = table
+        self.rows = array("d")
+        self.blocks: list[Mapping[str, ArrayLike]] = []
+        self.texts: dict[str, int] = {}
+
+    def text(self, text: str) -> int:
+        """The number that stands for `text`."""
+        return self.texts.setdefault(text, len(self.texts))
+
+    def close_block(self) -> None:
+        """The single rows so far become a block, so that rows and blocks keep their order."""
+        if not self.rows:
+            return
+        names = list(self.table.dtypes)
+        matrix = np.frombuffer(self.rows, dtype=np.float64).reshape(-1, len(names))
+        block: dict[str, ArrayLike] = {}
+        for name, column in zip(names, matrix.T, strict=True):
+            dtype = self.table.dtypes[name]
+            block[name] = np.array(list(self.texts))[column.astype(np.intp)] if dtype is str else column.astype(dtype)
+        self.blocks.append(block)
+        self.rows = array("d")
+
+    def build(self) -> Table:
+        """The table of all rows so far."""
+        self.close_block()
+        if not self.blocks:
+            return self.table.empty()
+        if len(self.blocks) == 1:
+            return self.table.of_columns(self.blocks[0])
+        return self.table.of_columns(
+            {name: np.concatenate([block[name] for block in self.blocks]) for name in self.table.dtypes}
+        )
 
 
 class TraceBuilder:
@@ -28,10 +65,15 @@ class TraceBuilder:
     """
 
     def __init__(self) -> None:
-        self._spans: list[tuple[Any, ...]] = []
-        self._updates: list[tuple[Any, ...]] = []
-        self._contributions: list[tuple[Any, ...]] = []
-        self._transfers: list[tuple[Any, ...]] = []
+        self._tables = {name: Columns(table) for name, table in TABLES.items()}
+        self._span_label = self._tables["spans"].text
+        self._span_label("")
+
+    def extend(self, table: str, **columns: ArrayLike) -> None:
+        """Many rows at once: each column of `table` ("spans", "updates", …) by name, all of one length."""
+        rows = self._tables[table]
+        rows.close_block()
+        rows.blocks.append(columns)
 
     def span(
         self,
@@ -44,11 +86,12 @@ class TraceBuilder:
         label: str = "",
     ) -> None:
         """One row of `Spans`."""
-        self._spans.append((worker, kind, step, start_seconds, end_seconds, num_bytes, label))
+        label_number = self._span_label(label) if label else 0
+        self._tables["spans"].rows.extend((worker, kind, step, start_seconds, end_seconds, num_bytes, label_number))
 
     def update(self, version: int, time_seconds: float, server: int = NO_SERVER) -> None:
         """One row of `Updates`."""
-        self._updates.append((version, server, time_seconds))
+        self._tables["updates"].rows.extend((version, server, time_seconds))
 
     def applied(
         self,
@@ -60,13 +103,15 @@ class TraceBuilder:
         items: tuple[int, int] = (0, 1),
     ) -> None:
         """A gradient that went into update `version`; `items` is (first, count)."""
-        self._contributions.append((version, server, worker, step, read_version, *items, True, False))
+        self._tables["contributions"].rows.extend((version, server, worker, step, read_version, *items, True, False))
 
     def not_applied(
         self, worker: int, step: int, read_version: int, *, cancelled: bool, server: int = NO_SERVER
     ) -> None:
         """A gradient that was dropped on arrival, or cancelled before."""
-        self._contributions.append((NO_VERSION, server, worker, step, read_version, 0, 1, False, cancelled))
+        self._tables["contributions"].rows.extend(
+            (NO_VERSION, server, worker, step, read_version, 0, 1, False, cancelled)
+        )
 
     def transfer(
         self,
@@ -79,7 +124,9 @@ class TraceBuilder:
         collective: int = NO_COLLECTIVE,
     ) -> None:
         """One row of `Transfers`."""
-        self._transfers.append((source, target, num_bytes, start_seconds, end_seconds, chunk, collective))
+        self._tables["transfers"].rows.extend(
+            (source, target, num_bytes, start_seconds, end_seconds, chunk, collective)
+        )
 
     def push(
         self,
@@ -132,10 +179,5 @@ class TraceBuilder:
 
     def build(self, workers: int, servers: int, producer: str, **metadata: Any) -> Trace:
         """The trace of all rows so far."""
-        return Trace(
-            Spans.of_rows(self._spans),
-            Updates.of_rows(self._updates),
-            Contributions.of_rows(self._contributions),
-            Transfers.of_rows(self._transfers),
-            {"producer": producer, "workers": workers, "servers": servers, **metadata},
-        )
+        tables: dict[str, Any] = {name: rows.build() for name, rows in self._tables.items()}
+        return Trace(metadata={"producer": producer, "workers": workers, "servers": servers, **metadata}, **tables)
