@@ -4,12 +4,14 @@ peers       compute -> all-reduce (synchronous, local SGD)
 ddp         forward -> backward, while buckets are all-reduced
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 server      compute -> push -> wait -> pull, and receive -> decide -> apply -> answer
+flexrr      the server's, in which workers do pieces of each other's steps while they wait
 Each story stands in a module of its name, and `runtime/` tells it with real processes, in the same order.
 """
 
 from __future__ import annotations
 
 from distsim.engine.ddp import DdpStory
+from distsim.engine.flexrr import FlexRRStory
 from distsim.engine.peers import PeersStory
 from distsim.engine.pipeline import PipelineStory
 from distsim.engine.server import ServerStory
@@ -22,11 +24,10 @@ from distsim.trace import Trace
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
     """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: in place of the policy's."""
     policy = scenario.policy
-    if isinstance(policy, FlexRR):
-        raise not_available("policy.kind", policy.kind, "take kind = 'stale_synchronous'")
     if scenario.servers and isinstance(policy, WithServer):
         rules = [rule or policy.rule(scenario.cluster.workers) for _ in scenario.servers]
-        return ServerStory(scenario, rules, apply_seconds).run()
+        story = FlexRRStory if isinstance(policy, FlexRR) else ServerStory
+        return story(scenario, rules, apply_seconds).run()
     if isinstance(policy, Ddp):
         return DdpStory(scenario).run()
     if isinstance(policy, Pipeline):

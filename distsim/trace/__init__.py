@@ -5,6 +5,7 @@ from distsim.trace.invariants import violations
 from distsim.trace.tables import (
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
+    FOR_ANOTHER,
     NO_COLLECTIVE,
     NO_SERVER,
     NO_VERSION,
@@ -19,6 +20,7 @@ from distsim.trace.trace import Trace
 __all__ = [
     "COMMUNICATION_KINDS",
     "COMPUTE_KINDS",
+    "FOR_ANOTHER",
     "NO_COLLECTIVE",
     "NO_SERVER",
     "NO_VERSION",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from distsim.cluster import Link
-from distsim.trace.tables import COMPUTE_KINDS, SpanKind, Transfers
+from distsim.trace.tables import COMPUTE_KINDS, FOR_ANOTHER, SpanKind, Transfers
 from distsim.trace.trace import Trace
 
 CLOCK_SECONDS = 1e-9  # slack for the rounding of sums of times
@@ -72,6 +72,7 @@ def _causes(trace: Trace) -> list[str]:
     """No effect before its cause: a gradient is applied after its worker has computed it."""
     contributions = trace.contributions.where(trace.contributions.applied)
     compute = trace.spans.of_kind(SpanKind.COMPUTE, SpanKind.BACKWARD)
+    compute = compute.where(~np.char.startswith(compute.label, FOR_ANOTHER))
     end = {
         (w, s): t
         for w, s, t in zip(compute.worker.tolist(), compute.step.tolist(), compute.end_seconds.tolist(), strict=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NO_VERSION = -1  # of a gradient that went into no update
 NO_SERVER = -1  # of an update that peers made among themselves
 NO_COLLECTIVE = -1  # of a transfer that belongs to no collective
+FOR_ANOTHER = "for worker"  # how the label of a span begins in which a worker does a piece of another's step
 
 
 class SpanKind(IntEnum):
