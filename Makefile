@@ -15,7 +15,7 @@ help:  ## list the targets
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[course,labs,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[course,labs,cluster,dev]"
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## predict and really run two scenarios; writes out/demo.html

@@ -130,7 +130,7 @@ def worker_seconds(trace: Trace) -> dict[str, Floats]:
     busy = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS)
     computing = np.array([_covered(compute, worker, total) for worker in range(trace.workers)])
     working = np.array([_covered(busy, worker, total) for worker in range(trace.workers)])
-    return {"compute": computing, "communication": working - computing, "waiting": total - working}
+    return {"compute": computing, "communication": working - computing, "waiting": np.maximum(total - working, 0.0)}
 
 
 def _covered(spans: Spans, worker: int, total: float) -> float:

@@ -15,6 +15,7 @@ from distsim.cli.compare import compare
 from distsim.cli.doctor import doctor
 from distsim.cli.measure import measure
 from distsim.cli.simulate import simulate
+from distsim.cli.sweep import sweep
 from distsim.cli.validate import validate
 from distsim.errors import DistsimError
 
@@ -31,7 +32,7 @@ def distsim() -> None:
     """
 
 
-for command in (simulate, measure, compare, validate, doctor):
+for command in (simulate, measure, compare, sweep, validate, doctor):
     distsim.add_command(command)
 
 

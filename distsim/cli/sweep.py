@@ -1,0 +1,129 @@
+"""`distsim sweep`: many scenarios, one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
+from distsim.errors import InputError
+from distsim.files import check_writable, replaced
+from distsim.progress import bar
+from distsim.scenario import Scenario
+from distsim.sweep import parse_values, without_effect
+from distsim.sweep import sweep as run
+
+SUFFIXES = (".csv", ".parquet")
+SHOWN = {
+    "step_seconds_median": "step, median (ms)",
+    "total_seconds": "total (s)",
+    "dropped_gradients": "dropped",
+    "mean_staleness": "staleness",
+    "idle_share": "idle (%)",
+}
+SCALE = {"step_seconds_median": 1e3, "idle_share": 100.0}
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--vary", multiple=True, required=True, metavar="KEY=VALUES", help="Such as policy.backups=0:4; repeat for a grid."
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://127.0.0.1:8786.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes on this machine (default: one per core).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the table: .csv or .parquet. Interrupted, it goes on where it was.",
+)
+@json_option
+def sweep(
+    file: Path, vary: tuple[str, ...], scheduler: str | None, workers: int | None, out: Path | None, as_json: bool
+) -> None:
+    """Simulate a scenario FILE for every combination of varied values."""
+    scenario = Scenario.load(file)
+    varied = dict(parse_values(text) for text in vary)
+    journal = _journal(out)
+    with _executor(scheduler, workers) as executor, bar(scenario.name) as progress:
+        rows = run(scenario, varied, executor=executor, journal=journal, progress=progress)
+    for key in without_effect(rows, varied):
+        click.echo(f"distsim: warning: varying {key} changed nothing in this scenario", err=True)
+    if out and journal:
+        _write(rows, out)
+        journal.unlink(missing_ok=True)
+    if as_json:
+        print_json(rows)
+    else:
+        console().print(_table(scenario.name, rows, list(varied)))
+
+
+def _journal(out: Path | None) -> Path | None:
+    if out is None:
+        return None
+    if out.suffix not in SUFFIXES:
+        raise InputError.of("--out", str(out), f"must end in {' or '.join(SUFFIXES)}", "rename it, such as sweep.csv")
+    check_writable(out)
+    return out.with_name(f"{out.name}.journal")
+
+
+@contextmanager
+def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
+    if scheduler is None:
+        with ProcessPoolExecutor(workers) as pool:
+            try:
+                yield pool
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError.of(
+            "--scheduler", scheduler, "needs Dask, which is not installed", "pip install 'distsim-course[cluster]'"
+        ) from None
+    try:
+        client = Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        rule = f"does not answer ({error or type(error).__name__})"
+        raise InputError.of(
+            "--scheduler", scheduler, rule, "start it with dask scheduler, and name its address"
+        ) from None
+    with client, client.get_executor() as executor:
+        yield executor
+
+
+def _write(rows: Sequence[dict[str, Any]], out: Path) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    with replaced(out) as stream:
+        if out.suffix == ".csv":
+            stream.write(frame.to_csv(index=False).encode("utf-8"))
+        else:
+            frame.to_parquet(stream, index=False)
+
+
+def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Table:
+    table = Table(title=name, title_justify="left", title_style="bold")
+    for column in varied:
+        table.add_column(column)
+    for column in SHOWN.values():
+        table.add_column(column, justify="right")
+    for row in rows:
+        values = [str(row[key]) for key in varied]
+        if row["error"] is not None:
+            table.add_row(*values, "impossible", style="dim")
+            continue
+        table.add_row(*values, *(_shown(row[key], SCALE.get(key, 1.0)) for key in SHOWN))
+    return table
+
+
+def _shown(value: Any, scale: float) -> str:
+    return NOT_APPLICABLE if value is None else f"{value * scale:.4g}"

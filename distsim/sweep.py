@@ -1,0 +1,174 @@
+"""Many scenarios: vary some keys of a file over values, simulate every combination, collect one tidy table.
+
+Works on any `concurrent.futures.Executor`. Each result is written to a journal as it comes in, so an interrupted
+sweep goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from pathlib import Path
+from typing import Any
+
+from distsim.errors import InputError
+from distsim.metrics import summary
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+
+Row = dict[str, Any]
+Report = Callable[[int, int], None]
+RESULTS = (
+    "step_seconds_median", "step_seconds_mean", "step_seconds_p90", "total_seconds", "updates", "dropped_gradients",
+    "mean_staleness", "idle_share", "exposed_communication_share", "bytes_per_link_max", "error",
+)  # fmt: skip
+
+
+def parse_values(text: str) -> tuple[str, list[Any]]:
+    """The key and the values of "key=first:last", "key=first:last:step" or "key=one,two,three".
+
+    Values are read as in a scenario file; a word or a quantity needs no quotes.
+
+    >>> parse_values("policy.backups=0:4")
+    ('policy.backups', [0, 1, 2, 3, 4])
+    >>> parse_values("cluster.bandwidth=1 Gbit/s,10 Gbit/s")
+    ('cluster.bandwidth', ['1 Gbit/s', '10 Gbit/s'])
+    """
+    key, equals, values = text.partition("=")
+    key, values = key.strip(), values.strip()
+    cure = "write such as policy.backups=0:4 or compute.cv=0.1,0.3,1.0"
+    if not equals or not key or not values:
+        raise InputError.of("--vary", text, "must be a key of the scenario file, =, and values", cure)
+    bounds = values.split(":")
+    if len(bounds) in (2, 3) and all(bound.strip().lstrip("-").isdecimal() for bound in bounds):
+        first, last, step = (int(bound) for bound in [*bounds, "1"][:3])
+        if step == 0 or (last - first) * step < 0:
+            raise InputError.of("--vary", text, "must count from the first value to the last", cure)
+        return key, list(range(first, last + (1 if step > 0 else -1), step))
+    return key, [_value(value.strip()) for value in values.split(",")]
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def combinations(scenario: Scenario, vary: Mapping[str, Sequence[Any]]) -> list[tuple[Row, Scenario | InputError]]:
+    """Every combination of the varied values with its scenario, or with the reason why it is impossible."""
+    found: list[tuple[Row, Scenario | InputError]] = []
+    for values in itertools.product(*vary.values()):
+        changes = dict(zip(vary, values, strict=True))
+        try:
+            found.append((changes, scenario.replacing(changes)))
+        except InputError as error:
+            found.append((changes, error))
+    if all(isinstance(one, InputError) for _, one in found):
+        raise InputError(f"no combination of the varied values is possible; the first: {found[0][1]}")
+    return found
+
+
+def sweep(
+    scenario: Scenario,
+    vary: Mapping[str, Sequence[Any]],
+    *,
+    executor: Executor | None = None,
+    journal: Path | None = None,
+    progress: Report | None = None,
+) -> list[Row]:
+    """One row per combination: the varied keys, the figures of the simulated run, and `error` where it is impossible.
+
+    executor: where to run (default: in this process). journal: a file that keeps finished rows; given again, those
+    are not computed anew. progress: called with (done, total).
+
+    >>> from distsim import example
+    >>> rows = sweep(example("backup_server"), {"policy.backups": [0, 1]})
+    >>> rows[1]["policy.backups"], rows[1]["dropped_gradients"] > 0
+    (1, True)
+    """
+    planned = combinations(scenario, vary)
+    results: list[Row | None] = [_impossible(one) if isinstance(one, InputError) else None for _, one in planned]
+    known = dict(_read(journal)) if journal else {}
+    waiting = {}
+    for number, (_, one) in enumerate(planned):
+        if isinstance(one, Scenario):
+            results[number] = known.get(_key(one))
+            if results[number] is None:
+                waiting[number] = one
+    report = progress or (lambda _done, _total: None)
+    report(len(planned) - len(waiting), len(planned))
+    for number, result in _results(waiting, executor):
+        results[number] = result
+        if journal:
+            _append(journal, _key(waiting[number]), result)
+        report(sum(result is not None for result in results), len(planned))
+    return [changes | (result or {}) for (changes, _), result in zip(planned, results, strict=True)]
+
+
+def without_effect(rows: Sequence[Row], vary: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The varied keys whose values changed no figure of any run, everything else being equal."""
+    idle = []
+    for key in vary:
+        groups: dict[str, set[str]] = {}
+        for row in rows:
+            if row["error"] is None:
+                others = json.dumps({other: row[other] for other in vary if other != key}, default=str)
+                figures = json.dumps([row[name] for name in RESULTS])
+                groups.setdefault(others, set()).add(figures)
+        if len(vary[key]) > 1 and groups and all(len(figures) == 1 for figures in groups.values()):
+            idle.append(key)
+    return idle
+
+
+def run_one(table: dict[str, Any]) -> Row:
+    """The figures of one scenario's simulated run, flat; runs in any process that can import distsim."""
+    found = summary(simulate(Scenario.of(table))).as_dict()
+    steps = found.pop("step_seconds") or {}
+    row = {f"step_seconds_{name}": steps.get(name) for name in ("median", "mean", "p90")} | found | {"error": None}
+    return {name: row[name] for name in RESULTS}
+
+
+def _impossible(error: InputError) -> Row:
+    return dict.fromkeys(RESULTS) | {"error": str(error)}
+
+
+def _results(waiting: Mapping[int, Scenario], executor: Executor | None) -> Iterator[tuple[int, Row]]:
+    if executor is None:
+        for number, scenario in waiting.items():
+            yield number, run_one(scenario.table())
+        return
+    futures: dict[Future[Row], int] = {
+        executor.submit(run_one, scenario.table()): number for number, scenario in waiting.items()
+    }
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _key(scenario: Scenario) -> str:
+    return hashlib.sha256(scenario.dumps().encode("utf-8")).hexdigest()
+
+
+def _append(journal: Path, key: str, row: Row) -> None:
+    with journal.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps([key, row]) + "\n")
+
+
+def _read(journal: Path) -> Iterator[tuple[str, Row]]:
+    """What the journal keeps; a last line that an interrupt cut off is left out."""
+    if not journal.exists():
+        return
+    for line in journal.read_text("utf-8").splitlines():
+        try:
+            key, row = json.loads(line)
+        except ValueError:
+            continue
+        yield key, row

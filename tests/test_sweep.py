@@ -1,0 +1,197 @@
+"""Sweeps: every combination once, on any executor, resumed without recomputing, and idle keys named."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import distsim
+from distsim import sweep as sweep_module
+from distsim.cli.main import main
+from distsim.errors import InputError
+from distsim.examples import example
+from distsim.sweep import RESULTS, combinations, parse_values, sweep, without_effect
+
+SMALL = example("backup_server").replacing({"steps": 5})
+GRID = {"policy.backups": [0, 2, 5], "compute.cv": [0.1, 0.5]}
+
+
+def plain(rows: list[dict[str, Any]]) -> str:
+    return json.dumps(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "values"),
+    [
+        ("policy.backups=0:4", "policy.backups", [0, 1, 2, 3, 4]),
+        ("steps=10:2:-4", "steps", [10, 6, 2]),
+        ("steps=10:50:20", "steps", [10, 30, 50]),
+        ("compute.cv=0.1, 0.3", "compute.cv", [0.1, 0.3]),
+        ("policy.cancel=true,false", "policy.cancel", [True, False]),
+        ('name="a",b', "name", ["a", "b"]),
+        ("cluster.latency=50 us,1 ms", "cluster.latency", ["50 us", "1 ms"]),
+    ],
+)
+def test_values_are_read_as_in_a_scenario(text: str, key: str, values: list[Any]) -> None:
+    assert parse_values(text) == (key, values)
+
+
+@pytest.mark.parametrize("text", ["policy.backups", "=1", "steps=", "steps=4:1", "steps=1:4:0"])
+def test_values_that_make_no_sense(text: str) -> None:
+    with pytest.raises(InputError, match="--vary = .*Cure:"):
+        parse_values(text)
+
+
+def test_every_combination_is_one_row() -> None:
+    rows = sweep(SMALL, GRID)
+    assert [(row["policy.backups"], row["compute.cv"]) for row in rows] == [
+        (backups, cv) for backups in (0, 2, 5) for cv in (0.1, 0.5)
+    ]
+    for row in rows:
+        assert row.keys() == {*GRID, *RESULTS}
+        possible = row["policy.backups"] < 5
+        assert (row["error"] is None) == possible
+        if possible:
+            one = SMALL.replacing({key: row[key] for key in GRID})
+            assert row["total_seconds"] == distsim.simulate(one).total_seconds
+        else:
+            assert "backups = 5 must be fewer" in row["error"]
+            assert row["total_seconds"] is None
+
+
+def test_a_sweep_without_a_possible_combination_is_refused() -> None:
+    with pytest.raises(InputError, match="no combination of the varied values is possible.*backups = 7"):
+        combinations(SMALL, {"policy.backups": [7, 8]})
+    with pytest.raises(InputError, match="backupz"):
+        combinations(SMALL, {"policy.backupz": [1]})
+
+
+def test_a_process_pool_gives_the_same_rows() -> None:
+    with ProcessPoolExecutor(2) as pool:
+        assert plain(sweep(SMALL, GRID, executor=pool)) == plain(sweep(SMALL, GRID))
+
+
+@pytest.fixture
+def dask_address() -> Iterator[str]:
+    """A real Dask cluster of two worker processes on loopback."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.filterwarnings("ignore")  # Dask's own, at its start and end
+def test_a_dask_cluster_gives_the_same_rows(
+    dask_address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    arguments = [
+        "--vary",
+        "policy.backups=0,2,5",
+        "--vary",
+        "compute.cv=0.1,0.5",
+        "--scheduler",
+        dask_address,
+        "--json",
+    ]
+    monkeypatch.setattr(sys, "argv", ["distsim", "sweep", str(tmp_path / "s.toml"), *arguments])
+    main()
+    assert json.loads(capsys.readouterr().out) == json.loads(plain(sweep(SMALL, GRID)))
+
+
+class Interrupted(Executor):
+    """Runs `count` pieces of work, then is interrupted."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def submit(self, work: Any, /, *arguments: Any, **_named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        if self.count:
+            self.count -= 1
+            future.set_result(work(*arguments))
+        else:
+            future.set_exception(KeyboardInterrupt())
+        return future
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = tmp_path / "journal"
+    with pytest.raises(KeyboardInterrupt):
+        sweep(SMALL, GRID, executor=Interrupted(3), journal=journal)
+    kept = len(journal.read_text().splitlines())
+    assert kept <= 3
+    with journal.open("a") as stream:
+        stream.write('["cut off')  # an interrupt in the middle of a line
+    computed = []
+    true_run = sweep_module.run_one
+    monkeypatch.setattr(sweep_module, "run_one", lambda table: computed.append(table) or true_run(table))
+    seen: list[tuple[int, int]] = []
+    rows = sweep(SMALL, GRID, journal=journal, progress=lambda done, total: seen.append((done, total)))
+    assert len(computed) == 4 - kept
+    assert plain(rows) == plain(sweep(SMALL, GRID))
+    assert seen[0] == (2 + kept, 6)
+    assert seen[-1] == (6, 6)
+
+
+def test_a_key_that_changes_nothing_is_named() -> None:
+    vary = {"workload.batch": [1, 8], "compute.cv": [0.1, 0.5]}
+    assert without_effect(sweep(SMALL, vary), vary) == ["workload.batch"]
+    single = {"workload.batch": [1]}
+    assert without_effect(sweep(SMALL, single), single) == []
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_table_is_written_and_the_journal_removed(
+    suffix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    out = tmp_path / f"table{suffix}"
+    arguments = ["sweep", "s.toml", "--vary", "policy.backups=0:2", "--vary", "workload.batch=1,2", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["distsim", *arguments, "--workers", "1"])
+    monkeypatch.chdir(tmp_path)
+    main()
+    said = capsys.readouterr()
+    assert "varying workload.batch changed nothing" in said.err
+    assert "step, median (ms)" in said.out
+    frame = pd.read_csv(out) if suffix == ".csv" else pd.read_parquet(out)
+    assert frame["policy.backups"].tolist() == [0, 0, 1, 1, 2, 2]
+    expected = [row["total_seconds"] for row in sweep(SMALL, {"policy.backups": [0, 1, 2], "workload.batch": [1, 2]})]
+    assert frame["total_seconds"].tolist() == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml", out.name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--vary", "steps=1:2", "--out", "table.txt"], "must end in .csv or .parquet"),
+        (["--vary", "steps=1:2", "--out", "absent/table.csv"], "cannot be written"),
+        (["--vary", "steps"], "--vary"),
+        (["--vary", "steps=1", "--scheduler", "tcp://127.0.0.1:9"], "does not answer"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_bad_arguments_end_with_2(
+    arguments: list[str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["distsim", "sweep", "s.toml", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert expected in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
