@@ -54,7 +54,7 @@ class Table:
         for name, dtype in self.dtypes.items():
             column = np.asarray(getattr(self, name))
             if dtype is str:
-                column = column.astype(str) if column.size else np.empty(0, dtype="U1")
+                column = column.astype(str, copy=False) if column.size else np.empty(0, dtype="U1")
             else:
                 column = column.astype(dtype, copy=False)
             object.__setattr__(self, name, column)

@@ -1,8 +1,138 @@
 """The engines against each other: one scenario, one meaning, whoever works it out."""
 
+# ruff: noqa: ARG002 - rules here have the signature that engines call
+
 from __future__ import annotations
 
-from distsim.trace import NO_SERVER, SpanKind, TraceBuilder
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distsim.engine import loop, story
+from distsim.policies import Decision
+from distsim.scenario import Scenario
+from distsim.trace import NO_SERVER, SpanKind, Trace, TraceBuilder
+from distsim.trace.tables import Table
+from distsim.trace.trace import TABLES
+
+
+def in_order(table: Table) -> Table:
+    """The rows by their whole numbers and texts, then by their times, rounded so that engines agree on the order."""
+    keys = [name for name, dtype in table.dtypes.items() if dtype is not np.float64]
+    times = [np.round(getattr(table, name), 7) for name, dtype in table.dtypes.items() if dtype is np.float64]
+    return table.where(np.lexsort([*times[::-1], *(getattr(table, name) for name in keys[::-1])]))
+
+
+def assert_same(one: Trace, other: Trace) -> None:
+    """The same rows, times to 1e-9."""
+    for name in TABLES:
+        expected, found = in_order(getattr(one, name)), in_order(getattr(other, name))
+        assert len(found) == len(expected), name
+        for key, dtype in expected.dtypes.items():
+            mine, theirs = getattr(found, key), getattr(expected, key)
+            if dtype is np.float64:
+                assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-12), (name, key)
+            else:
+                assert np.array_equal(mine, theirs), (name, key)
+
+
+POLICIES: list[dict[str, Any]] = [
+    {"kind": "synchronous"},
+    {"kind": "backup", "backups": 1},
+    {"kind": "backup", "backups": 2, "cancel": True},
+    {"kind": "asynchronous"},
+    {"kind": "asynchronous", "stop": "per_worker"},
+    {"kind": "stale_synchronous", "staleness": 0},
+    {"kind": "stale_synchronous", "staleness": 2},
+    {"kind": "stale_synchronous", "staleness": 1, "stop": "per_worker"},
+]
+COMPUTE: list[dict[str, Any]] = [
+    {"mean": "10 ms"},
+    {"mean": "10 ms", "slow": {"1": 2.37}},
+    {"distribution": "lognormal", "mean": "10 ms", "cv": 0.5},
+    {"distribution": "exponential", "mean": "10 ms", "pauses": {"probability": 0.1, "duration": "50 ms"}},
+]
+
+
+@st.composite
+def with_a_server(draw: st.DrawFn) -> Scenario:
+    """Any rule with one server; at most 10 steps, beyond which a concurrent asynchronous server is chaotic."""
+    workers = draw(st.integers(3, 8))
+    speed = st.floats(20.0, 2000.0).map(lambda value: f"{value:.3f} MB/s")
+    nic = draw(st.dictionaries(st.sampled_from([*map(str, range(workers)), "server"]),
+        st.dictionaries(st.sampled_from(["up", "down"]), speed, min_size=1)))  # fmt: skip
+    cluster = {
+        "workers": workers,
+        "bandwidth": draw(st.sampled_from(["1 GB/s", "100 MB/s"])),
+        "latency": draw(st.sampled_from(["0 s", "100 us", "3 ms"])),
+    }
+    return Scenario.of(
+        {
+            "steps": draw(st.integers(1, 10)),
+            "seed": draw(st.integers(0, 999)),
+            "cluster": cluster | ({"nic": nic} if nic else {}),
+            "compute": draw(st.sampled_from(COMPUTE)),
+            "workload": {"gradient": draw(st.sampled_from(["0 B", "1 MB", "300 kB"]))},
+            "policy": draw(st.sampled_from(POLICIES)),
+            "communication": {
+                "kind": "parameter_server",
+                "receive": draw(st.sampled_from(["fifo", "concurrent"])),
+                "sends": draw(st.sampled_from(["eager", "rendezvous"])),
+            },
+        }
+    )
+
+
+@settings(max_examples=250)
+@given(with_a_server(), st.sampled_from([0.0, 1.7e-3]))
+def test_the_loop_means_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
+    assert_same(story.run(scenario, apply_seconds), loop.run(scenario, apply_seconds))
+
+
+class CancelsAll:
+    """A user's own rule: the first gradient in wins, all others are cancelled, wherever they are."""
+
+    cancel = True
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.version = 0
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+        self.version += 1
+        return Decision(self.version, answers=tuple((worker, self.version) for worker in range(self.workers)))
+
+
+class GoesOnBeforeItIsApplied:
+    """A user's own rule: workers are answered at once, every third gradient makes an update, worker 1's are dropped."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.held = 0
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+        if worker == 1:
+            return Decision(applied=False, answers=((worker, self.version),))
+        self.held += 1
+        if self.held < 3:
+            return Decision(answers=((worker, self.version),))
+        self.held, self.version = 0, self.version + 1
+        return Decision(self.version, answers=((worker, self.version),))
+
+
+@settings(max_examples=60)
+@given(with_a_server(), st.sampled_from([0.0, 1.7e-3]), st.booleans())
+def test_rules_of_a_users_own_run_alike(scenario: Scenario, apply_seconds: float, cancels: bool) -> None:
+    if cancels:
+        rules = [CancelsAll(scenario.cluster.workers) for _ in range(2)]
+        scenario = scenario.replacing({"policy": {"kind": "backup", "backups": 1, "cancel": True}})
+    else:
+        rules = [GoesOnBeforeItIsApplied() for _ in range(2)]  # type: ignore[misc]
+        scenario = scenario.replacing({"policy": {"kind": "synchronous"}})
+    assert_same(story.run(scenario, apply_seconds, rules[0]), loop.run(scenario, apply_seconds, rules[1]))
 
 
 def test_columns_and_single_rows_keep_their_order() -> None:
