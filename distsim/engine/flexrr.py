@@ -1,9 +1,10 @@
 """The story of FlexRR: that of the server, in which workers do pieces of each other's steps.
 
 compute      a worker does its step piece by piece, from the front, and then waits for what others do for it.
-exchange     push, wait, pull as ever. Meanwhile the worker helps:
+exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the worker helps:
     hand over    the plan says whose piece it does, from the back of that worker's step; asking takes no time.
-    compute      at the helper's own speed: that of its latest step. A piece that has begun is done to its end.
+    compute      at the helper's own speed: that of its latest step. A piece that has begun is done to its end,
+                 also where the answer comes before.
     send         the sum of the gradients of all pieces done in a row for one worker travels to that worker,
                  as large as a gradient, while the helper goes on.
 """
@@ -59,7 +60,6 @@ class FlexRRStory(ServerStory):
     def compute(self, push: Push) -> Story:
         """A step's pieces: those that nobody takes from this worker, and the wait for the others."""
         worker = push.worker
-        self.read_versions[worker] = push.read_version
         self.plan.begin(worker, push.step)
         for helper in self.plan.helpers(worker):
             self.ring(helper)

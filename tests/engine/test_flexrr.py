@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from distsim.engine.flexrr import FlexRRStory
 from distsim.metrics import worker_seconds
 from distsim.policies import FlexRR
+from distsim.policies.flexrr import Piece
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import COMPUTE_KINDS, FOR_ANOTHER, SpanKind, Trace, violations
@@ -54,6 +55,35 @@ def test_two_workers_by_hand() -> None:
     assert helped.worker.tolist() == [0] * 8
     assert helped.label.tolist()[:4] == [f"for worker 1: item {item} of step 0" for item in (7, 6, 5, 4)]
     assert helped.start_seconds[:4] == pytest.approx(np.array([8, 9, 10, 11]) * 1e-3, rel=1e-9)
+    sums = trace.transfers.where((trace.transfers.source == 0) & (trace.transfers.target == 1))
+    assert sums.start_seconds == pytest.approx([12e-3, 24e-3], rel=1e-9)  # one for the four pieces of a step
+
+
+def test_who_is_through_with_all_steps_helps_on() -> None:
+    """Worker 0 does a piece for worker 1, twice as slow, after each step of its own, at 8 and 17 ms, and ends at 26.
+
+    Worker 1 does the others of steps 0 and 1 by 14 and 28 ms; at 26 none of them is left to begin. Of step 2 worker 0
+    does items 7 to 3 from 28 to 33 ms, and worker 1 items 0 to 2 until 34.
+    """
+    policy = HELPED | {"staleness": 3, "stop": "per_worker"}
+    trace = simulate(scenario(steps=3, policy=policy, compute={"mean": "8 ms", "slow": {"1": 2.0}}))
+    assert trace.updates.time_seconds == pytest.approx(np.array([8, 14, 17, 26, 28, 34]) * 1e-3, rel=1e-9)
+    assert [ranges(trace, 1, step) for step in range(3)] == [[(0, 7), (7, 1)], [(0, 7), (7, 1)], [(0, 3), (3, 5)]]
+
+
+def test_the_one_furthest_behind_is_helped_first_and_of_equals_the_first() -> None:
+    plan = FlexRR(items=3, group=2).plan(workers=3)
+    for worker in range(3):
+        plan.begin(worker, step=0)
+    for item in range(3):
+        assert plan.own(2) == Piece(2, 0, item)
+        plan.done(Piece(2, 0, item))
+    assert plan.hand_over(2) == Piece(0, 0, 2)
+    plan.done(Piece(0, 0, 2))
+    assert plan.hand_over(2) == Piece(1, 0, 2)
+    plan.begin(1, step=1)
+    assert plan.hand_over(2) == Piece(0, 0, 1)
+    assert plan.hand_over(0) is None  # it has done nothing itself
 
 
 def test_who_is_not_far_enough_behind_gets_no_help() -> None:
@@ -204,6 +234,16 @@ def test_every_trace_is_sound_and_no_piece_is_lost_or_done_twice(found: Scenario
         assert len(set(of_step.version.tolist())) == 1
         assert max(ends[worker, step, item] for item in covered) <= applied[int(of_step.version[0])] + 1e-12
     assert len(steps) == found.steps * workers
+
+    doers = {key: doer for key, doer, *_ in done}
+    versions = [column.tolist() for column in (rows.worker, rows.step, rows.first_item, rows.read_version)]
+    own = {(w, s): v for w, s, item, v in zip(*versions, strict=True) if doers[w, s, item] == (w, s)}
+    for worker, step, item, version in zip(*versions, strict=True):
+        doer = doers[worker, step, item]
+        if doer[1] + 1 < found.steps or policy.stop == "total":
+            assert version == own.get(doer, version)
+        else:  # it may have read parameters after its last step
+            assert version >= own.get(doer, 0)
     if policy.stop == "per_worker":
         assert steps == {(worker, step) for worker in range(workers) for step in range(found.steps)}
 

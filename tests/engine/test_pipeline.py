@@ -70,8 +70,16 @@ def test_one_micro_batch_is_plain_model_parallelism() -> None:
     assert trace.updates.time_seconds == pytest.approx((5 * 24e-3 + 6 * 9e-3) * np.arange(1, 4), rel=1e-9)
 
 
-@pytest.mark.parametrize(("sends", "total"), [("rendezvous", 56.0), ("eager", 47.0)])
-def test_two_stages_and_two_micro_batches_by_hand(sends: str, total: float) -> None:
+@pytest.mark.parametrize(
+    ("sends", "total", "waits"),
+    [
+        ("rendezvous", 56.0, [(0, 8, 30), (1, 0, 4), (1, 38, 56)]),
+        ("eager", 47.0, [(0, 8, 26), (1, 0, 4), (1, 34, 47)]),
+    ],
+)
+def test_two_stages_and_two_micro_batches_by_hand(
+    sends: str, total: float, waits: list[tuple[int, float, float]]
+) -> None:
     """Forward takes 4 ms, backward 8, a message 1 + 4 = 5 ms; times in ms.
 
     Stage 0 has forward 0 at 4 and forward 1 at 8. Message 0 is on its way from 4 to 9. Message 1 follows at 9 with
@@ -82,6 +90,9 @@ def test_two_stages_and_two_micro_batches_by_hand(sends: str, total: float) -> N
     """
     trace = simulate(scenario(2, stages=2, steps=1, communication={"kind": "ring", "sends": sends}))
     assert trace.total_seconds == pytest.approx(total * 1e-3, rel=1e-9)
+    found = trace.spans.of_kind(SpanKind.WAIT)
+    rows = sorted(zip(found.worker.tolist(), found.start_seconds * 1e3, found.end_seconds * 1e3, strict=True))
+    assert np.array(rows) == pytest.approx(np.array(waits), rel=1e-9)
 
 
 def by_hand(found: Scenario, order: list[list[tuple[str, int]]], message: float) -> list[float]:
