@@ -1,0 +1,136 @@
+"""Pipelines: p stages of a model, m micro-batches that follow each other, and the time that stages stand idle.
+
+f and b are the seconds of forward and backward of one micro-batch on one stage. Sources: Huang et al. 2019, GPipe
+(arXiv 1811.06965); Narayanan et al. 2019, PipeDream (arXiv 1806.03377) for 1F1B; Narayanan et al. 2021, Efficient
+large-scale language model training on GPU clusters using Megatron-LM (arXiv 2104.04473), section 2.2, for all three
+schedules and their bubbles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from distsim.errors import InputError
+from distsim.theory.arguments import at_least
+
+
+def bubble_share(stages: int, micro_batches: int, interleaved: int = 1) -> float:
+    """The idle share of a step, communication free, stages alike: (p - 1) / (v m + p - 1).
+
+    The same for GPipe and for 1F1B, which differ in memory. Interleaved, each worker holds v pieces of the model
+    instead of one, and the pipeline fills v times as fast (m a multiple of p).
+
+    stages: p. micro_batches: m. interleaved: v.
+
+    >>> round(bubble_share(4, micro_batches=8), 5), round(bubble_share(4, micro_batches=8, interleaved=2), 5)
+    (0.27273, 0.15789)
+    """
+    over_ideal = bubble_over_ideal(stages, micro_batches, interleaved)
+    return over_ideal / (1 + over_ideal)
+
+
+def bubble_over_ideal(stages: int, micro_batches: int, interleaved: int = 1) -> float:
+    """Idle time over the time of the work itself: (p - 1) / (v m).
+
+    >>> bubble_over_ideal(4, micro_batches=8)
+    0.375
+    """
+    at_least(1, stages=stages, micro_batches=micro_batches, interleaved=interleaved)
+    return (stages - 1) / (interleaved * micro_batches)
+
+
+def equal_stages_step_seconds(
+    stages: int, micro_batches: int, forward_seconds: float, backward_seconds: float
+) -> float:
+    """A step of GPipe or 1F1B, communication free: (m + p - 1) (f + b). With m = 1, plain model parallelism: p (f + b).
+
+    stages: p. micro_batches: m. forward_seconds, backward_seconds: f, b, of one micro-batch on one stage.
+
+    >>> equal_stages_step_seconds(4, micro_batches=8, forward_seconds=1.0, backward_seconds=2.0)
+    33.0
+    """
+    at_least(1, stages=stages, micro_batches=micro_batches)
+    at_least(0, forward_seconds=forward_seconds, backward_seconds=backward_seconds)
+    return (micro_batches + stages - 1) * (forward_seconds + backward_seconds)
+
+
+def gpipe_step_seconds(
+    forward_seconds: Sequence[float],
+    backward_seconds: Sequence[float],
+    micro_batches: int,
+    transfer_seconds: float = 0.0,
+    sends: Literal["rendezvous", "eager"] = "rendezvous",
+) -> float:
+    """A step of GPipe with stages that may differ and messages that take time: way(f) + way(b), forth and back.
+
+        way(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, …, x_p, c)            eager
+        way(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, x_2 + c, …, x_p + c)  rendezvous
+
+    with the stages in the order in which a micro-batch visits them. Stages, and with eager sends the wires between
+    them, are machines of a flow shop whose jobs are alike: the first job passes all of them, and the others follow at
+    the pace of the slowest (Pinedo, Scheduling, section 6.1). With rendezvous a message starts only when its
+    target has turned to it, so each later stage takes the message's time on top of its own.
+
+    forward_seconds, backward_seconds: f, b of one micro-batch, by stage. micro_batches: m. transfer_seconds: c, of
+    one message from a stage to its neighbour; there is one message at a time on a wire. sends: as in a scenario.
+
+    >>> gpipe_step_seconds([1.0, 1.0], [2.0, 2.0], micro_batches=3)
+    12.0
+    >>> gpipe_step_seconds([1.0, 3.0], [2.0, 6.0], micro_batches=3, transfer_seconds=0.5, sends="eager")
+    31.0
+    """
+    at_least(1, micro_batches=micro_batches)
+    at_least(0, transfer_seconds=transfer_seconds)
+    if not len(forward_seconds) == len(backward_seconds) >= 1:
+        rule = f"must be one per stage ({len(forward_seconds)})"
+        raise InputError.of("backward_seconds", list(backward_seconds), rule, "give each stage's own")
+    return math.fsum(
+        _way(list(order), micro_batches, transfer_seconds, sends)
+        for order in (forward_seconds, reversed(backward_seconds))
+    )
+
+
+def _way(seconds: list[float], micro_batches: int, transfer: float, sends: str) -> float:
+    """From the first micro-batch's start on the first stage to the last one's end on the last."""
+    if sends == "eager" and len(seconds) > 1:
+        machines = [*seconds, transfer]
+    else:
+        machines = [seconds[0], *(own + transfer for own in seconds[1:])]
+    return math.fsum(seconds) + (len(seconds) - 1) * transfer + (micro_batches - 1) * max(machines)
+
+
+def step_bound_seconds(
+    forward_seconds: Sequence[float], backward_seconds: Sequence[float], micro_batches: int
+) -> float:
+    """No schedule takes less, communication free: max over stages s of (m (f_s + b_s) + sum before s of (f_j + b_j)).
+
+    A stage has all its work to do, after the first micro-batch has come to it and before the last has gone
+    back. With stages alike this is `equal_stages_step_seconds`, so that GPipe and 1F1B are both the fastest there.
+
+    >>> step_bound_seconds([1.0, 3.0], [2.0, 6.0], micro_batches=3)
+    30.0
+    """
+    at_least(1, micro_batches=micro_batches)
+    both = [forward + backward for forward, backward in zip(forward_seconds, backward_seconds, strict=True)]
+    return max(micro_batches * own + math.fsum(both[:stage]) for stage, own in enumerate(both))
+
+
+def micro_batches_held(schedule: Literal["gpipe", "1f1b"], stage: int, stages: int, micro_batches: int) -> int:
+    """How many micro-batches' activations a stage holds at most: m with GPipe, min(p - s, m) with 1F1B.
+
+    GPipe runs all forwards before the first backward. With 1F1B stage s is at most p - s micro-batches ahead of its
+    backward, so that memory does not grow with m: p in the first stage, 1 in the last.
+
+    stage: s, from 0. stages: p. micro_batches: m.
+
+    >>> [micro_batches_held("1f1b", stage, stages=4, micro_batches=8) for stage in range(4)]
+    [4, 3, 2, 1]
+    """
+    at_least(1, stages=stages, micro_batches=micro_batches)
+    if not 0 <= stage < stages:
+        raise InputError.of("stage", stage, f"must be 0 to {stages - 1}", "stages count from 0")
+    if schedule not in ("gpipe", "1f1b"):
+        raise InputError.of("schedule", schedule, 'must be "gpipe" or "1f1b"', "take one of them")
+    return micro_batches if schedule == "gpipe" else min(stages - stage, micro_batches)
