@@ -25,6 +25,44 @@ def max_min_rates(paths: Sequence[Sequence[Hashable]], capacities: Mapping[Any, 
     >>> max_min_rates([["a"], ["a", "b"], ["b"]], {"a": 10.0, "b": 4.0})
     [8.0, 2.0, 2.0]
     """
+    return _star_rates(paths, capacities) or _rates(paths, capacities)
+
+
+def _star_rates(paths: Sequence[Sequence[Hashable]], capacities: Mapping[Any, float]) -> list[float] | None:
+    """The rates where each flow shares one of its links at most, as with a server; None where some share more."""
+    counts: dict[Hashable, int] = {}
+    for path in paths:
+        for link in path:
+            counts[link] = counts.get(link, 0) + 1
+    rates: list[float] = []  # for now the limits that the flows' own links set
+    members: dict[Hashable, list[int]] = {}  # by shared link
+    for flow, path in enumerate(paths):
+        limit, shared = math.inf, None
+        for link in path:
+            if counts[link] == 1:
+                limit = min(limit, capacities[link])
+            elif shared is None:
+                shared = link
+                members.setdefault(link, []).append(flow)
+            else:
+                return None
+        rates.append(limit)
+    for link, flows in members.items():
+        left, count = capacities[link], len(flows)
+        share = left / count
+        if share > min([rates[flow] for flow in flows]):
+            # The slowest keep to their own links; the others divide what they leave.
+            for limit in sorted([rates[flow] for flow in flows]):
+                if limit >= share:
+                    break
+                left, count = max(left - limit, 0.0), count - 1
+                share = left / count if count else math.inf
+        for flow in flows:
+            rates[flow] = min(rates[flow], share)
+    return rates
+
+
+def _rates(paths: Sequence[Sequence[Hashable]], capacities: Mapping[Any, float]) -> list[float]:
     rates = [math.inf] * len(paths)
     flows_of: dict[Hashable, list[int]] = {}
     for flow, path in enumerate(paths):
@@ -119,26 +157,29 @@ class Network:
             self._settled_seconds = self.environment.now
 
     def _settle_at_the_end_of_this_instant(self) -> None:
-        if not self._settling:
+        if self._settling:
+            return
+        if self.environment.peek() > self.environment.now:
+            self._settle()  # this is the end
+        else:
             self._settling = True
             settle = self.environment.event()
             settle._ok, settle._value = True, None
-            settle.callbacks.append(self._settle)
+            settle.callbacks.append(lambda _: self._settle())
             self.environment.schedule(settle, priority=AFTER_ALL)  # type: ignore[arg-type]
 
-    def _settle(self, _: simpy.Event) -> None:
+    def _settle(self) -> None:
         self._settling = False
         self._advance()
-        for flow, rate in zip(
-            self._flows, max_min_rates([flow.path for flow in self._flows], self.capacities), strict=True
-        ):
+        rates = max_min_rates([flow.path for flow in self._flows], self.capacities)
+        for flow, rate in zip(self._flows, rates, strict=True):
             flow.rate = rate
         self._wake_at_the_next_end()
 
     def _wake_at_the_next_end(self) -> None:
         self._timer = None
         if self._flows:
-            soonest = min(flow.remaining / flow.rate for flow in self._flows)
+            soonest = min([flow.remaining / flow.rate for flow in self._flows])
             self._timer = self.environment.timeout(max(soonest, 0.0))
             self._timer.callbacks.append(self._end_flows)
 
@@ -150,8 +191,8 @@ class Network:
         ended = [flow for flow in self._flows if flow.remaining <= flow.rate * tolerance]
         if ended:
             self._flows = [flow for flow in self._flows if flow.remaining > flow.rate * tolerance]
+            self._settle_at_the_end_of_this_instant()
             for flow in ended:
                 flow.succeed()
-            self._settle_at_the_end_of_this_instant()
         else:
             self._wake_at_the_next_end()
