@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Spans, Trace
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Spans, Trace, Transfers
 
 Floats = NDArray[np.float64]
 PARTS = ("compute", "communication", "waiting")
@@ -165,3 +165,89 @@ def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
 def _bytes_per_link_max(trace: Trace) -> float | None:
     links = bytes_per_link(trace)
     return None if links is None else float(max(links[0].max(), links[1].max()))
+
+
+class UnavailableError(ValueError):
+    """A metric that this trace cannot give; the message says why."""
+
+
+def throughput_samples_per_second(trace: Trace) -> float:
+    """Samples whose gradients went into updates, per second until the last update.
+
+    >>> from distsim import example, simulate
+    >>> round(throughput_samples_per_second(simulate(example("synchronous_ring"))))
+    1817
+    """
+    if trace.total_seconds <= 0.0:
+        raise UnavailableError("throughput: the trace has no update that took time")
+    return float(trace.contributions.applied.sum()) * trace.scenario.workload.batch / trace.total_seconds
+
+
+def scaling_efficiency(trace: Trace, one_worker: Trace) -> float:
+    """Throughput per worker as a share of what one worker alone reaches: 1.0 is perfect scaling.
+
+    >>> from distsim import example, simulate
+    >>> ring = example("synchronous_ring")
+    >>> alone = ring.replacing({"cluster.workers": 1})
+    >>> scaling_efficiency(simulate(ring), simulate(alone)) < 1.0
+    True
+    """
+    if one_worker.workers != 1:
+        raise UnavailableError(f"scaling efficiency: compares with one worker, and that trace has {one_worker.workers}")
+    ideal = trace.workers * throughput_samples_per_second(one_worker)
+    return throughput_samples_per_second(trace) / ideal
+
+
+def staleness_histogram(trace: Trace) -> dict[int, int]:
+    """How many applied gradients had each staleness.
+
+    >>> from distsim import example, simulate
+    >>> staleness_histogram(simulate(example("synchronous_ring")))
+    {0: 200}
+    """
+    values, counts = np.unique(trace.contributions.staleness, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def messages(trace: Trace) -> int:
+    """Transfers that had ended by the last update. Raises UnavailableError where none were observed."""
+    return len(_observed(trace, "messages"))
+
+
+def link_utilization(trace: Trace) -> dict[str, float]:
+    """For each link, named as "up of host 2", its bytes as a share of what it could have carried until the last update.
+
+    Raises UnavailableError where the run's transfers were not observed, or its links' speed is not known.
+    """
+    if trace.producer == "measured":
+        raise UnavailableError(
+            "link utilization: a measured run uses the machine's own links, whose speed is not known"
+        )
+    scenario = trace.scenario
+    carried = dict.fromkeys(scenario.cluster.capacities(scenario.hosts), 0.0)
+    transfers = _observed(trace, "link utilization")
+    rows = zip(transfers.source.tolist(), transfers.target.tolist(), transfers.bytes.tolist(), strict=True)
+    for source, target, num_bytes in rows:
+        for link in scenario.cluster.route(scenario.host(source), scenario.host(target))[0]:
+            carried[link] += num_bytes
+    speeds = scenario.cluster.capacities(scenario.hosts)
+    return {
+        f"{way} of host {host}": num_bytes / (speeds[way, host] * trace.total_seconds)
+        for (way, host), num_bytes in carried.items()
+    }
+
+
+def price(trace: Trace) -> float:
+    """What the run costs, in the scenario's currency: every host, by the hour, until the last update.
+
+    Raises UnavailableError where the scenario has no `[cost]` table.
+    """
+    if trace.scenario.cost is None:
+        raise UnavailableError("price: the scenario has no [cost] table with price_per_hour")
+    return trace.scenario.cost.price_per_hour * trace.scenario.hosts * trace.total_seconds / 3600.0
+
+
+def _observed(trace: Trace, metric: str) -> Transfers:
+    if not len(trace.transfers):
+        raise UnavailableError(f"{metric}: the run's transfers were not observed, as in a backend's own all-reduce")
+    return trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from distsim.examples import example
-from distsim.metrics import bytes_per_link, step_durations, summary, worker_seconds
+from distsim.metrics import (
+    UnavailableError,
+    bytes_per_link,
+    link_utilization,
+    messages,
+    price,
+    scaling_efficiency,
+    staleness_histogram,
+    step_durations,
+    summary,
+    throughput_samples_per_second,
+    worker_seconds,
+)
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -88,3 +102,56 @@ def test_simulated_bytes_are_the_policys() -> None:
     assert down[5] == 50 * 5 * size
     assert up[:5] == pytest.approx(np.full(5, 50 * size))
     assert up[5] == 49 * 5 * size  # the last answers are sent after the last update
+
+
+def test_throughput_counts_the_samples_of_applied_gradients() -> None:
+    trace = by_hand()
+    assert throughput_samples_per_second(trace) == pytest.approx(3 * trace.scenario.workload.batch / 7.0)
+
+
+def test_scaling_efficiency_is_against_one_worker_alone() -> None:
+    ring = example("synchronous_ring").replacing({"compute.distribution": "constant", "compute.cv": None})
+    four, alone = simulate(ring), simulate(ring.replacing({"cluster.workers": 1}))
+    assert alone.total_seconds == pytest.approx(50 * 0.05)
+    assert scaling_efficiency(four, alone) == pytest.approx(50 * 0.05 / four.total_seconds)
+    with pytest.raises(UnavailableError, match="compares with one worker, and that trace has 4"):
+        scaling_efficiency(four, four)
+
+
+def test_staleness_is_counted() -> None:
+    trace = simulate(example("backup_server").replacing({"policy": {"kind": "asynchronous"}, "steps": 10}))
+    assert sum(staleness_histogram(trace).values()) == 50
+    assert staleness_histogram(trace) == dict(
+        zip(*(column.tolist() for column in np.unique(trace.contributions.staleness, return_counts=True)), strict=True)
+    )
+
+
+def test_links_are_used_for_as_much_of_the_time_as_their_bytes_take() -> None:
+    slow = example("backup_server").replacing({"policy.backups": 0, "compute.mean": "1 ns", "compute.cv": 0.01})
+    trace = simulate(slow.replacing({"cluster.latency": "0 s", "cluster.nic": {"0": {"up": "20 Gbit/s"}}}))
+    used = link_utilization(trace)
+    size, total = trace.scenario.gradient_bytes, trace.total_seconds
+    assert used["down of host 5"] == pytest.approx(250 * size / (1.25e9 * total))
+    assert used["up of host 0"] == pytest.approx(50 * size / (2.5e9 * total))
+    assert used["down of host 5"] > 0.5
+    assert messages(trace) == 250 + 245
+
+
+def test_the_price_is_of_every_host() -> None:
+    trace = simulate(example("backup_server").replacing({"cost": {"price_per_hour": 3.6}}))
+    assert price(trace) == pytest.approx(6 * 3.6 * trace.total_seconds / 3600)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [
+        (messages, "not observed"),
+        (link_utilization, "whose speed is not known"),
+        (price, "no .cost. table"),
+        (throughput_samples_per_second, "no update that took time"),
+    ],
+)
+def test_what_cannot_be_computed_says_why(metric: Callable[[Trace], object], reason: str) -> None:
+    trace = TraceBuilder().build(4, 0, "measured", scenario=example("synchronous_ring").table())
+    with pytest.raises(UnavailableError, match=reason):
+        metric(trace)

@@ -45,7 +45,7 @@ def test_values_are_read_as_in_a_scenario(text: str, key: str, values: list[Any]
 
 @pytest.mark.parametrize("text", ["policy.backups", "=1", "steps=", "steps=4:1", "steps=1:4:0"])
 def test_values_that_make_no_sense(text: str) -> None:
-    with pytest.raises(InputError, match="--vary = .*Cure:"):
+    with pytest.raises(InputError, match=r"--vary = .*Cure:"):
         parse_values(text)
 
 
@@ -67,7 +67,7 @@ def test_every_combination_is_one_row() -> None:
 
 
 def test_a_sweep_without_a_possible_combination_is_refused() -> None:
-    with pytest.raises(InputError, match="no combination of the varied values is possible.*backups = 7"):
+    with pytest.raises(InputError, match=r"no combination of the varied values is possible.*backups = 7"):
         combinations(SMALL, {"policy.backups": [7, 8]})
     with pytest.raises(InputError, match="backupz"):
         combinations(SMALL, {"policy.backupz": [1]})
