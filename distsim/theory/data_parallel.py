@@ -1,0 +1,100 @@
+"""DataParallel: one process drives several devices, and the first of them does everybody's talking.
+
+In every step device 0 sends the others their inputs and a copy of the model, collects their outputs, sends back the
+outputs' gradients, and adds up the gradients of the model; one Python interpreter launches all forwards.
+Source: the steps of torch.nn.DataParallel, as its documentation and Li et al. 2020 (arXiv 2006.15704), section 2,
+tell them; the time of each is derived here, with copies sharing device 0's link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+from distsim.theory.arguments import at_least
+from distsim.theory.collectives import gather_seconds, scatter_seconds
+
+
+@dataclass(frozen=True)
+class DataParallelStep:
+    """The parts of one step in seconds, one after the other, in this order."""
+
+    scatter_seconds: float
+    replicate_seconds: float
+    forward_seconds: float
+    gather_seconds: float
+    scatter_gradients_seconds: float
+    backward_seconds: float
+    reduce_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """The whole step."""
+        return float(sum(astuple(self)))
+
+
+def data_parallel_step(
+    devices: int,
+    forward_seconds: float,
+    backward_seconds: float,
+    parameter_bytes: float,
+    input_bytes: float,
+    output_bytes: float,
+    bytes_per_second: float,
+    latency_seconds: float,
+    interpreter_seconds: float = 0.0,
+) -> DataParallelStep:
+    """The step of one process with p devices, n bytes of parameters, I of inputs and O of outputs:
+
+        scatter     a + (p - 1) / p I / B       each device its part of the batch
+        replicate   a + (p - 1) n / B           the model to all, in every step
+        forward     max(p g, f)                 the interpreter launches one after the other, the devices run together
+        gather      a + (p - 1) / p O / B       outputs to device 0, which has the loss
+        gradients   a + (p - 1) / p O / B       back to where the outputs came from
+        backward    b                           no interpreter: one native thread per device
+        reduce      a + (p - 1) n / B           gradients of the model to device 0, which alone applies them
+
+    With p = 1 nothing travels. Replicate and reduce take p times as long as a ring all-reduce's bytes; a tree or
+    NCCL's broadcast, where torch uses it, needs less than `replicate` says.
+
+    devices: p. forward_seconds, backward_seconds: f, b, of one device's part of the batch. parameter_bytes: n.
+    input_bytes, output_bytes: I, O, of the whole batch. bytes_per_second: B, of each device's link in each direction.
+    latency_seconds: a. interpreter_seconds: g, of Python to launch one device's forward.
+
+    >>> step = data_parallel_step(4, 0.03, 0.06, 1e8, input_bytes=4e7, output_bytes=4e6, bytes_per_second=1e10,
+    ...     latency_seconds=0.0, interpreter_seconds=0.01)
+    >>> round(step.forward_seconds, 6), round(step.replicate_seconds, 6), round(step.seconds, 6)
+    (0.04, 0.03, 0.1636)
+    """
+    at_least(1, devices=devices)
+    at_least(0, forward_seconds=forward_seconds, backward_seconds=backward_seconds)
+    at_least(0, parameter_bytes=parameter_bytes, input_bytes=input_bytes, output_bytes=output_bytes)
+    at_least(0, interpreter_seconds=interpreter_seconds)
+    link = (bytes_per_second, latency_seconds)
+    outputs = gather_seconds(output_bytes, devices, *link)
+    whole_model = scatter_seconds(devices * parameter_bytes, devices, *link)  # a piece is a whole model
+    return DataParallelStep(
+        scatter_seconds=scatter_seconds(input_bytes, devices, *link),
+        replicate_seconds=whole_model,
+        forward_seconds=max(devices * interpreter_seconds, forward_seconds),
+        gather_seconds=outputs,
+        scatter_gradients_seconds=outputs,
+        backward_seconds=backward_seconds,
+        reduce_seconds=whole_model,
+    )
+
+
+def device_zero_bytes(
+    devices: int, parameter_bytes: float, input_bytes: float, output_bytes: float
+) -> tuple[float, float]:
+    """What device 0 sends and receives in one step: (p - 1) (n + (I + O) / p) and (p - 1) (n + O / p) bytes.
+
+    The others send and receive n + O / p and n + (I + O) / p.
+
+    >>> device_zero_bytes(4, 1e8, input_bytes=4e7, output_bytes=4e6)
+    (333000000.0, 303000000.0)
+    """
+    at_least(1, devices=devices)
+    at_least(0, parameter_bytes=parameter_bytes, input_bytes=input_bytes, output_bytes=output_bytes)
+    others = devices - 1
+    sent = others * (parameter_bytes + (input_bytes + output_bytes) / devices)
+    return sent, others * (parameter_bytes + output_bytes / devices)

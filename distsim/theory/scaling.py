@@ -1,0 +1,156 @@
+"""Speed-up by more workers: how many samples per second p workers do, over what one does.
+
+Every model here is one formula, S(p) = p / (1 + r g(p)): r is the share that communication or serial work adds to one
+worker's step, and g how it grows.
+
+    serial      g = p - 1              Amdahl 1967: r is the serial share of the work, that does not get faster
+    ring        g = 2 (p - 1) / p      bytes of a ring all-reduce; r = n / (B x)
+    server      g = 2 p                bytes through one parameter server's link, push and pull; r = n / (B x)
+
+n bytes of gradient, B bytes per second of a link, x seconds of compute on one worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from distsim.errors import InputError
+from distsim.theory.arguments import above, at_least, shares
+from distsim.theory.collectives import parameter_server_seconds, ring_all_reduce_seconds
+
+GROWTHS: dict[str, Callable[[int], float]] = {
+    "serial": lambda p: p - 1.0,
+    "ring": lambda p: 2.0 * (p - 1) / p,
+    "server": lambda p: 2.0 * p,
+}
+
+
+def amdahl_speed_up(serial_share: float, workers: int) -> float:
+    """How much faster a fixed amount of work is: 1 / (s + (1 - s) / p), never above 1 / s.
+
+    Source: Amdahl 1967, Validity of the single processor approach to achieving large scale computing capabilities.
+
+    serial_share: s, 0 to 1. workers: p.
+
+    >>> amdahl_speed_up(0.1, workers=9)
+    5.0
+    """
+    shares(serial_share=serial_share)
+    at_least(1, workers=workers)
+    return 1 / (serial_share + (1 - serial_share) / workers)
+
+
+def gustafson_speed_up(serial_share: float, workers: int) -> float:
+    """How much more work is done in a fixed time, if work grows with the workers: p - s (p - 1).
+
+    Source: Gustafson 1988, Reevaluating Amdahl's law. serial_share: s, of the time on p workers. workers: p.
+
+    >>> gustafson_speed_up(0.1, workers=9)
+    8.2
+    """
+    shares(serial_share=serial_share)
+    at_least(1, workers=workers)
+    return workers - serial_share * (workers - 1)
+
+
+def weak_speed_up(compute_seconds: float, communication_seconds: float, workers: int) -> float:
+    """Samples per second over those of one worker, with the same batch per worker: p x / (x + c).
+
+    compute_seconds: x, of one worker's step. communication_seconds: c, exposed, per step on p workers. workers: p.
+
+    >>> round(weak_speed_up(0.3, communication_seconds=0.1, workers=4), 9)
+    3.0
+    """
+    above(0, compute_seconds=compute_seconds)
+    at_least(0, communication_seconds=communication_seconds)
+    at_least(1, workers=workers)
+    return workers * compute_seconds / (compute_seconds + communication_seconds)
+
+
+def strong_speed_up(compute_seconds: float, communication_seconds: float, workers: int) -> float:
+    """The same with one batch for all, divided among the workers: x / (x / p + c).
+
+    compute_seconds: x, of the whole batch on one worker. communication_seconds: c. workers: p.
+
+    >>> round(strong_speed_up(0.3, communication_seconds=0.1, workers=4), 6)
+    1.714286
+    """
+    above(0, compute_seconds=compute_seconds)
+    at_least(0, communication_seconds=communication_seconds)
+    at_least(1, workers=workers)
+    return compute_seconds / (compute_seconds / workers + communication_seconds)
+
+
+def efficiency(speed_up: float, workers: int) -> float:
+    """Speed-up per worker: S / p.
+
+    >>> efficiency(3.0, workers=4)
+    0.75
+    """
+    at_least(0, speed_up=speed_up)
+    at_least(1, workers=workers)
+    return speed_up / workers
+
+
+def ring_speed_up(
+    compute_seconds: float, num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float
+) -> float:
+    """`weak_speed_up` with a ring all-reduce after every step, nothing overlapped.
+
+    Without latency its efficiency falls to 1 / (1 + 2 n / (B x)) and no further. compute_seconds: x. num_bytes: n.
+    workers: p. bytes_per_second: B. latency_seconds: a.
+
+    >>> round(ring_speed_up(0.3, 1e8, workers=2, bytes_per_second=1e9, latency_seconds=0.0), 9)
+    1.5
+    """
+    communication = ring_all_reduce_seconds(num_bytes, workers, bytes_per_second, latency_seconds)
+    return weak_speed_up(compute_seconds, communication, workers)
+
+
+def server_speed_up(
+    compute_seconds: float, num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float
+) -> float:
+    """`weak_speed_up` with one parameter server, nothing overlapped; never above x B / (2 n), however many workers.
+
+    compute_seconds: x. num_bytes: n. workers: p. bytes_per_second: B. latency_seconds: a.
+
+    >>> round(server_speed_up(0.4, 1e8, workers=2, bytes_per_second=1e9, latency_seconds=0.0), 9)
+    1.0
+    """
+    communication = parameter_server_seconds(num_bytes, workers, bytes_per_second, latency_seconds)
+    return weak_speed_up(compute_seconds, communication, workers)
+
+
+def speed_up(growth: str, share: float, workers: int) -> float:
+    """The model S(p) = p / (1 + r g(p)) without latency.
+
+    growth: "serial", "ring" or "server". share: r. workers: p.
+
+    >>> speed_up("serial", 0.1, workers=9) == amdahl_speed_up(0.1, workers=9)
+    True
+    """
+    at_least(0, share=share)
+    at_least(1, workers=workers)
+    return workers / (1 + share * _growth(growth)(workers))
+
+
+def share_of_speed_up(growth: str, speed_up: float, workers: int) -> float:
+    """The r with which a model gives one known speed-up: (p / S - 1) / g(p).
+
+    growth: "serial", "ring" or "server". speed_up: S, above 0 and at most p. workers: p, at least 2.
+
+    >>> round(share_of_speed_up("serial", 3.0, workers=4), 6)    # 1/9 of the work is serial
+    0.111111
+    """
+    at_least(2, workers=workers)
+    if not 0 < speed_up <= workers:
+        raise InputError.of(
+            "speed_up", speed_up, f"must be above 0 and at most {workers}, the workers", "measure again"
+        )
+    return (workers / speed_up - 1) / _growth(growth)(workers)
+
+
+def _growth(growth: str) -> Callable[[int], float]:
+    if growth not in GROWTHS:
+        raise InputError.of("growth", growth, "is not a model", f"take one of {', '.join(GROWTHS)}")
+    return GROWTHS[growth]
