@@ -122,10 +122,13 @@ def _tell_transfers(builder: TraceBuilder, scenario: Scenario, steps: Floats) ->
 
 
 def _tell_contributions(builder: TraceBuilder, server: int, steps: Floats, versions: int) -> None:
-    """Gradients for an update that never came are neither applied nor dropped."""
+    """In the order of arrival, or of being cancelled; those for an update that never came are left out."""
     cancelled = ~np.isnan(steps[:, CUT])
     decided = (steps[:, OUTCOME] >= NO_VERSION) & (steps[:, OUTCOME] <= versions)
     rows = steps[decided | cancelled]
+    known = np.where(np.isnan(rows[:, CUT]), rows[:, ARRIVED], rows[:, CUT])
+    if (known[1:] < known[:-1]).any():
+        rows = rows[np.argsort(known, kind="stable")]
     cancelled = ~np.isnan(rows[:, CUT])
     applied = ~cancelled & (rows[:, OUTCOME] > 0)
     builder.extend(

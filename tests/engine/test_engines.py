@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distsim.engine import loop, story
+from distsim.engine import loop, recurrence, story
 from distsim.policies import Decision
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Trace, TraceBuilder
@@ -90,6 +90,35 @@ def with_a_server(draw: st.DrawFn) -> Scenario:
 @given(with_a_server(), st.sampled_from([0.0, 1.7e-3]))
 def test_the_loop_means_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
     assert_same(story.run(scenario, apply_seconds), loop.run(scenario, apply_seconds))
+
+
+@st.composite
+def with_a_recurrence(draw: st.DrawFn) -> Scenario:
+    """Synchronous and cancelling backup with one server, or a ring."""
+    table = draw(with_a_server()).table() | {"steps": draw(st.integers(1, 25))}
+    nic = table["cluster"].get("nic", {})
+    kind = draw(st.sampled_from(["synchronous", "cancelling backup", "ring"]))
+    table["policy"] = {"kind": "synchronous"}
+    if kind == "ring":
+        nic.pop("server", None)
+        table["communication"] = {"kind": "ring", "sends": table["communication"].get("sends", "rendezvous")}
+    elif table["communication"].get("receive") == "concurrent":
+        for exception in nic.values():
+            if len(exception) > 1 or "down" in exception:
+                exception.pop("up", None)
+        nic = {host: exception for host, exception in nic.items() if host == "server" or "up" not in exception}
+    if kind == "cancelling backup":
+        nic = {host: exception for host, exception in nic.items() if host == "server"}
+        table["policy"] = {"kind": "backup", "backups": draw(st.integers(0, 2)), "cancel": True}
+    table["cluster"]["nic"] = nic
+    return Scenario.of(table)
+
+
+@settings(max_examples=250)
+@given(with_a_recurrence(), st.sampled_from([0.0, 1.7e-3]))
+def test_recurrences_mean_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
+    assert recurrence.cannot(scenario) is None
+    assert_same(story.run(scenario, apply_seconds), recurrence.run(scenario, apply_seconds))
 
 
 class CancelsAll:

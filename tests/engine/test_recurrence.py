@@ -1,0 +1,89 @@
+"""Recurrences: rings against the simulated schedule, and what has no formula."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distsim.cluster import Cluster
+from distsim.collectives import ring
+from distsim.engine import collective, recurrence
+from distsim.errors import InputError
+from distsim.policies import Asynchronous
+from distsim.scenario import Scenario
+
+
+@given(st.integers(2, 9), st.booleans(), st.integers(0, 999))
+def test_one_ring_with_unequal_starts_and_links_is_the_simulated_schedule(ranks: int, eager: bool, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    starts, speeds = generator.exponential(0.5, ranks), generator.uniform(1e6, 9e6, (ranks, 2))
+    nic = {rank: {"up": f"{up!r} B/s", "down": f"{down!r} B/s"} for rank, (up, down) in enumerate(speeds.tolist())}
+    cluster = Cluster(workers=ranks, bandwidth="1 MB/s", latency="1 ms", nic=nic)
+    seconds = 1e-3 + 1e6 / ranks / np.minimum(speeds[:, 0], np.roll(speeds[:, 1], -1))
+    simulated = collective.run(ring(ranks), cluster, 1e6, starts.tolist(), "eager" if eager else "rendezvous")
+    rounds = 2 * (ranks - 1)
+    ends = recurrence.ring_ends(starts, seconds, rounds, eager=eager)
+    assert ends == pytest.approx(simulated.ends_seconds, rel=1e-9)
+    matrix = recurrence.ring_matrix(seconds, rounds, eager=eager)
+    assert (matrix + starts[:, None]).max(axis=0) == pytest.approx(ends, rel=1e-12)
+
+
+def test_a_late_rank_is_felt_as_far_away_as_rounds_have_passed() -> None:
+    """By hand: rank 2 of 5 joins at 10; with rendezvous its neighbours feel it after one round, the next after two."""
+    starts, seconds = np.array([0.0, 0.0, 10.0, 0.0, 0.0]), np.ones(5)
+    assert recurrence.ring_ends(starts, seconds, 1, eager=False).tolist() == [1.0, 11.0, 11.0, 11.0, 1.0]
+    assert recurrence.ring_ends(starts, seconds, 2, eager=False).tolist() == [12.0] * 5
+    assert recurrence.ring_ends(starts, seconds, 1, eager=True).tolist() == [1.0, 1.0, 11.0, 11.0, 1.0]
+
+
+def scenario(policy: dict[str, Any], cluster: dict[str, Any] | None = None, **communication: Any) -> Scenario:
+    return Scenario.of(
+        {
+            "steps": 5,
+            "cluster": {"workers": 4, "bandwidth": "1 GB/s", "latency": "100 us"} | (cluster or {}),
+            "compute": {"mean": "10 ms"},
+            "workload": {"gradient": "1 MB"},
+            "policy": policy,
+            "communication": {"kind": "parameter_server"} | communication,
+        }
+    )
+
+
+SYNCHRONOUS = {"kind": "synchronous"}
+CANCELLING = {"kind": "backup", "backups": 1, "cancel": True}
+NODES = {"nodes": {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}}
+
+
+@pytest.mark.parametrize(
+    ("found", "missing"),
+    [
+        (scenario({"kind": "asynchronous"}), "policy.kind = 'asynchronous'"),
+        (scenario({"kind": "backup", "backups": 1}), "policy.kind = 'backup' without cancel"),
+        (scenario(SYNCHRONOUS, kind="tree"), "'synchronous' with communication.kind = 'tree'"),
+        (scenario(SYNCHRONOUS, servers=2), "communication.servers = 2"),
+        (scenario(SYNCHRONOUS, NODES, kind="ring"), "cluster.nodes"),
+        (scenario(SYNCHRONOUS, {"nic": {"1": {"up": "1 MB/s"}}}), "different up-links"),
+        (scenario(CANCELLING, {"nic": {"1": {"down": "1 MB/s"}}}), "different down-links"),
+    ],
+)
+def test_what_has_no_formula_is_named(found: Scenario, missing: str) -> None:
+    with pytest.raises(InputError, match=r'has no formula for .* Cure: take engine = "auto"') as caught:
+        recurrence.run(found)
+    assert missing in str(caught.value)
+
+
+def test_a_users_own_rule_has_no_formula() -> None:
+    with pytest.raises(InputError, match="a rule of your own"):
+        recurrence.run(scenario(SYNCHRONOUS), rule=Asynchronous().rule(4))
+
+
+@pytest.mark.parametrize(("sends", "receive"), list(itertools.product(["eager", "rendezvous"], ["fifo", "concurrent"])))
+def test_one_worker_pushes_and_pulls(sends: str, receive: str) -> None:
+    found = scenario(SYNCHRONOUS, {"workers": 1}, sends=sends, receive=receive)
+    step = 10e-3 + 2 * (100e-6 + 1e-3)
+    assert recurrence.run(found).updates.time_seconds == pytest.approx(11.1e-3 + step * np.arange(5), rel=1e-12)
