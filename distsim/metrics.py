@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Spans, Trace, Transfers
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, SpanKind, Spans, Trace, Transfers
 
 Floats = NDArray[np.float64]
 PARTS = ("compute", "communication", "waiting")
@@ -235,6 +235,20 @@ def link_utilization(trace: Trace) -> dict[str, float]:
         f"{way} of host {host}": num_bytes / (speeds[way, host] * trace.total_seconds)
         for (way, host), num_bytes in carried.items()
     }
+
+
+def goodput(trace: Trace) -> float:
+    """The share of the time until the last update that was not lost to checkpoints, failures and restarts.
+
+    >>> from distsim import example, simulate
+    >>> goodput(simulate(example("synchronous_ring")))
+    1.0
+    """
+    if trace.total_seconds <= 0.0:
+        raise UnavailableError("goodput: the trace has no update that took time")
+    kept_from_work = trace.spans.of_kind(SpanKind.CHECKPOINT, SpanKind.RESTART, SpanKind.LOST)
+    lost = [_covered(kept_from_work, worker, trace.total_seconds) for worker in range(trace.workers)]
+    return 1.0 - float(np.mean(lost)) / trace.total_seconds
 
 
 def price(trace: Trace) -> float:

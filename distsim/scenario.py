@@ -66,9 +66,8 @@ class Scenario(Description):
         return self
 
     def _check_available(self) -> None:
-        for table in ("failures", "learning"):
-            if getattr(self, table) is not None:
-                raise ValueError(f"the table [{table}] is not available yet. Cure: remove it")
+        if self.learning is not None:
+            raise ValueError("the table [learning] is not available yet. Cure: remove it")
         if self.workload.model is not None:
             raise ValueError('workload.model is not available yet. Cure: write gradient = "4 MiB" instead')
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 
 from distsim.calibration import Calibration, calibrated
 from distsim.engine import story
+from distsim.engine.failures import with_failures
 from distsim.errors import InputError
 from distsim.policies import Rule, WithServer
 from distsim.scenario import Scenario
@@ -30,7 +31,11 @@ def simulate(scenario: Scenario, calibration: Calibration | None = None, *, rule
             'write kind = "parameter_server" in [communication]',
         )  # fmt: skip
     if calibration is None:
-        return story.run(scenario, rule=rule)
-    exchange = calibration.of(scenario)
-    trace = story.run(calibrated(scenario, exchange), exchange.apply_seconds, rule)
-    return replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})
+        trace = story.run(scenario, rule=rule)
+    else:
+        exchange = calibration.of(scenario)
+        trace = story.run(calibrated(scenario, exchange), exchange.apply_seconds, rule)
+        trace = replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})
+    if scenario.failures is not None:
+        trace = with_failures(trace, scenario.failures, scenario.seed)
+    return trace

@@ -258,10 +258,6 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 PLANNED: dict[str, tuple[dict[str, Any], str]] = {
-    "table failures": (
-        changed(failures={"mean_time_between": "4 h", "checkpoint_every": "20 min"}),
-        "[failures]",
-    ),
     "table learning": (changed(learning={"key": 1}), "[learning]"),
     "empty table learning": (changed(learning={}), "[learning]"),
     "model": (changed(workload__model="mlp"), "workload.model"),

@@ -46,6 +46,7 @@ CATEGORY_OF: dict[SpanKind, Look] = {
     SpanKind.APPLY: APPLY,
     SpanKind.CHECKPOINT: RECOVERY,
     SpanKind.RESTART: RECOVERY,
+    SpanKind.LOST: RECOVERY,
 }
 
 # Runs that stand beside each other, and the four stages of a chapter.

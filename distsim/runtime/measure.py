@@ -95,6 +95,7 @@ def _check_available(scenario: Scenario) -> None:
             "backend",
         ),
         ("cluster.nodes", scenario.cluster.nodes, scenario.cluster.nodes is None, "none"),
+        ("failures", scenario.failures, scenario.failures is None, "none"),
     ):
         if not fine:
             raise NotAvailableYetError.of(asked, value, "cannot be run for real yet", f"take {cure}, or simulate it")

@@ -32,6 +32,7 @@ class SpanKind(IntEnum):
     APPLY = 7
     CHECKPOINT = 8
     RESTART = 9
+    LOST = 10
 
     @property
     def text(self) -> str:

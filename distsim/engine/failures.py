@@ -1,0 +1,162 @@
+"""Failures laid over a run: checkpoints stop it now and then, failures throw it back to the last one.
+
+Any worker's failure ends the work of all, as an elastic launcher restarts the whole group. The run without failures
+gives the useful clock; this module draws the failures, and moves every moment of that clock to the wall clock moment
+at which it was reached for good. A checkpoint follows the first update after every `checkpoint_every` of useful time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.errors import InputError
+from distsim.failures import Failures
+from distsim.random_streams import Purpose, stream
+from distsim.trace import SpanKind, Spans, Trace
+
+Floats = NDArray[np.float64]
+HOPELESS = 10_000  # failures in a row without a checkpoint
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wall-clock time in which every worker is kept from useful work."""
+
+    kind: SpanKind
+    start_seconds: float
+    end_seconds: float
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """Where useful time lies on the wall clock.
+
+    useful_seconds, wall_seconds: the pieces' starts on both clocks, and the run's end on both; within a piece both
+    run alike. pauses: what lies between the pieces.
+    """
+
+    useful_seconds: Floats
+    wall_seconds: Floats
+    pauses: list[Pause]
+
+    def at(self, useful: Floats) -> Floats:
+        """Wall-clock times of moments of the run; of those at which a pause lies, its beginning."""
+        return self._moved(useful, "left")
+
+    def between(self, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        """Wall-clock starts and ends of what lasts from `start` to `end`: it starts after a pause that lies there."""
+        return np.where(end > start, self._moved(start, "right"), self.at(start)), self.at(end)
+
+    def _moved(self, useful: Floats, side: str) -> Floats:
+        piece = np.searchsorted(self.useful_seconds, useful, side=side) - 1  # type: ignore[call-overload]
+        piece = np.clip(piece, 0, len(self.useful_seconds) - 1)
+        return np.asarray(self.wall_seconds[piece] + useful - self.useful_seconds[piece])
+
+
+def with_failures(trace: Trace, failures: Failures, seed: int) -> Trace:
+    """The run of `trace` with checkpoints and failures. Raises InputError where it would never get on.
+
+    The spans between useful work are CHECKPOINT, LOST (work that a failure undid) and RESTART, on every worker.
+    """
+    clock = wall_clock(trace.updates.time_seconds, failures, seed, trace.workers)
+    spans = _pieces(trace.spans, clock.useful_seconds[1:])
+    starts, ends = clock.between(spans.start_seconds, spans.end_seconds)
+    begun, arrived = clock.between(trace.transfers.start_seconds, trace.transfers.end_seconds)
+    return replace(
+        trace,
+        spans=_joined(replace(spans, start_seconds=starts, end_seconds=ends), clock.pauses, trace.workers),
+        transfers=replace(trace.transfers, start_seconds=begun, end_seconds=arrived),
+        updates=replace(trace.updates, time_seconds=clock.at(trace.updates.time_seconds)),
+    )
+
+
+def wall_clock(updates: Floats, failures: Failures, seed: int, workers: int) -> WallClock:
+    """Plays the failures of `workers` workers over a run whose updates come at these useful times."""
+    end = float(updates.max()) if len(updates) else 0.0
+    saved = now = 0.0  # useful time at the last checkpoint; wall-clock time
+    coming = _failures(failures.mean_time_between_seconds, seed, workers)
+    failure = next(coming)
+    useful_seconds, wall_seconds, pauses = [0.0], [0.0], []
+    in_a_row = 0
+    for goal in [*_checkpoints(updates, failures.checkpoint_every_seconds), end]:
+        cost = failures.checkpoint_cost_seconds if goal < end else 0.0
+        while now + (goal - saved) + cost > failure:
+            pauses.append(Pause(SpanKind.LOST, now, failure))
+            began, now = failure, failure + failures.restart_cost_seconds
+            in_a_row += 1
+            while (failure := next(coming)) < now and in_a_row <= HOPELESS:  # fails again while it comes back
+                now = failure + failures.restart_cost_seconds
+                in_a_row += 1
+            if in_a_row > HOPELESS:
+                raise InputError.of(
+                    "failures.mean_time_between", failures.mean_time_between_seconds,
+                    f"lets {workers} workers fail {HOPELESS} times in a row before the next checkpoint",
+                    "checkpoint more often, or make failures rarer",
+                )  # fmt: skip
+            pauses.append(Pause(SpanKind.RESTART, began, now))
+            wall_seconds[-1] = now
+        in_a_row = 0
+        now += goal - saved
+        if goal < end:
+            pauses.append(Pause(SpanKind.CHECKPOINT, now, now + cost))
+            now += cost
+            useful_seconds.append(goal)
+            wall_seconds.append(now)
+        saved = goal
+    return WallClock(np.array(useful_seconds), np.array(wall_seconds), pauses)
+
+
+def _failures(mean_seconds: float, seed: int, workers: int) -> Iterator[float]:
+    """The wall-clock times at which one of the workers fails, in order."""
+    generators = [stream(seed, Purpose.FAILURE, worker) for worker in range(workers)]
+    coming = [generator.exponential(mean_seconds) for generator in generators]
+    while True:
+        worker = int(np.argmin(coming))
+        yield coming[worker]
+        coming[worker] += generators[worker].exponential(mean_seconds)
+
+
+def _checkpoints(updates: Floats, every_seconds: float) -> list[float]:
+    """The updates, in useful time, after which the state is saved; not the last one."""
+    found = []
+    last = 0.0
+    for time in np.sort(updates)[:-1].tolist():
+        if time - last >= every_seconds:
+            found.append(time)
+            last = time
+    return found
+
+
+def _pieces(spans: Spans, cuts: Floats) -> Spans:
+    """The spans, cut where pauses lie within them."""
+    first = np.searchsorted(cuts, spans.start_seconds, side="right")
+    inside = np.maximum(np.searchsorted(cuts, spans.end_seconds, side="left") - first, 0)
+    row = np.repeat(np.arange(len(spans)), inside + 1)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(inside + 1) - inside - 1, inside + 1)  # within its span
+    pieces = spans.where(row)
+    bounds = np.concatenate([cuts, [np.inf]])  # never taken, but indexed where a span has no cut behind it
+    at = first[row] + place
+    return replace(
+        pieces,
+        start_seconds=np.where(place > 0, bounds[np.maximum(at - 1, 0)], pieces.start_seconds),
+        end_seconds=np.where(place < inside[row], bounds[np.minimum(at, len(cuts))], pieces.end_seconds),
+    )
+
+
+def _stacked(*tables: Spans) -> Spans:
+    columns = [table.columns() for table in tables]
+    return Spans.of_columns({name: np.concatenate([column[name] for column in columns]) for name in Spans.dtypes})
+
+
+def _joined(spans: Spans, pauses: list[Pause], workers: int) -> Spans:
+    rows = [
+        (worker, pause.kind, number, pause.start_seconds, pause.end_seconds, 0.0, "")
+        for number, pause in enumerate(pauses)
+        for worker in range(workers)
+        if pause.end_seconds > pause.start_seconds
+    ]
+    return _stacked(spans, Spans.of_rows(rows)) if rows else spans
