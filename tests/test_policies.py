@@ -170,6 +170,7 @@ def test_each_run_gets_a_fresh_rule() -> None:
 def test_a_policy_is_written_and_read_back(policy: Synchronous | Backup) -> None:
     table = write_policy(policy)
     assert table["kind"] == policy.kind
+    assert ("cancel" in table) is getattr(policy, "cancel", False)
     assert read_policy(table) == policy
     assert read_policy(policy) is policy
 
