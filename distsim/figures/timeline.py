@@ -219,7 +219,7 @@ def _sentence(row: Row) -> str:
         if row[key]
     )
     return (
-        f"{str(row['run']).capitalize()}: {row['updates']} update{'s' if row['updates'] != 1 else ''} in {row['total (s)']:.3g} s, "
-        f"of which an average worker computes {row['compute (%)']:.0f} %, "
+        f"{str(row['run']).capitalize()}: {row['updates']} update{'s' if row['updates'] != 1 else ''} "
+        f"in {row['total (s)']:.3g} s, of which an average worker computes {row['compute (%)']:.0f} %, "
         f"communicates {row['communication (%)']:.0f} % and waits {row['waiting (%)']:.0f} %{lost}."
     )
