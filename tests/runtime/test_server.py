@@ -166,7 +166,7 @@ def test_an_update_goes_one_step_down_the_mean_of_its_gradients(
     servers: list[Server] = []
     true_verify = Server._verify
     monkeypatch.setattr(Server, "_verify", lambda self: (servers.append(self), true_verify(self)))
-    serve(Backup(1).rule(3), 3, 1, [(0, 0, 0), (2, 0, 0)])
+    serve(Backup(1).rule(3), 3, 1, [(0, 0, 0), (2, 0, 0), (1, 0, 0)])
     expected = -LEARNING_RATE * (1 + 3) / 2 * pattern(FLOATS)
     assert servers[0]._parameters.payload.tolist() == expected.tolist()
 
@@ -190,6 +190,8 @@ def test_buffers_of_old_versions_are_used_again(
         if workers == 2 and step % 2 == 0:
             # Late by a version, each time: the answer before is still on its way while two versions are made.
             pushes.append((1, step // 2, max(step - 1, 0)))
+    if workers == 2:
+        pushes.append((1, updates // 2, updates - 1))
     serve(Backup(workers - 1).rule(workers), workers, updates, pushes)
     assert made <= most
 
