@@ -115,10 +115,16 @@ def test_a_flood_of_output_neither_fills_memory_nor_stops_the_run() -> None:
 def test_what_a_rank_printed_last_is_part_of_the_error(tmp_path: Path) -> None:
     script = tmp_path / "says.py"
     script.write_text(
-        "import os\nfrom distsim.runtime import seat\nwith seat.taken():\n    print('last words')\n    os._exit(3)\n"
+        "import os, time\n"
+        "from distsim.runtime import seat\n"
+        "with seat.taken() as place:\n"
+        "    print('words of rank', place.rank)\n"
+        "    time.sleep(0.5)\n"
+        "    os._exit(3) if place.rank == 0 else time.sleep(60)\n"
     )
-    words = r"rank 0 \(worker 0\) ended with exit code 3 .*it last printed:\n  last words"
-    with pytest.raises(RunError, match=words), launched(Launch("a run", ["worker 0"], (str(script),), {}, 60.0)):
+    words = r"rank 0 \(worker 0\) ended with exit code 3 .*it last printed:\n  words of rank 0$"
+    launch = Launch("a run", ["worker 0", "worker 1"], (str(script),), {}, 60.0)
+    with pytest.raises(RunError, match=words), launched(launch):
         pass
 
 
