@@ -41,7 +41,7 @@ WITH_SERVER = [
     scenario("concurrent", SYNCHRONOUS, SERVER),
     scenario("fifo", SYNCHRONOUS, FIFO),
     scenario("dropping", DROPPING, SERVER, compute=SLOW_THIRD),
-    scenario("cancelling", CANCELLING, SERVER, compute=SLOW_THIRD),
+    scenario("cancelling", CANCELLING, SERVER, compute=SLOW_THIRD | {"slow": {"2": 8.0}}),
     # Answers, pushes and cancellations cross each other all the time here.
     scenario("restless dropping", DROPPING, SERVER, compute=RESTLESS, steps=200),
     scenario("restless cancelling", CANCELLING, SERVER, compute=RESTLESS, steps=200),
