@@ -62,12 +62,12 @@ def test_a_slow_worker_takes_its_factor_longer_on_the_very_same_draws() -> None:
 
 def test_pauses_add_their_duration_with_their_probability() -> None:
     plain = times(**LOGNORMAL).first(0, 40_000)[:40_000]
-    paused = times(**LOGNORMAL, pauses={"probability": 0.02, "duration": "500 ms"}).first(0, 40_000)[:40_000]
+    paused = times(**LOGNORMAL, pauses={"probability": 0.3, "duration": "500 ms"}).first(0, 40_000)[:40_000]
     extra = paused - plain
     hit = extra > 0.25
     assert extra[~hit].tolist() == [0.0] * int((~hit).sum())
     assert extra[hit] == pytest.approx(0.5, rel=1e-12)
-    assert abs(hit.mean() - 0.02) <= 4 * math.sqrt(0.02 * 0.98 / len(hit))
+    assert abs(hit.mean() - 0.3) <= 4 * math.sqrt(0.3 * 0.7 / len(hit))
 
 
 @pytest.mark.parametrize(("probability", "share"), [(0.0, 0.0), (1.0, 1.0), (1, 1.0)])
@@ -106,6 +106,14 @@ def test_pauses_move_no_other_draw() -> None:
     plain, paused = times(**LOGNORMAL), times(**LOGNORMAL, pauses={"probability": 0.5, "duration": "1 h"})
     same = paused.first(1, 1000)[:1000] == plain.first(1, 1000)[:1000]
     assert 0.4 < same.mean() < 0.6
+
+
+def test_pauses_come_whether_a_step_is_long_or_short() -> None:
+    """Uniform times and pauses are both made of uniform numbers: of the same ones, were their streams one."""
+    table = {"distribution": "uniform", "mean": "1 s", "cv": 0.5}
+    plain = times(**table).first(1, 10_000)[:10_000]
+    paused = times(**table, pauses={"probability": 0.5, "duration": "1 h"}).first(1, 10_000)[:10_000] > plain
+    assert abs(np.corrcoef(plain, paused)[0, 1]) <= 4 / math.sqrt(len(plain))
 
 
 def test_more_workers_move_no_draw_of_the_others() -> None:

@@ -1,8 +1,9 @@
-"""The course's notebooks as documents: what nbval compares is really there, and nothing is stored that should not be."""
+"""The course's notebooks as documents: what nbval compares is there, and nothing is stored that should not be."""
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -64,7 +65,7 @@ def test_headings_are_in_order_and_the_question_comes_before_any_number(notebook
     levels = [len(marks) for marks in re.findall(r"^(#+) ", text, re.MULTILINE)]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     assert "?" in notebook.cells[0].source
 
 

@@ -221,6 +221,7 @@ ONE_OF_EACH = [
 def test_a_policy_is_written_and_read_back(policy: Policy) -> None:
     table = write_policy(policy)
     assert table["kind"] == policy.kind
+    assert ("cancel" in table) is getattr(policy, "cancel", False)
     assert read_policy(table) == policy
     assert read_policy(policy) is policy
 

@@ -215,6 +215,10 @@ def test_writing_and_reading_loses_nothing(table: dict[str, Any]) -> None:
     assert {str(worker): factor for worker, factor in scenario.compute.slow.items()} == table["compute"].get("slow", {})
 
 
+def test_defaults_are_not_written() -> None:
+    assert Scenario.of(GOOD).table() == GOOD
+
+
 def test_a_copy_with_changes_is_validated_anew() -> None:
     scenario = Scenario.of(GOOD)
     other = scenario.replacing({"policy.backups": 2, "compute.slow": {"1": 3.0}, "seed": 9})

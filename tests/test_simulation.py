@@ -220,9 +220,8 @@ def test_the_work_done_is_the_work_drawn(found: Scenario) -> None:
     trace = simulate(found)
     times = found.compute_times()
     compute = trace.spans.of_kind(SpanKind.COMPUTE)
-    spans = {(w, s): e - b for w, s, b, e in zip(
-        compute.worker.tolist(), compute.step.tolist(), compute.start_seconds.tolist(), compute.end_seconds.tolist(), strict=True
-    )}  # fmt: skip
+    keys = zip(compute.worker.tolist(), compute.step.tolist(), strict=True)
+    spans = dict(zip(keys, (compute.end_seconds - compute.start_seconds).tolist(), strict=True))
     made = trace.contributions.where(~trace.contributions.cancelled)
     for worker, step, version in zip(made.worker.tolist(), made.step.tolist(), made.read_version.tolist(), strict=True):
         assert spans[worker, step] == pytest.approx(times(worker, version), rel=1e-9, abs=1e-12)

@@ -92,6 +92,7 @@ def comparison_table(comparison: Comparison) -> Table:
     errors = _errors(comparison)
     for (figure, ours), (_, theirs) in zip(predicted, measured, strict=True):
         table.add_row(figure, ours, theirs, errors.get(figure, Text("")))
+    table.add_row("step by step, median |error|", "", "", _percent(comparison.error_pct.step_median))
     return table
 
 
@@ -106,11 +107,17 @@ def _errors(comparison: Comparison) -> dict[str, Text]:
     error = comparison.error_pct
     ours, theirs = comparison.predicted, comparison.measured
     found = {
-        "step time, median": _percent(error.step_median),
         "total": _percent(error.total),
         "mean staleness": _percent(error.staleness),
         "dropped gradients": Text(f"{ours.dropped_gradients - theirs.dropped_gradients:+d}"),
     }
+    if ours.step_seconds and theirs.step_seconds:
+        for name, predicted, measured in (
+            ("step time, median", ours.step_seconds.median, theirs.step_seconds.median),
+            ("step time, mean", ours.step_seconds.mean, theirs.step_seconds.mean),
+            ("step time, 90th percentile", ours.step_seconds.p90, theirs.step_seconds.p90),
+        ):
+            found[name] = _percent(100.0 * abs(predicted - measured) / measured)
     for name, one, other in (
         ("idle share", ours.idle_share, theirs.idle_share),
         ("exposed communication", ours.exposed_communication_share, theirs.exposed_communication_share),

@@ -11,7 +11,6 @@ def gather(workers: int, root: int = 0) -> Schedule:
     >>> gather(4, root=1).check()
     """
     sent = tuple(Transfer(rank, root, rank, reduce=False) for rank in range(workers) if rank != root)
-    return Schedule(
-        "gather", workers, workers, (sent,) if sent else (),
-        start=frozenset((rank, rank) for rank in range(workers)), end=frozenset((root, chunk) for chunk in range(workers)),
-    )  # fmt: skip
+    start = frozenset((rank, rank) for rank in range(workers))
+    end = frozenset((root, chunk) for chunk in range(workers))
+    return Schedule("gather", workers, workers, (sent,) if sent else (), start=start, end=end)

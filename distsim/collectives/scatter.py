@@ -11,7 +11,6 @@ def scatter(workers: int, root: int = 0) -> Schedule:
     >>> scatter(4, root=1).check()
     """
     sent = tuple(Transfer(root, rank, rank, reduce=False) for rank in range(workers) if rank != root)
-    return Schedule(
-        "scatter", workers, workers, (sent,) if sent else (),
-        start=frozenset((root, chunk) for chunk in range(workers)), end=frozenset((rank, rank) for rank in range(workers)),
-    )  # fmt: skip
+    start = frozenset((root, chunk) for chunk in range(workers))
+    end = frozenset((rank, rank) for rank in range(workers))
+    return Schedule("scatter", workers, workers, (sent,) if sent else (), start=start, end=end)

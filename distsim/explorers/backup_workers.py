@@ -33,7 +33,7 @@ class Parameters:
     workers: int = 5
     backups: int = 1
     cv: float = 0.3
-    pause_percent: float = 0.0
+    pause_percent: int = 0
     gradient_mib: float = 4.0
     gbit_per_second: float = 10.0
     cancel: bool = False
@@ -51,7 +51,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
     compute: dict[str, Any] = {"distribution": "constant", "mean": MEAN}
     if parameters.cv > 0.0:
         compute |= {"distribution": "lognormal", "cv": round(parameters.cv, 6)}
-    if parameters.pause_percent > 0.0:
+    if parameters.pause_percent > 0:
         compute["pauses"] = {"probability": round(parameters.pause_percent / 100.0, 6), "duration": PAUSE}
     table = {
         "steps": STEPS,
@@ -102,10 +102,10 @@ def explorer() -> Frame[Parameters]:
         controls=[
             Slider("workers", "workers, backups included", "", 2, 64),
             Slider("backups", "backups", "workers", 0, 16),
-            Slider("cv", "straggler spread, cv", "of the mean", 0.0, 1.5, 0.05),
+            Slider("cv", "straggler spread, cv", "", 0.0, 1.5, 0.05),
         ],
         more=[
-            Slider("pause_percent", "pauses of 250 ms", "% of steps", 0.0, 20.0, 1.0),
+            Slider("pause_percent", "pauses of 250 ms", "% of steps", 0, 20),
             Choice("gradient_mib", "gradient", "MiB", (0.25, 1.0, 4.0, 16.0, 64.0)),
             Choice("gbit_per_second", "bandwidth", "Gbit/s", (0.2, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)),
             Switch("cancel", "cancel late workers"),

@@ -24,6 +24,7 @@ Parameters = TypeVar("Parameters")
 STYLE = """<style>
 .distsim-explorer { font-size: 14px; line-height: 1.45; color: var(--jp-ui-font-color1, #222222); }
 .distsim-explorer h3 { margin: 0 0 2px; font-size: 16px; }
+.distsim-explorer .widget-html-content { line-height: 1.45; }
 .distsim-explorer p { margin: 0 0 6px; }
 .distsim-label { font-weight: 600; font-size: 13px; }
 .distsim-message { background: #fff1e6; color: #222222; border-left: 5px solid #d55e00; padding: 6px 10px;

@@ -64,7 +64,7 @@ def marker(look: Look) -> dict[str, object]:
     >>> marker(COMMUNICATION)["pattern"]["shape"]
     '/'
     """
-    pattern = {"shape": look.pattern, "fgcolor": INK, "fgopacity": 0.55, "size": 5, "solidity": 0.22}
+    pattern = {"shape": look.pattern, "fgcolor": INK, "fgopacity": 0.4, "size": 6, "solidity": 0.2}
     return {"color": look.colour, "line": {"color": INK, "width": 0.6}, "pattern": pattern | {"fillmode": "overlay"}}
 
 
@@ -84,6 +84,7 @@ def template() -> go.layout.Template:
             "yaxis": axis,
             "margin": {"l": 10, "r": 10, "t": 40, "b": 10},
             "hoverlabel": {"bgcolor": PAPER, "bordercolor": INK, "font": {"color": INK, "family": FONT}},
-            "legend": {"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "bottom", "y": 1.0},
+            "legend": {"orientation": "h", "x": 0, "yanchor": "bottom", "y": 1.0, "font": {"size": FONT_SIZE - 1}},
+            "modebar": {"remove": ["select", "lasso", "autoscale", "zoomin", "zoomout"]},
         }
     )

@@ -19,7 +19,7 @@ UPDATES_SHOWN = 10
 MANY_MARKS = 60  # more updates than this in one window are ticks at the panel's top, not lines through it
 DROPPED_SYMBOL = {"dropped": "x", "cancelled": "diamond"}
 DECIMALS = 4  # of a time in the figure: a tenth of a microsecond where the axis is in ms
-TOP_PIXELS, AXIS_PIXELS, GAP_PIXELS = 64, 52, 40
+TOP_PIXELS, AXIS_PIXELS, GAP_PIXELS = 100, 52, 40
 
 
 def timeline(
@@ -50,7 +50,7 @@ def timeline(
             "timeline(start_seconds, end_seconds)", (start_seconds, end), "the window must end after it starts",
             f"take times between 0 and {max(trace.total_seconds for trace in traces):.4g}",
         )  # fmt: skip
-    scale, unit = (1e3, "ms") if end - start_seconds < 10.0 else (1.0, "s")
+    scale, unit = (1e3, "ms") if end - start_seconds < 3.0 else (1.0, "s")
     figure = _panels(traces, shown_names, start_seconds * scale, end * scale, unit)
     shown: set[str] = set()
     for panel, trace in enumerate(traces, start=1):
@@ -75,14 +75,16 @@ def _names(traces: Sequence[Trace], names: Sequence[str] | None) -> list[str]:
 
 
 def _end_of_steps(trace: Trace, start_seconds: float) -> float:
-    """When about `UPDATES_SHOWN` steps of each worker are done, counted from the start of the window."""
+    """When about `UPDATES_SHOWN` steps of each worker are done, counted from the start of the window.
+
+    A step of all workers is one update where updates wait for all, and else one update per worker.
+    """
     times = np.sort(trace.updates.time_seconds)
     times = times[times > start_seconds]
     if not len(times):
         return float(trace.spans.end_seconds.max(initial=0.0))
-    applied = max(int(trace.contributions.applied.sum()), 1)
-    per_round = max(1, round(trace.workers * len(trace.updates) / applied))  # 1, or the workers if each makes its own
-    last = times[min(UPDATES_SHOWN * per_round, len(times)) - 1]
+    per_step = 1 if trace.scenario.policy.has_global_step else trace.workers
+    last = times[min(UPDATES_SHOWN * per_step, len(times)) - 1]
     return float(last + 0.01 * (last - start_seconds))
 
 
@@ -217,7 +219,7 @@ def _sentence(row: Row) -> str:
         if row[key]
     )
     return (
-        f"{str(row['run']).capitalize()}: {row['updates']} updates in {row['total (s)']:.3g} s, "
-        f"of which an average worker computes {row['compute (%)']:.0f} %, "
+        f"{str(row['run']).capitalize()}: {row['updates']} update{'s' if row['updates'] != 1 else ''} "
+        f"in {row['total (s)']:.3g} s, of which an average worker computes {row['compute (%)']:.0f} %, "
         f"communicates {row['communication (%)']:.0f} % and waits {row['waiting (%)']:.0f} %{lost}."
     )

@@ -161,16 +161,15 @@ def _stays_above(ready: Floats) -> Floats:
     workers = ready.shape[-1]
     counts = np.arange(workers + 1)
     log_factorial = special.gammaln(counts + 1.0)
-    rises = workers * np.diff(ready, axis=-1, prepend=0.0)  # mean arrivals from one point to the next
+    rises = workers * np.maximum(np.diff(ready, axis=-1, prepend=0.0), 0.0)  # mean arrivals; rounding never falls
     so_far = np.zeros((len(ready), workers + 1))
     so_far[:, 0] = 1.0
-    for point in range(workers):
+    for point in range(workers):  # so_far counts only from `point` on: fewer would be below the boundary
         mean = rises[:, point, None]
         arrivals = np.exp(special.xlogy(counts, mean) - mean - log_factorial)
         following = np.zeros_like(so_far)
         for more in range(workers + 1 - point):
             following[:, point + more :] += so_far[:, point : workers + 1 - more] * arrivals[:, more, None]
-        following[:, point] = 0.0  # one too few are ready: below the boundary
         so_far = following
     nobody_after = np.exp(-workers * (1.0 - ready[:, -1]))
     exactly_workers = np.exp(workers * np.log(workers) - workers - log_factorial[-1])

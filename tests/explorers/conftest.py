@@ -76,7 +76,7 @@ def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
     """The address that the server writes down once it listens."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
-        for path in runtime.glob("jpserver-*.json"):
+        for path in sorted(runtime.glob("jpserver-*.json")):
             try:
                 info: dict[str, Any] = json.loads(path.read_text())
             except json.JSONDecodeError:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from distsim.runtime import clock
 from distsim.runtime.agent import FAILURES_FILE
 from distsim.runtime.diagnosis import Evidence
 from distsim.runtime.output import Output
@@ -153,3 +154,12 @@ def test_the_place_is_the_innermost_line_of_the_main_thread_that_is_no_librarys(
         "  __init__.py:9 in recv",
         "  mine.py:12 in step",
     ]
+
+
+def test_who_sleeps_is_told_by_the_line_that_sleeps(scene: Scene) -> None:
+    stacks_file(scene.folder, 0).write_text(
+        f'Thread 0x00007e (most recent call first):\n  File "{clock.__file__}", line 9 in sleep_until\n'
+        '  File "/home/me/mine.py", line 12 in step\n'
+    )
+    first = scene.of_deadline([standing(0, "compute of step 1", 92.0, waiting=False)]).splitlines()[0]
+    assert first == "rank 0 (worker 0) has spent 8.0 s in compute of step 1 at mine.py:12"

@@ -23,8 +23,16 @@ pytestmark = pytest.mark.real
 LATE_SECONDS = 5.0  # what the end of a run may take beyond its deadline
 
 
-def run_little(fault: str, rank: int = 1, ranks: int = 3, deadline: float = 60.0, others: str = "wait") -> None:
-    job = {"fault": fault, "rank": rank, "others": others}
+def run_little(
+    fault: str,
+    rank: int = 1,
+    ranks: int = 3,
+    deadline: float = 60.0,
+    others: str = "wait",
+    second: dict[str, str] | None = None,
+) -> None:
+    """Ranks that do `others`, but for `rank` and those in `second`, which do the faults named there."""
+    job = {"faults": {str(rank): fault} | (second or {}), "others": others}
     roles = [f"worker {number}" for number in range(ranks)]
     with launched(Launch("a little run", roles, (str(RANKS / "little.py"),), job, deadline)):
         pass
@@ -82,18 +90,23 @@ def test_a_rank_that_leaves_early_without_an_error_is_found() -> None:
     assert f"rank 1 (worker 1) left before the run was over {STANDING}" in message
 
 
-@pytest.mark.parametrize("fault", ["loop", "busy_in_c"])
-def test_the_deadline_names_the_rank_that_all_wait_for_first(fault: str) -> None:
-    message = error_of(fault, deadline=4.0)
-    head, first, *rest = message.splitlines()
+def test_the_deadline_names_those_first_that_all_wait_for() -> None:
+    message = error_of("loop", others="wait", deadline=4.0, second={"2": "busy_in_c"})
+    head, *lines = message.splitlines()
     assert "not finished 4 s after its launch" in head
-    place = rf"({line_of('while True')}|{line_of('  pass')})" if fault == "loop" else line_of("sum(itertools")
-    spent = re.fullmatch(rf"rank 1 \(worker 1\) has spent ([\d.]+) s in its part at {place}", first)
-    assert spent, first
-    assert 0.2 < float(spent[1]) <= 4.0
-    assert [line.split(" s ")[1] for line in rest[:2]] == [f"in recv from another rank at {line_of('.wait()')}"] * 2
-    function = "forever" if fault == "loop" else "busy_in_c"
-    assert any(re.fullmatch(f"  {place} in {function}", line) for line in rest)
+    loop, sum_line = f"({line_of('while True')}|{line_of('  pass')})", line_of("sum(itertools")
+    busy = "\n".join(lines[:2])
+    for rank, place in ((1, loop), (2, sum_line)):
+        spent = re.search(
+            rf"^rank {rank} \(worker {rank}\) has spent ([\d.]+) s in its part at {place}$", busy, re.MULTILINE
+        )
+        assert spent, message
+        assert 0.2 < float(spent[1]) <= 4.0
+    assert re.fullmatch(
+        rf"rank 0 \(worker 0\) has waited [\d.]+ s in recv from another rank at {line_of('.wait()')}", lines[2]
+    )
+    assert any(re.fullmatch(f"  {loop} in forever", line) for line in lines[3:])
+    assert f"  {sum_line} in busy_in_c" in lines[3:]
 
 
 def test_ranks_that_ignore_sigterm_are_ended_all_the_same() -> None:
@@ -115,10 +128,16 @@ def test_a_flood_of_output_neither_fills_memory_nor_stops_the_run() -> None:
 def test_what_a_rank_printed_last_is_part_of_the_error(tmp_path: Path) -> None:
     script = tmp_path / "says.py"
     script.write_text(
-        "import os\nfrom distsim.runtime import seat\nwith seat.taken():\n    print('last words')\n    os._exit(3)\n"
+        "import os, time\n"
+        "from distsim.runtime import seat\n"
+        "with seat.taken() as place:\n"
+        "    print('words of rank', place.rank)\n"
+        "    time.sleep(0.5)\n"
+        "    os._exit(3) if place.rank == 0 else time.sleep(60)\n"
     )
-    words = r"rank 0 \(worker 0\) ended with exit code 3 .*it last printed:\n  last words"
-    with pytest.raises(RunError, match=words), launched(Launch("a run", ["worker 0"], (str(script),), {}, 60.0)):
+    words = r"rank 0 \(worker 0\) ended with exit code 3 .*it last printed:\n  words of rank 0$"
+    launch = Launch("a run", ["worker 0", "worker 1"], (str(script),), {}, 60.0)
+    with pytest.raises(RunError, match=words), launched(launch):
         pass
 
 
@@ -167,11 +186,6 @@ def test_a_worker_that_raises_is_the_cause_and_not_the_lost_connections(monkeypa
     assert message.startswith("measure 'faulty': rank 0 (worker 0) raised ValueError at faulty.py:")
     assert "during compute of step 1" in message
     assert "onnection" not in message
-
-
-def test_a_worker_that_leaves_is_the_cause_and_not_the_lost_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = real_error(monkeypatch, "parameter_server", rank=1, where="worker", call=4, fault="exit")
-    assert re.search(r"rank 1 \(worker 1\) ended with exit code 7 during compute of step 0 at worker\.py:\d+", message)
 
 
 def test_a_rule_that_raises_is_the_servers_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,8 @@ def test_no_rank_outlives_the_launching_process(
     code: int,
 ) -> None:
     assert processes_left() == 1 + 1 + RANKS, "the process, torchrun's agent, the ranks"
-    os.kill(parent.pid, number)
+    # Ctrl-C is for all processes of the terminal's foreground group.
+    (os.killpg if number is signal.SIGINT else os.kill)(parent.pid, number)
     assert parent.wait(10) == code
     assert came_true(lambda: not processes_left(), 5.0), "ranks go on without the process that launched them"
     assert came_true(lambda: not list(tmp_path.glob("distsim-run-*")), 5.0), "the run's folder is left"

@@ -31,7 +31,7 @@ def scenario(name: str, policy: dict[str, Any], communication: dict[str, Any], *
     return Scenario.of(table | changes)
 
 
-SLOW_THIRD = {"mean": "10 ms", "slow": {"2": 3.0}}
+SLOW_THIRD = {"distribution": "lognormal", "mean": "10 ms", "cv": 0.3, "slow": {"2": 3.0}}
 RESTLESS = {"distribution": "exponential", "mean": "300 us"}
 SERVER = {"kind": "parameter_server"}
 FIFO = SERVER | {"receive": "fifo"}
@@ -41,7 +41,7 @@ WITH_SERVER = [
     scenario("concurrent", SYNCHRONOUS, SERVER),
     scenario("fifo", SYNCHRONOUS, FIFO),
     scenario("dropping", DROPPING, SERVER, compute=SLOW_THIRD),
-    scenario("cancelling", CANCELLING, SERVER, compute=SLOW_THIRD),
+    scenario("cancelling", CANCELLING, SERVER, compute=SLOW_THIRD | {"slow": {"2": 8.0}}),
     # Answers, pushes and cancellations cross each other all the time here.
     scenario("restless dropping", DROPPING, SERVER, compute=RESTLESS, steps=200),
     scenario("restless cancelling", CANCELLING, SERVER, compute=RESTLESS, steps=200),
@@ -56,12 +56,14 @@ class Runs:
 
     def __init__(self) -> None:
         self.reported: list[tuple[int, int]] = []
+        self.reported_by_peers: list[tuple[int, int]] = []
         self.traces: dict[str, Trace] = {}
         self.measure()
 
     def measure(self) -> None:
-        ring = measure(RING)
         self.reported.clear()
+        self.reported_by_peers.clear()
+        ring = measure(RING, progress=lambda done, steps: self.reported_by_peers.append((done, steps)))
         traces = measure_all(WITH_SERVER, progress=lambda done, steps: self.reported.append((done, steps)))
         self.traces = {trace.scenario.name: trace for trace in [ring, *traces]}
 
@@ -103,7 +105,7 @@ def test_late_gradients_are_dropped_and_the_late_worker_skips_versions(runs: Run
     assert len(dropped) > 0
     assert not dropped.cancelled.any()
     assert set(dropped.worker.tolist()) == {2}
-    assert (np.diff(dropped.read_version[np.argsort(dropped.step)]) > 1).all()
+    assert (dropped.read_version > dropped.step).any(), "it reads the newest version, of which it has missed some"
 
 
 def test_cancelled_workers_stop_and_take_part_in_every_version(runs: Runs) -> None:
@@ -114,9 +116,9 @@ def test_cancelled_workers_stop_and_take_part_in_every_version(runs: Runs) -> No
     compute = trace.spans.of_kind(SpanKind.COMPUTE)
     slow = compute.where(compute.worker == 2)
     assert len(slow) == STEPS
-    assert (slow.end_seconds - slow.start_seconds < trace.scenario.compute_times()(2, 0)).all()
-    versions = np.append(0.0, trace.updates.time_seconds)
-    assert (slow.end_seconds >= versions[1:]).all(), "a step is cancelled by an update and not before"
+    drawn = trace.scenario.compute_times().first(2, STEPS)[:STEPS]
+    assert (slow.end_seconds - slow.start_seconds < drawn).all()
+    assert (slow.end_seconds >= trace.updates.time_seconds).all(), "a step is cancelled by an update and not before"
 
 
 def excess_share(trace: Trace) -> np.ndarray[Any, Any]:
@@ -203,3 +205,4 @@ def test_progress_counts_the_steps_of_all_scenarios(runs: Runs) -> None:
     assert done == sorted(done)
     assert done[-1] == steps
     assert len(done) > 2
+    assert runs.reported_by_peers[-1] == (STEPS, STEPS)

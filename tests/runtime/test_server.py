@@ -17,7 +17,7 @@ from distsim.runtime import worker as worker_module
 from distsim.runtime.inbox import Arrival
 from distsim.runtime.messages import Kind, Message, num_floats, pattern
 from distsim.runtime.recorder import Recorder, load
-from distsim.runtime.server import Duty, RuleError, Server
+from distsim.runtime.server import LEARNING_RATE, Duty, RuleError, Server
 from distsim.runtime.status import StatusSlot
 from distsim.runtime.worker import CancelledWorker, Work, Worker
 
@@ -160,7 +160,21 @@ def test_a_rule_that_asks_for_the_impossible_is_told_so(
         serve(Wrong(), 2, 1, [(0, 0, 0)])
 
 
-def test_buffers_of_old_versions_are_used_again(serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_goes_one_step_down_the_mean_of_its_gradients(
+    serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers: list[Server] = []
+    true_verify = Server._verify
+    monkeypatch.setattr(Server, "_verify", lambda self: (servers.append(self), true_verify(self)))
+    serve(Backup(1).rule(3), 3, 1, [(0, 0, 0), (2, 0, 0), (1, 0, 0)])
+    expected = -LEARNING_RATE * (1 + 3) / 2 * pattern(FLOATS)
+    assert servers[0]._parameters.payload.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("workers", "updates", "most"), [(1, 50, 3), (2, 50, 4)])
+def test_buffers_of_old_versions_are_used_again(
+    serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, workers: int, updates: int, most: int
+) -> None:
     made = 0
     true_message = server_module.Message
 
@@ -170,8 +184,16 @@ def test_buffers_of_old_versions_are_used_again(serve: Callable[..., Any], monke
         return true_message(floats)
 
     monkeypatch.setattr(server_module, "Message", counted)
-    serve(Synchronous().rule(1), 1, 50, [(0, step, step) for step in range(50)])
-    assert made == 3
+    pushes = []
+    for step in range(updates):
+        pushes.append((0, step, step))
+        if workers == 2 and step % 2 == 0:
+            # Late by a version, each time: the answer before is still on its way while two versions are made.
+            pushes.append((1, step // 2, max(step - 1, 0)))
+    if workers == 2:
+        pushes.append((1, updates // 2, updates - 1))
+    serve(Backup(workers - 1).rule(workers), workers, updates, pushes)
+    assert made <= most
 
 
 class Wire:
@@ -212,11 +234,11 @@ def computes(recorder: Recorder) -> list[tuple[int, int, float]]:
 
 def test_a_worker_computes_pushes_and_goes_on_from_the_version_it_is_answered(wire: Wire, slot: StatusSlot) -> None:
     recorder = Recorder()
-    wire.answers.put((1, False))
+    wire.answers.put((2, False))
     wire.answers.put((3, True))
     Worker(Work(0, 2, FLOATS, lambda step, _version: 0.001 * (1 + step)), recorder, slot).run(time.monotonic())
-    assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 1), (Kind.GOODBYE, 0, 0)]
-    assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 1)]
+    assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 2), (Kind.GOODBYE, 0, 0)]
+    assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 2)]
     assert all(seconds >= 0.001 * (1 + step) for step, _, seconds in computes(recorder))
 
 

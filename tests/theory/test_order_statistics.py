@@ -168,6 +168,15 @@ def test_survival_and_kinks_of_one_worker_against_drawing(times: list[WorkerTime
     assert set(time.kinks_seconds) <= set(time.mesh_seconds(0.5))
 
 
+@pytest.mark.parametrize("pause", [0.01, 3.0, 50.0, 1e5])
+def test_pauses_of_any_length_are_integrated(pause: float) -> None:
+    """Of two workers one is certain, and much later than the other unless that one pauses."""
+    time = WorkerTime(Lognormal(1.0, 0.01), 1.0, 0.1, pause)
+    assert expected_maximum_seconds([time]) == pytest.approx(1 + 0.1 * pause, rel=1e-9)
+    later = [time, WorkerTime(Constant(2.0))]
+    assert expected_maximum_seconds(later) == pytest.approx(2 + 0.1 * max(pause - 1, 0.0), rel=1e-9)
+
+
 def test_a_hundred_workers_that_all_differ() -> None:
     """Against adaptive quadrature of 1 - product of the cdfs, which knows nothing of meshes."""
     factors = 1.0 + np.arange(100) / 100

@@ -201,10 +201,25 @@ def test_mean_server_step_of_few_recorded_times_against_all_cases(transfer: floa
     assert found == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("transfer", [0.03, 0.2])
+def test_mean_server_step_of_many_workers_with_two_times_against_all_cases(transfer: float) -> None:
+    rows = np.array(list(product((0.3, 1.0), repeat=12)))
+    chance = np.where(rows == 1.0, 0.25, 0.75).prod(axis=1)
+    expected = chance @ parameter_server_step_seconds(rows, transfer * 1e8, 1e8, 0.0)
+    time = WorkerTime(Empirical((0.3, 0.3, 0.3, 1.0)))
+    found = expected_parameter_server_step_seconds(time, 12, transfer * 1e8, 1e8, 0.0)
+    assert found == pytest.approx(expected, rel=1e-9)
+    paused = WorkerTime(Constant(0.3), pause_probability=0.25, pause_seconds=0.7)
+    assert expected_parameter_server_step_seconds(paused, 12, transfer * 1e8, 1e8, 0.0) == pytest.approx(
+        found, rel=1e-9
+    )
+
+
 @pytest.mark.parametrize("workers", [1, 2, 20])
 def test_mean_server_step_at_its_limits(workers: int) -> None:
-    free = expected_parameter_server_step_seconds(ONE, workers, 0.0, 1e9, 0.0)
-    assert free == pytest.approx(synchronous_step_seconds([ONE] * workers), rel=1e-9)
+    for time, transfer in product((ONE, WorkerTime(Lognormal(1.0, 0.3), 1.0, 0.1, 2.0)), (0.0, 1e-17, 1e-12)):
+        free = expected_parameter_server_step_seconds(time, workers, transfer, 1.0, 0.0)
+        assert free == pytest.approx(synchronous_step_seconds([time] * workers), rel=1e-9)
     constant = expected_parameter_server_step_seconds(WorkerTime(Constant(0.1)), workers, 1e8, 1e9, 1e-3)
     assert constant == pytest.approx(0.1 + parameter_server_seconds(1e8, workers, 1e9, 1e-3), rel=1e-9)
     # Transfers that dwarf the differences: the server's link never rests after the first push.

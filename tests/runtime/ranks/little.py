@@ -1,4 +1,4 @@
-"""A rank without torch that misbehaves as its job says: {"fault": name, "rank": who}. The others wait for ever."""
+"""A rank without torch that misbehaves as its job says: {"faults": {rank: name}, "others": name}."""
 
 from __future__ import annotations
 
@@ -65,11 +65,6 @@ FAULTS = {
 
 if __name__ == "__main__":
     with seat.taken() as place:
-        mine = place.rank == place.job["rank"]
-        place.slot.doing("its part" if mine else "recv from another rank", waiting=not mine)
-        if mine:
-            FAULTS[place.job["fault"]]()
-        elif place.job.get("others") == "wait":
-            wait()
-        else:
-            FAULTS[place.job.get("others", "none")]()
+        fault = place.job["faults"].get(str(place.rank))
+        place.slot.doing("its part" if fault else "recv from another rank", waiting=not fault)
+        FAULTS[fault or place.job["others"]]()

@@ -9,6 +9,6 @@ from distsim.runtime.launch import Launch, launched
 
 if __name__ == "__main__":
     little = str(Path(__file__).parent / "little.py")
-    job = {"fault": sys.argv[1], "rank": 1, "others": "wait"}
+    job = {"faults": {"1": sys.argv[1]}, "others": "wait"}
     with launched(Launch("endless", ["worker 0", "worker 1", "worker 2"], (little,), job, 120.0)):
         pass

@@ -1,0 +1,106 @@
+"""The comparison, the step scatter and the four stages: what they would draw and say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from distsim.comparison import compare
+from distsim.errors import InputError
+from distsim.figures import comparison, guess_formula_simulation_measurement, step_scatter
+from distsim.figures.comparison import signed
+from distsim.trace import Trace, TraceBuilder
+
+MakeTrace = Callable[..., Trace]
+
+
+@pytest.fixture
+def runs(make_trace: MakeTrace) -> tuple[Trace, Trace]:
+    """A prediction, and a measurement whose compute takes 5 % longer."""
+    return make_trace(backups=1), make_trace(backups=1, slower=1.05, producer="measured")
+
+
+def test_each_figure_stands_in_a_panel_with_its_unit_and_error(runs: tuple[Trace, Trace]) -> None:
+    compared = compare(*runs)
+    shown = comparison(compared)
+    pairs = [trace for trace in shown.figure.data if trace.orientation != "h"]
+    assert [trace.name for trace in pairs] == ["predicted", "measured"] * (len(pairs) // 2)
+    titles = [note.text for note in shown.figure.layout.annotations]
+    assert "step time,<br>median (ms)<br><b>error -4." in titles[0]
+    assert all("<b>error " in title for title in titles[:-1])
+    assert {trace.marker.pattern.shape for trace in pairs} == {"", "/"}
+    assert sum(bool(trace.showlegend) for trace in pairs) == 2
+    total = next(row for row in shown.table if str(row["figure"]).startswith("total"))
+    assert total["error"] == signed(100 * (runs[0].total_seconds / runs[1].total_seconds - 1), "%")
+
+
+def test_causes_are_signed_and_sum_to_the_error_of_the_total(runs: tuple[Trace, Trace]) -> None:
+    shown = comparison(compare(*runs))
+    bars = {trace.name: trace.x[0] for trace in shown.figure.data if trace.orientation == "h"}
+    assert list(bars) == ["compute", "communication", "waiting", "total"]
+    assert bars["compute"] < 0
+    assert bars["total"] == pytest.approx(bars["compute"] + bars["communication"] + bars["waiting"])
+    assert bars["total"] == pytest.approx(1e3 * (runs[0].total_seconds - runs[1].total_seconds))
+    assert "below the measured" in shown.summary
+    assert "the largest part of the error is compute" in shown.summary
+
+
+def test_labels_of_causes_have_room(runs: tuple[Trace, Trace]) -> None:
+    for pair in (runs, runs[::-1], (runs[0], runs[0])):
+        shown = comparison(compare(*pair))
+        values = [trace.x[0] for trace in shown.figure.data if trace.orientation == "h"]
+        axis = next(axis for axis in shown.figure.select_xaxes(row=2, col=1))
+        low, high = axis.range
+        reach = max(map(abs, values))
+        assert low <= min(0.0, *values) - 0.04 * reach
+        assert high >= max(0.0, *values) + 0.3 * reach
+
+
+def test_equal_runs_have_no_error(runs: tuple[Trace, Trace]) -> None:
+    shown = comparison(compare(runs[0], runs[0]))
+    assert shown.summary == f"Both runs take {runs[0].total_seconds:.3g} s."
+    assert {row["error"] for row in shown.table} <= {"0 %", "0 points", "0 ms", "0"}
+
+
+def test_signs_are_shown_and_noise_is_not() -> None:
+    assert [signed(value, "%") for value in (3.456, -3.456, 0.0, 1e-9, -1e-9)] == [
+        "+3.46 %", "-3.46 %", "0 %", "0 %", "0 %",
+    ]  # fmt: skip
+
+
+def test_step_scatter_has_a_point_per_joined_step_on_equal_axes(runs: tuple[Trace, Trace]) -> None:
+    shown = step_scatter(*runs)
+    exact, steps = shown.figure.data
+    assert len(steps.x) == len(runs[0].updates) == shown.table[0]["steps"]
+    assert list(exact.x) == list(exact.y)
+    assert shown.figure.layout.xaxis.range == shown.figure.layout.yaxis.range
+    assert all(y < x for x, y in zip(steps.x, steps.y, strict=True))
+    assert (shown.figure.layout.xaxis.title.text, shown.figure.layout.yaxis.title.text) == (
+        "measured step time (ms)",
+        "predicted step time (ms)",
+    )
+
+
+def test_step_scatter_without_a_common_step_is_refused(runs: tuple[Trace, Trace]) -> None:
+    table = runs[0].metadata["scenario"]
+    empty = TraceBuilder().build(workers=4, servers=1, producer="measured", scenario=table)
+    with pytest.raises(InputError, match="share no step"):
+        step_scatter(runs[0], empty)
+
+
+def test_four_stages_keep_their_order_and_the_measurement_is_a_line() -> None:
+    shown = guess_formula_simulation_measurement(60, 81.5, 92.0, 92.4, "ms")
+    assert [bar.name for bar in shown.figure.data] == ["guess", "formula", "simulation", "measurement"]
+    assert len({bar.marker.pattern.shape for bar in shown.figure.data}) == 4
+    assert shown.figure.layout.shapes[0].x0 == 92.4
+    assert shown.figure.layout.xaxis.title.text == "step time (ms)"
+    assert [row["error"] for row in shown.table] == ["-35.1 %", "-11.8 %", "-0.43 %", "–"]
+
+
+def test_stages_that_are_not_there_yet_say_so() -> None:
+    shown = guess_formula_simulation_measurement(60.0, None, None, None, "ms")
+    assert [note.text for note in shown.figure.layout.annotations] == ["60 ms", "not yet", "not yet", "not yet"]
+    assert shown.summary == "Not measured yet; step time: guess 60 ms."
+    assert not shown.figure.layout.shapes
+    assert guess_formula_simulation_measurement(None, None, None, None, "ms").summary.endswith("no guess yet.")
