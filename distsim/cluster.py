@@ -13,7 +13,6 @@ from distsim.compute import rank_keys
 from distsim.description import Description
 from distsim.units import BytesPerSecond, Seconds
 
-
 Link = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node
 
 

@@ -17,7 +17,7 @@ SIMULTANEOUS_SECONDS = {"simulated": 1e-9, "measured": 2e-3}  # apart on the clo
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """spans: in the order of time, each starting where the one before ended. gap_seconds: time that no span explains."""
+    """spans: in the order of time, each from where the one before ended. gap_seconds: time that no span explains."""
 
     spans: Spans
     gap_seconds: float

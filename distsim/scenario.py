@@ -115,9 +115,10 @@ class Scenario(Description):
     def _check_servers(self) -> None:
         communication, policy = self.communication, self.policy
         if communication.servers > 1 and (policy.single_server or getattr(policy, "cancel", False)):
+            which = f"{policy.kind!r} and cancel = true" if policy.kind == "backup" else repr(policy.kind)
             raise ValueError(
-                f"communication.servers = {communication.servers} makes no sense with policy.kind = {policy.kind!r}"
-                f"{' and cancel = true' if policy.kind == 'backup' else ''}, which has one server. Cure: write servers = 1"
+                f"communication.servers = {communication.servers} makes no sense with policy.kind = {which}, "
+                "which has one server. Cure: write servers = 1"
             )
         if communication.colocated and communication.servers > self.cluster.workers:
             raise ValueError(

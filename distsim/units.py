@@ -171,4 +171,4 @@ PositiveBytes = Annotated[float, *_POSITIVE_BYTES]
 BytesPerSecond = Annotated[float, *_RATE]
 
 assert set(get_args(SiUnit)) == set(EXAMPLES) == set(SPELLINGS), "every unit has an example and spellings"
-__all__ = ["Bytes", "PositiveBytes", "BytesPerSecond", "PositiveSeconds", "Seconds", "parse", "show", "write"]
+__all__ = ["Bytes", "BytesPerSecond", "PositiveBytes", "PositiveSeconds", "Seconds", "parse", "show", "write"]

@@ -13,7 +13,8 @@ from distsim.simgrid import validate
 
 CASES = Path(__file__).parent / "reference" / "simgrid_cases.json"
 ALGORITHMS = (
-    "ring", "ring_eager", "ps1", "psN", "rhd", "tree", "train_ps", "train_async", "train_ring", "train_ring_eager", "flows",
+    "ring", "ring_eager", "ps1", "psN", "rhd", "tree", "train_ps", "train_async", "train_ring",
+    "train_ring_eager", "flows",
 )  # fmt: skip
 
 

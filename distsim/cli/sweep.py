@@ -89,13 +89,13 @@ def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
             "--scheduler", scheduler, "needs Dask, which is not installed", "pip install 'distsim-course[cluster]'"
         ) from None
     try:
-        client = Client(scheduler, timeout="10s")
+        client = Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         rule = f"does not answer ({error or type(error).__name__})"
         raise InputError.of(
             "--scheduler", scheduler, rule, "start it with dask scheduler, and name its address"
         ) from None
-    with client, client.get_executor() as executor:
+    with client, client.get_executor() as executor:  # type: ignore[no-untyped-call]
         yield executor
 
 

@@ -113,7 +113,8 @@ class ServerStory:
             return [(yield from stories[0])]
         processes = [self.stage.environment.process(story) for story in stories]
         yield self.stage.environment.all_of(processes)
-        return [process.value for process in processes]
+        versions: list[int] = [process.value for process in processes]  # type: ignore[misc]
+        return versions
 
 
 class Server:
@@ -287,8 +288,8 @@ class Server:
         if not self.over and self.waiting:
             push = next(iter(self.waiting.values()))
             raise nonsense(
-                push, f"made {self.version} of {self.last_version} updates", "every worker waits and nothing is on its way",
-                "answer every gradient in the end",
+                push, f"made {self.version} of {self.last_version} updates",
+                "every worker waits and nothing is on its way", "answer every gradient in the end",
             )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from distsim.policies import Synchronous
+from distsim.policies import Synchronous, WithServer
 from distsim.runtime.clock import sleep_until
 from distsim.runtime.messages import num_floats
 from distsim.runtime.peers import Peer
@@ -68,6 +68,7 @@ def _one(scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, do
 def _server(scenario: Scenario, recorder: Recorder, slot: StatusSlot, done: int, *, warm_up: bool = False) -> Server:
     workers = scenario.cluster.workers
     policy = Synchronous() if warm_up else scenario.policy
+    assert isinstance(policy, WithServer), "checked before the launch"
     duty = Duty(
         rule=policy.rule(workers),
         workers=workers,

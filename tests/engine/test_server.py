@@ -55,7 +55,7 @@ def test_asynchronous_workers_never_wait_where_communication_is_free() -> None:
 
 
 def test_staleness_is_the_updates_since_the_read() -> None:
-    """Constant times: workers 0, 1, 2, 3 arrive in turn, so each gradient is three versions old, the first ones less."""
+    """Constant times: workers 0, 1, 2, 3 arrive in turn, so each gradient is three versions old, the first less."""
     trace = simulate(scenario(ASYNCHRONOUS, compute={"mean": "10 ms"}, **FREE))
     assert trace.contributions.staleness.tolist() == [0, 1, 2, 3] + [3] * 76
 
@@ -170,7 +170,7 @@ def test_traces_of_several_servers_are_sound(
 class Twice:
     """Answers the same worker twice."""
 
-    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002
         self.version = getattr(self, "version", 0) + 1
         return Decision(self.version, answers=((worker, self.version),) * 2)
 
@@ -178,14 +178,14 @@ class Twice:
 class Backwards:
     """Makes the same version again."""
 
-    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002
         return Decision(1, answers=((worker, 1),))
 
 
 class Old:
     """Answers with a version that the server no longer has."""
 
-    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002
         self.version = getattr(self, "version", 0) + 1
         return Decision(self.version, answers=((worker, 1),))
 
@@ -193,7 +193,7 @@ class Old:
 class Silent:
     """Never answers."""
 
-    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002
         return Decision()
 
 
@@ -221,7 +221,7 @@ class EverySecond:
         self.version = 0
         self.waiting: list[int] = []
 
-    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002
         self.waiting.append(worker)
         if len(self.waiting) < 2:
             return Decision()
