@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
+from distsim.engine.failures import wall_clock
 from distsim.errors import InputError
+from distsim.failures import Failures
 from distsim.theory.checkpointing import (
     best_interval_seconds,
     daly_interval_seconds,
@@ -124,6 +126,16 @@ def test_goodput_of_a_long_run() -> None:
 def test_the_first_failure_of_many_workers() -> None:
     first = np.random.default_rng(1).exponential(100.0, (20_000, 16)).min(axis=1)
     assert abs(first.mean() - system_mean_time_between_seconds(100.0, 16)) <= 4 * first.std() / math.sqrt(len(first))
+
+
+def test_whole_runs_against_the_simulators_failures() -> None:
+    """Four workers, updates every second, a checkpoint every 5 s of work and none after the last."""
+    failures = Failures(mean_time_between="80 s", checkpoint_every="5 s", checkpoint_cost="1 s", restart_cost="2 s")
+    updates = np.arange(1.0, 24.0)
+    ends = [float(wall_clock(updates, failures, seed, workers=4).at(updates)[-1]) for seed in range(2000)]
+    mean = system_mean_time_between_seconds(80.0, 4)
+    expected = expected_run_seconds(23.0, 5.0, 1.0, 2.0, mean)
+    assert abs(np.mean(ends) - expected) <= 4 * np.std(ends) / math.sqrt(len(ends))
 
 
 @pytest.mark.parametrize(

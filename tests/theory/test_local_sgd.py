@@ -1,4 +1,4 @@
-"""Local steps against drawing, a sum worked out by hand, and normal approximations."""
+"""Local steps against drawing, a sum worked out by hand, and the simulator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from distsim.engine import story
 from distsim.errors import InputError
+from distsim.scenario import Scenario
+from distsim.theory.collectives import ring_all_reduce_seconds
 from distsim.theory.local_sgd import (
     exponential_local_step_seconds,
     local_sgd_step_seconds,
@@ -66,6 +69,26 @@ def test_long_periods_are_nearly_normal() -> None:
 def test_one_all_reduce_serves_all_steps_of_a_period() -> None:
     assert local_sgd_step_seconds(0.1, 0.4, 1) == pytest.approx(0.5)
     assert local_sgd_step_seconds(0.1, 0.4, 8) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("period", [1, 8])
+def test_local_sgd_against_the_simulator(period: int) -> None:
+    """Rounds are independent: their times are the differences between updates."""
+    scenario = Scenario.loads(
+        f"""
+        steps = 1600
+        seed = 11
+        cluster = {{ workers = 6, bandwidth = "1 Gbit/s", latency = "100 us" }}
+        compute = {{ mean = "20 ms", distribution = "exponential" }}
+        workload = {{ gradient = "1 MiB" }}
+        policy = {{ kind = "local_sgd", period = {period} }}
+        communication = {{ kind = "ring" }}
+        """
+    )
+    rounds = np.diff(story.run(scenario).updates.time_seconds, prepend=0.0) / period
+    all_reduce = ring_all_reduce_seconds(2**20, 6, 1.25e8, 1e-4)
+    expected = local_sgd_step_seconds(exponential_local_step_seconds(0.02, 6, period), all_reduce, period)
+    assert abs(rounds.mean() - expected) <= 4 * rounds.std() / math.sqrt(len(rounds))
 
 
 @pytest.mark.parametrize(

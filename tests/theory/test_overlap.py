@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distsim.engine import story
 from distsim.errors import InputError
+from distsim.policies import Ddp
+from distsim.scenario import Scenario
+from distsim.theory.collectives import (
+    halving_doubling_all_reduce_seconds,
+    ring_all_reduce_seconds,
+    tree_all_reduce_seconds,
+)
 from distsim.theory.overlap import (
     accumulated_step_seconds,
     bucket_ready_seconds,
@@ -90,6 +98,36 @@ def test_accumulation_against_adding_up_the_steps(accumulate: int) -> None:
     total = sum(communicating if step % accumulate == accumulate - 1 else silent for step in range(14 * accumulate))
     expected = total / (14 * accumulate)
     assert accumulated_step_seconds(silent, communicating, accumulate) == pytest.approx(expected, rel=1e-12)
+
+
+ALL_REDUCES = {
+    "ring": ring_all_reduce_seconds,
+    "tree": tree_all_reduce_seconds,
+    "halving_doubling": halving_doubling_all_reduce_seconds,
+}
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("kind", ALL_REDUCES)
+def test_buckets_against_the_simulator(kind: str, accumulate: int) -> None:
+    """An update every `accumulate` steps of 120 ms forward and 180 ms backward."""
+    scenario = Scenario.loads(
+        f"""
+        steps = {3 * accumulate}
+        cluster = {{ workers = 4, bandwidth = "1 Gbit/s", latency = "100 us" }}
+        compute = {{ mean = "300 ms" }}
+        workload = {{ gradient = "16 MiB", layers = 16, backward_share = 0.6 }}
+        policy = {{ kind = "ddp", bucket = "3 MiB", first_bucket = "1 MiB", accumulate = {accumulate} }}
+        communication = {{ kind = "{kind}" }}
+        """
+    )
+    assert isinstance(scenario.policy, Ddp)
+    layers = [len(bucket) for bucket in scenario.policy.buckets([2.0**20] * 16)]
+    durations = [ALL_REDUCES[kind](count * 2.0**20, 4, 1.25e8, 1e-4) for count in layers]
+    step = overlapped_step_seconds(bucket_ready_seconds(0.12, 0.18, layers), durations)
+    found = story.run(scenario).updates.time_seconds
+    expected = accumulate * accumulated_step_seconds(0.3, step, accumulate)
+    assert found == pytest.approx([expected, 2 * expected, 3 * expected], rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from distsim.engine import story
 from distsim.errors import InputError
 from distsim.policies.pipeline import Piece, Pipeline
+from distsim.scenario import Scenario
 from distsim.theory.pipeline import (
     bubble_over_ideal,
     bubble_share,
@@ -121,6 +123,42 @@ def test_memory_against_counting_what_a_stage_holds(stages: int, micro_batches: 
             held += 1 if way == "forward" else -1
             most = max(most, held)
         assert micro_batches_held(schedule, stage, stages, micro_batches) == most
+
+
+@pytest.mark.parametrize("sends", ["eager", "rendezvous"])
+@pytest.mark.parametrize("activation", ["16 MiB", "1 MiB", "0 B"])
+def test_gpipe_against_the_simulator(activation: str, sends: str) -> None:
+    """Four stages, one of them slow; 40 % of 300 ms is forward."""
+    scenario = Scenario.loads(
+        f"""
+        steps = 2
+        cluster = {{ workers = 4, bandwidth = "1 Gbit/s", latency = "100 us" }}
+        compute = {{ mean = "300 ms", slow = {{ 2 = 1.5 }} }}
+        workload = {{ activation = "{activation}", backward_share = 0.6 }}
+        policy = {{ kind = "pipeline", micro_batches = 8 }}
+        communication = {{ kind = "ring", sends = "{sends}" }}
+        """
+    )
+    transfer = 1e-4 + (scenario.workload.activation_bytes or 0.0) / 8 / 1.25e8
+    slowness = (1.0, 1.0, 1.5, 1.0)
+    expected = gpipe_step_seconds([0.015 * x for x in slowness], [0.0225 * x for x in slowness], 8, transfer, sends)
+    assert story.run(scenario).updates.time_seconds == pytest.approx([expected, 2 * expected], rel=1e-9)
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_equal_stages_against_the_simulator(schedule: str) -> None:
+    scenario = Scenario.loads(
+        f"""
+        steps = 1
+        cluster = {{ workers = 4, bandwidth = "1 Gbit/s", latency = "0 s" }}
+        compute = {{ mean = "300 ms" }}
+        workload = {{ activation = "0 B", backward_share = 0.6 }}
+        policy = {{ kind = "pipeline", micro_batches = 6, schedule = "{schedule}" }}
+        communication = {{ kind = "ring" }}
+        """
+    )
+    expected = equal_stages_step_seconds(4, 6, forward_seconds=0.02, backward_seconds=0.03)
+    assert story.run(scenario).updates.time_seconds == pytest.approx([expected], rel=1e-9)
 
 
 @pytest.mark.parametrize(
