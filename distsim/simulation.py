@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from distsim.calibration import Calibration, calibrated
-from distsim.engine import story
+from distsim.engine import choice
 from distsim.engine.failures import with_failures
 from distsim.errors import InputError
 from distsim.policies import Rule, WithServer
@@ -13,12 +13,20 @@ from distsim.scenario import Scenario
 from distsim.trace import Trace
 
 
-def simulate(scenario: Scenario, calibration: Calibration | None = None, *, rule: Rule | None = None) -> Trace:
+def simulate(
+    scenario: Scenario,
+    calibration: Calibration | None = None,
+    *,
+    rule: Rule | None = None,
+    engine: choice.Engine = "auto",
+) -> Trace:
     """Simulates `scenario`; the same scenario gives a bit-identical Trace.
 
     calibration: links and overheads measured on a machine, which take the place of the scenario's.
     rule: a fresh rule of your own in place of the policy's; `policy` then still says when the run ends and how
-    compute times are keyed. Raises InputError where the rule decides something impossible.
+    compute times are keyed. engine: "story" is the reference, "loop" and "recurrence" mean the same and are faster;
+    "auto" takes the fastest that serves the scenario, and the metadata say which. Raises InputError where the rule
+    decides something impossible, or the engine cannot serve the scenario.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
@@ -31,10 +39,10 @@ def simulate(scenario: Scenario, calibration: Calibration | None = None, *, rule
             'write kind = "parameter_server" in [communication]',
         )  # fmt: skip
     if calibration is None:
-        trace = story.run(scenario, rule=rule)
+        trace = choice.run(engine, scenario, rule=rule)
     else:
         exchange = calibration.of(scenario)
-        trace = story.run(calibrated(scenario, exchange), exchange.apply_seconds, rule)
+        trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, rule)
         trace = replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})
     if scenario.failures is not None:
         trace = with_failures(trace, scenario.failures, scenario.seed)

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distsim.engine import loop, recurrence, story
+from distsim.errors import InputError
 from distsim.policies import Decision
 from distsim.scenario import Scenario
+from distsim.simulation import simulate
 from distsim.trace import NO_SERVER, SpanKind, Trace, TraceBuilder
 from distsim.trace.tables import Table
 from distsim.trace.trace import TABLES
@@ -181,3 +183,44 @@ def test_columns_and_single_rows_keep_their_order() -> None:
     assert trace.spans.label.tolist() == ["", "to worker 0", "", "cancelled"]
     assert trace.total_seconds == 9.0
     assert builder.build(workers=4, servers=0, producer="simulated") == trace
+
+
+SCENARIO: dict[str, Any] = {
+    "steps": 5,
+    "cluster": {"workers": 3, "bandwidth": "1 GB/s", "latency": "100 us"},
+    "compute": {"mean": "10 ms"},
+    "workload": {"gradient": "1 MB"},
+    "policy": {"kind": "synchronous"},
+    "communication": {"kind": "parameter_server"},
+}
+NIC = {"nic": {"1": {"up": "1 MB/s"}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "engine"),
+    [
+        ({}, "recurrence"),
+        ({"communication": {"kind": "ring"}}, "recurrence"),
+        ({"policy": {"kind": "backup", "backups": 1, "cancel": True}}, "recurrence"),
+        ({"cluster": SCENARIO["cluster"] | NIC}, "loop"),
+        ({"policy": {"kind": "backup", "backups": 1}}, "loop"),
+        ({"policy": {"kind": "asynchronous"}}, "loop"),
+        ({"communication": {"kind": "tree"}}, "story"),
+        ({"communication": {"kind": "parameter_server", "servers": 2}}, "story"),
+        ({"policy": {"kind": "flexrr", "group": 1}}, "story"),
+    ],
+)
+def test_the_fastest_engine_is_taken_and_told(changes: dict[str, Any], engine: str) -> None:
+    scenario = Scenario.of(SCENARIO | changes)
+    trace = simulate(scenario)
+    assert trace.metadata["engine"] == engine
+    assert_same(simulate(scenario, engine="story"), trace)
+
+
+def test_a_users_own_rule_takes_the_loop() -> None:
+    assert simulate(Scenario.of(SCENARIO), rule=CancelsAll(3)).metadata["engine"] == "loop"
+
+
+def test_an_engine_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match=r"engine = 'warp': is not an engine. Cure: take auto or story or loop"):
+        simulate(Scenario.of(SCENARIO), engine="warp")  # type: ignore[arg-type]

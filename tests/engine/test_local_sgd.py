@@ -70,7 +70,7 @@ def test_drawn_times_follow_the_sum_of_the_local_steps(kind: str) -> None:
 def test_period_one_is_synchronous() -> None:
     every = scenario(1, compute={"distribution": "exponential", "mean": "10 ms"})
     synchronous = Scenario.of(every.table() | {"policy": {"kind": "synchronous"}})
-    first, second = simulate(every), simulate(synchronous)
+    first, second = simulate(every, engine="story"), simulate(synchronous, engine="story")
     for name in ("spans", "updates", "contributions", "transfers"):
         assert getattr(first, name) == getattr(second, name)
 
