@@ -91,9 +91,12 @@ def test_a_rank_that_leaves_early_without_an_error_is_found() -> None:
 
 
 def test_the_deadline_names_those_first_that_all_wait_for() -> None:
-    message = error_of("loop", others="wait", deadline=4.0, second={"2": "busy_in_c"})
+    for deadline in (4.0, 20.0):  # a busy machine may still be starting the ranks when the first has passed
+        message = error_of("loop", others="wait", deadline=deadline, second={"2": "busy_in_c"})
+        if message.count(" has spent ") == 2:
+            break
     head, *lines = message.splitlines()
-    assert "not finished 4 s after its launch" in head
+    assert f"not finished {deadline:g} s after its launch" in head
     loop, sum_line = f"({line_of('while True')}|{line_of('  pass')})", line_of("sum(itertools")
     busy = "\n".join(lines[:2])
     for rank, place in ((1, loop), (2, sum_line)):
@@ -101,7 +104,7 @@ def test_the_deadline_names_those_first_that_all_wait_for() -> None:
             rf"^rank {rank} \(worker {rank}\) has spent ([\d.]+) s in its part at {place}$", busy, re.MULTILINE
         )
         assert spent, message
-        assert 0.2 < float(spent[1]) <= 4.0
+        assert 0.2 < float(spent[1]) <= deadline
     assert re.fullmatch(
         rf"rank 0 \(worker 0\) has waited [\d.]+ s in recv from another rank at {line_of('.wait()')}", lines[2]
     )
@@ -195,7 +198,10 @@ def test_a_rule_that_raises_is_the_servers_failure(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_deadline_tells_who_waits_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = real_error(monkeypatch, "parameter_server", 9.0, rank=1, where="worker", call=6, fault="wait")
+    for deadline in (9.0, 40.0):  # a busy machine may still be starting the ranks when the first has passed
+        message = real_error(monkeypatch, "parameter_server", deadline, rank=1, where="worker", call=6, fault="wait")
+        if "in compute of step 2" in message:
+            break
     lines = message.splitlines()
     assert re.match(r"rank 1 \(worker 1\) has spent [\d.]+ s in compute of step 2 at faulty\.py:\d+", lines[1])
     waiting = "\n".join(lines[2:4])
