@@ -10,6 +10,7 @@ touched. A link tells when its next transfer ends; who owns the time asks.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
@@ -91,22 +92,23 @@ class EqualLink:
     def _share(self, now: float) -> None:
         self.at_seconds = now
         queue = self.queue
-        if not queue:
+        if queue:
+            share = self.capacity / len(queue)
+            self.rate = rate = share if share < self.limit else self.limit
+            left = queue[0][0] - self.virtual
+            self.next_end = now + left / rate if left > 0.0 else now
+        else:
             self.next_end = math.inf
-            return
-        share = self.capacity / len(queue)
-        self.rate = rate = share if share < self.limit else self.limit
-        left = queue[0][0] - self.virtual
-        self.next_end = now + left / rate if left > 0.0 else now
 
 
 class Lane:
     """The transfers of one limit: a virtual clock of their own, or the link's shared one plus an offset."""
 
-    __slots__ = ("at_seconds", "limit", "queue", "virtual")
+    __slots__ = ("at_limit", "at_seconds", "limit", "queue", "virtual")
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
+        self.at_limit = False  # or it has a fair share
         self.queue: deque[tuple[float, int, int]] = deque()  # (the virtual time of its end, number of joining, worker)
         self.virtual = 0.0  # at `at_seconds` while at its limit; less the shared clock while it has a fair share
         self.at_seconds = 0.0
@@ -115,8 +117,8 @@ class Lane:
 class UnequalLink:
     """Limits differ: a lane for each. The slowest lanes run at their limits, the others divide what those leave.
 
-    lanes: by ascending limit; lanes[:at_limit] run at their limits. Every lane's transfers end in order of joining, so
-    the next end is the soonest of the lanes' heads: two heaps of them, one by time and one by the shared clock.
+    Every lane's transfers end in order of joining, so the next end is the soonest of the lanes' heads: two heaps of
+    them, one by time and one by the shared clock.
 
     >>> link = UnequalLink(bytes_per_second=10.0, limits=[2.0, 10.0, 10.0], num_bytes=20.0)
     >>> link.join(0.0, [0, 1, 2])       # 2, 4 and 4 bytes/s
@@ -130,10 +132,10 @@ class UnequalLink:
         self.lanes = [Lane(limit) for limit in sorted(set(limits))]
         number = {lane.limit: index for index, lane in enumerate(self.lanes)}
         self.lane_of = [number[limit] for limit in limits]
-        self.at_limit = 0
-        self.taken = 0.0  # bytes per second of the lanes at their limits
+        self.busy: list[int] = []  # lanes with transfers, by ascending limit
+        self.slow = 0  # busy[:slow] run at their limits
+        self.taken = 0.0  # bytes per second that those take
         self.sharing = 0  # transfers that have a fair share
-        self.under_way = 0
         self.joined = 0
         self.virtual = 0.0  # the shared clock: bytes received at a fair share
         self.at_seconds = 0.0
@@ -156,101 +158,111 @@ class UnequalLink:
             return
         self._advance(now)
         lane.queue = kept
-        self._count(number, -1)
-        self._tell_head(number)
+        self._take_off(number)
         self._settle(now)
 
     def end(self, now: float) -> list[int]:
         self._advance(now)
-        over, ended = now + OVER * now, []
-        over_shared = self.virtual + self.share * OVER * now
-        for heap, bound in ((self.by_time, over), (self.by_share, over_shared)):
+        ended = []
+        for heap, bound in (
+            (self.by_time, now + OVER * now),
+            (self.by_share, self.virtual + self.share * OVER * now),
+        ):
             while heap and heap[0][0] <= bound:
-                end, number = heappop(heap)
-                lane = self.lanes[number]
-                if lane.queue and end == self._head_end(number):
-                    first = lane.queue[0][0]
-                    tolerance = lane.limit * OVER * now
-                    while lane.queue and lane.queue[0][0] <= first + tolerance:
-                        _, joined, worker = lane.queue.popleft()
-                        ended.append((joined, worker))
-                        self._count(number, -1)
-                    self._tell_head(number)
+                if not self._is_valid(heap):
+                    heappop(heap)
+                    continue
+                number = heappop(heap)[1]
+                queue = self.lanes[number].queue
+                over = queue[0][0] + self.lanes[number].limit * OVER * now
+                while queue and queue[0][0] <= over:
+                    ended.append(queue.popleft()[1:])
+                    self._take_off(number)
         self._settle(now)
-        return [worker for _, worker in sorted(ended)]
+        return [worker for _, worker in sorted(ended)] if len(ended) > 1 else [worker for _, worker in ended]
 
     def _advance(self, now: float) -> None:
-        if not self.under_way:
-            self.virtual = 0.0
-            self.taken = 0.0
+        if not self.busy:
+            self.virtual = self.taken = 0.0
         elif self.sharing:
             self.virtual += (now - self.at_seconds) * self.share
-            if now >= self.next_end and self.by_share and self.by_share[0][0] > self.virtual:
-                self._catch_up()
+            behind = now >= self.next_end and self.virtual < self.by_share[0][0]
+            if behind and not (self.by_time and self.by_time[0][0] <= self.next_end):
+                self.virtual = self.by_share[0][0]  # rounding must not leave behind the transfer whose end is now
         self.at_seconds = now
-
-    def _catch_up(self) -> None:
-        """Rounding must not leave behind the transfer whose end is now."""
-        if not self.by_time or self.by_time[0][0] > self.next_end:
-            self.virtual = self.by_share[0][0]
 
     def _add(self, now: float, worker: int) -> None:
         number = self.lane_of[worker]
         lane = self.lanes[number]
         first = not lane.queue
         if first:
-            lane.virtual = 0.0 if number < self.at_limit else -self.virtual
+            place = bisect_left(self.busy, number)
+            self.busy.insert(place, number)
+            lane.at_limit = place < self.slow
+            self.slow += lane.at_limit
+            lane.virtual = 0.0 if lane.at_limit else -self.virtual
             lane.at_seconds = now
             clock = 0.0
-        elif number < self.at_limit:
+        elif lane.at_limit:
             clock = lane.virtual + (now - lane.at_seconds) * lane.limit
         else:
             clock = lane.virtual + self.virtual
         self.joined += 1
         lane.queue.append((clock + self.bytes, self.joined, worker))
-        self._count(number, 1)
+        if lane.at_limit:
+            self.taken += lane.limit
+        else:
+            self.sharing += 1
         if first:
             self._tell_head(number)
 
-    def _count(self, number: int, change: int) -> None:
-        self.under_way += change
-        if number < self.at_limit:
-            self.taken += change * self.lanes[number].limit
-        else:
-            self.sharing += change
-
-    def _head_end(self, number: int) -> float:
-        """The end of a lane's first transfer: in seconds at its limit, else on the shared clock."""
+    def _take_off(self, number: int) -> None:
+        """One transfer fewer in a lane."""
         lane = self.lanes[number]
-        if number < self.at_limit:
+        if lane.at_limit:
+            self.taken -= lane.limit
+        else:
+            self.sharing -= 1
+        if lane.queue:
+            self._tell_head(number)
+        else:
+            self.busy.remove(number)
+            self.slow -= lane.at_limit
+
+    def _head_end(self, lane: Lane) -> float:
+        """The end of a lane's first transfer: in seconds at its limit, else on the shared clock."""
+        if lane.at_limit:
             return lane.at_seconds + (lane.queue[0][0] - lane.virtual) / lane.limit
         return lane.queue[0][0] - lane.virtual
 
     def _tell_head(self, number: int) -> None:
-        if self.lanes[number].queue:
-            heappush(self.by_time if number < self.at_limit else self.by_share, (self._head_end(number), number))
+        lane = self.lanes[number]
+        heappush(self.by_time if lane.at_limit else self.by_share, (self._head_end(lane), number))
+
+    def _is_valid(self, heap: list[tuple[float, int]]) -> bool:
+        end, number = heap[0]
+        lane = self.lanes[number]
+        return bool(lane.queue) and lane.at_limit == (heap is self.by_time) and end == self._head_end(lane)
 
     def _settle(self, now: float) -> None:
         """Finds the fair share: lanes slower than it run at their limits, and only those."""
-        lanes = self.lanes
-        while self.at_limit and lanes[self.at_limit - 1].limit > self._fair_share():
-            self._move(now, self.at_limit - 1, to_limit=False)
-        while self.at_limit < len(lanes) and lanes[self.at_limit].limit <= self._fair_share():
-            self._move(now, self.at_limit, to_limit=True)
-        self.share = self._fair_share()
+        busy, lanes = self.busy, self.lanes
+        share = self._fair_share()
+        while self.slow and lanes[busy[self.slow - 1]].limit > share:
+            self._move(now, busy[self.slow - 1], to_limit=False)
+            share = self._fair_share()
+        while self.slow < len(busy) and lanes[busy[self.slow]].limit <= share:
+            self._move(now, busy[self.slow], to_limit=True)
+            share = self._fair_share()
+        self.share = share
         self.next_end = math.inf
         for heap in (self.by_time, self.by_share):
-            while heap and not (self._is_valid(heap)):
+            while heap and not self._is_valid(heap):
                 heappop(heap)
         if self.by_time:
             self.next_end = max(self.by_time[0][0], now)
         if self.by_share:
-            self.next_end = min(self.next_end, now + max(self.by_share[0][0] - self.virtual, 0.0) / self.share)
-
-    def _is_valid(self, heap: list[tuple[float, int]]) -> bool:
-        end, number = heap[0]
-        at_limit = number < self.at_limit
-        return bool(self.lanes[number].queue) and at_limit == (heap is self.by_time) and end == self._head_end(number)
+            self.next_end = min(self.next_end, now + max(self.by_share[0][0] - self.virtual, 0.0) / share)
 
     def _fair_share(self) -> float:
         if self.sharing:
@@ -264,12 +276,13 @@ class UnequalLink:
         if to_limit:
             lane.virtual += self.virtual
             lane.at_seconds = now
-            self.at_limit += 1
+            self.slow += 1
             self.sharing -= count
             self.taken += count * lane.limit
         else:
             lane.virtual += (now - lane.at_seconds) * lane.limit - self.virtual
-            self.at_limit -= 1
+            self.slow -= 1
             self.sharing += count
             self.taken -= count * lane.limit
+        lane.at_limit = to_limit
         self._tell_head(number)

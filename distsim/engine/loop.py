@@ -11,6 +11,7 @@ import math
 from array import array
 from collections import deque
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from distsim.network import OVER
 from distsim.policies import Decision, FlexRR, Rule, WithServer
 from distsim.scenario import Scenario
 from distsim.trace import NO_VERSION, Trace
+
+Row = list[Any]  # whole numbers and seconds, in the order of `steps`
 
 NEVER = math.inf
 NOT = math.nan  # has not happened
@@ -75,6 +78,7 @@ class ServerLoop:
         self.latency = cluster.latency_seconds
         self.fifo = scenario.receive == "fifo"
         self.eager = scenario.communication.sends == "eager"
+        self.push_latency = 0.0 if self.fifo and not self.eager else self.latency  # until the server knows of it
         self.by_version = policy.has_global_step
         self.last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else -1
         self.last_version = policy.updates(scenario.steps, self.workers)
@@ -84,16 +88,16 @@ class ServerLoop:
         self.turn_seconds = [self.bytes / min(up, cluster.down(self.workers)) for up in ups]
         self.times = scenario.compute_times()
         self.drawn: list[list[float]] = [[] for _ in range(self.workers)]
-        self.pushes: list[tuple[float, int, list[float]]] = []  # gradients to come: (seconds, number, row)
+        self.pushes: list[tuple[float, int, Row]] = []  # gradients to come: (seconds, number, row)
         self.begun = 0
-        self.inbox: deque[list[float]] = deque()
+        self.inbox: deque[Row] = deque()
         self.answers: deque[tuple[float, list[int]]] = deque()  # answers that wait the latency: (seconds, workers)
-        self.rows: list[list[float] | None] = [None] * self.workers
+        self.rows: list[Row | None] = [None] * self.workers
         self.expected = [False] * self.workers  # computing or sending: undecided
-        self.waiting: dict[int, list[float]] = {}  # decided, not answered
+        self.waiting: dict[int, Row] = {}  # decided, not answered
         self.sent_version = [0] * self.workers
         self.busy_until = NEVER  # the end of what the server does: receiving in turn, or applying
-        self.deciding: tuple[list[float], Decision | None] | None = None
+        self.deciding: tuple[Row, Decision | None] | None = None
         self.version = 0
         self.over = False
         self.written = array("d")
@@ -129,11 +133,12 @@ class ServerLoop:
                 if self.fifo:
                     inbox.append(row)
                 else:
-                    down.join(now, (row[WORKER],))  # type: ignore[arg-type]
+                    down.join(now, (row[WORKER],))
             # answer
             while answers and answers[0][0] <= now:
                 up.join(now, answers.popleft()[1])
-                self.pull_nothing(now)
+                if up.next_end <= now:
+                    self.pull_nothing(now)
             # receive
             if down.next_end <= soon:
                 for worker in down.end(now):
@@ -152,7 +157,8 @@ class ServerLoop:
                     self.turn_to(now, row)
                 else:
                     self.decide(now, row)
-                self.pull_nothing(now)
+                if up.next_end <= now:
+                    self.pull_nothing(now)
         self.check_over()
         for unfinished in self.rows:
             if unfinished is not None:
@@ -178,8 +184,7 @@ class ServerLoop:
         self.rows[worker] = row
         self.expected[worker] = True
         self.begun += 1
-        leaves = ready if self.fifo and not self.eager else ready + self.latency
-        heappush(self.pushes, (leaves, self.begun, row))
+        heappush(self.pushes, (ready + self.push_latency, self.begun, row))
 
     def pulled(self, now: float, worker: int) -> None:
         """The parameters are here: the step is written, and the next begins."""
@@ -188,23 +193,22 @@ class ServerLoop:
         row[PULLED] = now
         self.written.extend(row)
         self.rows[worker] = None
-        step = int(row[STEP]) + 1
+        step = row[STEP] + 1
         if not self.over and step != self.last_step:
             self.begin(now, worker, step, self.sent_version[worker])
 
     def pull_nothing(self, now: float) -> None:
         """Parameters of no bytes are here in the instant in which they start on their way."""
-        if self.up_link.next_end <= now:
-            for worker in self.up_link.end(now):
-                self.pulled(now, worker)
+        for worker in self.up_link.end(now):
+            self.pulled(now, worker)
 
     # What the server does.
 
-    def turn_to(self, now: float, row: list[float]) -> None:
+    def turn_to(self, now: float, row: Row) -> None:
         """A fifo server receives one gradient after the other."""
         row[BEGAN] = now
         start = now if self.eager else now + self.latency
-        self.busy_until = start + self.turn_seconds[int(row[WORKER])]
+        self.busy_until = start + self.turn_seconds[row[WORKER]]
         self.deciding = row, None
 
     def go_on(self, now: float) -> None:
@@ -218,10 +222,10 @@ class ServerLoop:
         else:
             self.update(now, row, decision)
 
-    def decide(self, now: float, row: list[float]) -> None:
+    def decide(self, now: float, row: Row) -> None:
         """The rule is asked about the gradient that is here."""
-        worker = int(row[WORKER])
-        decision = self.rule.arrived(worker, int(row[STEP]), int(row[READ_VERSION]))
+        worker = row[WORKER]
+        decision = self.rule.arrived(worker, row[STEP], row[READ_VERSION])
         self.expected[worker] = False
         self.waiting[worker] = row
         row[OUTCOME] = self.version + 1 if decision.applied else NO_VERSION
@@ -239,7 +243,7 @@ class ServerLoop:
         else:
             self.update(now, row, decision)
 
-    def update(self, now: float, row: list[float], decision: Decision) -> None:
+    def update(self, now: float, row: Row, decision: Decision) -> None:
         """A new version of the parameters."""
         self.updates.append(now)
         self.version += 1
@@ -250,7 +254,7 @@ class ServerLoop:
             self.pushes[:] = [] if self.fifo else [push for push in self.pushes if push[2][READY] <= now]
             heapify(self.pushes)
 
-    def answer(self, now: float, row: list[float], decision: Decision) -> None:
+    def answer(self, now: float, row: Row, decision: Decision) -> None:
         """Parameters leave for the workers; who is not waiting for them is cancelled."""
         workers: list[int] = []
         for worker, version in decision.answers:
@@ -275,7 +279,7 @@ class ServerLoop:
         elif workers:
             self.up_link.join(now, workers)
 
-    def cancel(self, now: float, worker: int) -> list[float]:
+    def cancel(self, now: float, worker: int) -> Row:
         """A gradient is no longer wanted, or parameters on their way are replaced by newer ones."""
         row = self.rows[worker]
         assert row is not None
@@ -301,6 +305,6 @@ class ServerLoop:
             )  # fmt: skip
 
 
-def push_of(row: list[float]) -> Push:
+def push_of(row: Row) -> Push:
     """The gradient of a row, for messages."""
-    return Push(int(row[WORKER]), int(row[STEP]), int(row[READ_VERSION]))
+    return Push(row[WORKER], row[STEP], row[READ_VERSION])
