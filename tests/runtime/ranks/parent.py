@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
 from distsim.runtime.launch import Launch, launched
+
+# A shell that starts the tests in the background has them ignore Ctrl-C; what is tested here must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if __name__ == "__main__":
     little = str(Path(__file__).parent / "little.py")
