@@ -198,6 +198,10 @@ class Scenario(Description):
             table = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{source} is not TOML: {error}. Cure: correct that line") from None
+        except (RecursionError, ValueError) as error:
+            raise InputError(
+                f"{source} cannot be read as TOML ({error}). Cure: write plain tables and numbers"
+            ) from None
         if not table:
             raise InputError(
                 f"{source} = {text[:40]!r} is empty: a scenario needs steps and the tables [cluster], [compute], "
@@ -210,7 +214,7 @@ class Scenario(Description):
         """The scenario in the file `path`; its name is the file's where it gives none."""
         path = Path(path)
         try:
-            text = path.read_bytes().decode("utf-8")
+            text = path.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise InputError(
                 f"scenario file = {str(path)!r}: cannot be read ({error.strerror}). Cure: give the path of a TOML file"

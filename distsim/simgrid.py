@@ -66,7 +66,11 @@ def relative_error(case: Case, finish_seconds: list[float]) -> float:
         found += finish_seconds[: len(case["finish_s"])]
     if len(expected) != len(found):
         raise ValueError(f"{len(expected) - 1} finish times for {len(finish_seconds)} ranks or flows")
-    return max(abs(f - e) / e if e else abs(f) for e, f in zip(expected, found, strict=True))
+    if not all(math.isfinite(e) and e >= 0.0 for e in expected):
+        raise ValueError("a finish time that is not a number of seconds")
+    differences = [abs(f - e) / e if e else abs(f) for e, f in zip(expected, found, strict=True)]
+    # A time of ours that is no number is as wrong as can be; `max` alone would pass over it.
+    return max(math.inf if math.isnan(difference) else difference for difference in differences)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -126,6 +126,26 @@ def test_a_bad_scenario_gets_one_message(run: Run, tmp_path: Path, case: str, co
         assert part in err
 
 
+def test_brackets_in_a_name_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(example("synchronous_ring").replacing({"name": "run [/tmp/x] [ring]"}).dumps())
+    code, out, _ = run("simulate", tmp_path / "s.toml")
+    assert code == 0
+    assert "run [/tmp/x] [ring]" in out
+
+
+def test_a_byte_order_mark_is_no_part_of_a_scenario(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_bytes(b"\xef\xbb\xbf" + example("synchronous_ring").dumps().encode())
+    assert run("simulate", tmp_path / "s.toml", "--json")[0] == 0
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 5000, "steps = " + "9" * 5000])
+def test_toml_that_python_cannot_take_gets_one_message(run: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.toml").write_text(text)
+    code, _, err = run("simulate", tmp_path / "s.toml")
+    assert code == 2
+    assert "Cure:" in err
+
+
 def test_files_that_are_no_scenarios(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text("")
     (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
@@ -148,6 +168,10 @@ def test_files_that_are_no_scenarios(run: Run, tmp_path: Path) -> None:
         (("compare", "--predicted", "p.npz"), "needs --measured too"),
         (("compare", "s.toml", "--predicted", "p.npz", "--measured", "m.npz"), "exclude each other"),
         (("compare", "--predicted", "p.npz", "--measured", "m.npz"), "cannot be read"),
+        (
+            ("compare", "--predicted", "p.npz", "--measured", "m.npz", "--calibration", "c"),
+            "changes nothing about saved",
+        ),
         (("measure", "s.toml", "--emulate"), "not available yet"),
         (("simulate", "s.toml", "--calibration", "c.json"), "cannot be read"),
         (("simulate", "s.toml", "--trace", "run.txt"), "must end in .npz"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from distsim.errors import InputError
-from distsim.simgrid import validate
+from distsim.simgrid import relative_error, validate
 
 CASES = Path(__file__).parent / "reference" / "simgrid_cases.json"
 ALGORITHMS = (
@@ -34,6 +34,19 @@ def test_every_case_is_counted(found: dict[str, Any]) -> None:
     assert sum(row["cases"] for row in found.values()) == len(json.loads(CASES.read_text())["cases"])
     assert found.keys() == set(ALGORITHMS)
     assert all(row["skipped"] == 0 for row in found.values())
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0])
+def test_a_reference_that_is_no_time_is_refused(tmp_path: Path, wrong: float) -> None:
+    document = json.loads(CASES.read_text())
+    document["cases"][0]["makespan_s"] = wrong
+    (tmp_path / "wrong.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="not a number of seconds"):
+        validate(tmp_path / "wrong.json")
+
+
+def test_a_time_of_ours_that_is_no_number_is_an_error_without_bound() -> None:
+    assert relative_error({"makespan_s": 1.0, "finish_s": [1.0, 1.0]}, [float("nan"), 1.0]) == float("inf")
 
 
 def test_an_unknown_algorithm_is_skipped(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from distsim.calibration import Calibration
 from distsim.cli.measure import deadline_option, emulate_option, refuse_emulation
@@ -47,6 +48,13 @@ def compare(
     _check_inputs(files, predicted, measured)
     if html:
         check_writable(html)
+    if calibration and not files:
+        raise InputError.of(
+            "--calibration",
+            str(calibration),
+            "changes nothing about saved traces",
+            "leave it out, or name scenario files",
+        )
     if predicted and measured:
         compared = [_saved(predicted, measured)]
     else:
@@ -85,5 +93,5 @@ def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Pat
 def _print(compared: Experiment) -> None:
     console().print(comparison_table(compared.comparison))
     for line in [causes_line(compared.comparison), *compared.notes]:
-        console().print(f"  {line}", soft_wrap=True)
+        console().print(Text(f"  {line}"), soft_wrap=True)
     console().print()

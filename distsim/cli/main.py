@@ -28,7 +28,7 @@ def distsim() -> None:
     """Predict a distributed training run, run it for real, and explain the gap.
 
     A scenario FILE (TOML) says everything about a run: cluster, compute, workload, policy and communication.
-    Start from the ones that `distsim simulate --example NAME` prints.
+    Start from the ones in the folder distsim/examples.
     """
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
 from distsim.errors import InputError
@@ -111,7 +112,7 @@ def _write(rows: Sequence[dict[str, Any]], out: Path) -> None:
 
 
 def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Table:
-    table = Table(title=name, title_justify="left", title_style="bold")
+    table = Table(title=Text(name), title_justify="left", title_style="bold")
     for column in varied:
         table.add_column(column)
     for column in SHOWN.values():

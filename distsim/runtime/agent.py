@@ -32,6 +32,7 @@ def main(folder: Path, ranks: int, entry: list[str]) -> int:
     options = [
         "--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={ranks}",
         "--max-restarts=0", f"--monitor-interval={LOOK_SECONDS}",
+        f"--log-dir={folder / 'torchrun'}",
     ]  # fmt: skip
     arguments = parse_args([*options, *entry])  # type: ignore[no-untyped-call] # torchrun has no types
     if hasattr(arguments, "shutdown_timeout"):  # older versions of torchrun always take 30 s

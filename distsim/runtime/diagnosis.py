@@ -19,7 +19,7 @@ from distsim.runtime.status import State, Status
 
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
 FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
-TORCHRUN_LOG = re.compile(r"^[EWI]\d{4} .* torch/distributed/")
+TORCHRUN_LOG = re.compile(r"^[EWI]\d{4} .*torch/distributed/")
 OUR_FOLDER = str(Path(distsim.__file__).parent)
 LIBRARY_FOLDERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 LARGEST_TRACEBACK = 4000

@@ -39,6 +39,7 @@ def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
         process.kill()
     assert not descriptions, "processes of the run are left"
     assert not list(tmp_path.glob("distsim-run-*")), "the run's folder is left"
+    assert not list(tmp_path.glob("torchelastic_*")), "torchrun's own folder is left"
 
 
 @pytest.fixture
