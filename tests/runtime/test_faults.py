@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,9 @@ def test_ranks_that_ignore_sigterm_are_ended_all_the_same() -> None:
     assert time.monotonic() - started < 20.0
 
 
-def test_a_child_that_a_rank_left_behind_is_ended_after_a_good_run() -> None:
-    run_little("child", others="none")  # the fixture finds it if it is not
+def test_a_child_that_a_rank_left_behind_is_ended_after_a_good_run(processes_left: Callable[[], int]) -> None:
+    run_little("child", others="none")
+    assert processes_left() == 0
 
 
 def test_a_flood_of_output_neither_fills_memory_nor_stops_the_run() -> None:
