@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from distsim.cluster import Cluster
 from distsim.collectives import ring
 from distsim.engine import collective, recurrence
+from distsim.engine.recurrence.ring import ring_ends, ring_matrix
 from distsim.errors import InputError
 from distsim.policies import Asynchronous
 from distsim.scenario import Scenario
@@ -27,18 +28,18 @@ def test_one_ring_with_unequal_starts_and_links_is_the_simulated_schedule(ranks:
     seconds = 1e-3 + 1e6 / ranks / np.minimum(speeds[:, 0], np.roll(speeds[:, 1], -1))
     simulated = collective.run(ring(ranks), cluster, 1e6, starts.tolist(), "eager" if eager else "rendezvous")
     rounds = 2 * (ranks - 1)
-    ends = recurrence.ring_ends(starts, seconds, rounds, eager=eager)
+    ends = ring_ends(starts, seconds, rounds, eager=eager)
     assert ends == pytest.approx(simulated.ends_seconds, rel=1e-9)
-    matrix = recurrence.ring_matrix(seconds, rounds, eager=eager)
+    matrix = ring_matrix(seconds, rounds, eager=eager)
     assert (matrix + starts[:, None]).max(axis=0) == pytest.approx(ends, rel=1e-12)
 
 
 def test_a_late_rank_is_felt_as_far_away_as_rounds_have_passed() -> None:
     """By hand: rank 2 of 5 joins at 10; with rendezvous its neighbours feel it after one round, the next after two."""
     starts, seconds = np.array([0.0, 0.0, 10.0, 0.0, 0.0]), np.ones(5)
-    assert recurrence.ring_ends(starts, seconds, 1, eager=False).tolist() == [1.0, 11.0, 11.0, 11.0, 1.0]
-    assert recurrence.ring_ends(starts, seconds, 2, eager=False).tolist() == [12.0] * 5
-    assert recurrence.ring_ends(starts, seconds, 1, eager=True).tolist() == [1.0, 1.0, 11.0, 11.0, 1.0]
+    assert ring_ends(starts, seconds, 1, eager=False).tolist() == [1.0, 11.0, 11.0, 11.0, 1.0]
+    assert ring_ends(starts, seconds, 2, eager=False).tolist() == [12.0] * 5
+    assert ring_ends(starts, seconds, 1, eager=True).tolist() == [1.0, 1.0, 11.0, 11.0, 1.0]
 
 
 def scenario(policy: dict[str, Any], cluster: dict[str, Any] | None = None, **communication: Any) -> Scenario:
