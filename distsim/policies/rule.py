@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What the server does with the gradient that has just arrived.
 
     version: the version of the parameters that this arrival completes, or None. Versions count 1, 2, 3, …

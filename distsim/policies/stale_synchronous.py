@@ -49,13 +49,22 @@ class StaleSynchronousRule:
         self.staleness = staleness
         self.version = 0
         self.steps = [0] * workers  # gradients that have arrived, by worker
-        self.held: list[int] = []  # workers whose answer waits
+        self.slowest = 0  # the fewest of them
+        self.reached: dict[int, int] = {}  # number of steps: how many workers have made it, until all have
+        self.held: dict[int, list[int]] = {}  # number of steps: workers that have made it and whose answer waits
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - their count decides
         self.version += 1
         self.steps[worker] += 1
-        self.held.append(worker)
-        furthest = min(self.steps) + self.staleness
-        answered = sorted(held for held in self.held if self.steps[held] <= furthest)
-        self.held = [held for held in self.held if self.steps[held] > furthest]
-        return Decision(self.version, answers=tuple((held, self.version) for held in answered))
+        made = self.steps[worker]
+        self.reached[made] = self.reached.get(made, 0) + 1
+        answered = []
+        if self.reached[made] == len(self.steps):
+            del self.reached[made]
+            self.slowest = made
+            answered = self.held.pop(made + self.staleness, [])
+        if made <= self.slowest + self.staleness:
+            answered.append(worker)
+        else:
+            self.held.setdefault(made, []).append(worker)
+        return Decision(self.version, answers=tuple([(free, self.version) for free in sorted(answered)]))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.trace.texts import TextColumn, Texts
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -53,7 +55,11 @@ class Table:
     def __post_init__(self) -> None:
         lengths = set()
         for name, dtype in self.dtypes.items():
-            column = np.asarray(getattr(self, name))
+            column = self.__dict__[name]
+            if isinstance(column, Texts):
+                lengths.add(len(column))
+                continue
+            column = np.asarray(column)
             if dtype is str:
                 column = column.astype(str, copy=False) if column.size else np.empty(0, dtype="U1")
             else:
@@ -84,11 +90,11 @@ class Table:
     @classmethod
     def of_columns(cls, columns: Mapping[str, Any]) -> Self:
         """The table of these columns by name."""
-        return cls(**{name: np.asarray(columns[name]) for name in cls.dtypes})
+        return cls(**{name: columns[name] for name in cls.dtypes})
 
     def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
         """The rows that a boolean mask selects, or that an index array names."""
-        return type(self)(*(column[mask] for column in self.columns().values()))
+        return type(self)(*(self.__dict__[name][mask] for name in self.dtypes))
 
     def sorted(self) -> Self:
         """The rows in an order that depends on nothing but their values."""
@@ -123,7 +129,7 @@ class Spans(Table):
     start_seconds: NDArray[np.float64]
     end_seconds: NDArray[np.float64]
     bytes: NDArray[np.float64]
-    label: NDArray[np.str_]
+    label: NDArray[np.str_] = TextColumn()  # type: ignore[assignment]
 
     dtypes: ClassVar = {
         "worker": np.int32, "kind": np.int8, "step": np.int64, "start_seconds": np.float64,

@@ -14,7 +14,7 @@ import numpy as np
 from distsim.engine import loop
 from distsim.engine.links import shared_link
 from distsim.engine.recurrence.drawn import Floats, drawn_seconds
-from distsim.engine.steps import CUT, steps_trace
+from distsim.engine.steps import COLUMNS, steps_trace
 from distsim.policies import Backup
 from distsim.scenario import Scenario
 from distsim.trace import NO_VERSION, Trace
@@ -50,7 +50,7 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
     update = np.partition(arrived, needed - 1, axis=1)[:, needed - 1]
     answers = np.cumsum(update + apply_seconds)
     zero = np.concatenate([[0.0], answers[:-1]])[:, None]
-    columns = np.empty((steps, workers, CUT + 1))
+    columns = np.empty((COLUMNS, steps, workers))
     step = np.arange(steps)[:, None]
     started = np.where(step > 0, pull, 0.0) + zero
     order = np.argsort(np.argsort(arrived, axis=1, kind="stable"), axis=1)  # ties by rank
@@ -66,8 +66,8 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
             np.where(applied, math.nan, answers[:, None]),
         )
     ):  # fmt: skip
-        columns[:, :, column] = values
-    return steps_trace(scenario, "recurrence", columns.reshape(-1, CUT + 1), answers, apply_seconds)
+        columns[column] = values
+    return steps_trace(scenario, "recurrence", columns.reshape(COLUMNS, -1), answers, apply_seconds)
 
 
 def _pull_seconds(scenario: Scenario) -> Floats:
