@@ -208,14 +208,16 @@ class ComputeTimes:
         self._batch = batch
         self._seed = seed
         self._drawn: dict[int, Floats] = {}
+        self._seconds: dict[int, list[float]] = {}  # what was drawn, for those who ask one by one
         self._generators: dict[tuple[Purpose, int], np.random.Generator] = {}
 
     def __call__(self, worker: int, index: int) -> float:
         """Seconds of this worker's piece of work number `index`, which counts from 0."""
-        drawn = self._drawn.get(worker)
-        if drawn is None or index >= len(drawn):
-            drawn = self.first(worker, index + 1)
-        return float(drawn[index])
+        try:
+            return self._seconds[worker][index]
+        except (KeyError, IndexError):
+            self._seconds[worker] = self.first(worker, index + 1).tolist()
+        return self._seconds[worker][index]
 
     def first(self, worker: int, count: int) -> Floats:
         """The worker's first times in seconds, shape (at least `count`,)."""

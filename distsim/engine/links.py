@@ -2,25 +2,28 @@
 
 A push crosses its worker's up-link and the server's down-link, an answer the server's up-link and its worker's
 down-link. A worker has one of each at a time, so max-min fairness is simple here: everybody gets the same share of the
-server's link, except those whose own link is slower than that.
+server's link, except those whose own link is slower than that. What all have received since they were there together
+is then the same, so a clock counts those bytes (virtual time, Parekh and Gallager 1993), and nobody's remainder is ever
+touched: a transfer is over when the clock has gone on by its size.
 
-Who owns the time puts transfers that are to begin into `coming`, and asks with `end(now)` who is done. The answer also
-says when to ask again: nobody is done before. Whoever begins until then may put that off, so at times nobody is.
+Who owns the time puts transfers that are to begin into `coming`, and asks `end(now)` who is done. The answer also says
+when to ask again: nobody is done before. Who begins meanwhile may put that off, so at times nobody is done then either.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Sequence
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
 
 from distsim.network import OVER
 
 NEVER = math.inf
-Ended = tuple[list[int], float]  # the workers whose transfers end now, in the order of joining; when to ask again
-Course = Generator[Ended, float, None]  # generators, because their state is local and so fast to reach
+Ended = tuple[list[int], float]  # the workers whose transfers end now, in the order of joining, and when to ask again
+Course = Generator[Ended, float, None]
 
 
 class Link(ABC):
@@ -33,25 +36,18 @@ class Link(ABC):
         next(course)
         self.end: Callable[[float], Ended] = course.send
 
-    def leave(self, now: float, gone: Collection[int]) -> float:
-        """The transfers of these workers are aborted, or never begin; when to ask again."""
-        self.end(now)
-        left = [
-            (start, number, [worker for worker in workers if worker not in gone])
-            for start, number, workers in self.coming
-        ]
-        self.coming[:] = [entry for entry in left if entry[2]]
-        heapify(self.coming)
-        self._abort(gone)
-        return self.end(now)[1]
-
-    @abstractmethod
-    def _abort(self, gone: Collection[int]) -> None:
-        """Those of them who have begun are on their way no more."""
-
     @abstractmethod
     def _course(self) -> Course:
-        """Is sent the time, and yields who is done."""
+        """Is sent the time, and yields who is done: a generator, because nothing is faster to reach than its state."""
+
+    @abstractmethod
+    def leave(self, now: float, gone: Collection[int]) -> float:
+        """The transfers of these workers are aborted, or never begin; when to ask again."""
+
+    def _stay_away(self, gone: Collection[int]) -> None:
+        left = [(start, number, [one for one in workers if one not in gone]) for start, number, workers in self.coming]
+        self.coming[:] = [entry for entry in left if entry[2]]
+        heapify(self.coming)
 
 
 def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> Link:
@@ -62,14 +58,11 @@ def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: flo
 
 
 class EqualLink(Link):
-    """Everybody has the same limit, so all under way have received equally much since they were there together.
-
-    A clock counts those bytes (virtual time, Parekh and Gallager 1993): who joined first ends first, when the clock has
-    gone on by its size, and nobody's remainder is ever touched.
+    """Everybody has the same limit, so who joined first ends first.
 
     >>> link = EqualLink(bytes_per_second=10.0, limit=10.0, num_bytes=20.0)
-    >>> link.coming += [(0.0, 0, [3]), (1.0, 1, [5])]
-    >>> link.end(2.0)     # worker 3 had 10 bytes left when 5 came; since then each gets 5 bytes/s
+    >>> link.coming += [(0.0, 1, [3]), (1.0, 2, [5])]
+    >>> link.end(2.0)     # worker 3 had 10 bytes left when worker 5 came; since then they share
     ([], 3.0)
     >>> link.end(3.0)
     ([3], 4.0)
@@ -79,20 +72,104 @@ class EqualLink(Link):
         self.capacity = bytes_per_second
         self.limit = min(limit, bytes_per_second)
         self.bytes = num_bytes
-        self.queue: deque[tuple[float, int]] = deque()  # (the clock at its end, worker)
+        self.queue: deque[tuple[float, int]] = deque()  # (the clock when it is over, worker)
         super().__init__(num_bytes / self.limit)
 
-    def _abort(self, gone: Collection[int]) -> None:
+    def leave(self, now: float, gone: Collection[int]) -> float:
+        if self.bytes == 0.0:  # nothing is ever under way
+            self._stay_away(gone)
+            return self.coming[0][0] if self.coming else NEVER
+        self.end(now)  # takes all up to this instant, in which nobody is done who was not told of before
+        self._stay_away(gone)
         left = [transfer for transfer in self.queue if transfer[1] not in gone]
         self.queue.clear()
         self.queue.extend(left)
+        return self.end(now)[1]
 
     def _course(self) -> Course:
-        coming, queue, num_bytes, alone_seconds = self.coming, self.queue, self.bytes, self.alone_seconds
-        capacity, limit = self.capacity, self.limit
-        clock, settled, ended, next_end = 0.0, 0.0, [], NEVER  # the clock's bytes at the time `settled`
-        rate = limit
+        coming, queue, alone_seconds = self.coming, self.queue, self.alone_seconds
+        capacity, limit, num_bytes = self.capacity, self.limit, self.bytes
+        clock, at_seconds, rate = 0.0, 0.0, limit
+        ended: list[int] = []
+        next_end = NEVER
         while True:
             now = yield ended, next_end
+            # join
+            while coming and coming[0][0] <= now:
+                start, _, workers = heappop(coming)
+                clock = clock + (start - at_seconds) * rate if queue else 0.0
+                at_seconds = start
+                goal = clock + num_bytes
+                for worker in workers:
+                    queue.append((goal, worker))
+                rate = capacity / len(queue)
+                if rate > limit:
+                    rate = limit
+            # end
+            ended = []
             if queue:
-                rate = ...
+                goal = queue[0][0]
+                if at_seconds + (goal - clock) / rate <= now + OVER * now:
+                    clock = goal
+                    over = goal + rate * OVER * now
+                    while queue and queue[0][0] <= over:
+                        ended.append(queue.popleft()[1])
+                else:
+                    clock += (now - at_seconds) * rate
+                at_seconds = now
+            # share
+            if queue:
+                rate = capacity / len(queue)
+                if rate > limit:
+                    rate = limit
+                next_end = now + (queue[0][0] - clock) / rate
+            elif coming:
+                next_end = coming[0][0] + alone_seconds
+            else:
+                next_end = NEVER
+
+
+class Turns(Link):
+    """A server that receives one transfer after the other, in the order in which they come.
+
+    began: when it turned to the one that ended last.
+    """
+
+    def __init__(self, seconds: Sequence[float]) -> None:
+        self.seconds = seconds
+        self.free_seconds = 0.0
+        self.began = 0.0
+        super().__init__(min(seconds))
+
+    def wait(self, until: float) -> float:
+        """The server has something else to do until then; when to ask again."""
+        self.free_seconds = until
+        return self._next_end()
+
+    def leave(self, now: float, gone: Collection[int]) -> float:
+        self._stay_away(gone)
+        return self._next_end()
+
+    def _next_end(self) -> float:
+        if not self.coming:
+            return NEVER
+        return max(self.coming[0][0], self.free_seconds) + self.seconds[self.coming[0][2][0]]
+
+    def _course(self) -> Course:
+        coming, seconds = self.coming, self.seconds
+        ended: list[int] = []
+        next_end = NEVER
+        while True:
+            now = yield ended, next_end
+            ended = []
+            if self._next_end() <= now + OVER * now:
+                start, _, (worker,) = heappop(coming)
+                ended = [worker]
+                self.began = max(start, self.free_seconds)
+                self.free_seconds = now
+            next_end = self._next_end()
+
+
+class UnequalLink(Link):
+  def _course(self):
+    yield

@@ -50,21 +50,22 @@ class StaleSynchronousRule:
         self.version = 0
         self.steps = [0] * workers  # gradients that have arrived, by worker
         self.slowest = 0  # the fewest of them
-        self.reached: dict[int, int] = {}  # number of steps: how many workers have made it, until all have
-        self.held: dict[int, list[int]] = {}  # number of steps: workers that have made it and whose answer waits
+        self.behind = workers  # how many workers have no more than the slowest
+        self.held: dict[int, list[int]] = {}  # by number of steps: workers that have made as many and wait for others
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - their count decides
         self.version += 1
         self.steps[worker] += 1
         made = self.steps[worker]
-        self.reached[made] = self.reached.get(made, 0) + 1
         answered = []
-        if self.reached[made] == len(self.steps):
-            del self.reached[made]
-            self.slowest = made
-            answered = self.held.pop(made + self.staleness, [])
-        if made <= self.slowest + self.staleness:
-            answered.append(worker)
-        else:
+        if made - 1 == self.slowest:
+            self.behind -= 1
+            if self.behind == 0:
+                self.slowest = made
+                self.behind = self.steps.count(made)
+                answered = self.held.pop(made + self.staleness, [])
+        if made > self.slowest + self.staleness:
             self.held.setdefault(made, []).append(worker)
+            return Decision(self.version)
+        answered.append(worker)
         return Decision(self.version, answers=tuple([(free, self.version) for free in sorted(answered)]))
