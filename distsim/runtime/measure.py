@@ -78,7 +78,7 @@ def _run_seconds(scenario: Scenario) -> float:
     return float(COMPUTE_FACTOR * drawn.max(axis=0).sum() + scenario.steps * exchange)
 
 
-REAL_POLICIES = ("synchronous", "backup")
+REAL_POLICIES = ("synchronous", "backup", "asynchronous", "stale_synchronous")
 
 
 def _check_available(scenario: Scenario) -> None:
@@ -86,8 +86,6 @@ def _check_available(scenario: Scenario) -> None:
     communication = scenario.communication
     for asked, value, fine, cure in (
         ("policy.kind", scenario.policy.kind, scenario.policy.kind in REAL_POLICIES, " or ".join(REAL_POLICIES)),
-        ("communication.servers", communication.servers, communication.servers == 1, "1"),
-        ("communication.colocated", communication.colocated, not communication.colocated, "false"),
         (
             "communication.implementation",
             communication.implementation,

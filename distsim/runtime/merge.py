@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import distsim
+from distsim.runtime import audit
 from distsim.runtime.merge_server import ServerMerge
 from distsim.runtime.recorder import Record, load
 from distsim.scenario import Scenario
@@ -21,9 +22,13 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     """The trace of scenario number `number`, of which every rank has left a record in `folder`."""
     records = [load(folder, number, rank) for rank in range(scenario.ranks)]
     left = [float(record.facts["left_barrier"]) for record in records]
-    builder = ServerMerge(records, scenario, max(left)).builder if scenario.servers else _peers(records, max(left))
+    if scenario.servers:
+        told = ServerMerge(records, scenario, max(left))
+        builder = told.merge()
+    else:
+        builder = _peers(records, max(left))
     facts = records[0].facts
-    return builder.build(
+    trace = builder.build(
         workers=scenario.cluster.workers,
         servers=len(scenario.servers),
         producer="measured",
@@ -33,6 +38,9 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         host=facts["host"],
         clock=_clock(left),
     )
+    if scenario.servers:
+        audit.check(trace, records, told.left_out)
+    return trace
 
 
 def _clock(left: list[float]) -> dict[str, Any]:

@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.files import replaced
+from distsim.runtime.tally import Tally
 
 TABLES: dict[str, tuple[str, ...]] = {
     # of a worker
     "computes": ("step", "read_version", "start", "end"),
     "all_reduces": ("step", "arrival", "end"),
-    "pushes": ("step", "read_version", "start", "end"),
-    "pulls": ("version", "end"),
-    # of the server; of a worker's messages and answers the first row here belongs to the first row there, and so on
+    "pushes": ("server", "step", "read_version", "start", "end"),
+    "pulls": ("server", "version", "end"),
+    # of a server; of a worker's messages and answers the first row here belongs to the first row there, and so on
     "arrivals": ("worker", "step", "read_version", "posted", "end"),
     "answers": ("worker", "version", "asked", "start"),
     "updates": ("version", "begin", "end"),
@@ -39,6 +40,7 @@ class Recorder:
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = {name: [] for name in TABLES}
         self.facts: dict[str, Any] = {}
+        self.tally = Tally()
 
     def table(self, name: str) -> Callable[[Row], None]:
         """Appends to this table."""
@@ -50,8 +52,9 @@ class Recorder:
             name: np.array(rows, dtype=np.float64).reshape(len(rows), len(TABLES[name]))
             for name, rows in self._rows.items()
         }
+        facts = self.facts | {"tally": self.tally.table()}
         with replaced(_file(folder, scenario, rank)) as stream:
-            np.savez(stream, allow_pickle=False, facts=np.array(json.dumps(self.facts)), **arrays)
+            np.savez(stream, allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -73,6 +74,7 @@ def taken() -> Iterator[Seat]:
         faulthandler.enable()
         faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
         slot.begin()
+        threading.excepthook = lambda error: _fail(folder, rank, error.exc_value or SystemExit(1))
         try:
             yield Seat(rank, folder, json.loads((folder / JOB_FILE).read_text("utf-8")), slot)
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt end a rank as well

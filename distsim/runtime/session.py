@@ -12,20 +12,16 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from distsim.policies import Synchronous, WithServer
+from distsim.runtime import with_server
 from distsim.runtime.clock import sleep_until
-from distsim.runtime.messages import num_floats
 from distsim.runtime.peers import Peer
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.seat import Seat
-from distsim.runtime.server import Duty, Server
 from distsim.runtime.status import StatusSlot
-from distsim.runtime.worker import CancelledWorker, Work, Worker
 from distsim.scenario import Scenario
 
 BACKEND = "gloo"
 START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that all have heard of it
-WARM_UP_STEPS = 3
 
 
 def run(seat: Seat) -> None:
@@ -38,64 +34,29 @@ def run(seat: Seat) -> None:
     for number, table in enumerate(seat.job["scenarios"]):
         scenario = Scenario.of(table)
         recorder = Recorder()
-        _one(scenario, seat.rank, recorder, seat.slot, done)
+        _one(seat, number, scenario, recorder, done)
         recorder.save(seat.folder, number, seat.rank)
         done += scenario.steps
     dist.destroy_process_group()
 
 
-def _one(scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, done: int) -> None:
-    if not scenario.servers:
-        peer = Peer(scenario, rank, recorder, slot, done)
+def _one(seat: Seat, number: int, scenario: Scenario, recorder: Recorder, done: int) -> None:
+    slot = seat.slot
+    if scenario.servers:
+        part = with_server.Part(scenario, seat, number, done)
+        slot.doing("warm-up", waiting=True)
+        part.warm_up()
+        story = part.story(recorder)
+        story.run(_start(recorder, slot))
+    else:
+        peer = Peer(scenario, seat.rank, recorder, slot, done)
         slot.doing("warm-up", waiting=True)
         peer.warm_up()
         peer.run(_start(recorder, slot))
         peer.verify()
-    elif rank in scenario.servers:
-        _server(scenario, Recorder(), slot, done, warm_up=True).run()
-        server = _server(scenario, recorder, slot, done)
-        _start(recorder, slot)
-        server.run()
-    else:
-        _worker(scenario, rank, Recorder(), slot, warm_up=True).run(time.monotonic())
-        worker = _worker(scenario, rank, recorder, slot)
-        worker.run(_start(recorder, slot))
     recorder.facts |= _host()
     slot.doing("the barrier at the end", waiting=True)
     dist.barrier()
-
-
-def _server(scenario: Scenario, recorder: Recorder, slot: StatusSlot, done: int, *, warm_up: bool = False) -> Server:
-    workers = scenario.cluster.workers
-    policy = Synchronous() if warm_up else scenario.policy
-    assert isinstance(policy, WithServer), "checked before the launch"
-    duty = Duty(
-        rule=policy.rule(workers),
-        workers=workers,
-        updates=WARM_UP_STEPS if warm_up else policy.updates(scenario.steps, workers),
-        floats=num_floats(scenario.gradient_bytes),
-        receive=scenario.receive,
-        cancels=cancels(scenario) and not warm_up,
-    )
-    return Server(duty, recorder, slot, done - WARM_UP_STEPS if warm_up else done)
-
-
-def _worker(scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, *, warm_up: bool = False) -> Worker:
-    times = scenario.compute_times()
-    times.first(rank, scenario.steps)  # drawn before the clock starts
-
-    def seconds(step: int, read_version: int) -> float:
-        return 0.0 if warm_up else times(rank, read_version if scenario.policy.has_global_step else step)
-
-    (server,) = scenario.servers
-    cancelled = cancels(scenario) and not warm_up
-    work = Work(rank, server, num_floats(scenario.gradient_bytes), seconds)
-    return CancelledWorker(work, recorder, slot) if cancelled else Worker(work, recorder, slot)
-
-
-def cancels(scenario: Scenario) -> bool:
-    """Whether the policy's rule may answer a worker that has not pushed yet."""
-    return bool(getattr(scenario.policy, "cancel", False))
 
 
 def _start(recorder: Recorder, slot: StatusSlot) -> float:

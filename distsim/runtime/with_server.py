@@ -1,0 +1,113 @@
+"""A worker's or a server's part in one scenario with parameter servers: what it is given, and its warm-up.
+
+The warm-up is a short synchronous run over the same connections, without compute: it opens them and touches the memory.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from distsim.policies import Synchronous, WithServer
+from distsim.runtime.messages import Message, num_floats
+from distsim.runtime.recorder import Recorder
+from distsim.runtime.seat import Seat
+from distsim.runtime.server import Duty, Server
+from distsim.runtime.shelf import Shelf
+from distsim.runtime.way import Way
+from distsim.runtime.worker import CancelledWorker, Counterpart, Work, Worker
+from distsim.scenario import Scenario
+
+WARM_UP_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """What this rank does in one scenario. number: the scenario's in the job; done: steps of those before it."""
+
+    scenario: Scenario
+    seat: Seat
+    number: int
+    done: int
+
+    def warm_up(self) -> None:
+        """Opens the connections and touches the memory."""
+        scenario = self.scenario
+        short = scenario.model_copy(
+            update={
+                "policy": Synchronous(),
+                "steps": WARM_UP_STEPS,
+                "communication": scenario.communication.model_copy(update={"receive": scenario.receive}),
+            }
+        )
+        warm = Part(short, self.seat, self.number, self.done - WARM_UP_STEPS)
+        warm.story(Recorder(), idle=True).run(time.monotonic())
+
+    def story(self, recorder: Recorder, *, idle: bool = False) -> Server | Worker:
+        """The story to run from an agreed moment on. idle: without compute."""
+        return self._server(recorder) if self.seat.rank in self.scenario.servers else self._worker(recorder, idle)
+
+    def _server(self, recorder: Recorder) -> Server:
+        scenario, policy = self.scenario, self._policy
+        workers = scenario.cluster.workers
+        updates = policy.updates(scenario.steps, workers)
+
+        def progress(version: int) -> None:
+            self.seat.slot.done(self.done + version * scenario.steps // updates)
+
+        duty = Duty(
+            rule=policy.rule(workers),
+            workers=workers,
+            updates=updates,
+            floats=self._floats,
+            receive=scenario.receive,
+            cancels=self._cancels,
+            progress=progress,
+        )
+        return Server(duty, [self._way(worker, recorder) for worker in range(workers)], recorder, self.seat.slot)
+
+    def _way(self, worker: int, recorder: Recorder) -> Way:
+        shelf = self._shelf(worker, self.seat.rank)
+        if shelf is None:
+            return Way(worker, recorder.tally)
+        return Way(worker, recorder.tally, outgoing=shelf.parameters, incoming=shelf.gradient)
+
+    def _worker(self, recorder: Recorder, idle: bool) -> Worker:
+        scenario, policy, worker = self.scenario, self._policy, self.seat.rank
+        times = scenario.compute_times()
+        times.first(worker, scenario.steps)  # drawn before the clock starts
+
+        def seconds(step: int, read_version: int) -> float:
+            return 0.0 if idle else times(worker, read_version if policy.has_global_step else step)
+
+        last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else None
+        servers = [self._counterpart(server, recorder) for server in scenario.servers]
+        story = CancelledWorker if self._cancels else Worker
+        return story(Work(worker, seconds, last_step), servers, recorder, self.seat.slot)
+
+    def _counterpart(self, server: int, recorder: Recorder) -> Counterpart:
+        slot, tally, shelf = self.seat.slot, recorder.tally, self._shelf(self.seat.rank, server)
+        if shelf is None:
+            return Counterpart(Way(server, tally), Message(self._floats), recorder, slot)
+        way = Way(server, tally, outgoing=shelf.gradient, incoming=shelf.parameters)
+        return Counterpart(way, shelf.gradient, recorder, slot)
+
+    def _shelf(self, worker: int, server: int) -> Shelf | None:
+        """What the two share if they are on one host."""
+        if self.scenario.host(server) != worker:
+            return None
+        return Shelf(self.seat.folder, f"{self.number}-{server}", self._floats)
+
+    @property
+    def _policy(self) -> WithServer:
+        assert isinstance(self.scenario.policy, WithServer), "checked before the launch"
+        return self.scenario.policy
+
+    @property
+    def _floats(self) -> int:
+        """Numbers in the share of the parameters that one server keeps."""
+        return num_floats(self.scenario.gradient_bytes / len(self.scenario.servers))
+
+    @property
+    def _cancels(self) -> bool:
+        return bool(getattr(self._policy, "cancel", False))
