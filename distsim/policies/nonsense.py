@@ -30,5 +30,17 @@ def no_answer(worker: int, step: int, made: int, last_version: int) -> InputErro
     )
 
 
+def raised(worker: int, step: int, error: Exception, place: str) -> InputError:
+    """It raised an error at `place`, "file:line"."""
+    what = f"raised {type(error).__name__} at {place}: {error}"
+    return _error(worker, step, what, "needs to decide about every gradient", f"correct {place}")
+
+
+def no_decision(worker: int, step: int, decision: object, fault: str) -> InputError:
+    """It decided something that is no decision; fault: what must be otherwise."""
+    cure = "return Decision(version, applied, answers), as distsim.policies.rule describes it"
+    return _error(worker, step, f"decided {decision!r}", fault, cure)
+
+
 def _error(worker: int, step: int, what: str, rule: str, cure: str) -> InputError:
     return InputError.of(f"the rule, asked about worker {worker}'s step {step},", what, rule, cure)

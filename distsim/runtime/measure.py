@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
+from itertools import zip_longest
 
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
+from distsim.policies.own_rule import located
 from distsim.runtime.launch import Launch, Progress, launched
 from distsim.runtime.merge import merge
 from distsim.scenario import Scenario
+from distsim.simulation import check_decides
 from distsim.trace import Trace
 
 RANK_ENTRY = ("-m", "distsim.runtime.rank")
@@ -23,30 +27,43 @@ STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
 
 
-def measure(scenario: Scenario, *, deadline_seconds: float | None = None, progress: Progress | None = None) -> Trace:
+def measure(
+    scenario: Scenario,
+    *,
+    rule: str | None = None,
+    deadline_seconds: float | None = None,
+    progress: Progress | None = None,
+) -> Trace:
     """Runs `scenario` for real on this machine.
 
-    The machine's own links carry the bytes; the scenario's seeded compute times are slept. deadline_seconds: from the
+    The machine's own links carry the bytes; the scenario's seeded compute times are slept. rule: "my_rule.py:MyRule",
+    a rule of your own in place of the policy's, which is loaded by the server alone. deadline_seconds: from the
     launch (default: estimated). progress: called with (steps done, steps in all) now and then.
-    Raises RunError, which names the rank and where it stood, and InputError where torch is missing.
+    Raises RunError, which names the rank and where it stood, and InputError where torch is missing or the rule
+    decides something impossible.
     """
-    (trace,) = measure_all([scenario], deadline_seconds=deadline_seconds, progress=progress)
+    (trace,) = measure_all([scenario], rules=[rule], deadline_seconds=deadline_seconds, progress=progress)
     return trace
 
 
 def measure_all(
     scenarios: Sequence[Scenario],
     *,
+    rules: Sequence[str | None] = (),
     deadline_seconds: float | None = None,
     progress: Progress | None = None,
     entry: Sequence[str] = RANK_ENTRY,
 ) -> list[Trace]:
     """Runs scenarios with the same number of ranks one after the other in one launch, which costs one start.
 
-    Arguments and errors are those of `measure`, for all scenarios together. entry: what torchrun starts as
-    each rank.
+    Arguments and errors are those of `measure`, for all scenarios together. rules: one for each of the first
+    scenarios. entry: what torchrun starts as each rank.
     """
     _check(scenarios, deadline_seconds)
+    own = [located(rule) if rule else None for rule in rules]
+    for scenario, rule in zip(scenarios, rules, strict=False):
+        if rule:
+            check_decides(scenario)
     if not scenarios:
         return []
     deadline = estimated_seconds(scenarios) if deadline_seconds is None else deadline_seconds
@@ -55,13 +72,21 @@ def measure_all(
         roles=[f"worker {rank}" for rank in range(scenarios[0].cluster.workers)]
         + [f"server {rank}" for rank in scenarios[0].servers],
         entry=entry,
-        job={"scenarios": [scenario.table() for scenario in scenarios], "deadline_seconds": deadline},
+        job={
+            "scenarios": [scenario.table() for scenario in scenarios],
+            "rules": own + [None] * (len(scenarios) - len(own)),
+            "deadline_seconds": deadline,
+        },
         deadline_seconds=deadline,
         steps=sum(scenario.steps for scenario in scenarios),
         progress=progress,
     )
     with launched(launch) as folder:
-        return [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
+        traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
+    return [
+        trace if rule is None else replace(trace, metadata=trace.metadata | {"rule": rule})
+        for trace, rule in zip_longest(traces, rules)
+    ]
 
 
 def estimated_seconds(scenarios: Sequence[Scenario]) -> float:

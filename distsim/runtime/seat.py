@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime import lifeline
 from distsim.runtime.output import channel
@@ -114,6 +115,7 @@ def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
         "seconds": moment,
         "kind": type(error).__name__,
         "text": str(error),
+        "input": isinstance(error, InputError),
         "consequence": consequence,
         "traceback": "".join(traceback.format_exception(error)),
         "frames": [[frame.filename, frame.lineno, frame.name] for frame in traceback.extract_tb(error.__traceback__)],

@@ -34,16 +34,16 @@ def run(seat: Seat) -> None:
     for number, table in enumerate(seat.job["scenarios"]):
         scenario = Scenario.of(table)
         recorder = Recorder()
-        _one(seat, number, scenario, recorder, done)
+        _one(seat, number, scenario, seat.job["rules"][number], recorder, done)
         recorder.save(seat.folder, number, seat.rank)
         done += scenario.steps
     dist.destroy_process_group()
 
 
-def _one(seat: Seat, number: int, scenario: Scenario, recorder: Recorder, done: int) -> None:
+def _one(seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int) -> None:
     slot = seat.slot
     if scenario.servers:
-        part = with_server.Part(scenario, seat, number, done)
+        part = with_server.Part(scenario, rule, seat, number, done)
         slot.doing("warm-up", waiting=True)
         part.warm_up()
         story = part.story(recorder)

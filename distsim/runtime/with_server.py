@@ -8,7 +8,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from distsim.policies import Synchronous, WithServer
+import torch
+import torch.distributed as dist
+
+from distsim.errors import InputError
+from distsim.policies import Rule, Synchronous, WithServer
+from distsim.policies.own_rule import load_rule
 from distsim.runtime.messages import Message, num_floats
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.seat import Seat
@@ -23,9 +28,14 @@ WARM_UP_STEPS = 3
 
 @dataclass(frozen=True)
 class Part:
-    """What this rank does in one scenario. number: the scenario's in the job; done: steps of those before it."""
+    """What this rank does in one scenario.
+
+    rule: the user's own, "my_rule.py:MyRule", in place of the policy's. number: the scenario's in the job; done: steps
+    of those before it.
+    """
 
     scenario: Scenario
+    rule: str | None
     seat: Seat
     number: int
     done: int
@@ -40,14 +50,32 @@ class Part:
                 "communication": scenario.communication.model_copy(update={"receive": scenario.receive}),
             }
         )
-        warm = Part(short, self.seat, self.number, self.done - WARM_UP_STEPS)
+        warm = Part(short, None, self.seat, self.number, self.done - WARM_UP_STEPS)
         warm.story(Recorder(), idle=True).run(time.monotonic())
 
     def story(self, recorder: Recorder, *, idle: bool = False) -> Server | Worker:
         """The story to run from an agreed moment on. idle: without compute."""
-        return self._server(recorder) if self.seat.rank in self.scenario.servers else self._worker(recorder, idle)
+        if self.seat.rank not in self.scenario.servers:
+            return self._worker(recorder, self._agree(None), idle)
+        workers = self.scenario.cluster.workers
+        rule: Rule = load_rule(self.rule, workers) if self.rule else self._policy.rule(workers)
+        return self._server(recorder, rule, self._agree(rule))
 
-    def _server(self, recorder: Recorder) -> Server:
+    def _agree(self, rule: Rule | None) -> bool:
+        """Whether the servers' rule cancels. Workers know that of a policy; of a user's own rule they are told."""
+        if self.rule is None:
+            return bool(getattr(self._policy, "cancel", False))
+        cancels = torch.tensor([int(getattr(rule, "cancel", False))])
+        self.seat.slot.doing("the loading of the rule", waiting=rule is None)
+        dist.broadcast(cancels, src=self.scenario.servers[0])
+        if cancels.item() and len(self.scenario.servers) > 1:
+            raise InputError.of(
+                "communication.servers", len(self.scenario.servers), "makes no sense with a rule that cancels",
+                "write servers = 1",
+            )  # fmt: skip
+        return bool(cancels.item())
+
+    def _server(self, recorder: Recorder, rule: Rule, cancels: bool) -> Server:
         scenario, policy = self.scenario, self._policy
         workers = scenario.cluster.workers
         updates = policy.updates(scenario.steps, workers)
@@ -56,12 +84,12 @@ class Part:
             self.seat.slot.done(self.done + version * scenario.steps // updates)
 
         duty = Duty(
-            rule=policy.rule(workers),
+            rule=rule,
             workers=workers,
             updates=updates,
             floats=self._floats,
             receive=scenario.receive,
-            cancels=self._cancels,
+            cancels=cancels,
             progress=progress,
         )
         return Server(duty, [self._way(worker, recorder) for worker in range(workers)], recorder, self.seat.slot)
@@ -72,7 +100,7 @@ class Part:
             return Way(worker, recorder.tally)
         return Way(worker, recorder.tally, outgoing=shelf.parameters, incoming=shelf.gradient)
 
-    def _worker(self, recorder: Recorder, idle: bool) -> Worker:
+    def _worker(self, recorder: Recorder, cancels: bool, idle: bool) -> Worker:
         scenario, policy, worker = self.scenario, self._policy, self.seat.rank
         times = scenario.compute_times()
         times.first(worker, scenario.steps)  # drawn before the clock starts
@@ -82,7 +110,7 @@ class Part:
 
         last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else None
         servers = [self._counterpart(server, recorder) for server in scenario.servers]
-        story = CancelledWorker if self._cancels else Worker
+        story = CancelledWorker if cancels else Worker
         return story(Work(worker, seconds, last_step), servers, recorder, self.seat.slot)
 
     def _counterpart(self, server: int, recorder: Recorder) -> Counterpart:
@@ -107,7 +135,3 @@ class Part:
     def _floats(self) -> int:
         """Numbers in the share of the parameters that one server keeps."""
         return num_floats(self.scenario.gradient_bytes / len(self.scenario.servers))
-
-    @property
-    def _cancels(self) -> bool:
-        return bool(getattr(self._policy, "cancel", False))
