@@ -103,7 +103,7 @@ def _run_seconds(scenario: Scenario) -> float:
     return float(COMPUTE_FACTOR * drawn.max(axis=0).sum() + scenario.steps * exchange)
 
 
-REAL_POLICIES = ("synchronous", "backup", "asynchronous", "stale_synchronous")
+REAL_POLICIES = ("synchronous", "backup", "asynchronous", "stale_synchronous", "flexrr")
 
 
 def _check_available(scenario: Scenario) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import distsim
+from distsim.policies import FlexRR
 from distsim.runtime import audit
+from distsim.runtime.merge_flexrr import FlexRRMerge
 from distsim.runtime.merge_server import ServerMerge
 from distsim.runtime.recorder import Record, load
 from distsim.scenario import Scenario
@@ -23,7 +25,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     records = [load(folder, number, rank) for rank in range(scenario.ranks)]
     left = [float(record.facts["left_barrier"]) for record in records]
     if scenario.servers:
-        told = ServerMerge(records, scenario, max(left))
+        told = (FlexRRMerge if isinstance(scenario.policy, FlexRR) else ServerMerge)(records, scenario, max(left))
         builder = told.merge()
     else:
         builder = _peers(records, max(left))
@@ -40,6 +42,8 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     )
     if scenario.servers:
         audit.check(trace, records, told.left_out)
+    if scenario.servers and isinstance(told, FlexRRMerge):
+        trace = told.by_ranges(trace)
     return trace
 
 

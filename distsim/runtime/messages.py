@@ -18,28 +18,32 @@ PATTERN = 7
 
 
 class Kind(IntEnum):
-    """What a message is. Only PUSH and ANSWER carry numbers.
+    """What a message is. Only PUSH, ANSWER and SUM carry numbers.
 
     THROUGH: a worker has done all its steps. GOODBYE: it leaves; the checksum is of the parameters it has.
+
+    SUM: of the gradients of pieces that one worker did for another.
     """
 
     PUSH = 1
     ANSWER = 2
     THROUGH = 3
     GOODBYE = 4
+    SUM = 5
 
 
-WITH_NUMBERS = (Kind.PUSH, Kind.ANSWER)
+WITH_NUMBERS = (Kind.PUSH, Kind.ANSWER, Kind.SUM)
 
 
 class Tag(IntEnum):
     """Messages with different tags between the same two ranks never meet."""
 
     TRAINING = 0
+    SUMS = 1
 
 
 class Message:
-    """A buffer to send from or to receive into. words: kind, step, version, stop, bytes, checksum; payload: float32.
+    """A buffer to send from or to receive into: eight words of header, and then the payload, float32.
 
     tensor: the bytes to use, `length` of them, as they are; None: bytes of its own, all zero.
     """
@@ -51,10 +55,19 @@ class Message:
         self.payload = self.tensor[HEADER_BYTES:].view(torch.float32)
         self._words = self.tensor.numpy()[:HEADER_BYTES].view(np.int64)
 
-    def write(self, kind: Kind, *, step: int = 0, version: int = 0, stop: bool = False, checksum: int = 0) -> None:
+    def write(
+        self,
+        kind: Kind,
+        *,
+        step: int = 0,
+        version: int = 0,
+        stop: bool = False,
+        checksum: int = 0,
+        items: int = 0,
+    ) -> None:
         """Fills the header."""
         num_bytes = self.num_bytes if kind in WITH_NUMBERS else 0
-        self._words[:6] = (kind, step, version, stop, num_bytes, checksum)
+        self._words[:7] = (kind, step, version, stop, num_bytes, checksum, items)
 
     @property
     def kind(self) -> Kind:
@@ -85,6 +98,11 @@ class Message:
     def expected_checksum(self) -> int:
         """Of a goodbye: the checksum of the worker's parameters."""
         return int(self._words[5])
+
+    @property
+    def items(self) -> int:
+        """Of a sum: of how many items it is."""
+        return int(self._words[6])
 
     @property
     def num_bytes(self) -> int:

@@ -18,13 +18,14 @@ class DisagreementError(RuntimeError):
 class Parameters:
     """Each version is a message, ready to be sent, that stays as it is while it is the newest or lent to somebody.
 
-    last_version: the one whose message tells to stop.
+    last_version: the one whose message tells to stop. weight: gradients are so many times what they stand for.
     """
 
-    def __init__(self, floats: int, workers: int, last_version: int) -> None:
+    def __init__(self, floats: int, workers: int, last_version: int, weight: int = 1) -> None:
         self.version = 0
         self._floats = floats
         self._last_version = last_version
+        self._weight = weight
         self._unused = [Message(floats), Message(floats)]
         self._lent: Counter[int] = Counter()  # by version: to how many
         self._pending = torch.zeros(floats)
@@ -44,7 +45,7 @@ class Parameters:
         """A new version: one step down the mean of the gradients that have been added since the last."""
         old, fresh = self.newest, self._unused.pop() if self._unused else Message(self._floats)
         share = 1 / max(len(self._contributors), 1)
-        step = -LEARNING_RATE * share if self._contributors else 0.0
+        step = -LEARNING_RATE * share / self._weight if self._contributors else 0.0
         torch.add(old.payload, self._pending, alpha=step, out=fresh.payload)
         for worker in self._contributors:
             self._applied[worker] += share

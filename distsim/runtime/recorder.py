@@ -23,6 +23,11 @@ TABLES: dict[str, tuple[str, ...]] = {
     "all_reduces": ("step", "arrival", "end"),
     "pushes": ("server", "step", "read_version", "start", "end"),
     "pulls": ("server", "version", "end"),
+    # of a worker, FlexRR: pieces of whose step it did in which of its own; of the sums from one worker to another the
+    # first row there belongs to the first row here, and so on
+    "pieces": ("worker", "step", "item", "own_step", "read_version", "start", "end"),
+    "sums_sent": ("worker", "own_step", "start"),
+    "sums_received": ("worker", "step", "end"),
     # of a server; of a worker's messages and answers the first row here belongs to the first row there, and so on
     "arrivals": ("worker", "step", "read_version", "posted", "end"),
     "answers": ("worker", "version", "asked", "start"),

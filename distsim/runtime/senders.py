@@ -25,6 +25,11 @@ class Sending:
         """It has left."""
         self._gone.set()
 
+    @property
+    def left(self) -> bool:
+        """Whether it has."""
+        return self._gone.is_set()
+
     def wait(self) -> None:
         """Returns when it has left, and its buffer may be used again."""
         self._gone.wait()

@@ -32,7 +32,8 @@ from distsim.runtime.way import Way
 class Duty:
     """What a server is to do: `updates` updates as `rule` decides.
 
-    cancels: the rule may answer who has not pushed. progress: told each version that has been made.
+    cancels: the rule may answer who has not pushed. progress: told each version that has been made. weight: how many
+    times what it stands for a gradient is.
     """
 
     rule: Rule
@@ -42,6 +43,7 @@ class Duty:
     receive: str
     cancels: bool
     progress: Callable[[int], object]
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Server:
         self._facts = recorder.facts
         self._counts = {"applied": 0, "dropped": 0, "staleness": 0}
 
-        self._parameters = Parameters(duty.floats, duty.workers, duty.updates)
+        self._parameters = Parameters(duty.floats, duty.workers, duty.updates, duty.weight)
         self._contributors: list[tuple[int, int, int]] = []  # worker, step, read_version of what is pending
         self._reading = [0] * duty.workers  # the version each worker was last sent
         self._waiting: dict[int, Waiting] = {}  # workers whose push has come
@@ -82,8 +84,9 @@ class Server:
         """Whether the last update has been made."""
         return self._parameters.version >= self._duty.updates
 
-    def run(self, _start: float) -> None:
+    def run(self, start: float) -> None:
         """All updates, and the end."""
+        del start  # a server acts when it is spoken to
         while not self.over and len(self._through) < self._duty.workers:
             arrival = self._receive()
             if arrival.message.kind is Kind.PUSH:

@@ -6,19 +6,23 @@ The warm-up is a short synchronous run over the same connections, without comput
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 
 from distsim.errors import InputError
-from distsim.policies import Rule, Synchronous, WithServer
+from distsim.policies import FlexRR, Rule, Synchronous, WithServer
 from distsim.policies.own_rule import load_rule
+from distsim.runtime.flexrr import FlexRRWorker
+from distsim.runtime.foreman import ForemansBoxes, ForemansServer
 from distsim.runtime.messages import Message, num_floats
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.seat import Seat
 from distsim.runtime.server import Duty, Server
 from distsim.runtime.shelf import Shelf
+from distsim.runtime.sums import total_weight
 from distsim.runtime.way import Way
 from distsim.runtime.worker import CancelledWorker, Counterpart, Work, Worker
 from distsim.scenario import Scenario
@@ -91,8 +95,13 @@ class Part:
             receive=scenario.receive,
             cancels=cancels,
             progress=progress,
+            weight=total_weight(policy.items) if isinstance(policy, FlexRR) else 1,
         )
-        return Server(duty, [self._way(worker, recorder) for worker in range(workers)], recorder, self.seat.slot)
+        ways = [self._way(worker, recorder) for worker in range(workers)]
+        if isinstance(policy, FlexRR):
+            boxes = self._boxes(range(workers))
+            return ForemansServer(policy.plan(workers), boxes, self.seat.rank, duty, ways, recorder, self.seat.slot)
+        return Server(duty, ways, recorder, self.seat.slot)
 
     def _way(self, worker: int, recorder: Recorder) -> Way:
         shelf = self._shelf(worker, self.seat.rank)
@@ -110,8 +119,12 @@ class Part:
 
         last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else None
         servers = [self._counterpart(server, recorder) for server in scenario.servers]
+        work = Work(worker, seconds, last_step)
+        if isinstance(policy, FlexRR):
+            boxes = self._boxes([worker])
+            return FlexRRWorker(policy, scenario.cluster.workers, boxes, work, servers, recorder, self.seat.slot)
         story = CancelledWorker if cancels else Worker
-        return story(Work(worker, seconds, last_step), servers, recorder, self.seat.slot)
+        return story(work, servers, recorder, self.seat.slot)
 
     def _counterpart(self, server: int, recorder: Recorder) -> Counterpart:
         slot, tally, shelf = self.seat.slot, recorder.tally, self._shelf(self.seat.rank, server)
@@ -125,6 +138,9 @@ class Part:
         if self.scenario.host(server) != worker:
             return None
         return Shelf(self.seat.folder, f"{self.number}-{server}", self._floats)
+
+    def _boxes(self, workers: Sequence[int]) -> ForemansBoxes:
+        return ForemansBoxes(self.seat.folder, str(self.number), workers)
 
     @property
     def _policy(self) -> WithServer:

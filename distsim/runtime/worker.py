@@ -113,14 +113,9 @@ class Worker:
         step = 0
         while not self._over and step != self._work.last_step:
             self._compute(step, start)
-            self._exchange(step)
-            start = time.monotonic()
+            start = self._exchange(step)
             step += 1
-        if not self._over:
-            for server in self._servers:
-                server.through()
-                while not server.stop:
-                    server.pull()
+        self._await_end()
         self._end()
 
     @property
@@ -139,16 +134,26 @@ class Worker:
         sleep_until(until)
         return False
 
-    def _exchange(self, step: int) -> None:
-        """With each server at once: push, wait, pull."""
+    def _exchange(self, step: int) -> float:
+        """With each server at once: push, wait, pull; from when on the worker can go on."""
         if self._pool is None:
             self._servers[0].exchange(step)
-            return
+            return time.monotonic()
         self._slot.doing(f"exchange of step {step} with servers {[one.server for one in self._servers]}", waiting=True)
         for exchanged in [self._pool.submit(server.exchange, step) for server in self._servers]:
             exchanged.result()
+        return time.monotonic()
+
+    def _await_end(self) -> None:
+        """A worker that has done all its steps waits until the run is over."""
+        if not self._over:
+            for server in self._servers:
+                server.through()
+                while not server.stop:
+                    server.pull()
 
     def _end(self) -> None:
+        """The worker leaves."""
         for server in self._servers:
             server.goodbye()
         if self._pool is not None:
