@@ -18,8 +18,18 @@ from distsim.files import replaced
 
 TABLES: dict[str, tuple[str, ...]] = {
     # of a worker
-    "computes": ("step", "read_version", "start", "end"),
-    "all_reduces": ("step", "arrival", "end"),
+    "computes": ("step", "read_version", "start", "end"),  # the drawn time alone
+    "forwards": ("step", "start", "end"),
+    "backwards": ("step", "start", "end"),
+    "losses": ("step", "loss"),
+    "all_reduces": ("call", "arrival", "end"),
+    "sends": ("call", "transfer", "posted", "end"),
+    "receives": ("call", "transfer", "posted", "end"),
+    # of a stage of a pipeline; backward: 1, or 0 for forward
+    "pieces": ("step", "micro", "backward", "start", "end"),
+    "handed": ("step", "micro", "backward", "posted"),
+    "taken": ("step", "micro", "backward", "turned", "end"),
+    # of a worker with a server
     "pushes": ("step", "read_version", "start", "end"),
     "pulls": ("version", "end"),
     # of the server; of a worker's messages and answers the first row here belongs to the first row there, and so on

@@ -6,6 +6,8 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import numpy as np
@@ -15,11 +17,12 @@ import torch.distributed as dist
 from distsim.policies import Synchronous, WithServer
 from distsim.runtime.clock import sleep_until
 from distsim.runtime.messages import num_floats
-from distsim.runtime.peers import Peer
 from distsim.runtime.recorder import Recorder
+from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat
 from distsim.runtime.server import Duty, Server
 from distsim.runtime.status import StatusSlot
+from distsim.runtime.stories import story_of
 from distsim.runtime.worker import CancelledWorker, Work, Worker
 from distsim.scenario import Scenario
 
@@ -30,27 +33,34 @@ WARM_UP_STEPS = 3
 
 def run(seat: Seat) -> None:
     """All scenarios of the job, one after the other, as the rank of this seat."""
+    done = 0
+    with process_group(seat):
+        for number, table in enumerate(seat.job["scenarios"]):
+            scenario = Scenario.of(table)
+            recorder = Recorder()
+            _one(scenario, seat.rank, recorder, seat.slot, done)
+            recorder.save(seat.folder, number, seat.rank)
+            done += scenario.steps
+
+
+@contextmanager
+def process_group(seat: Seat) -> Iterator[None]:
+    """All ranks of the run, in one group."""
     # Whoever waits too long is to be found by the launcher's deadline, which tells where; never by the backend's own.
     patience = timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
     seat.slot.doing("init_process_group", waiting=True)
     dist.init_process_group(BACKEND, timeout=patience)
-    done = 0
-    for number, table in enumerate(seat.job["scenarios"]):
-        scenario = Scenario.of(table)
-        recorder = Recorder()
-        _one(scenario, seat.rank, recorder, seat.slot, done)
-        recorder.save(seat.folder, number, seat.rank)
-        done += scenario.steps
+    yield
     dist.destroy_process_group()
 
 
 def _one(scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, done: int) -> None:
-    if not scenario.servers:
-        peer = Peer(scenario, rank, recorder, slot, done)
+    if among_peers(scenario):
+        story = story_of(scenario, rank, recorder, slot, done)
         slot.doing("warm-up", waiting=True)
-        peer.warm_up()
-        peer.run(_start(recorder, slot))
-        peer.verify()
+        story.warm_up()
+        story.run(_start(recorder, slot))
+        story.verify()
     elif rank in scenario.servers:
         _server(scenario, Recorder(), slot, done, warm_up=True).run()
         server = _server(scenario, recorder, slot, done)
@@ -100,14 +110,19 @@ def cancels(scenario: Scenario) -> bool:
 
 def _start(recorder: Recorder, slot: StatusSlot) -> float:
     """The moment (monotonic seconds) at which all ranks begin, agreed upon and then waited for."""
+    sleep_until(agreed_moment(slot))
+    left = time.monotonic()
+    recorder.facts["left_barrier"] = left
+    return left
+
+
+def agreed_moment(slot: StatusSlot) -> float:
+    """A moment soon to come (monotonic seconds), the same for all ranks."""
     slot.doing("the start barrier", waiting=True)
     dist.barrier()
     moment = torch.tensor([time.monotonic() + START_LEAD_SECONDS], dtype=torch.float64)
     dist.all_reduce(moment, op=dist.ReduceOp.MAX)
-    sleep_until(moment.item())
-    left = time.monotonic()
-    recorder.facts["left_barrier"] = left
-    return left
+    return moment.item()
 
 
 def _host() -> dict[str, object]:
