@@ -1,7 +1,6 @@
 """The records of all ranks become one trace, on a clock whose 0 is the moment the last rank left the start barrier.
 
-A backend's own all-reduce shows no transfers, so none are recorded. `merge_server` has what is told of workers and a
-server.
+What is told of workers and a server, of workers among themselves and so on stands in modules of their own.
 """
 
 from __future__ import annotations
@@ -11,24 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import distsim
-from distsim.policies import FlexRR
+from distsim.policies import Ddp, FlexRR, Pipeline
 from distsim.runtime import audit
+from distsim.runtime.merge_ddp import DdpMerge
 from distsim.runtime.merge_flexrr import FlexRRMerge
+from distsim.runtime.merge_peers import PeersMerge, check_counts
+from distsim.runtime.merge_pipeline import PipelineMerge
 from distsim.runtime.merge_server import ServerMerge
 from distsim.runtime.recorder import Record, load
+from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario
-from distsim.trace import SpanKind, Trace, TraceBuilder
+from distsim.trace import Trace, TraceBuilder
 
 
 def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     """The trace of scenario number `number`, of which every rank has left a record in `folder`."""
-    records = [load(folder, number, rank) for rank in range(scenario.ranks)]
+    records = [load(folder, number, rank) for rank in range(len(roles(scenario)))]
     left = [float(record.facts["left_barrier"]) for record in records]
-    if scenario.servers:
-        told = (FlexRRMerge if isinstance(scenario.policy, FlexRR) else ServerMerge)(records, scenario, max(left))
-        builder = told.merge()
-    else:
-        builder = _peers(records, max(left))
+    told = None if among_peers(scenario) else _with_server(records, scenario, max(left))
+    builder = _among_peers(records, scenario, max(left)) if told is None else told.merge()
     facts = records[0].facts
     trace = builder.build(
         workers=scenario.cluster.workers,
@@ -39,12 +39,33 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
         clock=_clock(left),
+        **_losses(records[: scenario.cluster.workers]),
     )
-    if scenario.servers:
-        audit.check(trace, records, told.left_out)
-    if scenario.servers and isinstance(told, FlexRRMerge):
-        trace = told.by_ranges(trace)
-    return trace
+    if told is None:
+        check_counts(trace, records)
+        return trace
+    audit.check(trace, records, told.left_out)
+    return told.by_ranges(trace) if isinstance(told, FlexRRMerge) else trace
+
+
+def _with_server(records: list[Record], scenario: Scenario, zero: float) -> ServerMerge | FlexRRMerge:
+    return (FlexRRMerge if isinstance(scenario.policy, FlexRR) else ServerMerge)(records, scenario, zero)
+
+
+def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> TraceBuilder:
+    """All rows of the trace. zero: when its clock starts."""
+    match scenario.policy:
+        case Ddp():
+            return DdpMerge(records, scenario, zero).builder
+        case Pipeline():
+            return PipelineMerge(records, zero).builder
+    return PeersMerge(records, scenario, zero).builder
+
+
+def _losses(records: list[Record]) -> dict[str, Any]:
+    """The loss of each step of a model, the mean over the workers' batches."""
+    losses = [[loss for _, loss in record.rows("losses")] for record in records]
+    return {"losses": [sum(step) / len(step) for step in zip(*losses, strict=True)]} if losses[0] else {}
 
 
 def _clock(left: list[float]) -> dict[str, Any]:
@@ -55,17 +76,3 @@ def _clock(left: list[float]) -> dict[str, Any]:
         "uncertainty_seconds": 0.0,
         "start_spread_seconds": max(left) - min(left),
     }
-
-
-def _peers(records: list[Record], zero: float) -> TraceBuilder:
-    builder = TraceBuilder()
-    for worker, record in enumerate(records):
-        for step, _version, start, end in record.rows("computes"):
-            builder.span(worker, SpanKind.COMPUTE, int(step), start - zero, end - zero)
-    num_bytes = float(records[0].facts["num_bytes"])
-    for rows in zip(*(record.rows("all_reduces") for record in records), strict=True):
-        arrivals, ends = [row[1] - zero for row in rows], [row[2] - zero for row in rows]
-        # Nobody can have the sum before the last has arrived, except by the noise of reading clocks.
-        ends = [max(end, max(arrivals)) for end in ends]
-        builder.all_reduce(int(rows[0][0]), num_bytes, arrivals, ends)
-    return builder

@@ -19,8 +19,18 @@ from distsim.runtime.tally import Tally
 
 TABLES: dict[str, tuple[str, ...]] = {
     # of a worker
-    "computes": ("step", "read_version", "start", "end"),
-    "all_reduces": ("step", "arrival", "end"),
+    "computes": ("step", "read_version", "start", "end"),  # the drawn time alone
+    "forwards": ("step", "start", "end"),
+    "backwards": ("step", "start", "end"),
+    "losses": ("step", "loss"),
+    "all_reduces": ("call", "arrival", "end"),
+    "sends": ("call", "transfer", "posted", "end"),
+    "receives": ("call", "transfer", "posted", "end"),
+    # of a stage of a pipeline; backward: 1, or 0 for forward
+    "passes": ("step", "micro", "backward", "start", "end"),
+    "handed": ("step", "micro", "backward", "posted"),
+    "taken": ("step", "micro", "backward", "turned", "end"),
+    # of a worker with a server
     "pushes": ("server", "step", "read_version", "start", "end"),
     "pulls": ("server", "version", "end"),
     # of a worker, FlexRR: pieces of whose step it did in which of its own; of the sums from one worker to another the

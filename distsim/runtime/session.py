@@ -6,6 +6,8 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import numpy as np
@@ -14,10 +16,11 @@ import torch.distributed as dist
 
 from distsim.runtime import with_server
 from distsim.runtime.clock import sleep_until
-from distsim.runtime.peers import Peer
 from distsim.runtime.recorder import Recorder
+from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat
 from distsim.runtime.status import StatusSlot
+from distsim.runtime.stories import story_of
 from distsim.scenario import Scenario
 
 BACKEND = "gloo"
@@ -26,34 +29,40 @@ START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that
 
 def run(seat: Seat) -> None:
     """All scenarios of the job, one after the other, as the rank of this seat."""
+    done = 0
+    with process_group(seat):
+        for number, table in enumerate(seat.job["scenarios"]):
+            scenario = Scenario.of(table)
+            recorder = Recorder()
+            _one(seat, number, scenario, seat.job["rules"][number], recorder, done)
+            recorder.save(seat.folder, number, seat.rank)
+            done += scenario.steps
+
+
+@contextmanager
+def process_group(seat: Seat) -> Iterator[None]:
+    """All ranks of the run, in one group."""
     # Whoever waits too long is to be found by the launcher's deadline, which tells where; never by the backend's own.
     patience = timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
     seat.slot.doing("init_process_group", waiting=True)
     dist.init_process_group(BACKEND, timeout=patience)
-    done = 0
-    for number, table in enumerate(seat.job["scenarios"]):
-        scenario = Scenario.of(table)
-        recorder = Recorder()
-        _one(seat, number, scenario, seat.job["rules"][number], recorder, done)
-        recorder.save(seat.folder, number, seat.rank)
-        done += scenario.steps
+    yield
     dist.destroy_process_group()
 
 
 def _one(seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int) -> None:
     slot = seat.slot
-    if scenario.servers:
-        part = with_server.Part(scenario, rule, seat, number, done)
-        slot.doing("warm-up", waiting=True)
-        part.warm_up()
-        story = part.story(recorder)
-        story.run(_start(recorder, slot))
-    else:
-        peer = Peer(scenario, seat.rank, recorder, slot, done)
+    if among_peers(scenario):
+        peer = story_of(scenario, seat.rank, recorder, slot, done)
         slot.doing("warm-up", waiting=True)
         peer.warm_up()
         peer.run(_start(recorder, slot))
         peer.verify()
+    else:
+        part = with_server.Part(scenario, rule, seat, number, done)
+        slot.doing("warm-up", waiting=True)
+        part.warm_up()
+        part.story(recorder).run(_start(recorder, slot))
     recorder.facts |= _host()
     slot.doing("the barrier at the end", waiting=True)
     dist.barrier()
@@ -61,14 +70,19 @@ def _one(seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder
 
 def _start(recorder: Recorder, slot: StatusSlot) -> float:
     """The moment (monotonic seconds) at which all ranks begin, agreed upon and then waited for."""
+    sleep_until(agreed_moment(slot))
+    left = time.monotonic()
+    recorder.facts["left_barrier"] = left
+    return left
+
+
+def agreed_moment(slot: StatusSlot) -> float:
+    """A moment soon to come (monotonic seconds), the same for all ranks."""
     slot.doing("the start barrier", waiting=True)
     dist.barrier()
     moment = torch.tensor([time.monotonic() + START_LEAD_SECONDS], dtype=torch.float64)
     dist.all_reduce(moment, op=dist.ReduceOp.MAX)
-    sleep_until(moment.item())
-    left = time.monotonic()
-    recorder.facts["left_barrier"] = left
-    return left
+    return moment.item()
 
 
 def _host() -> dict[str, object]:
