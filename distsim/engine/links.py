@@ -1,53 +1,40 @@
-"""Links without a clock, for the loop: transfers of one size, each at most at its worker's own speed.
+"""Links without a clock, for the loop: transfers of one size that cross one shared link, each at most at its own speed.
 
 A push crosses its worker's up-link and the server's down-link, an answer the server's up-link and its worker's
 down-link. A worker has one of each at a time, so max-min fairness is simple here: everybody gets the same share of the
-server's link, except those whose own link is slower than that. What all have received since they were there together
-is then the same, so a clock counts those bytes (virtual time, Parekh and Gallager 1993), and nobody's remainder is ever
-touched: a transfer is over when the clock has gone on by its size.
-
-Who owns the time puts transfers that are to begin into `coming`, and asks `end(now)` who is done. The answer also says
-when to ask again: nobody is done before. Who begins meanwhile may put that off, so at times nobody is done then either.
+server's link, except those whose own link is slower than that. Equal shares are kept by virtual time (Parekh and
+Gallager 1993): a clock that counts the bytes each transfer under way has received, so nobody's remainder is ever
+touched. A link tells when its next transfer ends; who owns the time asks.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Protocol
 
 from distsim.network import OVER
 
-NEVER = math.inf
-Ended = tuple[list[int], float]  # the workers whose transfers end now, in the order of joining, and when to ask again
-Course = Generator[Ended, float, None]
 
+class Link(Protocol):
+    """next_end: when the next transfer ends if nobody joins or leaves before."""
 
-class Link(ABC):
-    """coming: a heap of (when they begin, a number that breaks ties, workers). alone_seconds: no transfer is faster."""
+    next_end: float
 
-    def __init__(self, alone_seconds: float) -> None:
-        self.coming: list[tuple[float, int, Sequence[int]]] = []
-        self.alone_seconds = alone_seconds
-        course = self._course()
-        next(course)
-        self.end: Callable[[float], Ended] = course.send
+    def join(self, now: float, workers: Iterable[int]) -> None:
+        """The transfers of these workers begin."""
+        ...
 
-    @abstractmethod
-    def _course(self) -> Course:
-        """Is sent the time, and yields who is done: a generator, because nothing is faster to reach than its state."""
+    def leave(self, now: float, worker: int) -> None:
+        """This worker's transfer is aborted, if it has one."""
+        ...
 
-    @abstractmethod
-    def leave(self, now: float, gone: Collection[int]) -> float:
-        """The transfers of these workers are aborted, or never begin; when to ask again."""
-
-    def _stay_away(self, gone: Collection[int]) -> None:
-        left = [(start, number, [one for one in workers if one not in gone]) for start, number, workers in self.coming]
-        self.coming[:] = [entry for entry in left if entry[2]]
-        heapify(self.coming)
+    def end(self, now: float) -> list[int]:
+        """The workers whose transfers end now, in the order in which they joined."""
+        ...
 
 
 def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> Link:
@@ -57,119 +44,245 @@ def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: flo
     return UnequalLink(bytes_per_second, limits, num_bytes)
 
 
-class EqualLink(Link):
+class EqualLink:
     """Everybody has the same limit, so who joined first ends first.
 
     >>> link = EqualLink(bytes_per_second=10.0, limit=10.0, num_bytes=20.0)
-    >>> link.coming += [(0.0, 1, [3]), (1.0, 2, [5])]
-    >>> link.end(2.0)     # worker 3 had 10 bytes left when worker 5 came; since then they share
-    ([], 3.0)
-    >>> link.end(3.0)
-    ([3], 4.0)
+    >>> link.join(0.0, [3])
+    >>> link.join(1.0, [5])     # worker 3 has 10 bytes left, at 5 bytes/s
+    >>> link.next_end, link.end(3.0), link.next_end
+    (3.0, [3], 4.0)
     """
 
     def __init__(self, bytes_per_second: float, limit: float, num_bytes: float) -> None:
         self.capacity = bytes_per_second
-        self.limit = min(limit, bytes_per_second)
+        self.limit = limit
         self.bytes = num_bytes
-        self.queue: deque[tuple[float, int]] = deque()  # (the clock when it is over, worker)
-        super().__init__(num_bytes / self.limit)
+        self.queue: deque[tuple[float, int]] = deque()  # (the virtual time of its end, worker)
+        self.virtual = 0.0  # bytes that each transfer under way has received
+        self.at_seconds = 0.0
+        self.rate = 0.0
+        self.next_end = math.inf
 
-    def leave(self, now: float, gone: Collection[int]) -> float:
-        if self.bytes == 0.0:  # nothing is ever under way
-            self._stay_away(gone)
-            return self.coming[0][0] if self.coming else NEVER
-        self.end(now)  # takes all up to this instant, in which nobody is done who was not told of before
-        self._stay_away(gone)
-        left = [transfer for transfer in self.queue if transfer[1] not in gone]
-        self.queue.clear()
-        self.queue.extend(left)
-        return self.end(now)[1]
+    def join(self, now: float, workers: Iterable[int]) -> None:
+        self.virtual = self.virtual + (now - self.at_seconds) * self.rate if self.queue else 0.0
+        end = self.virtual + self.bytes
+        for worker in workers:
+            self.queue.append((end, worker))
+        self._share(now)
 
-    def _course(self) -> Course:
-        coming, queue, alone_seconds = self.coming, self.queue, self.alone_seconds
-        capacity, limit, num_bytes = self.capacity, self.limit, self.bytes
-        clock, at_seconds, rate = 0.0, 0.0, limit
-        ended: list[int] = []
-        next_end = NEVER
-        while True:
-            now = yield ended, next_end
-            # join
-            while coming and coming[0][0] <= now:
-                start, _, workers = heappop(coming)
-                clock = clock + (start - at_seconds) * rate if queue else 0.0
-                at_seconds = start
-                goal = clock + num_bytes
-                for worker in workers:
-                    queue.append((goal, worker))
-                rate = capacity / len(queue)
-                if rate > limit:
-                    rate = limit
-            # end
-            ended = []
-            if queue:
-                goal = queue[0][0]
-                if at_seconds + (goal - clock) / rate <= now + OVER * now:
-                    clock = goal
-                    over = goal + rate * OVER * now
-                    while queue and queue[0][0] <= over:
-                        ended.append(queue.popleft()[1])
-                else:
-                    clock += (now - at_seconds) * rate
-                at_seconds = now
-            # share
-            if queue:
-                rate = capacity / len(queue)
-                if rate > limit:
-                    rate = limit
-                next_end = now + (queue[0][0] - clock) / rate
-            elif coming:
-                next_end = coming[0][0] + alone_seconds
-            else:
-                next_end = NEVER
+    def leave(self, now: float, worker: int) -> None:
+        self.virtual += (now - self.at_seconds) * self.rate
+        self.queue = deque(transfer for transfer in self.queue if transfer[1] != worker)
+        self._share(now)
+
+    def end(self, now: float) -> list[int]:
+        queue = self.queue
+        virtual = self.virtual + (now - self.at_seconds) * self.rate
+        if now >= self.next_end and virtual < queue[0][0]:
+            virtual = queue[0][0]
+        self.virtual = virtual
+        over = virtual + self.rate * OVER * now
+        ended = []
+        while queue and queue[0][0] <= over:
+            ended.append(queue.popleft()[1])
+        self._share(now)
+        return ended
+
+    def _share(self, now: float) -> None:
+        self.at_seconds = now
+        queue = self.queue
+        if queue:
+            share = self.capacity / len(queue)
+            self.rate = rate = share if share < self.limit else self.limit
+            left = queue[0][0] - self.virtual
+            self.next_end = now + left / rate if left > 0.0 else now
+        else:
+            self.next_end = math.inf
 
 
-class Turns(Link):
-    """A server that receives one transfer after the other, in the order in which they come.
+class Lane:
+    """The transfers of one limit: a virtual clock of their own, or the link's shared one plus an offset."""
 
-    began: when it turned to the one that ended last.
+    __slots__ = ("at_limit", "at_seconds", "limit", "queue", "virtual")
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.at_limit = False  # or it has a fair share
+        self.queue: deque[tuple[float, int, int]] = deque()  # (the virtual time of its end, number of joining, worker)
+        self.virtual = 0.0  # at `at_seconds` while at its limit; less the shared clock while it has a fair share
+        self.at_seconds = 0.0
+
+
+class UnequalLink:
+    """Limits differ: a lane for each. The slowest lanes run at their limits, the others divide what those leave.
+
+    Every lane's transfers end in order of joining, so the next end is the soonest of the lanes' heads: two heaps of
+    them, one by time and one by the shared clock.
+
+    >>> link = UnequalLink(bytes_per_second=10.0, limits=[2.0, 10.0, 10.0], num_bytes=20.0)
+    >>> link.join(0.0, [0, 1, 2])       # 2, 4 and 4 bytes/s
+    >>> link.next_end, link.end(5.0), link.next_end, link.end(10.0)
+    (5.0, [1, 2], 10.0, [0])
     """
 
-    def __init__(self, seconds: Sequence[float]) -> None:
-        self.seconds = seconds
-        self.free_seconds = 0.0
-        self.began = 0.0
-        super().__init__(min(seconds))
+    def __init__(self, bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> None:
+        self.capacity = bytes_per_second
+        self.bytes = num_bytes
+        self.lanes = [Lane(limit) for limit in sorted(set(limits))]
+        number = {lane.limit: index for index, lane in enumerate(self.lanes)}
+        self.lane_of = [number[limit] for limit in limits]
+        self.busy: list[int] = []  # lanes with transfers, by ascending limit
+        self.slow = 0  # busy[:slow] run at their limits
+        self.taken = 0.0  # bytes per second that those take
+        self.sharing = 0  # transfers that have a fair share
+        self.joined = 0
+        self.virtual = 0.0  # the shared clock: bytes received at a fair share
+        self.at_seconds = 0.0
+        self.share = 0.0
+        self.by_time: list[tuple[float, int]] = []  # (seconds, lane): a head's end at its limit; some are outdated
+        self.by_share: list[tuple[float, int]] = []  # (shared clock, lane): a head's end at a fair share
+        self.next_end = math.inf
 
-    def wait(self, until: float) -> float:
-        """The server has something else to do until then; when to ask again."""
-        self.free_seconds = until
-        return self._next_end()
+    def join(self, now: float, workers: Iterable[int]) -> None:
+        self._advance(now)
+        for worker in workers:
+            self._add(now, worker)
+        self._settle(now)
 
-    def leave(self, now: float, gone: Collection[int]) -> float:
-        self._stay_away(gone)
-        return self._next_end()
+    def leave(self, now: float, worker: int) -> None:
+        number = self.lane_of[worker]
+        lane = self.lanes[number]
+        kept = deque(transfer for transfer in lane.queue if transfer[2] != worker)
+        if len(kept) == len(lane.queue):
+            return
+        self._advance(now)
+        lane.queue = kept
+        self._take_off(number)
+        self._settle(now)
 
-    def _next_end(self) -> float:
-        if not self.coming:
-            return NEVER
-        return max(self.coming[0][0], self.free_seconds) + self.seconds[self.coming[0][2][0]]
+    def end(self, now: float) -> list[int]:
+        self._advance(now)
+        ended = []
+        for heap, bound in (
+            (self.by_time, now + OVER * now),
+            (self.by_share, self.virtual + self.share * OVER * now),
+        ):
+            while heap and heap[0][0] <= bound:
+                if not self._is_valid(heap):
+                    heappop(heap)
+                    continue
+                number = heappop(heap)[1]
+                queue = self.lanes[number].queue
+                over = queue[0][0] + self.lanes[number].limit * OVER * now
+                while queue and queue[0][0] <= over:
+                    ended.append(queue.popleft()[1:])
+                    self._take_off(number)
+        self._settle(now)
+        return [worker for _, worker in sorted(ended)] if len(ended) > 1 else [worker for _, worker in ended]
 
-    def _course(self) -> Course:
-        coming, seconds = self.coming, self.seconds
-        ended: list[int] = []
-        next_end = NEVER
-        while True:
-            now = yield ended, next_end
-            ended = []
-            if self._next_end() <= now + OVER * now:
-                start, _, (worker,) = heappop(coming)
-                ended = [worker]
-                self.began = max(start, self.free_seconds)
-                self.free_seconds = now
-            next_end = self._next_end()
+    def _advance(self, now: float) -> None:
+        if not self.busy:
+            self.virtual = self.taken = 0.0
+        elif self.sharing:
+            self.virtual += (now - self.at_seconds) * self.share
+            behind = now >= self.next_end and self.virtual < self.by_share[0][0]
+            if behind and not (self.by_time and self.by_time[0][0] <= self.next_end):
+                self.virtual = self.by_share[0][0]  # rounding must not leave behind the transfer whose end is now
+        self.at_seconds = now
 
+    def _add(self, now: float, worker: int) -> None:
+        number = self.lane_of[worker]
+        lane = self.lanes[number]
+        first = not lane.queue
+        if first:
+            place = bisect_left(self.busy, number)
+            self.busy.insert(place, number)
+            lane.at_limit = place < self.slow
+            self.slow += lane.at_limit
+            lane.virtual = 0.0 if lane.at_limit else -self.virtual
+            lane.at_seconds = now
+            clock = 0.0
+        elif lane.at_limit:
+            clock = lane.virtual + (now - lane.at_seconds) * lane.limit
+        else:
+            clock = lane.virtual + self.virtual
+        self.joined += 1
+        lane.queue.append((clock + self.bytes, self.joined, worker))
+        if lane.at_limit:
+            self.taken += lane.limit
+        else:
+            self.sharing += 1
+        if first:
+            self._tell_head(number)
 
-class UnequalLink(Link):
-  def _course(self):
-    yield
+    def _take_off(self, number: int) -> None:
+        """One transfer fewer in a lane."""
+        lane = self.lanes[number]
+        if lane.at_limit:
+            self.taken -= lane.limit
+        else:
+            self.sharing -= 1
+        if lane.queue:
+            self._tell_head(number)
+        else:
+            self.busy.remove(number)
+            self.slow -= lane.at_limit
+
+    def _head_end(self, lane: Lane) -> float:
+        """The end of a lane's first transfer: in seconds at its limit, else on the shared clock."""
+        if lane.at_limit:
+            return lane.at_seconds + (lane.queue[0][0] - lane.virtual) / lane.limit
+        return lane.queue[0][0] - lane.virtual
+
+    def _tell_head(self, number: int) -> None:
+        lane = self.lanes[number]
+        heappush(self.by_time if lane.at_limit else self.by_share, (self._head_end(lane), number))
+
+    def _is_valid(self, heap: list[tuple[float, int]]) -> bool:
+        end, number = heap[0]
+        lane = self.lanes[number]
+        return bool(lane.queue) and lane.at_limit == (heap is self.by_time) and end == self._head_end(lane)
+
+    def _settle(self, now: float) -> None:
+        """Finds the fair share: lanes slower than it run at their limits, and only those."""
+        busy, lanes = self.busy, self.lanes
+        share = self._fair_share()
+        while self.slow and lanes[busy[self.slow - 1]].limit > share:
+            self._move(now, busy[self.slow - 1], to_limit=False)
+            share = self._fair_share()
+        while self.slow < len(busy) and lanes[busy[self.slow]].limit <= share:
+            self._move(now, busy[self.slow], to_limit=True)
+            share = self._fair_share()
+        self.share = share
+        self.next_end = math.inf
+        for heap in (self.by_time, self.by_share):
+            while heap and not self._is_valid(heap):
+                heappop(heap)
+        if self.by_time:
+            self.next_end = max(self.by_time[0][0], now)
+        if self.by_share:
+            self.next_end = min(self.next_end, now + max(self.by_share[0][0] - self.virtual, 0.0) / share)
+
+    def _fair_share(self) -> float:
+        if self.sharing:
+            return (self.capacity - self.taken) / self.sharing
+        return math.inf if self.taken <= self.capacity else 0.0
+
+    def _move(self, now: float, number: int, *, to_limit: bool) -> None:
+        """A lane changes from a fair share to its limit, or back."""
+        lane = self.lanes[number]
+        count = len(lane.queue)
+        if to_limit:
+            lane.virtual += self.virtual
+            lane.at_seconds = now
+            self.slow += 1
+            self.sharing -= count
+            self.taken += count * lane.limit
+        else:
+            lane.virtual += (now - lane.at_seconds) * lane.limit - self.virtual
+            self.slow -= 1
+            self.sharing += count
+            self.taken -= count * lane.limit
+        lane.at_limit = to_limit
+        self._tell_head(number)
