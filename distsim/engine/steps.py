@@ -1,9 +1,8 @@
-"""Workers' steps with one server as columns, and the trace they make: for the engines that have no processes.
-
-Each step of a worker has one place in every column. Times that have not come to pass are NaN.
-"""
+"""Workers' steps with one server as columns, and the trace they make: for the engines that have no processes."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,21 +10,38 @@ from numpy.typing import NDArray
 from distsim.scenario import Scenario
 from distsim.trace import NO_COLLECTIVE, NO_VERSION, SpanKind, Texts, Trace, TraceBuilder
 
-WORKER, STEP, READ_VERSION = 0, 1, 2
-START, READY = 3, 4  # of the compute: when it began, and when it is over unless it is cut
-BEGAN, ARRIVED = 5, 6  # of the push: when the server turned to it, and when it was there
-ANSWERED, PULLED = 7, 8  # of the pull: when the parameters left, and when they were there
-OUTCOME = 9  # the update that the gradient goes into, NO_VERSION where dropped, less where undecided
-CUT = 10  # when the step was cancelled
-COLUMNS = 11
-
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
-def steps_trace(scenario: Scenario, engine: str, steps: Floats, updates: Floats, apply_seconds: float) -> Trace:
-    """The trace of a run. steps: columns as above, shape (11, rows). updates: the time of each version."""
+@dataclass(frozen=True)
+class Steps:
+    """Each step of a worker has one place in every column. Times are in seconds, NaN where they have not come to pass.
+
+    step: the worker's own count of them. ready: when the compute is over unless it is cut. began, arrived: when the
+    server turned to the push, and had it. outcome: the update that the gradient goes into, NO_VERSION where it is
+    dropped, NaN where that is undecided. answered, pulled: when the parameters left the server, and were there. cut:
+    when the step was cancelled. updates: by version, when it was applied.
+    """
+
+    worker: NDArray[np.int32]
+    step: Integers
+    read_version: Integers
+    start: Floats
+    ready: Floats
+    began: Floats
+    arrived: Floats
+    outcome: Floats
+    answered: Floats
+    pulled: Floats
+    cut: Floats
+    updates: Floats
+
+
+def steps_trace(scenario: Scenario, engine: str, steps: Steps, apply_seconds: float) -> Trace:
+    """The trace of a run. apply_seconds: the server's own work for each update."""
     builder = TraceBuilder()
-    server = scenario.servers[0]
+    server, updates = scenario.servers[0], steps.updates
     _tell_computing(builder, scenario, steps)
     _tell_pushes(builder, scenario, steps)
     _tell_pulls(builder, scenario, steps)
@@ -35,7 +51,7 @@ def steps_trace(scenario: Scenario, engine: str, steps: Floats, updates: Floats,
             start_seconds=updates - apply_seconds, end_seconds=updates, bytes=0.0, label="",
         )  # fmt: skip
     builder.extend("updates", version=np.arange(1, len(updates) + 1), server=server, time_seconds=updates)
-    _tell_contributions(builder, server, steps, len(updates))
+    _tell_contributions(builder, server, steps)
     return builder.build(
         workers=scenario.cluster.workers,
         servers=1,
@@ -46,30 +62,28 @@ def steps_trace(scenario: Scenario, engine: str, steps: Floats, updates: Floats,
     )
 
 
-def _tell_computing(builder: TraceBuilder, scenario: Scenario, steps: Floats) -> None:
-    worker, step, ready, cut = steps[WORKER], steps[STEP], steps[READY], steps[CUT]
+def _tell_computing(builder: TraceBuilder, scenario: Scenario, steps: Steps) -> None:
     builder.extend(
-        "spans", worker=worker.astype(np.int32), kind=SpanKind.COMPUTE, step=step.astype(np.int64),
-        start_seconds=steps[START], end_seconds=np.fmin(ready, cut), bytes=0.0, label="",
+        "spans", worker=steps.worker, kind=SpanKind.COMPUTE, step=steps.step,
+        start_seconds=steps.start, end_seconds=np.fmin(steps.ready, steps.cut), bytes=0.0, label="",
     )  # fmt: skip
     if scenario.receive == "fifo":
         return  # before its turn nothing of a push has begun
-    stopped = (ready <= cut) & np.isnan(steps[ARRIVED])
+    stopped = (steps.ready <= steps.cut) & np.isnan(steps.arrived)
     builder.extend(
-        "spans", worker=worker[stopped], kind=SpanKind.SEND, step=step[stopped],
-        start_seconds=ready[stopped], end_seconds=cut[stopped], bytes=0.0, label="cancelled",
+        "spans", worker=steps.worker[stopped], kind=SpanKind.SEND, step=steps.step[stopped],
+        start_seconds=steps.ready[stopped], end_seconds=steps.cut[stopped], bytes=0.0, label="cancelled",
     )  # fmt: skip
 
 
-def _tell_pushes(builder: TraceBuilder, scenario: Scenario, steps: Floats) -> None:
+def _tell_pushes(builder: TraceBuilder, scenario: Scenario, steps: Steps) -> None:
     """A gradient that arrives: the worker sends, the server receives, the network carries."""
     server, num_bytes = scenario.servers[0], scenario.gradient_bytes
-    here = ~np.isnan(steps[ARRIVED])
-    worker, step = steps[WORKER, here].astype(np.int32), steps[STEP, here].astype(np.int64)
-    began, arrived = steps[BEGAN, here], steps[ARRIVED, here]
+    here = _where(~np.isnan(steps.arrived))
+    worker, step, arrived, began = steps.worker[here], steps.step[here], steps.arrived[here], steps.began[here]
     builder.extend(
         "spans", worker=worker, kind=SpanKind.SEND, step=step,
-        start_seconds=steps[READY, here], end_seconds=arrived, bytes=num_bytes, label="",
+        start_seconds=steps.ready[here], end_seconds=arrived, bytes=num_bytes, label="",
     )  # fmt: skip
     builder.extend(
         "spans", worker=server, kind=SpanKind.RECEIVE, step=step, start_seconds=began, end_seconds=arrived,
@@ -81,13 +95,12 @@ def _tell_pushes(builder: TraceBuilder, scenario: Scenario, steps: Floats) -> No
     )  # fmt: skip
 
 
-def _tell_pulls(builder: TraceBuilder, scenario: Scenario, steps: Floats) -> None:
+def _tell_pulls(builder: TraceBuilder, scenario: Scenario, steps: Steps) -> None:
     """Parameters that arrive: the worker has waited for them since it sent, or since it was cancelled."""
     server, num_bytes = scenario.servers[0], scenario.gradient_bytes
-    back = ~np.isnan(steps[PULLED])
-    worker, step = steps[WORKER, back].astype(np.int32), steps[STEP, back].astype(np.int64)
-    answered, pulled, cut = steps[ANSWERED, back], steps[PULLED, back], steps[CUT, back]
-    asked = np.where(np.isnan(cut), steps[ARRIVED, back], cut)
+    back = _where(~np.isnan(steps.pulled))
+    worker, step, answered, pulled = steps.worker[back], steps.step[back], steps.answered[back], steps.pulled[back]
+    asked = np.where(np.isnan(steps.cut[back]), steps.arrived[back], steps.cut[back])
     waits = answered > asked
     builder.extend(
         "spans", worker=worker[waits], kind=SpanKind.WAIT, step=step[waits],
@@ -107,20 +120,22 @@ def _tell_pulls(builder: TraceBuilder, scenario: Scenario, steps: Floats) -> Non
     )  # fmt: skip
 
 
-def _tell_contributions(builder: TraceBuilder, server: int, steps: Floats, versions: int) -> None:
+def _tell_contributions(builder: TraceBuilder, server: int, steps: Steps) -> None:
     """In the order of arrival, or of being cancelled; those for an update that never came are left out."""
-    decided = (steps[OUTCOME] >= NO_VERSION) & (steps[OUTCOME] <= versions)
-    rows = np.flatnonzero(decided | ~np.isnan(steps[CUT]))
-    cancelled = ~np.isnan(steps[CUT, rows])
-    known = np.where(cancelled, steps[CUT, rows], steps[ARRIVED, rows])
+    cancelled = ~np.isnan(steps.cut)
+    rows = np.flatnonzero((steps.outcome <= len(steps.updates)) | cancelled)
+    known = np.where(cancelled, steps.cut, steps.arrived)[rows]
     if (known[1:] < known[:-1]).any():
         rows = rows[np.argsort(known, kind="stable")]
-    cancelled = ~np.isnan(steps[CUT, rows])
-    version = steps[OUTCOME, rows].astype(np.int64)
-    applied = ~cancelled & (version > 0)
+    cancelled = cancelled[rows]
+    applied = ~cancelled & (steps.outcome[rows] > 0)
     builder.extend(
-        "contributions", version=np.where(applied, version, NO_VERSION), server=server,
-        worker=steps[WORKER, rows].astype(np.int32), step=steps[STEP, rows].astype(np.int64),
-        read_version=steps[READ_VERSION, rows].astype(np.int64), first_item=0, items=1,
-        applied=applied, cancelled=cancelled,
+        "contributions", version=np.where(applied, steps.outcome[rows], NO_VERSION).astype(np.int64), server=server,
+        worker=steps.worker[rows], step=steps.step[rows], read_version=steps.read_version[rows],
+        first_item=0, items=1, applied=applied, cancelled=cancelled,
     )  # fmt: skip
+
+
+def _where(rows: NDArray[np.bool_]) -> slice | NDArray[np.intp]:
+    """What selects these rows: all of them at once where they are all."""
+    return slice(None) if rows.all() else np.flatnonzero(rows)

@@ -61,9 +61,9 @@ def by_the_link(
             now = link.next_end
             ends |= dict.fromkeys(link.end(now), now)
         if joins:
-            link.join(at, [worker])
+            link.join(at, worker, [worker])
         elif at < np.inf:
-            link.leave(at, worker)
+            link.leave(at, [worker])
     return ends
 
 
@@ -85,8 +85,8 @@ def test_the_kind_of_link_follows_the_limits() -> None:
 @pytest.mark.parametrize("limits", [[1e6] * 3, [1e6, 2e6, 3e6]])
 def test_nothing_to_carry_ends_in_the_order_of_joining(limits: list[float]) -> None:
     link = shared_link(1e6, limits, 0.0)
-    link.join(1.0, [2, 0])
-    link.join(1.0, [1])
+    link.join(1.0, 1, [2, 0])
+    link.join(1.0, 2, [1])
     assert link.next_end == 1.0
     assert link.end(1.0) == [2, 0, 1]
     assert link.next_end == np.inf
@@ -96,13 +96,13 @@ def test_nothing_to_carry_ends_in_the_order_of_joining(limits: list[float]) -> N
 def test_a_busy_link_does_not_drift(limits: list[float]) -> None:
     """Two at a time, 20,000 of them, never idle: the link ends when its bytes are through."""
     link = shared_link(3e6, limits, MEGABYTE)
-    link.join(0.0, [0, 1])
+    link.join(0.0, 0, [0, 1])
     left, now = 20_000 - 2, 0.0
     while link.next_end < np.inf:
         now = link.next_end
         for worker in link.end(now):
             if left:
-                link.join(now, [worker])
+                link.join(now, left, [worker])
                 left -= 1
     assert now == pytest.approx(20_000 / 3, rel=1e-11)
 

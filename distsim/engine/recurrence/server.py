@@ -14,10 +14,10 @@ import numpy as np
 from distsim.engine import loop
 from distsim.engine.links import shared_link
 from distsim.engine.recurrence.drawn import Floats, drawn_seconds
-from distsim.engine.steps import COLUMNS, steps_trace
+from distsim.engine.steps import Steps, steps_trace
 from distsim.policies import Backup
 from distsim.scenario import Scenario
-from distsim.trace import NO_VERSION, Trace
+from distsim.trace import Trace
 
 
 def cannot(scenario: Scenario) -> str | None:
@@ -50,24 +50,28 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
     update = np.partition(arrived, needed - 1, axis=1)[:, needed - 1]
     answers = np.cumsum(update + apply_seconds)
     zero = np.concatenate([[0.0], answers[:-1]])[:, None]
-    columns = np.empty((COLUMNS, steps, workers))
-    step = np.arange(steps)[:, None]
-    started = np.where(step > 0, pull, 0.0) + zero
+    started = np.where(np.arange(steps)[:, None] > 0, pull, 0.0) + zero
     order = np.argsort(np.argsort(arrived, axis=1, kind="stable"), axis=1)  # ties by rank
     applied = order < needed
     # Before the server has answered, and cancelled, further gradients may have come.
     received = applied if scenario.receive == "fifo" else applied | (arrived <= (update + apply_seconds)[:, None])
-    for column, values in enumerate(
-        (
-            np.arange(workers), step, step, started, ready + zero, began + zero,
-            np.where(received, arrived + zero, math.nan),
-            np.broadcast_to(answers[:, None], (steps, workers)), answers[:, None] + pull,
-            np.where(applied, step + 1, NO_VERSION - 1),
-            np.where(applied, math.nan, answers[:, None]),
-        )
-    ):  # fmt: skip
-        columns[column] = values
-    return steps_trace(scenario, "recurrence", columns.reshape(COLUMNS, -1), answers, apply_seconds)
+    step = np.repeat(np.arange(steps), workers)
+    ready += zero
+    columns = Steps(
+        worker=np.tile(np.arange(workers, dtype=np.int32), steps),
+        step=step,
+        read_version=step,
+        start=started.ravel(),
+        ready=ready.ravel(),
+        began=(began + zero).ravel() if scenario.receive == "fifo" else ready.ravel(),
+        arrived=np.where(received, arrived + zero, math.nan).ravel(),
+        outcome=np.where(applied.ravel(), step + 1.0, math.nan),
+        answered=np.repeat(answers, workers),
+        pulled=(answers[:, None] + pull).ravel(),
+        cut=np.where(applied, math.nan, answers[:, None]).ravel(),
+        updates=answers,
+    )
+    return steps_trace(scenario, "recurrence", columns, apply_seconds)
 
 
 def _pull_seconds(scenario: Scenario) -> Floats:
@@ -77,7 +81,7 @@ def _pull_seconds(scenario: Scenario) -> Floats:
     link = shared_link(
         cluster.up(cluster.workers), [cluster.down(worker) for worker in workers], scenario.gradient_bytes
     )
-    link.join(0.0, workers)
+    link.join(0.0, 0, workers)
     seconds = np.zeros(cluster.workers)
     while link.next_end < math.inf:
         now = link.next_end
