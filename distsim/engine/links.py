@@ -134,10 +134,9 @@ class EqualLink(Link):
         return ended
 
     def leave(self, now: float, gone: Collection[int]) -> None:
+        due = self.end(now)  # nobody, but for rounding
         self._stay_away(gone)
-        over = self.end(now)  # brings the clock up to now
-        due = [(self.clock, worker) for worker in over]
-        self.queue = deque(transfer for transfer in (*due, *self.queue) if transfer[1] not in gone)
+        self.queue = deque(transfer for transfer in (*((self.clock, worker) for worker in due), *self.queue) if transfer[1] not in gone)
         self._share()
 
     def _share(self) -> None:
@@ -183,8 +182,8 @@ class UnequalLink(Link):
         return done if len(done) < 2 else sorted(done, key=lambda worker: self.began[worker])
 
     def leave(self, now: float, gone: Collection[int]) -> None:
-        self._stay_away(gone)
         self._advance(now)
+        self._stay_away(gone)
         self._remove([worker for _, worker in self.order if worker in gone])
 
     def _advance(self, now: float) -> None:
