@@ -77,20 +77,17 @@ class Turns(Link):
         self._stay_away(gone)
 
     def end(self, now: float) -> Sequence[int]:
-        self.next_end = NEVER
-        if not self.coming:
-            return ()
-        start, _, workers = self.coming[0]
-        began = start if start > self.free_seconds else self.free_seconds
-        end = began + self.seconds[workers[0]]
-        if end <= now + OVER * now:
+        done: Sequence[int] = ()
+        while self.coming:
+            start, _, workers = self.coming[0]
+            began = start if start > self.free_seconds else self.free_seconds
+            self.next_end = began + self.seconds[workers[0]]
+            if done or self.next_end > now + OVER * now:
+                return done
             heappop(self.coming)
-            self.began, self.free_seconds = began, now
-            if self.coming:
-                self.next_end = now
-            return workers
-        self.next_end = end
-        return ()
+            self.began, self.free_seconds, done = began, now, workers
+        self.next_end = NEVER
+        return done
 
 
 class EqualLink(Link):
@@ -129,24 +126,22 @@ class EqualLink(Link):
                     ended.append(queue.popleft()[1])
             else:
                 clock += (now - at) * rate
-        self.clock, self.at_seconds = clock, now
-        self._share()
+        if queue:
+            rate = self.capacity / len(queue)
+            if rate > self.limit:
+                rate = self.limit
+            self.next_end = now + (queue[0][0] - clock) / rate
+        else:
+            self.next_end = coming[0][0] + self.alone_seconds if coming else NEVER
+        self.clock, self.at_seconds, self.rate = clock, now, rate
         return ended
 
     def leave(self, now: float, gone: Collection[int]) -> None:
         due = self.end(now)  # nobody, but for rounding
         self._stay_away(gone)
-        self.queue = deque(transfer for transfer in (*((self.clock, worker) for worker in due), *self.queue) if transfer[1] not in gone)
-        self._share()
-
-    def _share(self) -> None:
-        queue = self.queue
-        if queue:
-            rate = self.capacity / len(queue)
-            self.rate = rate = rate if rate < self.limit else self.limit
-            self.next_end = self.at_seconds + (queue[0][0] - self.clock) / rate
-        else:
-            self.next_end = self.coming[0][0] + self.alone_seconds if self.coming else NEVER
+        under_way = [(self.clock, worker) for worker in due] + list(self.queue)
+        self.queue = deque(transfer for transfer in under_way if transfer[1] not in gone)
+        self.next_end = now  # the others are done sooner
 
 
 class UnequalLink(Link):
@@ -169,51 +164,63 @@ class UnequalLink(Link):
         self.ends: dict[int, float] = {}  # of those: the time when it is over
         self.goals: dict[int, float] = {}  # of the others: the clock when it is over
         self.clock = self.at_seconds = self.share = 0.0
-        self.first_goal = NEVER
+        self.first_end = self.first_goal = NEVER  # the least of each
 
     def end(self, now: float) -> Sequence[int]:
         self._advance(now)
-        soon = now + OVER * now
-        done = [worker for worker, end in self.ends.items() if end <= soon]
+        ended = []
+        if self.first_end <= now + OVER * now:
+            ended = [worker for worker, end in self.ends.items() if end <= now + OVER * now]
+        over = self.clock + self.share * OVER * now if self.goals else 0.0
+        if self.first_goal <= over:
+            ended += [worker for worker, goal in self.goals.items() if goal <= over]
+        if ended:
+            self._remove(ended)
+            if len(ended) > 1:
+                ended.sort(key=self.began.__getitem__)
+        self.next_end = self.coming[0][0] + self.alone_seconds if self.coming else NEVER
+        if self.first_end < self.next_end:
+            self.next_end = self.first_end
         if self.goals:
-            over = self.clock + self.share * OVER * now
-            done += [worker for worker, goal in self.goals.items() if goal <= over]
-        self._remove(done)
-        return done if len(done) < 2 else sorted(done, key=lambda worker: self.began[worker])
+            self.next_end = min(self.next_end, now + (self.first_goal - self.clock) / self.share)
+        return ended
 
     def leave(self, now: float, gone: Collection[int]) -> None:
         self._advance(now)
         self._stay_away(gone)
         self._remove([worker for _, worker in self.order if worker in gone])
+        self.next_end = now  # the others are done sooner
 
     def _advance(self, now: float) -> None:
-        """Who is to begin by now does so."""
+        """Who is to begin by now does so, and the clock goes on."""
         while self.coming and self.coming[0][0] <= now:
             start, _, workers = heappop(self.coming)
             self._go_on(start)
             for worker in workers:
-                self.begun += 1
-                self.began[worker] = self.begun
-                limit = self.limits[worker]
-                place = bisect_left(self.order, (limit, worker))
-                self.order.insert(place, (limit, worker))
-                if place < self.slow:
-                    self.slow += 1
-                    self.taken += limit
-                    self.ends[worker] = start + self.bytes / limit
-                else:
-                    self.goals[worker] = self.clock + self.bytes
+                self._add(worker)
             self._divide()
         self._go_on(now)
 
     def _go_on(self, now: float) -> None:
-        """The clock counts what each of those that share has received."""
         if self.goals:
             due = self.at_seconds + (self.first_goal - self.clock) / self.share <= now + OVER * now
             self.clock = self.first_goal if due else self.clock + (now - self.at_seconds) * self.share
         elif not self.order:
             self.clock = self.taken = 0.0
         self.at_seconds = now
+
+    def _add(self, worker: int) -> None:
+        self.begun += 1
+        self.began[worker] = self.begun
+        limit = self.limits[worker]
+        place = bisect_left(self.order, (limit, worker))
+        self.order.insert(place, (limit, worker))
+        if place < self.slow:
+            self.slow += 1
+            self.taken += limit
+            self.ends[worker] = self.at_seconds + self.bytes / limit
+        else:
+            self.goals[worker] = self.clock + self.bytes
 
     def _remove(self, workers: Sequence[int]) -> None:
         for worker in workers:
@@ -244,12 +251,8 @@ class UnequalLink(Link):
             self.ends[worker] = self.at_seconds + (self.goals.pop(worker) - self.clock) / limit
             share = self._fair_share()
         self.share = share
-        self.next_end = self.coming[0][0] + self.alone_seconds if self.coming else NEVER
-        if self.ends:
-            self.next_end = min(self.next_end, min(self.ends.values()))
-        if self.goals:
-            self.first_goal = min(self.goals.values())
-            self.next_end = min(self.next_end, self.at_seconds + (self.first_goal - self.clock) / share)
+        self.first_end = min(self.ends.values()) if self.ends else NEVER
+        self.first_goal = min(self.goals.values()) if self.goals else NEVER
 
     def _fair_share(self) -> float:
         sharing = len(self.order) - self.slow

@@ -104,7 +104,7 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                 if fifo:
                     began[step] = down.began
                 inbox.append(step)
-        while applied_next <= soon or (inbox and applied_next == NEVER and not over and up.next_end > now):
+        while (inbox and applied_next == NEVER and up.next_end > now and not over) or applied_next <= soon:
             if applied_next == NEVER:
                 # decide
                 step = inbox.popleft()
@@ -156,7 +156,9 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                 answers += 1
                 up.join(now + latency, answers, answered_now)
 
-        now = min(up.next_end, down.next_end, applied_next)
+        now = up.next_end if up.next_end < down.next_end else down.next_end
+        if applied_next < now:
+            now = applied_next
         soon = now + OVER * now
         free = up.end(now) if up.next_end <= soon < NEVER else ()
 
