@@ -31,11 +31,9 @@ class Link(ABC):
         self.alone_seconds = alone_seconds
         self.next_end = NEVER
 
+    @abstractmethod
     def join(self, start: float, number: int, workers: Sequence[int]) -> None:
         """The transfers of these workers begin at `start`; in one instant, in the order of `number`."""
-        heappush(self.coming, (start, number, workers))
-        if start + self.alone_seconds < self.next_end:
-            self.next_end = start + self.alone_seconds
 
     @abstractmethod
     def end(self, now: float) -> Sequence[int]:
@@ -44,9 +42,6 @@ class Link(ABC):
     @abstractmethod
     def leave(self, now: float, gone: Collection[int]) -> None:
         """The transfers of these workers are aborted, or never begin."""
-
-    def wait(self, until: float) -> None:
-        """The owner turns to nobody before; where all are received at once, that changes nothing."""
 
     def _stay_away(self, gone: Collection[int]) -> None:
         stay = [(start, number, [one for one in workers if one not in gone]) for start, number, workers in self.coming]
@@ -70,7 +65,13 @@ class Turns(Link):
         self.seconds = seconds
         self.free_seconds = self.began = 0.0
 
+    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
+        heappush(self.coming, (start, number, workers))
+        if start + self.alone_seconds < self.next_end:
+            self.next_end = start + self.alone_seconds
+
     def wait(self, until: float) -> None:
+        """The owner turns to nobody before."""
         self.free_seconds = self.next_end = until
 
     def leave(self, now: float, gone: Collection[int]) -> None:  # noqa: ARG002 - who leaves has not had its turn
@@ -105,6 +106,11 @@ class EqualLink(Link):
         self.queue: deque[tuple[float, int]] = deque()  # (the clock when it is over, worker)
         self.clock = self.at_seconds = self.rate = 0.0
         super().__init__(num_bytes / self.limit)
+
+    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
+        heappush(self.coming, (start, number, workers))
+        if not self.queue and start + self.alone_seconds < self.next_end:
+            self.next_end = start + self.alone_seconds
 
     def end(self, now: float) -> Sequence[int]:
         coming, queue, clock, at, rate = self.coming, self.queue, self.clock, self.at_seconds, self.rate
@@ -155,6 +161,7 @@ class UnequalLink(Link):
 
     def __init__(self, bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> None:
         super().__init__(num_bytes / min(max(limits), bytes_per_second))
+        self.alone = [num_bytes / min(limit, bytes_per_second) for limit in limits]
         self.capacity, self.limits, self.bytes = bytes_per_second, limits, num_bytes
         self.began: dict[int, int] = {}  # of all under way, who began as which
         self.begun = 0
@@ -165,6 +172,12 @@ class UnequalLink(Link):
         self.goals: dict[int, float] = {}  # of the others: the clock when it is over
         self.clock = self.at_seconds = self.share = 0.0
         self.first_end = self.first_goal = NEVER  # the least of each
+
+    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
+        heappush(self.coming, (start, number, workers))
+        soonest = start + (self.alone[workers[0]] if len(workers) == 1 else self.alone_seconds)
+        if soonest < self.next_end:
+            self.next_end = soonest
 
     def end(self, now: float) -> Sequence[int]:
         self._advance(now)
@@ -178,9 +191,12 @@ class UnequalLink(Link):
             self._remove(ended)
             if len(ended) > 1:
                 ended.sort(key=self.began.__getitem__)
-        self.next_end = self.coming[0][0] + self.alone_seconds if self.coming else NEVER
-        if self.first_end < self.next_end:
-            self.next_end = self.first_end
+        self.next_end = self.first_end
+        if self.coming:
+            start, _, workers = self.coming[0]
+            nobody_else = len(self.coming) == len(workers) == 1
+            soonest = start + (self.alone[workers[0]] if nobody_else else self.alone_seconds)
+            self.next_end = min(self.next_end, soonest)
         if self.goals:
             self.next_end = min(self.next_end, now + (self.first_goal - self.clock) / self.share)
         return ended

@@ -57,9 +57,10 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
     by_version, seconds, decide = policy.has_global_step, scenario.compute_times(), rule.arrived
     last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else -1
     last_version = policy.updates(scenario.steps, len(workers))
-    fifo = scenario.receive == "fifo"
-    push_latency = 0.0 if fifo and scenario.communication.sends == "rendezvous" else latency
+    rendezvous = scenario.receive == "fifo" and scenario.communication.sends == "rendezvous"
+    push_latency = 0.0 if rendezvous else latency  # until the server knows of a push
     down, up = links(scenario)
+    turns = down if isinstance(down, Turns) else None
 
     # By step, in the order in which they begin.
     whose, number, read = array("i"), array("q"), array("q")
@@ -101,8 +102,8 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
             for worker in down.end(now):
                 step = at[worker]
                 arrived[step] = now
-                if fifo:
-                    began[step] = down.began
+                if turns:
+                    began[step] = turns.began
                 inbox.append(step)
         while (inbox and applied_next == NEVER and up.next_end > now and not over) or applied_next <= soon:
             if applied_next == NEVER:
@@ -119,19 +120,20 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                         raise wrong_version(whose[step], number[step], decision.version, version)
                     if apply_seconds > 0.0:
                         applied_next = now + apply_seconds
-                        down.wait(NEVER)
+                        if turns:
+                            turns.wait(NEVER)
                         continue
             else:
                 applied_next = NEVER
-                down.wait(now)
+                if turns:
+                    turns.wait(now)
             # apply
             if decision.version is not None:
                 version += 1
                 updates.append(now)
                 if version == last_version:
-                    # Whoever still computes sends no more; a fifo server takes no more.
                     over = True
-                    down.leave(now, [worker for worker in workers if fifo or ready[at[worker]] > now])
+                    down.leave(now, workers if turns else computing(ready, at, now))  # who send no more
             # answer
             answered_now, gone = [], []
             for worker, of in decision.answers:
@@ -168,11 +170,27 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
     rows = len(whose)
     cuts = np.full(rows, np.nan)
     cuts[list(cut)] = list(cut.values())
-    times = (start, ready, began if fifo else ready, arrived, outcome, answered, pulled)
+    if not turns:
+        began = ready
     return Steps(
-        np.frombuffer(whose, np.int32), np.frombuffer(number, np.int64), np.frombuffer(read, np.int64),
-        *(np.frombuffer(column, count=rows) for column in times), cuts, np.array(updates),
-    )  # fmt: skip
+        worker=np.frombuffer(whose, np.int32),
+        step=np.frombuffer(number, np.int64),
+        read_version=np.frombuffer(read, np.int64),
+        start=np.frombuffer(start),
+        ready=np.frombuffer(ready),
+        began=np.frombuffer(began, count=rows),
+        arrived=np.frombuffer(arrived, count=rows),
+        outcome=np.frombuffer(outcome, count=rows),
+        answered=np.frombuffer(answered, count=rows),
+        pulled=np.frombuffer(pulled, count=rows),
+        cut=cuts,
+        updates=np.array(updates),
+    )
+
+
+def computing(ready: array[float], at: Sequence[int], now: float) -> list[int]:
+    """The workers whose gradients are not ready. Apart, because what a nested scope sees is slower to reach."""
+    return [worker for worker, step in enumerate(at) if ready[step] > now]
 
 
 def links(scenario: Scenario) -> tuple[Link, Link]:

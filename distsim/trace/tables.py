@@ -129,7 +129,7 @@ class Spans(Table):
     start_seconds: NDArray[np.float64]
     end_seconds: NDArray[np.float64]
     bytes: NDArray[np.float64]
-    label: NDArray[np.str_] = TextColumn()  # type: ignore[assignment]
+    label: NDArray[np.str_] = TextColumn()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor, no default
 
     dtypes: ClassVar = {
         "worker": np.int32, "kind": np.int8, "step": np.int64, "start_seconds": np.float64,

@@ -39,16 +39,18 @@ class Texts:
         """The texts written out, no wider than the longest of those in use."""
         used = np.flatnonzero(np.bincount(self.numbers, minlength=1))
         width = max([1, *(len(self.texts[number]) for number in used.tolist())])
-        return np.array(self.texts, dtype=f"U{width}")[self.numbers]
+        written: NDArray[np.str_] = np.array(self.texts, dtype=f"U{width}")[self.numbers]
+        return written
 
 
 def joined(parts: Sequence[str | Texts | NDArray[np.str_]], counts: Sequence[int]) -> Texts | NDArray[np.str_]:
     """One column of several; a part may be one text for all its rows. counts: the rows of each part."""
-    if not all(isinstance(part, str | Texts) for part in parts):
+    few_texts = [part for part in parts if isinstance(part, str | Texts)]
+    if len(few_texts) < len(parts):
         return np.concatenate([np.broadcast_to(part, count) for part, count in zip(parts, counts, strict=True)])
     number: dict[str, int] = {}
     column = np.empty(sum(counts), np.int32)
-    for place, part in zip(np.split(column, np.cumsum(counts)[:-1]), parts, strict=True):
+    for place, part in zip(np.split(column, np.cumsum(counts)[:-1]), few_texts, strict=True):
         few = Texts(np.zeros(1, np.int32), [part]) if isinstance(part, str) else part
         place[:] = np.array([number.setdefault(text, len(number)) for text in few.texts])[few.numbers]
     return Texts(column, list(number))
