@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from distsim.description import Description
+from distsim.description import Count, Description
 from distsim.units import Bytes
 
 
@@ -21,10 +21,10 @@ class Workload(Description):
     """
 
     gradient_bytes: Bytes | None = Field(default=None, alias="gradient")
-    batch: Annotated[int, Field(ge=1)] = 1
+    batch: Count = 1
     model: Literal["mlp", "cnn", "transformer"] | None = None
-    samples: Annotated[int, Field(ge=1)] | None = None
-    layers: Annotated[int, Field(ge=1)] = 16
+    samples: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    layers: Annotated[int, Field(ge=1, le=100_000)] = 16
     backward_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 2 / 3
     activation_bytes: Bytes | None = Field(default=None, alias="activation")
     input_bytes: Bytes | None = Field(default=None, alias="input")
