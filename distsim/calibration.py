@@ -55,6 +55,10 @@ class Exchange:
     apply_seconds: Time
     points: tuple[tuple[Annotated[float, Ge(0.0)], Time], ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON gives them back."""
+        return asdict(self) | {"points": [list(point) for point in self.points]}
+
     def describe(self) -> str:
         """One sentence for the report."""
         bandwidth, latency = show(self.bandwidth_bytes_per_second, "byte/second"), show(self.latency_seconds, "second")
@@ -86,7 +90,7 @@ class Calibration:
     def save(self, path: Path) -> None:
         """Writes the calibration as JSON."""
         files.write_text(
-            path, json.dumps({"distsim_calibration": 1, "exchanges": [asdict(e) for e in self.exchanges]}, indent=2)
+            path, json.dumps({"distsim_calibration": 1, "exchanges": [e.as_dict() for e in self.exchanges]}, indent=2)
         )
 
     @classmethod

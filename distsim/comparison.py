@@ -75,7 +75,9 @@ def compare(predicted: Trace, measured: Trace) -> Comparison:
 def _check_same_scenario(predicted: Trace, measured: Trace) -> None:
     differing = {key: values for key, values in _differences(predicted, measured).items() if not _may_differ(key)}
     if differing:
-        what, *others = sorted(differing, key=lambda key: FIRST_NAMED.index(key) if key in FIRST_NAMED else len(FIRST_NAMED))
+        what, *others = sorted(
+            differing, key=lambda key: FIRST_NAMED.index(key) if key in FIRST_NAMED else len(FIRST_NAMED)
+        )
         one, other = differing[what]
         more = f" (so must {', '.join(others)})" if others else ""
         raise InputError.of(

@@ -15,7 +15,6 @@ from typing import IO
 
 from distsim.errors import InputError
 
-
 MEGABYTE = 10**6
 
 

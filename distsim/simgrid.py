@@ -192,7 +192,7 @@ def _flows(case: Case, inputs: Inputs) -> list[float]:
     nics = _nics(capacities[:hosts], capacities[hosts:], False, case)
     table = {"workers": hosts, "latency": write(2 * case["L_s_per_link"], "second")} | nics
     for row in rows:
-        _check_flow(*row, hosts)
+        _check_flow(row, hosts)
     stage = Stage(Cluster.model_validate(table), hosts)
     ends = [math.nan] * len(rows)
 
@@ -207,7 +207,8 @@ def _flows(case: Case, inputs: Inputs) -> list[float]:
     return ends
 
 
-def _check_flow(source: float, target: float, start: float, num_bytes: float, hosts: int) -> None:
+def _check_flow(row: list[float], hosts: int) -> None:
+    source, target, start, num_bytes = row
     ends_exist = all(end in range(hosts) for end in (source, target))
     if not ends_exist or not (0 <= start <= BOUNDS["second"][1] and 0 <= num_bytes <= BOUNDS["byte"][1]):
         raise ValueError(f"a flow of {num_bytes} bytes from {source} to {target} at {start} s among {hosts} hosts")

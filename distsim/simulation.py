@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from distsim.calibration import Calibration, calibrated
 from distsim.engine import choice
@@ -43,7 +43,7 @@ def simulate(
     else:
         exchange = calibration.of(scenario)
         trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, rule)
-        trace = replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})
+        trace = replace(trace, metadata=trace.metadata | {"calibration": exchange.as_dict()})
     if scenario.failures is not None:
         trace = with_failures(trace, scenario.failures, scenario.seed)
     return trace

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, DecimalException
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -102,19 +102,19 @@ def _parse(text: str, unit: SiUnit) -> float:
     number, name = _split(text.strip(" "))
     if name.partition(" ")[0].lower() in ("inf", "infinity", "nan"):
         raise ValueError("is not finite")
-    size = _size(name, unit) if name else None
-    if name and not number:
-        raise ValueError("has no number")
-    value = _number(number)
-    if size is None:
+    exact = _number(number) if number or not name else None
+    if not name:
         raise ValueError("has no unit")
+    size = _size(name, unit)
+    if exact is None:
+        raise ValueError("has no number")
     try:
-        seen = float(value * size)
+        value = float(exact * size)
     except DecimalException:  # an exponent of many digits
-        seen = math.inf
-    if not math.isfinite(seen):
+        value = math.inf
+    if not math.isfinite(value):
         raise ValueError("is not finite")
-    return seen
+    return value
 
 
 def _split(text: str) -> tuple[str, str]:

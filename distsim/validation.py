@@ -79,8 +79,9 @@ def _rule_and_cure(finding: Any) -> tuple[str, str]:
             return "must be a text", "put it in quotes"
         case "model_type" | "dict_type":
             where = ".".join(str(part) for part in finding["loc"])
-            cure = f"write [{where}] on a line of its own and its keys below" if where else "give the table of a scenario"
-            return "must be a table", cure
+            if not where:
+                return "must be a table", "give one with steps, cluster and the others"
+            return "must be a table", f"write [{where}] on a line of its own and its keys below"
     text = str(finding["msg"])
     return text[0].lower() + text[1:], "give it such a value"
 

@@ -82,8 +82,7 @@ def test_saved_traces_are_compared(run: Run, files: dict[str, Path], tmp_path: P
     (found,) = json.loads(out)
     assert code == 0
     assert err == (
-        "distsim: warning: the prediction has cluster.bandwidth = '10 Gbit/s', "
-        "the measurement's scenario '5 Gbit/s'\n"
+        "distsim: warning: the prediction has cluster.bandwidth = '10 Gbit/s', the measurement's scenario '5 Gbit/s'\n"
     )
     assert found.keys() == {"name", "predicted", "measured", "error_pct"}
     assert found["predicted"].keys() == found["measured"].keys() == SUMMARY_KEYS
@@ -217,7 +216,7 @@ def test_bad_arguments_get_one_message(
         (("simulate", "s.toml", "--jsno"), "option = '--jsno': is not an option of distsim simulate. Cure: write --js"),
         (("simulate", "s.toml", "-q"), "option = '-q': is not an option of distsim simulate. Cure: take one of --cal"),
         (("simulate", "s.toml", "more"), "unexpected extra argument (more). Cure: distsim simulate --help"),
-        (("measure", "s.toml", "--deadline", "soon"), "'soon' is not a valid float range. Cure: distsim measure --help"),
+        (("measure", "s.toml", "--deadline", "soon"), "'soon' is not a valid float range. Cure: distsim measure --h"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_a_cure(run: Run, arguments: tuple[str, ...], expected: str) -> None:

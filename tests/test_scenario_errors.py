@@ -125,8 +125,8 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "too many workers": (changed(cluster__workers=10**8), "cluster.workers = 100000000", "must be at most 1000000"),
     "too large a seed": (changed(seed=2**63), "seed = 9223372036854775808", "must be at most 9223372036854775807"),
     "a count of 400 digits": (changed(workload__batch=10**400), "workload.batch = 1000", "must be at most 1000000000"),
-    "a count of 5000 digits": (changed(workload__batch=10**5000), "workload.batch = (a number of thou", "must be at most"),
-    "too large a quantity": (changed(compute__mean="1e308 s"), "compute.mean = '1e308 s'", "must be at most 1000000000 s"),
+    "a count of 5000 digits": (changed(workload__batch=10**5000), "(a number of thousands of", "must be at most"),
+    "too large a time": (changed(compute__mean="1e308 s"), "compute.mean = '1e308 s'", "must be at most 1000000000 s"),
     "too slow a link": (changed(cluster__bandwidth="1e-320 Gbit/s"), "'1e-320 Gbit/s'", "must be at least 0.001 B/s"),
     "too fast a link": (changed(cluster__bandwidth="1e300 B/s"), "'1e300 B/s'", "must be at most 1000000000 GB/s"),
     "too large a gradient": (changed(workload__gradient="1e16 B"), "'1e16 B'", "must be at most 1000000 GB"),
@@ -141,7 +141,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "compute.cv = 1e-320",
         "must be at least 1e-09",
     ),
-    "too slow a worker": (changed(compute__slow={"1": 1e7}), "compute.slow.1 = 10000000.0", "must be at most 1000000.0"),
+    "too slow a worker": (changed(compute__slow={"1": 1e7}), "slow.1 = 10000000.0", "must be at most 1000000.0"),
     "too many layers": (changed(workload__layers=10**6), "workload.layers = 1000000", "must be at most 100000"),
     "too much at once": (changed(steps=10**8), "steps = 100000000 on 4 workers", "GB of memory; at most 100 million"),
     "too large a cost": (changed(cost={"price_per_hour": 1e300}), "cost.price_per_hour = 1e+300", "must be at most"),
@@ -367,7 +367,7 @@ def required(model: type[BaseModel], table: str = "") -> Iterator[tuple[str, Fie
 
 def test_every_key_that_must_be_given_has_an_example_that_is_good() -> None:
     keys = dict(required(Scenario))
-    assert {"steps", "cluster", "cluster.nodes.per_node", "compute.pauses.duration", "failures.checkpoint_every"} <= set(keys)
+    assert {"steps", "cluster.nodes.per_node", "compute.pauses.duration", "failures.checkpoint_every"} <= keys.keys()
     for key, field in keys.items():
         assert field.examples, key
     table = {key: keys[key].examples[0] for key in keys if "." not in key}
@@ -394,8 +394,8 @@ def test_every_policy_shows_an_example_of_what_it_lacks(kind: str) -> None:
 
 
 TOML_ERRORS = {
-    "a quantity without quotes": ('mean = 50 ms', 1, 'put text and quantities in quotes, such as mean = "50 ms"'),
-    "a comment behind it": ('mean = 50 ms # each', 1, 'such as mean = "50 ms"'),
+    "a quantity without quotes": ("mean = 50 ms", 1, 'put text and quantities in quotes, such as mean = "50 ms"'),
+    "a comment behind it": ("mean = 50 ms # each", 1, 'such as mean = "50 ms"'),
     "an open quote": ('steps = 1\nmean = "50 ms\n', 2, "close every quote and bracket on that line"),
     "an open bracket": ("steps = [1, 2\n[cluster]\n", 2, "close the bracket on that line, or on the one before"),
     "an open table": ("[cluster\nworkers = 4", 1, "write a table such as [cluster] on a line of its own"),

@@ -24,7 +24,9 @@ READ_AS = {"i": "iu", "f": "fiu", "b": "b", "U": "U"}  # kinds of numpy types th
 def table_of(name: str, columns: Mapping[str, Any]) -> Table:
     """The table `name` of what a file has in its columns. Raises ValueError where a value is of another type."""
     table = TABLES[name]
-    return table.of_columns({key: _column(f"{name}.{key}", columns[key], np.dtype(table.dtypes[key])) for key in columns})
+    return table.of_columns(
+        {key: _column(f"{name}.{key}", columns[key], np.dtype(table.dtypes[key])) for key in columns}
+    )
 
 
 def _column(name: str, values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -54,7 +56,7 @@ def _all(name: str, holds: NDArray[np.bool_], column: NDArray[Any], rule: str) -
 
 
 def check(trace: Trace) -> None:
-    """Raises ValueError, which names the metadata or the column, the value and the rule, for the first that is wrong."""
+    """Raises ValueError for the first value that is wrong; it names the column or what of the metadata, and the rule."""
     _check_metadata(trace.metadata)
     tables = (trace.spans, trace.updates, trace.contributions, trace.transfers)
     for name, table, rules in zip(TABLES, tables, _rules(trace), strict=True):
@@ -130,4 +132,5 @@ def _within(column: NDArray[Any], least: int, end: int) -> NDArray[np.bool_]:
 
 
 def _is_server(column: NDArray[Any], workers: int, ranks: int) -> NDArray[np.bool_]:
-    return (column == NO_SERVER) | _within(column, workers, ranks)
+    found: NDArray[np.bool_] = (column == NO_SERVER) | _within(column, workers, ranks)
+    return found

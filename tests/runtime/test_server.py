@@ -171,6 +171,25 @@ def test_an_update_goes_one_step_down_the_mean_of_its_gradients(
     assert servers[0]._parameters.payload.tolist() == expected.tolist()
 
 
+def test_an_answer_is_seen_through_when_its_worker_pushes_what_it_computed_on_it(
+    serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through: list[Done] = []
+    monkeypatch.setattr(Done, "wait", lambda done: through.append(done))
+    through_by_arrival = []
+    rule = Synchronous().rule(2)
+    true_arrived = rule.arrived
+
+    def arrived(*arguments: int) -> Decision:
+        through_by_arrival.append(len(through))
+        return true_arrived(*arguments)
+
+    monkeypatch.setattr(rule, "arrived", arrived)
+    sent, _ = serve(rule, 2, 2, [(0, 0, 0), (1, 0, 0), (0, 1, 1), (1, 1, 1)])
+    assert through_by_arrival == [0, 0, 1, 2]
+    assert len(through) == len(set(map(id, through))) == len(sent) == 4, "the last ones at the goodbye, and each once"
+
+
 @pytest.mark.parametrize(("workers", "updates", "most"), [(1, 50, 3), (2, 50, 4)])
 def test_buffers_of_old_versions_are_used_again(
     serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, workers: int, updates: int, most: int
