@@ -56,7 +56,7 @@ def _all(name: str, holds: NDArray[np.bool_], column: NDArray[Any], rule: str) -
 
 
 def check(trace: Trace) -> None:
-    """Raises ValueError for the first value that is wrong; it names the column or what of the metadata, and the rule."""
+    """Raises ValueError for the first value that is wrong; it names the place and the rule."""
     _check_metadata(trace.metadata)
     tables = (trace.spans, trace.updates, trace.contributions, trace.transfers)
     for name, table, rules in zip(TABLES, tables, _rules(trace), strict=True):
