@@ -6,19 +6,16 @@ scenario allows, in which everybody waits at every turn.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError
 from distsim.policies import Ddp, FlexRR, LocalSgd, Pipeline, Synchronous
-from distsim.units import write
 
 if TYPE_CHECKING:
     from distsim.scenario import Scenario
 
-LARGEST_ROWS = 10**8
+LARGEST_ROWS = 10**8  # of a run, and of its checkpoints and failures
 LARGEST_SCHEDULE = 10**7  # transfers of one all-reduce, each of which the story keeps as an object with its gates
-HOPELESS = 50.0  # failures per checkpoint, as an exponent: enough for a run without end, and no overflow
 BYTES_PER_ROW = 100  # of memory while a run is simulated; measured at 74 to 260
 
 
@@ -31,13 +28,6 @@ def check(scenario: Scenario) -> None:
             f"steps = {steps} on {workers} workers with policy.kind = {scenario.policy.kind!r} make a trace of about "
             f"{found / 1e6:.5g} million rows, {found * BYTES_PER_ROW / 1e9:.2g} GB of memory; at most "
             f"{LARGEST_ROWS / 1e6:.0f} million are possible. Cure: {_cure(scenario, found)}"
-        )
-    failures = scenario.failures
-    if failures is not None and failure_rows(scenario) > LARGEST_ROWS:
-        raise ValueError(
-            f"failures.mean_time_between = {write(failures.mean_time_between_seconds, 'second')} lets "
-            f"{scenario.cluster.workers} workers fail too often to get from one checkpoint to the next. "
-            "Cure: checkpoint more often, or make failures rarer"
         )
 
 
@@ -72,8 +62,7 @@ def rows(scenario: Scenario) -> int:
         pieces = 2 * workers * policy.micro_batches  # each computed, waited for, and sent on by one span and another
         return steps * (pieces * (1 + 1 + 3) + 2 * workers + 1)
     if isinstance(policy, Ddp):
-        layers = scenario.workload.layers
-        buckets = len(policy.buckets([scenario.gradient_bytes / layers] * layers))
+        buckets = len(policy.buckets(scenario.workload.layer_bytes))
         return steps * workers * 3 + steps // policy.accumulate * buckets * _all_reduce_rows(scenario)
     if isinstance(policy, LocalSgd) or (isinstance(policy, Synchronous) and not scenario.servers):
         return steps * workers * 2 + policy.updates(steps, workers) * _all_reduce_rows(scenario)
@@ -81,22 +70,6 @@ def rows(scenario: Scenario) -> int:
     per_server = 3 + 4 + 1 + 1
     pieces = policy.items * 4 if isinstance(policy, FlexRR) else 1
     return steps * workers * (pieces + per_server * len(scenario.servers))
-
-
-def failure_rows(scenario: Scenario) -> float:
-    """About how many more rows checkpoints, lost work and restarts make, were the network infinitely fast.
-
-    Of workers that fail at rate r together, work of length t is begun anew exp(r t) - 1 times on average.
-    """
-    failures, workers = scenario.failures, scenario.cluster.workers
-    if failures is None:
-        return 0.0
-    step = scenario.compute.mean_of_batch(scenario.workload.batch)
-    useful = scenario.steps * step
-    interval = min(max(failures.checkpoint_every_seconds, step), useful)
-    rate = workers / failures.mean_time_between_seconds
-    begun_anew = math.expm1(min(rate * (interval + failures.checkpoint_cost_seconds), HOPELESS))
-    return workers * (1.0 + 2.0 * begun_anew) * useful / interval if interval else 0.0
 
 
 def _all_reduce_rows(scenario: Scenario) -> int:

@@ -43,7 +43,7 @@ bps = bit / second
 LONGEST = 200  # characters of a quantity
 
 # What no cluster has: below the least (where 0 is none) or above the most.
-BOUNDS: dict[SiUnit, tuple[float, float]] = {"second": (1e-12, 1e9), "byte": (1.0, 1e15), "byte/second": (1e-3, 1e18)}
+BOUNDS: dict[SiUnit, tuple[float, float]] = {"second": (1e-12, 1e12), "byte": (1.0, 1e15), "byte/second": (1e-3, 1e18)}
 EXAMPLES: dict[SiUnit, str] = {"second": '"50 ms"', "byte": '"4 MiB"', "byte/second": '"10 Gbit/s"'}
 
 # Units a value may be written back in: of those that lose nothing the one with the fewest digits wins,

@@ -78,8 +78,8 @@ FLOATS = [
     0.0, -0.0, 5e-324, 1e-320, 1e-9, 1e-6, 0.01, 0.5, 3**-0.5, 0.99, 1.0, 1.0000000000000002, 1.5, 10.0, 1e3, 1e6, 1e9,
     1e200, 1e308, math.inf, -math.inf, math.nan,
 ]  # fmt: skip
-SIZES = ["0", "-1", "1", "1e-12", "0.001", "1e-320", "1e-400", "5", "1e9", "1e15", "1e18", "1e308", "1e400", "9" * 400,
-         "nan", "inf", "2*3", "1,5", ""]  # fmt: skip
+SIZES = ["0", "-1", "1", "1e-12", "0.001", "1e-320", "1e-400", "5", "1e9", "1e12", "1e15", "1e18", "1e308", "1e400",
+         "9" * 400, "nan", "inf", "2*3", "1,5", ""]  # fmt: skip
 OTHERS = [
     None, True, False, "", "x", "x" * 10_000, "\0", "\ud800", "grüße 🏎", [], [1], {}, {"a": 1}, {"9" * 5000: 1.0},
     NODES, FAILURES, {"price_per_hour": 1e12}, datetime.date(2024, 1, 1), "replay", "/dev/zero", *COUNTS, *FLOATS,
@@ -100,24 +100,24 @@ KEYS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "": {
         "name": st.text(max_size=5), "steps": WHOLE, "seed": WHOLE, "stesp": WHOLE,
         "cost": one_of({"price_per_hour": 1e12}),
-        "failures": one_of(FAILURES, {"mean_time_between": "1e-12 s", "checkpoint_every": "1e9 s"},
+        "failures": one_of(FAILURES, {"mean_time_between": "1e-12 s", "checkpoint_every": "1e12 s"},
                            {"mean_time_between": "1 s", "checkpoint_every": "1e-12 s", "checkpoint_cost": "1 s"}),
     },
     "cluster": {
         "workers": WHOLE, "bandwidth": RATES, "latency": TIMES,
         "nic": one_of({"2": {"up": "1e18 B/s"}}, {"server": {"down": "0.001 B/s"}}, {"server": {"up": "1e18 B/s"}}, {}),
-        "nodes": one_of(NODES, NODES | {"per_node": 4}, NODES | {"per_node": 10**9}, NODES | {"latency": "1e9 s"},
+        "nodes": one_of(NODES, NODES | {"per_node": 4}, NODES | {"per_node": 10**9}, NODES | {"latency": "1e12 s"},
                         NODES | {"bandwidth": "0.001 B/s", "nic_per": "worker"}),
     },
     "compute": {
         "distribution": one_of(*get_args(Kind)), "file": one_of("/dev/zero", "\0"),
         "mean": TIMES, "fixed": TIMES, "per_sample": TIMES, "cv": REAL, "alpha": REAL,
         "slow": one_of({"0": 1e6, "1": 1e-6}, {"-1": 2.0}, {"3": 1e308}),
-        "pauses": one_of({"probability": 1.0, "duration": "1e9 s"}, {"probability": 5e-324, "duration": "0 s"}),
+        "pauses": one_of({"probability": 1.0, "duration": "1e12 s"}, {"probability": 5e-324, "duration": "0 s"}),
     },
     "workload": {
         "gradient": BYTES, "batch": WHOLE, "samples": WHOLE, "layers": WHOLE, "backward_share": REAL,
-        "activation": BYTES, "input": BYTES, "output": BYTES, "model": one_of("mlp"),
+        "activation": BYTES, "input": BYTES, "output": BYTES, "model": one_of("mlp", "transformer"), "width": WHOLE,
     },
     "policy": {
         "kind": one_of("synchronous", "backup"), "backups": WHOLE, "cancel": st.booleans(), "period": WHOLE,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from distsim.errors import InputError
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.size import LARGEST_ROWS, failure_rows, rows, transfers
+from distsim.size import LARGEST_ROWS, rows, transfers
 from distsim.trace.trace import TABLES
 
 SERVER, RING = {"kind": "parameter_server"}, {"kind": "ring"}
@@ -74,14 +74,6 @@ def test_an_all_reduce_has_as_many_transfers_as_told(communication: dict[str, An
     assert transfers(run) == sum(1 for _ in run.schedule().transfers())
 
 
-def test_rows_of_failures_are_of_the_size_of_those_that_come() -> None:
-    failures = {"mean_time_between": "5 s", "checkpoint_every": "1 s", "checkpoint_cost": "200 ms"}
-    run = scenario({"kind": "synchronous"}, RING, steps=500, failures=failures)
-    more = sum(len(getattr(simulate(run), name)) - len(getattr(simulate(run.replacing({"failures": None})), name))
-               for name in TABLES)  # fmt: skip
-    assert failure_rows(run) / 4 <= more <= 4 * failure_rows(run)
-
-
 TOO_LARGE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
     "steps": ({"kind": "asynchronous"}, SERVER, {"steps": 10**9}, "steps = 1000000000 on 6 workers"),
     "workers": (
@@ -118,14 +110,6 @@ def test_the_cure_is_one() -> None:
         scenario({"kind": "asynchronous"}, SERVER, steps=10**7)
     cured = scenario({"kind": "asynchronous"}, SERVER, steps=10**6)
     assert LARGEST_ROWS / 2 < rows(cured) <= LARGEST_ROWS
-
-
-def test_failures_that_let_nobody_get_on_are_refused() -> None:
-    failures = {"mean_time_between": "1 s", "checkpoint_every": "1 h"}
-    with pytest.raises(InputError, match=r"mean_time_between = 1 s lets 6 workers fail too often.* Cure: "):
-        scenario({"kind": "synchronous"}, RING, steps=1000, failures=failures)
-    short = scenario({"kind": "synchronous"}, RING, steps=2, failures=failures)
-    assert len(simulate(short).updates) == 2, "a run of 0.2 s needs no checkpoint"
 
 
 def test_a_schedule_that_fits_no_memory_is_not_made() -> None:
