@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO
 
@@ -18,11 +19,13 @@ from distsim.errors import InputError
 MEGABYTE = 10**6
 
 
-def read(path: Path, most_megabytes: int) -> bytes:
+def read(path: Path | Traversable, most_megabytes: int) -> bytes:
     """What the file holds. Raises OSError, also where that is more than so many megabytes."""
-    changed(path)
-    with path.open("rb") as stream:
-        content = stream.read(most_megabytes * MEGABYTE + 1)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(most_megabytes * MEGABYTE + 1)
+    except ValueError as error:
+        raise _no_name(path, error) from None
     if len(content) > most_megabytes * MEGABYTE:
         raise OSError(errno.EFBIG, f"it holds more than {most_megabytes} MB", str(path))
     return content
@@ -32,8 +35,13 @@ def changed(path: Path) -> int:
     """When the file was changed, in nanoseconds. Raises OSError where there is none."""
     try:
         return path.stat().st_mtime_ns
-    except ValueError as error:  # no file has such a name
-        raise OSError(errno.EINVAL, str(error), str(path)) from None
+    except ValueError as error:
+        raise _no_name(path, error) from None
+
+
+def _no_name(path: Path | Traversable, error: ValueError) -> OSError:
+    """No file has such a name, as with a zero byte in it."""
+    return OSError(errno.EINVAL, str(error), str(path))
 
 
 def check_writable(path: Path) -> None:

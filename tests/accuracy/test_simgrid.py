@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distsim.accuracy.simgrid import SHIPPED, relative_error, validate
 from distsim.errors import InputError
-from distsim.simgrid import relative_error, validate
 
-CASES = Path(__file__).parent / "reference" / "simgrid_cases.json"
 ALGORITHMS = (
     "ring", "ring_eager", "ps1", "psN", "rhd", "tree", "train_ps", "train_async", "train_ring",
     "train_ring_eager", "flows",
@@ -23,7 +22,7 @@ ALGORITHMS = (
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    return validate(CASES)["algorithms"]
+    return validate()["algorithms"]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -34,14 +33,14 @@ def test_agrees_to_1e_9(found: dict[str, Any], algorithm: str) -> None:
 
 
 def test_every_case_is_counted(found: dict[str, Any]) -> None:
-    assert sum(row["cases"] for row in found.values()) == len(json.loads(CASES.read_text())["cases"])
+    assert sum(row["cases"] for row in found.values()) == len(json.loads(SHIPPED.read_text())["cases"])
     assert found.keys() == set(ALGORITHMS)
     assert all(row["skipped"] == 0 for row in found.values())
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0])
 def test_a_reference_that_is_no_time_is_refused(tmp_path: Path, wrong: float) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     document["cases"][0]["makespan_s"] = wrong
     (tmp_path / "wrong.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match="not a number of seconds"):
@@ -53,7 +52,7 @@ def test_a_time_of_ours_that_is_no_number_is_an_error_without_bound() -> None:
 
 
 def test_an_unknown_algorithm_is_skipped(tmp_path: Path) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     document["cases"] = [document["cases"][0] | {"algorithm": "telepathy"}]
     (tmp_path / "unknown.json").write_text(json.dumps(document))
     row = {"cases": 1, "skipped": 1, "max_relative_error": None}
@@ -62,7 +61,7 @@ def test_an_unknown_algorithm_is_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_wrong_figure_is_seen(tmp_path: Path, algorithm: str) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     case = next(case for case in document["cases"] if case["algorithm"] == algorithm)
     if case.get("finish_s"):
         case["finish_s"][1] *= 1.001
@@ -75,7 +74,7 @@ def test_a_wrong_figure_is_seen(tmp_path: Path, algorithm: str) -> None:
 
 
 def test_a_case_that_lacks_its_input_is_named(tmp_path: Path) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     document["inputs"] = {}
     (tmp_path / "lacking.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"case 'train:train_ps:4:table_4'.*table_4\.txt"):
@@ -108,7 +107,7 @@ SPOILT: list[tuple[str, str, Any, str]] = [
 
 @pytest.mark.parametrize(("algorithm", "key", "value", "message"), SPOILT)
 def test_a_value_that_no_case_has_is_named(tmp_path: Path, algorithm: str, key: str, value: Any, message: str) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     case = next(case for case in document["cases"] if case["algorithm"] == algorithm)
     case |= {key: value} if key != "case" else {key: value, "N": None}
     (tmp_path / "spoilt.json").write_text(json.dumps(document | {"cases": [case]}))
@@ -132,7 +131,7 @@ def test_a_value_that_no_case_has_is_named(tmp_path: Path, algorithm: str, key: 
     ],
 )
 def test_flows_that_are_none_are_named(tmp_path: Path, text: str, message: str) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     case = next(case for case in document["cases"] if case["algorithm"] == "flows")
     (tmp_path / "spoilt.json").write_text(json.dumps({"cases": [case], "inputs": {case["input"]: text}}))
     with pytest.raises(InputError, match=re.escape(message)):
@@ -150,7 +149,7 @@ def test_a_damaged_file_is_refused_or_recomputed(
     tmp_path_factory: pytest.TempPathFactory, or_input_error: Any, data: st.DataObject
 ) -> None:
     """One value or one word of an input becomes another; whatever comes of it, there is no traceback."""
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     case = data.draw(st.sampled_from([case for case in document["cases"] if case["N"] <= 4]))
     document["cases"] = [case]
     match data.draw(st.integers(0, 3)):
