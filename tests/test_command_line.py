@@ -216,7 +216,7 @@ def test_bad_arguments_get_one_message(
     [
         (("simulate",), "missing argument 'FILE'. Cure: distsim simulate --help shows how it is called"),
         (("sweep", "s.toml"), "missing option '--vary'. Cure: distsim sweep --help"),
-        (("nonsense",), "command = 'nonsense': is not a command. Cure: take one of compare, doctor, "),
+        (("nonsense",), "command = 'nonsense': is not a command. Cure: take one of bench, compare, doctor, "),
         (("simulat", "s.toml"), "command = 'simulat': is not a command. Cure: write simulate"),
         (("simulate", "s.toml", "--jsno"), "option = '--jsno': is not an option of distsim simulate. Cure: write --js"),
         (("simulate", "s.toml", "-q"), "option = '-q': is not an option of distsim simulate. Cure: take one of --cal"),
