@@ -20,7 +20,7 @@ from distsim.compute import Compute, ComputeTimes
 from distsim.description import Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
-from distsim.policies import Pipeline, Policy, read_policy, write_policy
+from distsim.policies import Ddp, Pipeline, Policy, read_policy, write_policy
 from distsim.validation import explain
 from distsim.workload import Workload
 
@@ -61,6 +61,8 @@ class Scenario(Description):
         self.cluster.check_nics()
         self.compute.check_workers(self.cluster.workers)
         self.policy.check_workers(self.cluster.workers)
+        if isinstance(self.policy, Ddp):
+            self.policy.check_steps(self.steps)
         self._check_workload()
         self._check_communication()
         return self

@@ -248,6 +248,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "workload.activation",
         "is missing",
     ),
+    "more steps to add up than there are": (
+        changed(steps=5, policy={"kind": "ddp", "accumulate": 6}, communication={"kind": "ring"}),
+        "policy.accumulate = 6",
+        "must be at most steps = 5",
+    ),
     "a server's nic for a ring": (
         changed(
             policy={"kind": "synchronous"}, communication={"kind": "ring"}, cluster__nic={"server": {"up": "1 B/s"}}

@@ -1,0 +1,83 @@
+"""All-reduces as functions of when workers join them, and runs that are a chain of such calls.
+
+What a call takes follows from the differences between the times of joining alone: later for all by a second, all have
+the sum a second later. Where, besides, everybody has it a fixed time after one common moment, no update of a run
+depends on anything but that moment, and all updates of the run are worked out at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.engine.recurrence.drawn import Floats
+
+Ints = NDArray[np.int32]
+
+
+class AllReduce(ABC):
+    """A collective of a given size on given links, called any number of times.
+
+    source, target, chunk, bytes: of one call's transfers, shape (transfers,).
+    """
+
+    source: Ints
+    target: Ints
+    chunk: Ints
+    bytes: Floats
+
+    @property
+    @abstractmethod
+    def joint(self) -> bool:
+        """Whether the workers have the sum at times whose differences are always the same, whoever came last."""
+
+    @abstractmethod
+    def ends(self, arrivals: Floats) -> Floats:
+        """When each worker has the sum if they join at `arrivals`; both of shape (…, workers)."""
+
+    @abstractmethod
+    def transfers(self, arrivals: Floats, times: Floats) -> None:
+        """Writes the starts and ends of the transfers of calls that workers join at `arrivals`, (calls, workers).
+
+        times: to be filled, shape (2, calls, transfers).
+        """
+
+
+def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats, Floats]:
+    """When each worker joins, and leaves, each all-reduce of a run: two arrays of the shape of `ready`.
+
+    all_reduces: those of one update, in order; a worker joins one when it has left the one before it.
+    ready: how long each worker works from the end of the update before (at first from 0) until it could join, shape
+    (updates, all-reduces, workers).
+    """
+    arrivals, ends = np.empty_like(ready), np.empty_like(ready)
+    if all(all_reduce.joint for all_reduce in all_reduces):
+        # Seconds count from the moment at which worker 0 is through with the update before.
+        begins = np.zeros((len(ready), ready.shape[-1]))
+        begins[1:] = all_reduces[-1].ends(begins[0])
+        begins[1:] -= begins[1:, :1].copy()
+        _one_update(all_reduces, begins, ready, arrivals, ends)
+        zero = np.zeros(len(ready))
+        np.cumsum(ends[:-1, -1, 0], out=zero[1:])
+        arrivals += zero[:, None, None]
+        ends += zero[:, None, None]
+        return arrivals, ends
+    begin = np.zeros(ready.shape[-1])
+    for update in range(len(ready)):
+        _one_update(all_reduces, begin, ready[update], arrivals[update], ends[update])
+        begin = ends[update, -1]
+    return arrivals, ends
+
+
+def _one_update(
+    all_reduces: Sequence[AllReduce], begins: Floats, ready: Floats, arrivals: Floats, ends: Floats
+) -> None:
+    """Fills in arrivals and ends, shape (…, all-reduces, workers), of updates begun at `begins`, (…, workers)."""
+    for number, all_reduce in enumerate(all_reduces):
+        here = np.add(begins, ready[..., number, :], out=arrivals[..., number, :])
+        if number:
+            np.maximum(here, ends[..., number - 1, :], out=here)
+        ends[..., number, :] = all_reduce.ends(here)

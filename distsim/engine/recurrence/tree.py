@@ -1,0 +1,98 @@
+"""The binary tree: sums climb to rank 0, and the result comes down; a rank has two children at most.
+
+Two children that send at once share their parent's down-link, and a parent sends to both at once. So a climb is no
+maximum of sums, but all of it comes to rank 0: it has the result, and everybody else a fixed time after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.cluster import Cluster
+from distsim.engine.recurrence.all_reduce import AllReduce
+from distsim.engine.recurrence.drawn import Floats
+from distsim.engine.recurrence.sharing import shared_ends
+
+
+def families(ranks: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Parents of one depth and of equally many children, (parents,), with those, (parents, children); top first.
+
+    >>> [(parents.tolist(), children.tolist()) for parents, children in families(6)]
+    [([0], [[1, 2]]), ([1], [[3, 4]]), ([2], [[5]])]
+    """
+    first = 0
+    while 2 * first + 1 < ranks:
+        of_depth = np.arange(first, min(2 * first + 1, ranks))
+        for count in (2, 1):
+            parents = of_depth[np.clip(ranks - (2 * of_depth + 1), 0, 2) == count]
+            if len(parents):
+                yield parents, 2 * parents[:, None] + 1 + np.arange(count)
+        first = 2 * first + 1
+
+
+class Tree(AllReduce):
+    """The all-reduce `collectives.tree` where each worker has a NIC of its own. Transfers in the order of children."""
+
+    joint = True
+
+    def __init__(self, cluster: Cluster, num_bytes: float, *, eager: bool) -> None:
+        ranks = np.arange(cluster.workers, dtype=np.int32)
+        children, parents = ranks[1:], (ranks[1:] - 1) // 2
+        self.latency = cluster.latency_seconds
+        self.num_bytes = num_bytes
+        self.eager = eager
+        self.ups = np.array([cluster.up(rank) for rank in range(cluster.workers)])
+        self.downs = np.array([cluster.down(rank) for rank in range(cluster.workers)])
+        self.families = list(families(cluster.workers))
+        self.source, self.target = np.concatenate([children, parents]), np.concatenate([parents, children])
+        self.chunk = np.zeros(len(self.source), dtype=np.int32)
+        self.bytes = np.full(len(self.source), num_bytes)
+        self.began, self.got, self.after = self._down()
+
+    def ends(self, arrivals: Floats) -> Floats:
+        calls = arrivals.reshape(-1, arrivals.shape[-1])
+        summed = self._up(calls)[2]
+        return np.reshape(summed[:, :1] + self.after, arrivals.shape)
+
+    def transfers(self, arrivals: Floats, times: Floats) -> None:
+        starts, ends = times
+        count = arrivals.shape[1] - 1
+        began, arrived, summed = self._up(arrivals)
+        starts[:, :count], ends[:, :count] = began[:, 1:], arrived[:, 1:]
+        starts[:, count:], ends[:, count:] = summed[:, :1] + self.began[1:], summed[:, :1] + self.got[1:]
+
+    def _up(self, arrivals: Floats) -> tuple[Floats, Floats, Floats]:
+        """By rank: when it sends to its parent, when that is there, and when it has the sum of all below itself."""
+        began, arrived, summed = np.empty_like(arrivals), np.empty_like(arrivals), arrivals.copy()
+        for parents, children in reversed(self.families):
+            ready = summed[:, children]
+            if not self.eager:
+                ready = np.maximum(ready, arrivals[:, parents, None])
+            began[:, children] = ready
+            arrived[:, children] = self._shared(ready, self.ups[children], self.downs[parents])
+            summed[:, parents] = np.maximum(summed[:, parents], arrived[:, children].max(axis=-1))
+        return began, arrived, summed
+
+    def _down(self) -> tuple[Floats, Floats, Floats]:
+        """By rank, from the moment at which rank 0 has the sum: when its parent sends, when it gets it, when it ends."""
+        began, got = np.zeros(len(self.ups)), np.zeros(len(self.ups))
+        after = got.copy()
+        for parents, children in self.families:
+            began[children] = got[parents, None]
+            got[children] = self._shared(began[None, children], self.downs[children], self.ups[parents])[0]
+            after[parents] = got[children].max(axis=-1)
+            after[children] = got[children]
+        return began, got, after
+
+    def _shared(self, begins: Floats, limits: Floats, capacities: Floats) -> Floats:
+        """The ends of transfers, (calls, parents, children), that share their parent's link."""
+        calls, parents, children = begins.shape
+        return shared_ends(
+            begins.reshape(-1, children) + self.latency,
+            np.broadcast_to(limits, begins.shape).reshape(-1, children),
+            np.broadcast_to(capacities, (calls, parents)).ravel(),
+            self.num_bytes,
+        ).reshape(begins.shape)
