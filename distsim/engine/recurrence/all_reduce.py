@@ -21,29 +21,23 @@ Ints = NDArray[np.int32]
 class AllReduce(ABC):
     """A collective of a given size on given links, called any number of times.
 
-    source, target, chunk, bytes: of one call's transfers, shape (transfers,).
+    source, target, chunk, bytes: of one call's transfers, shape (transfers,). after: when each worker has the sum,
+    counted from a moment that is common to all, shape (workers,); None where it depends on who came last.
     """
 
     source: Ints
     target: Ints
     chunk: Ints
     bytes: Floats
-
-    @property
-    @abstractmethod
-    def joint(self) -> bool:
-        """Whether the workers have the sum at times whose differences are always the same, whoever came last."""
+    after: Floats | None
 
     @abstractmethod
     def ends(self, arrivals: Floats) -> Floats:
         """When each worker has the sum if they join at `arrivals`; both of shape (…, workers)."""
 
     @abstractmethod
-    def transfers(self, arrivals: Floats, times: Floats) -> None:
-        """Writes the starts and ends of the transfers of calls that workers join at `arrivals`, (calls, workers).
-
-        times: to be filled, shape (2, calls, transfers).
-        """
+    def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
+        """Fills in when transfers start and end, (calls, transfers), if workers join at `arrivals`, (calls, workers)."""
 
 
 def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats, Floats]:
@@ -54,16 +48,15 @@ def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats
     (updates, all-reduces, workers).
     """
     arrivals, ends = np.empty_like(ready), np.empty_like(ready)
-    if all(all_reduce.joint for all_reduce in all_reduces):
-        # Seconds count from the moment at which worker 0 is through with the update before.
-        begins = np.zeros((len(ready), ready.shape[-1]))
-        begins[1:] = all_reduces[-1].ends(begins[0])
-        begins[1:] -= begins[1:, :1].copy()
+    after = all_reduces[-1].after
+    if after is not None:
+        # Seconds count from the common moment of the update before.
+        begins = np.concatenate([np.zeros((1, len(after))), np.broadcast_to(after, (len(ready) - 1, len(after)))])
         _one_update(all_reduces, begins, ready, arrivals, ends)
-        zero = np.zeros(len(ready))
-        np.cumsum(ends[:-1, -1, 0], out=zero[1:])
-        arrivals += zero[:, None, None]
-        ends += zero[:, None, None]
+        zero = np.zeros((len(ready), 1, 1))
+        np.cumsum(ends[:-1, -1, 0] - after[0], out=zero[1:, 0, 0])
+        arrivals += zero
+        ends += zero
         return arrivals, ends
     begin = np.zeros(ready.shape[-1])
     for update in range(len(ready)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 
 from distsim.engine.recurrence.all_reduce import AllReduce
 from distsim.engine.recurrence.drawn import Floats
-from distsim.engine.recurrence.rows import SpanRows
+from distsim.engine.recurrence.rows import NO_LABEL, Labels, SpanRows, blank_columns
 from distsim.trace import SpanKind, Transfers
 
 
 def tell_all_reduces(
-    rows: SpanRows, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any, label: Any = ""
-) -> None:
+    rows: SpanRows, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
+    label: Labels = NO_LABEL,
+) -> None:  # fmt: skip
     """The spans of all-reduces; every argument is spread over the shape of `ends`, (…, workers).
 
     Until the last has joined a worker waits, from idle_from on, when it has nothing else to do; from then on it
@@ -35,21 +37,17 @@ def transfers(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Transfers:
     all_reduces: those of one update. arrivals: when workers join them, shape (updates, all-reduces, workers).
     """
     rows = arrivals.shape[0] * arrivals.shape[1] * len(all_reduces[0].source)
-    return Transfers.later(rows, partial(_transfers, all_reduces, arrivals))
+    return Transfers.later(rows, partial(_columns, all_reduces, arrivals))
 
 
-def _transfers(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Mapping[str, NDArray[Any]]:
+def _columns(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Mapping[str, NDArray[Any]]:
     one, (updates, count, _) = all_reduces[0], arrivals.shape
-    calls = updates * count
-    times = np.empty((2, updates, count, len(one.source)))
+    shape = (updates, count, len(one.source))
+    columns = blank_columns(Transfers, math.prod(shape))
+    source, target, num_bytes, start, end, chunk, collective = (column.reshape(shape) for column in columns.values())
     for number, all_reduce in enumerate(all_reduces):
-        all_reduce.transfers(arrivals[:, number], times[:, :, number])
-    return {
-        "source": np.tile(one.source, calls),
-        "target": np.tile(one.target, calls),
-        "bytes": np.tile(np.concatenate([all_reduce.bytes for all_reduce in all_reduces]), updates),
-        "start_seconds": times[0].ravel(),
-        "end_seconds": times[1].ravel(),
-        "chunk": np.tile(one.chunk, calls),
-        "collective": np.repeat(np.arange(calls), len(one.source)),
-    }
+        all_reduce.transfers(arrivals[:, number], start[:, number], end[:, number])
+        num_bytes[:, number] = all_reduce.bytes
+    source[:], target[:], chunk[:] = one.source, one.target, one.chunk
+    collective[:] = np.arange(updates * count).reshape(updates, count, 1)
+    return columns

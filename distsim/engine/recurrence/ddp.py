@@ -6,7 +6,7 @@ import numpy as np
 
 from distsim.engine.recurrence.all_reduce import in_sequence
 from distsim.engine.recurrence.calls import tell_all_reduces, transfers
-from distsim.engine.recurrence.collectives import all_reduce
+from distsim.engine.recurrence.collectives import all_reduces
 from distsim.engine.recurrence.drawn import drawn_seconds
 from distsim.engine.recurrence.rows import SpanRows, finished, tell_updates
 from distsim.policies import Ddp
@@ -29,10 +29,9 @@ def run(scenario: Scenario) -> Trace:
     parts = 1.0 - workload.backward_share * (1.0 - layers.cumsum() / workload.layers)  # of a step, before each bucket
     ready = before[:updates, -1:] + drawn[:updates, -1:] * parts[:, None]
 
-    bucket_bytes = (layers * layer_bytes * policy.compression).tolist()
-    of_bytes = {size: all_reduce(scenario, size, updates * bucket_bytes.count(size)) for size in set(bucket_bytes)}
-    all_reduces = [of_bytes[size] for size in bucket_bytes]
-    arrivals, ends = in_sequence(all_reduces, ready)
+    bucket_bytes = layers * layer_bytes * policy.compression
+    calls = all_reduces(scenario, bucket_bytes.tolist(), updates)
+    arrivals, ends = in_sequence(calls, ready)
 
     rows, worker, step = SpanRows(), np.arange(workers), np.arange(steps)[:, None]
     begins = np.concatenate([np.zeros((1, workers)), ends[:, -1]])[: len(drawn), None]
@@ -47,11 +46,9 @@ def run(scenario: Scenario) -> Trace:
     last_steps = np.arange(1, updates + 1)[:, None, None] * together - 1
     # While backward goes on a worker does not wait.
     idle_from = np.maximum(arrivals, computed[:updates, -1:])
-    labels = np.array([f"bucket {number}" for number in range(len(layers))])
-    tell_all_reduces(
-        rows, last_steps, arrivals, ends, idle_from, np.array(bucket_bytes)[:, None], labels[:, None]
-    )
+    labels = np.arange(len(layers))[:, None], [f"bucket {number}" for number in range(len(layers))]
+    tell_all_reduces(rows, last_steps, arrivals, ends, idle_from, bucket_bytes[:, None], labels)
     builder = TraceBuilder()
     builder.extend("spans", **rows.columns())
     tell_updates(builder, ends[:, -1].max(axis=1), workers, together, updates * together)
-    return finished(builder, scenario, transfers(all_reduces, arrivals))
+    return finished(builder, scenario, transfers(calls, arrivals))

@@ -1,68 +1,54 @@
-"""An average through one server: all push what they have, and when it has all, the server answers everybody at once."""
+"""Averages through one server: all push what they have, and when it has all, the server answers everybody at once."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from distsim.cluster import Cluster
-from distsim.engine.recurrence.all_reduce import AllReduce
 from distsim.engine.recurrence.drawn import Floats
 from distsim.engine.recurrence.sharing import shared_ends
 
 
-class OneServer(AllReduce):
-    """The all-reduce `collectives.parameter_server` with one server on a host of its own: all pushes, then all pulls.
+class OneServer:
+    """One server on a host of its own.
 
-    fifo: the server takes one push after the other, in order of arrival. apply_seconds: its own work, before it answers.
+    fifo: it takes one push after the other, in order of arrival. apply_seconds: its own work before it answers.
     """
 
-    joint = True
-
-    def __init__(
-        self, cluster: Cluster, num_bytes: float, *, eager: bool, fifo: bool, apply_seconds: float = 0.0
-    ) -> None:
-        server = cluster.workers
-        workers, servers = np.arange(server, dtype=np.int32), np.full(server, server, dtype=np.int32)
+    def __init__(self, cluster: Cluster, num_bytes: float, apply_seconds: float, *, eager: bool, fifo: bool) -> None:
+        workers, server = range(cluster.workers), cluster.workers
         self.latency = cluster.latency_seconds
         self.num_bytes = num_bytes
-        self.eager, self.fifo, self.apply_seconds = eager, fifo, apply_seconds
-        self.ups = np.array([cluster.up(worker) for worker in range(server)])
-        self.capacity = cluster.down(server)
-        downs = np.array([cluster.down(worker) for worker in range(server)])
-        joined = np.full((1, server), self.latency)
-        self.pull_seconds = shared_ends(joined, downs, np.array([cluster.up(server)]), num_bytes)[0]
-        self.source, self.target = np.concatenate([workers, servers]), np.concatenate([servers, workers])
-        self.chunk = np.zeros(len(self.source), dtype=np.int32)
-        self.bytes = np.full(len(self.source), num_bytes)
+        self.apply_seconds = apply_seconds
+        self.eager, self.fifo = eager, fifo
+        self.ups, self.capacity = np.array([cluster.up(worker) for worker in workers]), cluster.down(server)
+        downs = np.array([cluster.down(worker) for worker in workers])
+        self.pull_seconds = shared_ends(np.full((1, server), self.latency), downs, cluster.up(server), num_bytes)[0]
 
-    def ends(self, arrivals: Floats) -> Floats:
-        calls = arrivals.reshape(-1, arrivals.shape[-1])
-        return np.reshape(self._answered(self._pushes(calls)[1]) + self.pull_seconds, arrivals.shape)
+    def averages(self, work: Floats) -> Floats:
+        """When pushes are ready, begin and arrive, and pulls begin and arrive; shape (5, averages, workers).
 
-    def transfers(self, arrivals: Floats, times: Floats) -> None:
-        starts, ends = times
-        workers = arrivals.shape[1]
-        starts[:, :workers], ends[:, :workers] = began, arrived = self._pushes(arrivals)
-        starts[:, workers:] = self._answered(arrived)
-        ends[:, workers:] = starts[:, workers:] + self.pull_seconds
+        work: seconds that each worker works before each average, shape (averages, workers). A push begins when it
+        leaves, or when a fifo server turns to it.
+        """
+        ready, began, arrived, answered, pulled = times = np.empty((5, *work.shape))
+        # Seconds count from the answers before.
+        ready[:] = work
+        ready[1:] += self.pull_seconds
+        began[:], arrived[:] = self._pushes(ready)
+        answered[:] = arrived.max(axis=1, keepdims=True) + self.apply_seconds
+        pulled[:] = answered + self.pull_seconds
+        times[:, 1:] += np.cumsum(answered[:-1, :1], axis=0)
+        return times
 
-    def _answered(self, arrived: Floats) -> Floats:
-        return np.asarray(arrived.max(axis=1, keepdims=True) + self.apply_seconds)
-
-    def _pushes(self, arrivals: Floats) -> tuple[Floats, Floats]:
-        """When each push begins, for a fifo server when it turns to it, and when it is there; shape (calls, workers)."""
-        if self.fifo:
-            return self._in_turn(arrivals)
-        capacity = np.full(len(arrivals), self.capacity)
-        return arrivals, shared_ends(arrivals + self.latency, self.ups, capacity, self.num_bytes)
-
-    def _in_turn(self, arrivals: Floats) -> tuple[Floats, Floats]:
-        asked = arrivals + self.latency if self.eager else arrivals
+    def _pushes(self, ready: Floats) -> tuple[Floats, Floats]:
+        if not self.fifo:
+            return ready, shared_ends(ready + self.latency, self.ups, self.capacity, self.num_bytes)
+        asked = ready + self.latency if self.eager else ready
         turns = self.num_bytes / np.minimum(self.ups, self.capacity) + (0.0 if self.eager else self.latency)
         order = np.argsort(asked, axis=1, kind="stable")  # ties by rank
-        began, ended = np.empty_like(asked), np.full(len(asked), -np.inf)
-        calls = np.arange(len(asked))
+        began, ended, averages = np.empty_like(asked), np.zeros(len(asked)), np.arange(len(asked))
         for worker in order.T:
-            began[calls, worker] = np.maximum(asked[calls, worker], ended)
-            ended = began[calls, worker] + turns[worker]
+            began[averages, worker] = np.maximum(asked[averages, worker], ended)
+            ended = began[averages, worker] + turns[worker]
         return began, began + turns

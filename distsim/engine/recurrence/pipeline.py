@@ -8,9 +8,7 @@ out as if it never did, since up to the first such meeting these are true.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from distsim.engine.recurrence.all_reduce import Ints
 from distsim.engine.recurrence.drawn import Floats
 from distsim.engine.recurrence.rows import SpanRows, finished, tell_updates
 from distsim.engine.recurrence.timeline import Timeline, crowded_links, first_meeting, message_bytes, timeline
@@ -51,8 +49,8 @@ def _tell_stages(rows: SpanRows, found: Timeline, zero: Floats) -> None:
     """Forward and backward, and waiting for the flush; shape (steps, …)."""
     step = np.arange(len(zero))[:, None]
     kind = np.where(found.forward, SpanKind.FORWARD, SpanKind.BACKWARD)
-    labels = _labels("micro-batch", found.micro)
-    rows.add(kind, found.stage, step, found.starts.T + zero, found.ends.T + zero, label=labels)
+    labels = [f"micro-batch {micro}" for micro in range(found.micro.max() + 1)]
+    rows.add(kind, found.stage, step, found.starts.T + zero, found.ends.T + zero, label=(found.micro, labels))
     over = found.over.T + zero
     rows.add_waits(np.arange(len(found.over)), step, over, np.broadcast_to(over.max(axis=1, keepdims=True), over.shape))
 
@@ -61,12 +59,9 @@ def _tell_messages(rows: SpanRows, found: Timeline, zero: Floats, num_bytes: flo
     """Waiting until a message's way begins, and the way; shape (steps, messages)."""
     step, sent, arrived = np.arange(len(zero))[:, None], found.sent.T + zero, found.arrived.T + zero
     rows.add_waits(found.target, step, found.turned.T + zero, sent)
-    rows.add(SpanKind.SEND, found.source, step, sent, arrived, num_bytes, _labels("to worker", found.target))
-    rows.add(SpanKind.RECEIVE, found.target, step, sent, arrived, num_bytes, _labels("from worker", found.source))
-
-
-def _labels(what: str, numbers: Ints) -> NDArray[np.str_]:
-    return np.array([f"{what} {number}" for number in numbers.tolist()], dtype=np.str_)
+    origins, aims = ([f"{way} worker {stage}" for stage in range(len(found.over))] for way in ("from", "to"))
+    rows.add(SpanKind.SEND, found.source, step, sent, arrived, num_bytes, (found.target, aims))
+    rows.add(SpanKind.RECEIVE, found.target, step, sent, arrived, num_bytes, (found.source, origins))
 
 
 def _transfers(found: Timeline, zero: Floats, num_bytes: float) -> Transfers:

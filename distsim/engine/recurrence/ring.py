@@ -1,21 +1,17 @@
-"""The ring: ranks that only wait for their neighbours, round after round."""
+"""The ring: rounds in which ranks only wait for their neighbours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
-
 import numpy as np
 
-from distsim.cluster import Cluster
 from distsim.engine.recurrence.drawn import Floats
-from distsim.engine.recurrence.rounds import Rounds, finished, matrix_of, transfer_seconds
+from distsim.engine.recurrence.rounds import MaxPlus, Turns, Ways, finished, matrix_of
 
 HALO = 16  # rounds between two closings of the circle
 MATRIX_PAYS = 1000  # as measured: a ring's matrix takes as long as ranks^2 / 1000 calls, round by round
 
 
-def ring_turns(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> Iterator[Floats]:
+def ring_turns(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> Turns:
     """By round, when rank i's transfer to i + 1 starts; at last, when each rank has finished. To be read at once.
 
     starts: when each rank joins, shape (ranks, …), as all that is told. seconds: from rank i to i + 1, latency
@@ -52,30 +48,29 @@ def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: b
 
 def ring_matrix(transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats:
     """The max-plus matrix M of a whole ring: rank i has finished at max over j of M[j, i] + starts[j]."""
-    return matrix_of(lambda starts: ring_turns(starts, transfer_seconds, rounds, eager=eager), len(transfer_seconds)).T
+    return matrix_of(lambda starts: ring_turns(starts, transfer_seconds, rounds, eager=eager), len(transfer_seconds))
 
 
-class Ring(Rounds):
-    """The ring all-reduce: `collectives.ring`, without its rounds being spelled out. calls: how many there will be."""
+class Ring(MaxPlus):
+    """The ring all-reduce: `collectives.ring`, without its rounds being spelled out.
 
-    def __init__(self, cluster: Cluster, num_bytes: float, *, eager: bool, calls: int) -> None:
-        ranks = np.arange(cluster.workers, dtype=np.int32)
-        targets = (ranks + 1) % cluster.workers
-        chunk_bytes = num_bytes / cluster.workers
-        self.workers = cluster.workers
+    ways: from each rank to the next. calls: how many there will be.
+    """
+
+    def __init__(self, ways: Ways, num_bytes: float, *, eager: bool, calls: int) -> None:
+        self.workers = len(ways.speeds)
         self.eager = eager
         self.by_matrix = calls * MATRIX_PAYS > self.workers**2
-        self.num_rounds = 2 * (self.workers - 1)
-        self.by_rank = transfer_seconds(cluster, ranks, targets, chunk_bytes)
-        self.source, self.target = np.tile(ranks, self.num_rounds), np.tile(targets, self.num_rounds)
-        self.chunk = (ranks - np.arange(self.num_rounds, dtype=np.int32)[:, None]).ravel() % self.workers
-        self.bytes = np.full(len(self.source), chunk_bytes)
-        self.seconds = np.tile(self.by_rank, self.num_rounds)
+        self.rounds = 2 * (self.workers - 1)
+        ranks = np.arange(self.workers, dtype=np.int32)
+        self.source, self.target = np.tile(ranks, self.rounds), np.tile((ranks + 1) % self.workers, self.rounds)
+        self.chunk = (ranks - np.arange(self.rounds, dtype=np.int32)[:, None]).ravel() % self.workers
+        self.bytes = np.full(len(self.source), num_bytes / self.workers)
+        self.by_rank = ways.seconds(num_bytes / self.workers)
+        self.seconds = np.tile(self.by_rank, self.rounds)
+        # On equal links, N - 1 rounds are enough for all to feel the last to join, and 2 (N - 1) follow.
+        equal = (self.by_rank == self.by_rank[0]).all()
+        self.after = finished(self.turns(np.zeros(self.workers))) if equal else None
 
-    @cached_property
-    def joint(self) -> bool:
-        """On equal links: in N - 1 rounds the last to join is felt by all, and 2 (N - 1) follow its joining."""
-        return bool((self.by_rank == self.by_rank[0]).all())
-
-    def turns(self, starts: Floats) -> Iterator[Floats]:
-        return ring_turns(starts, self.by_rank, self.num_rounds, eager=self.eager)
+    def turns(self, starts: Floats) -> Turns:
+        return ring_turns(starts, self.by_rank, self.rounds, eager=self.eager)

@@ -2,13 +2,15 @@
 
 With e[i] the time at which rank i has finished its earlier rounds, its transfer to j takes d from max(e[i], e[j]) on
 (eager: from e[i] on). That is linear in the max-plus algebra (Baccelli et al. 1992, Synchronization and Linearity):
-a matrix serves every call. It holds where no link ever carries two transfers at once.
+one matrix serves every call. It holds where no link ever carries two transfers at once.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -21,30 +23,6 @@ from distsim.engine.recurrence.drawn import Floats
 
 TOGETHER = 64  # calls whose times are worked out at once; more of them leave the processor's cache
 
-
-def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> Link | None:
-    """A link that two transfers of `schedule` may use at once; None where there is none.
-
-    In each round of it a rank may send to one other and receive from one other. A rank's own transfers come one after
-    the other; with eager sends those to it need not wait for it.
-
-    >>> from distsim.collectives import halving_doubling
-    >>> cluster = Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms")
-    >>> may_share(halving_doubling(4), cluster, eager=False), may_share(halving_doubling(4), cluster, eager=True)
-    (None, ('down', 0))
-    """
-    users: dict[Link, tuple[set[int], set[int]]] = {}
-    for source, target in sorted({(transfer.source, transfer.target) for _, transfer in schedule.transfers()}):
-        for link in cluster.route(source, target)[0]:
-            sources, targets = users.setdefault(link, (set(), set()))
-            sources.add(source)
-            targets.add(target)
-    for link, (sources, targets) in users.items():
-        if len(sources) > 1 and (eager or len(targets) > 1):
-            return link
-    return None
-
-
 Turns = Iterator[Floats]  # by round, when its transfers start; at last, when each rank has finished
 
 
@@ -56,32 +34,109 @@ def finished(turns: Turns) -> Floats:
 
 
 def matrix_of(turns: Callable[[Floats], Turns], ranks: int) -> Floats:
-    """The max-plus matrix M of such rounds: rank i has finished at max over j of M[i, j] + starts[j]."""
+    """The max-plus matrix M of such rounds: rank i has finished at max over j of M[j, i] + starts[j]."""
     alone = np.full((ranks, ranks), -math.inf)
     np.fill_diagonal(alone, 0.0)
-    return finished(turns(alone))
+    return np.ascontiguousarray(finished(turns(alone)).T)
 
 
-class Rounds(AllReduce):
-    """An all-reduce among workers alone; in a round each of them sends at most once, and receives at most once."""
+@dataclass(frozen=True)
+class Ways:
+    """From hosts to others, each with its links to itself: seconds of latency, and bytes per second; one shape."""
 
-    by_matrix = True  # or round by round, for each call
+    latencies: Floats
+    speeds: Floats
 
-    def __init__(self, schedule: Schedule, cluster: Cluster, num_bytes: float, *, eager: bool) -> None:
-        transfers = [transfer for _, transfer in schedule.transfers()]
-        self.workers = schedule.workers
-        self.eager = eager
-        self.source = np.array([transfer.source for transfer in transfers], dtype=np.int32)
-        self.target = np.array([transfer.target for transfer in transfers], dtype=np.int32)
-        self.chunk = np.array([transfer.chunk for transfer in transfers], dtype=np.int32)
-        self.bytes = np.array([transfer.chunks for transfer in transfers]) * (num_bytes / schedule.chunks)
-        self.seconds = transfer_seconds(cluster, self.source, self.target, self.bytes)
-        self.rounds = np.cumsum([0, *(len(members) for members in schedule.rounds)]).tolist()
+    @classmethod
+    def of(cls, cluster: Cluster, source: Ints, target: Ints) -> Ways:
+        """The ways from workers to others."""
+        if cluster.nodes is None:
+            ups, downs = (np.array([way(rank) for rank in range(cluster.workers)]) for way in (cluster.up, cluster.down))
+            return cls(np.full(len(source), cluster.latency_seconds), np.minimum(ups[source], downs[target]))
+        capacities = cluster.capacities(cluster.workers)
+        routes = [cluster.route(*way) for way in zip(source.tolist(), target.tolist(), strict=True)]
+        speeds = [min(capacities[link] for link in links) for links, _ in routes]
+        return cls(np.array([latency for _, latency in routes]), np.array(speeds))
 
+    def seconds(self, num_bytes: Floats | float) -> Floats:
+        """How long so many bytes take."""
+        return self.latencies + num_bytes / self.speeds
+
+
+class MaxPlus(AllReduce):
+    """An all-reduce among workers alone; in a round each of them sends at most once, and receives at most once.
+
+    seconds: of one call's transfers, round by round, latency included. by_matrix: or round by round, for each call.
+    """
+
+    workers: int
+    seconds: Floats
+    by_matrix = True
+
+    @abstractmethod
     def turns(self, starts: Floats) -> Turns:
         """When the transfers of each round start if the ranks join at `starts`, (workers, …). To be read at once."""
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """Of the whole call, see `matrix_of`."""
+        return matrix_of(self.turns, self.workers)
+
+    def ends(self, arrivals: Floats) -> Floats:
+        if self.after is not None:
+            return np.asarray(arrivals.max(axis=-1, keepdims=True) + self.after)
+        if self.by_matrix:
+            return np.asarray((self.matrix + arrivals[..., None]).max(axis=-2))
+        return finished(self.turns(arrivals.T)).T
+
+    def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
+        for first in range(0, len(arrivals), TOGETHER):
+            calls = slice(first, first + TOGETHER)
+            turns = self.turns(np.ascontiguousarray(arrivals[calls].T))
+            at = 0
+            while at < len(self.seconds):
+                begun = next(turns)
+                starts[calls, at : at + len(begun)] = begun.T
+                at += len(begun)
+            np.add(starts[calls], self.seconds, out=ends[calls])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A schedule's transfers, round by round, and the ways they go; `bounds`: the first of each round, and the end."""
+
+    schedule: Schedule
+    source: Ints
+    target: Ints
+    chunk: Ints
+    chunks: Ints
+    bounds: list[int]
+    ways: Ways
+
+    @classmethod
+    def of(cls, schedule: Schedule, cluster: Cluster) -> Layout:
+        """The layout of `schedule`, whose ranks are all workers, on the links of `cluster`."""
+        rows = [(transfer.source, transfer.target, transfer.chunk, transfer.chunks) for _, transfer in schedule.transfers()]
+        source, target, chunk, chunks = np.array(rows, dtype=np.int32).reshape(-1, 4).T.copy()
+        bounds = np.cumsum([0, *(len(members) for members in schedule.rounds)]).tolist()
+        return cls(schedule, source, target, chunk, chunks, bounds, Ways.of(cluster, source, target))
+
+
+class Rounds(MaxPlus):
+    """The all-reduce of a schedule."""
+
+    def __init__(self, layout: Layout, num_bytes: float, *, eager: bool) -> None:
+        self.layout = layout
+        self.workers = layout.schedule.workers
+        self.eager = eager
+        self.source, self.target, self.chunk = layout.source, layout.target, layout.chunk
+        self.bytes = np.multiply(layout.chunks, num_bytes / layout.schedule.chunks, dtype=np.float64)
+        self.seconds = layout.ways.seconds(self.bytes)
+        self.after = self.matrix[0] if (self.matrix == self.matrix[0]).all() else None
+
+    def turns(self, starts: Floats) -> Turns:
         free = starts.copy()
-        for first, last in pairwise(self.rounds):
+        for first, last in pairwise(self.layout.bounds):
             source, target = self.source[first:last], self.target[first:last]
             begun = free[source] if self.eager else np.maximum(free[source], free[target])
             yield begun
@@ -90,43 +145,25 @@ class Rounds(AllReduce):
             free[target] = np.maximum(free[target], ended)
         yield free
 
-    @cached_property
-    def matrix(self) -> Floats:
-        """Of the whole call, see `matrix_of`."""
-        return matrix_of(self.turns, self.workers)
 
-    @cached_property
-    def joint(self) -> bool:
-        """Whether each rank has finished a fixed time after the last has joined."""
-        return bool((self.matrix == self.matrix[:, :1]).all())
+def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> Link | None:
+    """A link that two transfers of `schedule` may use at once; None where there is none.
 
-    @cached_property
-    def _after(self) -> Floats:
-        return finished(self.turns(np.zeros(self.workers)))
+    In each of its rounds a rank may send to one other and receive from one other. A rank's own transfers come one
+    after the other; with eager sends those to it need not wait for it.
 
-    def ends(self, arrivals: Floats) -> Floats:
-        if self.joint:
-            return np.asarray(arrivals.max(axis=-1, keepdims=True) + self._after)
-        if self.by_matrix:
-            return np.asarray((self.matrix + arrivals[..., None, :]).max(axis=-1))
-        return np.swapaxes(finished(self.turns(arrivals.T)), 0, -1)
-
-    def transfers(self, arrivals: Floats, times: Floats) -> None:
-        for first in range(0, len(arrivals), TOGETHER):
-            starts, ends = times[:, first : first + TOGETHER]
-            at = 0
-            for begun in self.turns(np.ascontiguousarray(arrivals[first : first + TOGETHER].T)):
-                if at < starts.shape[1]:
-                    starts[:, at : at + len(begun)] = begun.T
-                at += len(begun)
-            np.add(starts, self.seconds, out=ends)
-
-
-def transfer_seconds(cluster: Cluster, source: Ints, target: Ints, num_bytes: Floats | float) -> Floats:
-    """Seconds that each transfer takes when its links are its own, latency included; shape (transfers,)."""
-    capacities = cluster.capacities(cluster.workers)
-    latencies, speeds = np.empty(len(source)), np.empty(len(source))
-    for row, (start, end) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
-        links, latencies[row] = cluster.route(start, end)
-        speeds[row] = min(capacities[link] for link in links)
-    return latencies + num_bytes / speeds
+    >>> from distsim.collectives import halving_doubling
+    >>> cluster = Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms")
+    >>> may_share(halving_doubling(4), cluster, eager=False), may_share(halving_doubling(4), cluster, eager=True)
+    (None, ('down', 1))
+    """
+    users: dict[Link, tuple[set[int], set[int]]] = {}
+    for source, target in sorted({(transfer.source, transfer.target) for _, transfer in schedule.transfers()}):
+        for link in cluster.route(source, target)[0]:
+            sources, targets = users.setdefault(link, (set(), set()))
+            sources.add(source)
+            targets.add(target)
+    for link, (sources, targets) in users.items():
+        if len(sources) > 1 and (eager or len(targets) > 1):
+            return link
+    return None

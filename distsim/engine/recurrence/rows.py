@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,34 +12,55 @@ from numpy.typing import NDArray
 from distsim.engine.recurrence.drawn import Floats
 from distsim.engine.stage import ROUNDING
 from distsim.scenario import Scenario
-from distsim.trace import NO_SERVER, SpanKind, Trace, TraceBuilder, Transfers
+from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
+from distsim.trace.tables import Table
 
 Mask = NDArray[np.bool_]
+Labels = tuple[Any, Sequence[str]]  # for each span the number of its text, and the texts
+
+NO_LABEL: Labels = (0, ("",))
+
+
+def blank_columns(table: type[Table], rows: int) -> dict[str, NDArray[Any]]:
+    """A table's columns of numbers, to be filled.
+
+    They share one piece of memory: a system that hands out many small ones may take longer for it than we for the rows.
+    """
+    dtypes = {name: np.dtype(dtype) for name, dtype in table.dtypes.items() if dtype is not str}
+    memory = np.empty(rows * sum(dtype.itemsize for dtype in dtypes.values()), np.uint8)
+    columns: dict[str, NDArray[Any]] = dict.fromkeys(dtypes, memory)
+    first = 0
+    for name, dtype in sorted(dtypes.items(), key=lambda item: -item[1].itemsize):  # so that all are aligned
+        columns[name] = memory[first : first + rows * dtype.itemsize].view(dtype)
+        first += rows * dtype.itemsize
+    return columns
 
 
 @dataclass(frozen=True)
 class Part:
-    """Spans; every value is spread over the shape of `end`. where: which of them there are, or all."""
+    """Spans; every value is spread over the shape of `end_seconds`. where: which of them there are, or all."""
 
     kind: Any
     worker: Any
     step: Any
-    start: Any
-    end: Floats
+    start_seconds: Any
+    end_seconds: Floats
     bytes: Any
     label: Any
     where: Mask | None
 
     @property
     def count(self) -> int:
-        return self.end.size if self.where is None else int(np.count_nonzero(self.where))
+        return self.end_seconds.size if self.where is None else int(np.count_nonzero(self.where))
 
     def write(self, target: NDArray[Any], values: Any) -> None:
         """Fills `target`, a piece of a column, with this part's rows."""
         if self.where is None:
-            target.reshape(self.end.shape)[...] = values
+            target.reshape(self.end_seconds.shape)[...] = values
+        elif isinstance(values, np.ndarray):
+            target[...] = np.broadcast_to(values, self.end_seconds.shape)[self.where]
         else:
-            target[...] = np.broadcast_to(values, self.end.shape)[self.where]
+            target[...] = values
 
 
 class SpanRows:
@@ -47,13 +68,14 @@ class SpanRows:
 
     >>> rows = SpanRows()
     >>> rows.add(SpanKind.COMPUTE, np.arange(2), 0, start=np.zeros(2), end=np.ones(2))
-    >>> rows.add(SpanKind.WAIT, np.arange(2), 0, 1.0, np.array([1.0, 3.0]), where=np.array([False, True]))
-    >>> rows.columns()["worker"]
-    array([0, 1, 1], dtype=int32)
+    >>> rows.add(SpanKind.RECEIVE, 2, 0, 1.0, np.full(2, 3.0), label=(np.arange(2), ["from worker 0", "from worker 1"]))
+    >>> rows.columns()["label"].tolist()
+    ['', '', 'from worker 0', 'from worker 1']
     """
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
+        self.texts: dict[str, int] = {}
 
     def add(
         self,
@@ -63,13 +85,15 @@ class SpanRows:
         start: Any,
         end: Floats,
         num_bytes: Any = 0.0,
-        label: Any = "",
+        label: Labels = NO_LABEL,
         where: Mask | None = None,
     ) -> None:
         """As many spans as `end` has entries, or as `where` selects of them; all other values are spread over it."""
-        self.parts.append(Part(kind, worker, step, start, end, num_bytes, label, where))
+        numbers, texts = label
+        number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.int32)[numbers]
+        self.parts.append(Part(kind, worker, step, start, end, num_bytes, number, where))
 
-    def add_waits(self, worker: Any, step: Any, start: Floats, end: Floats, label: Any = "") -> None:
+    def add_waits(self, worker: Any, step: Any, start: Floats, end: Floats, label: Labels = NO_LABEL) -> None:
         """Waiting from `start` until `end`, of one shape, by whoever does wait."""
         self.add(SpanKind.WAIT, worker, step, start, end, label=label, where=end - start > ROUNDING * end)
 
@@ -77,39 +101,28 @@ class SpanRows:
         """All rows, as `TraceBuilder.extend` takes them."""
         counts = [part.count for part in self.parts]
         total = sum(counts)
-        labels = [np.asarray(part.label) for part in self.parts]
-        width = max([1, *(label.dtype.itemsize // 4 for label in labels)])
-        worker, step = np.empty(total, np.int32), np.empty(total, np.int64)
-        kind, label = np.empty(total, np.int8), np.zeros(total, f"U{width}")
-        start, end, num_bytes = np.empty((3, total))
+        numbers = np.empty(total, np.int32)
+        columns = blank_columns(Spans, total)
         first = 0
-        for part, count, text in zip(self.parts, counts, labels, strict=True):
+        for part, count in zip(self.parts, counts, strict=True):
             rows = slice(first, first + count)
             first += count
-            part.write(kind[rows], part.kind)
-            part.write(worker[rows], part.worker)
-            part.write(step[rows], part.step)
-            part.write(start[rows], part.start)
-            part.write(end[rows], part.end)
-            part.write(num_bytes[rows], part.bytes)
-            if text.size and text.dtype.itemsize > 4:
-                part.write(label[rows], text)
-        return {
-            "worker": worker, "kind": kind, "step": step, "start_seconds": start, "end_seconds": end,
-            "bytes": num_bytes, "label": label,
-        }  # fmt: skip
+            for name, column in columns.items():
+                part.write(column[rows], getattr(part, name))
+            part.write(numbers[rows], part.label)
+        return columns | {"label": np.array(list(self.texts))[numbers]}
 
 
-def tell_updates(builder: TraceBuilder, times: Floats, workers: int, steps_of_each: int, steps: int) -> None:
-    """Updates that peers make at `times`, each of so many of every worker's first `steps` steps; the last of the rest."""
+def tell_updates(builder: TraceBuilder, times: Floats, workers: int, together: int, steps: int) -> None:
+    """Updates that peers make at `times`: each of `together` of every worker's first `steps` steps, or of the rest."""
     versions = np.arange(1, len(times) + 1)
     builder.extend("updates", version=versions, server=np.full(len(times), NO_SERVER), time_seconds=times)
     step = np.repeat(np.arange(steps), workers)
     rows = len(step)
     builder.extend(
         "contributions",
-        version=step // steps_of_each + 1, server=np.full(rows, NO_SERVER, np.int32),
-        worker=np.tile(np.arange(workers, dtype=np.int32), steps), step=step, read_version=step // steps_of_each,
+        version=step // together + 1, server=np.full(rows, NO_SERVER, np.int32),
+        worker=np.tile(np.arange(workers, dtype=np.int32), steps), step=step, read_version=step // together,
         first_item=np.zeros(rows, np.int32), items=np.ones(rows, np.int32),
         applied=np.ones(rows, dtype=bool), cancelled=np.zeros(rows, dtype=bool),
     )  # fmt: skip

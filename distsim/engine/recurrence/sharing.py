@@ -1,7 +1,6 @@
 """Transfers of equal size that share one link fairly, many such gatherings at once.
 
-Fair is max-min: each has an equal share, but none more than its own limit; what that leaves the others divide. All
-arrays have the gatherings along their first axis.
+Fair is max-min: each has an equal share, but none more than its own limit; what that leaves the others divide.
 """
 
 from __future__ import annotations
@@ -10,30 +9,29 @@ import math
 
 import numpy as np
 
+from distsim.engine.links import shared_link
 from distsim.engine.recurrence.drawn import Floats
 
 
-def shared_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float) -> Floats:
-    """When each transfer is over, shape (gatherings, transfers).
+def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: float) -> Floats:
+    """When each transfer is over, shape (gatherings, transfers), as `joined`: when each begins to use the link.
 
-    joined: when each joins, of that shape. limits: bytes per second that each can take alone, of that shape or
-    (transfers,). capacity: bytes per second of the link, shape (gatherings,).
+    limits: bytes per second that each can take alone, shape (transfers,). capacity: bytes per second of the link.
 
-    >>> shared_ends(np.array([[0.0, 1.0]]), np.array([10.0, 10.0]), np.array([10.0]), 20.0).tolist()
-    [[3.0, 4.0]]
-    >>> shared_ends(np.array([[0.0, 0.0]]), np.array([2.0, 10.0]), np.array([10.0]), 20.0).tolist()
+    >>> shared_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.array([10.0, 10.0]), 10.0, 20.0).tolist()
+    [[3.0, 4.0], [2.0, 7.0]]
+    >>> shared_ends(np.array([[0.0, 0.0]]), np.array([2.0, 10.0]), 10.0, 20.0).tolist()
     [[10.0, 2.5]]
     """
-    limits = np.broadcast_to(limits, joined.shape)
     if num_bytes == 0.0:
         return joined.copy()
-    if (limits == limits[:, :1]).all():
-        return _equal_ends(joined, limits[:, 0], capacity, num_bytes)
-    return _unequal_ends(joined, limits, capacity, num_bytes)
+    if (limits == limits[0]).all():
+        return _equal_ends(joined, float(limits[0]), capacity, num_bytes)
+    return np.array([_unequal_ends(times, limits.tolist(), capacity, num_bytes) for times in joined])
 
 
-def _equal_ends(joined: Floats, limit: Floats, capacity: Floats, num_bytes: float) -> Floats:
-    """Who joined first is over first: a merge of the sorted joinings with the endings.
+def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float) -> Floats:
+    """Who joined first is over first: a merge of the sorted joinings with the endings, in all gatherings at once.
 
     `received` counts the bytes that a transfer would have got which is always under way.
     """
@@ -44,12 +42,12 @@ def _equal_ends(joined: Floats, limit: Floats, capacity: Floats, num_bytes: floa
     joins[:, :-1] = np.take_along_axis(joined, order, axis=1)
     joins = joins.ravel()
     goals, ends = np.full(joins.shape, math.inf), np.empty(joins.shape)
-    first = np.arange(gatherings) * (transfers + 1)
-    joining, ending = first.copy(), first.copy()
-    shares = np.minimum(limit[:, None], capacity[:, None] / np.maximum(np.arange(transfers + 1), 1)).ravel()
+    joining = np.arange(gatherings) * (transfers + 1)
+    ending = joining.copy()
+    shares = np.minimum(limit, capacity / np.maximum(np.arange(transfers + 1), 1))  # by number under way
     received, now = np.zeros(gatherings), np.zeros(gatherings)
     for _ in range(2 * transfers):
-        rate = shares[joining - ending + first]
+        rate = shares[joining - ending]
         next_join, goal = joins[joining], goals[ending]
         next_end = now + (goal - received) / rate
         joins_now = next_join <= next_end
@@ -64,45 +62,33 @@ def _equal_ends(joined: Floats, limit: Floats, capacity: Floats, num_bytes: floa
     return found
 
 
-def _unequal_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float) -> Floats:
-    """From one event to the next: a transfer joins, or one is over, and all shares are found anew."""
-    order = np.argsort(limits, axis=1, kind="stable")
-    joined, limits = np.take_along_axis(joined, order, axis=1), np.take_along_axis(limits, order, axis=1)
-    left, ends = np.full(joined.shape, num_bytes), np.full(joined.shape, math.inf)
-    coming, under_way = np.ones(joined.shape, dtype=bool), np.zeros(joined.shape, dtype=bool)
-    now = np.zeros(len(joined))
-    rows = np.arange(len(joined))
-    for _ in range(2 * joined.shape[1]):
-        rates = _fair_rates(limits, under_way, capacity)
-        over = np.where(under_way, now[:, None] + left / rates, math.inf)
-        joins = np.where(coming, joined, math.inf)
-        ender, joiner = over.argmin(axis=1), joins.argmin(axis=1)
-        next_end, next_join = over[rows, ender], joins[rows, joiner]
-        joins_now = next_join <= next_end
-        then = np.where(joins_now, next_join, next_end)
-        left -= np.where(under_way, (then - now)[:, None] * rates, 0.0)
-        now = then
-        coming[rows[joins_now], joiner[joins_now]] = False
-        under_way[rows[joins_now], joiner[joins_now]] = True
-        ends_now = ~joins_now
-        ends[rows[ends_now], ender[ends_now]] = now[ends_now]
-        under_way[rows[ends_now], ender[ends_now]] = False
-    found = np.empty_like(joined)
-    np.put_along_axis(found, order, ends, axis=1)
-    return found
+def _unequal_ends(joined: Floats, limits: list[float], capacity: float, num_bytes: float) -> list[float]:
+    """One gathering, from one event to the next."""
+    link, ends = shared_link(capacity, limits, num_bytes), [math.inf] * len(limits)
+    joins = [(time, number) for number, time in enumerate(joined.tolist())]
+    for time, number in [*sorted(joins), (math.inf, -1)]:
+        while link.next_end < time:
+            now = link.next_end
+            for ended in link.end(now):
+                ends[ended] = now
+        if number >= 0:
+            link.join(time, (number,))
+    return ends
 
 
-def _fair_rates(limits: Floats, under_way: Floats, capacity: Floats) -> Floats:
-    """The rate of each transfer, whose limits ascend along the last axis; of no meaning where it is not under way.
+def two_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float) -> Floats:
+    """When each transfer is over, of pairs that have a link each: shape (…, pairs, 2), as `joined`.
 
-    Going up, each keeps to its limit as long as that is below an equal share of what is left; from there on all share.
+    limits: bytes per second that each can take alone, shape (pairs, 2). capacity: of the pairs' links, (pairs,).
+
+    >>> two_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.full((2, 2), 10.0), np.full(2, 10.0), 20.0).tolist()
+    [[3.0, 4.0], [2.0, 7.0]]
     """
-    taken = np.where(under_way, limits, 0.0)
-    before = np.cumsum(taken, axis=1) - taken
-    number = np.cumsum(under_way, axis=1)
-    waiting = number[:, -1:] - number + under_way  # this one, and those above it
-    share = (capacity[:, None] - before) / np.maximum(waiting, 1)
-    shares = under_way & (limits >= share)
-    first = shares.argmax(axis=1)
-    level = np.where(shares.any(axis=1), share[np.arange(len(share)), first], math.inf)
-    return np.minimum(limits, level[:, None])
+    of_link, of_other = capacity[:, None], limits[:, ::-1]
+    alone = np.minimum(limits, of_link)
+    shared = np.minimum(limits, np.maximum(of_link / 2, of_link - of_other))
+    before = np.maximum(joined[..., ::-1] - joined, 0.0)  # until the other joins
+    left = np.maximum(num_bytes - before * alone, 0.0)
+    until_one_ends = (left / shared).min(axis=-1, keepdims=True)
+    ends = joined.max(axis=-1, keepdims=True) + until_one_ends + np.maximum(left - shared * until_one_ends, 0.0) / alone
+    return np.asarray(np.where(left > 0.0, ends, joined + num_bytes / alone))

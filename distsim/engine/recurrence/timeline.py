@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from distsim.cluster import Cluster, Link
 from distsim.engine.recurrence.drawn import Floats, drawn_seconds
 from distsim.engine.recurrence.all_reduce import Ints
-from distsim.engine.recurrence.rounds import transfer_seconds
+from distsim.engine.recurrence.rounds import Ways
 from distsim.policies import Pipeline
 from distsim.policies.pipeline import Piece
 from distsim.scenario import Scenario
@@ -91,7 +91,7 @@ def timeline(scenario: Scenario) -> Timeline:
     work = {"forward": (1.0 - share) * seconds, "backward": share * seconds}
     ways = wires(stages)
     source, target = np.array(ways, dtype=np.int32).reshape(-1, 2).T
-    on_wire = dict(zip(ways, transfer_seconds(scenario.cluster, source, target, message_bytes(scenario)), strict=True))
+    on_wire = dict(zip(ways, Ways.of(scenario.cluster, source, target).seconds(message_bytes(scenario)), strict=True))
     pieces = list(pieces_in_order(policy, stages))
     place = {piece: row for row, piece in enumerate(pieces)}
     starts, ends = np.empty((2, len(pieces), steps))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from distsim.cluster import Cluster
 from distsim.engine.recurrence.all_reduce import AllReduce
 from distsim.engine.recurrence.drawn import Floats
-from distsim.engine.recurrence.sharing import shared_ends
+from distsim.engine.recurrence.sharing import two_ends
 
 
 def families(ranks: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -36,8 +36,6 @@ def families(ranks: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
 class Tree(AllReduce):
     """The all-reduce `collectives.tree` where each worker has a NIC of its own. Transfers in the order of children."""
 
-    joint = True
-
     def __init__(self, cluster: Cluster, num_bytes: float, *, eager: bool) -> None:
         ranks = np.arange(cluster.workers, dtype=np.int32)
         children, parents = ranks[1:], (ranks[1:] - 1) // 2
@@ -50,15 +48,13 @@ class Tree(AllReduce):
         self.source, self.target = np.concatenate([children, parents]), np.concatenate([parents, children])
         self.chunk = np.zeros(len(self.source), dtype=np.int32)
         self.bytes = np.full(len(self.source), num_bytes)
-        self.began, self.got, self.after = self._down()
+        self.began, self.got, self.ended = self._down()
+        self.after = self.ended
 
     def ends(self, arrivals: Floats) -> Floats:
-        calls = arrivals.reshape(-1, arrivals.shape[-1])
-        summed = self._up(calls)[2]
-        return np.reshape(summed[:, :1] + self.after, arrivals.shape)
+        return self._up(arrivals)[2][..., :1] + self.ended
 
-    def transfers(self, arrivals: Floats, times: Floats) -> None:
-        starts, ends = times
+    def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
         count = arrivals.shape[1] - 1
         began, arrived, summed = self._up(arrivals)
         starts[:, :count], ends[:, :count] = began[:, 1:], arrived[:, 1:]
@@ -68,12 +64,13 @@ class Tree(AllReduce):
         """By rank: when it sends to its parent, when that is there, and when it has the sum of all below itself."""
         began, arrived, summed = np.empty_like(arrivals), np.empty_like(arrivals), arrivals.copy()
         for parents, children in reversed(self.families):
-            ready = summed[:, children]
+            ready = summed[..., children]
             if not self.eager:
-                ready = np.maximum(ready, arrivals[:, parents, None])
-            began[:, children] = ready
-            arrived[:, children] = self._shared(ready, self.ups[children], self.downs[parents])
-            summed[:, parents] = np.maximum(summed[:, parents], arrived[:, children].max(axis=-1))
+                ready = np.maximum(ready, arrivals[..., parents, None])
+            began[..., children] = ready
+            there = self._shared(ready, self.ups[children], self.downs[parents])
+            arrived[..., children] = there
+            summed[..., parents] = np.maximum(summed[..., parents], there.max(axis=-1))
         return began, arrived, summed
 
     def _down(self) -> tuple[Floats, Floats, Floats]:
@@ -82,17 +79,14 @@ class Tree(AllReduce):
         after = got.copy()
         for parents, children in self.families:
             began[children] = got[parents, None]
-            got[children] = self._shared(began[None, children], self.downs[children], self.ups[parents])[0]
+            got[children] = self._shared(began[children], self.downs[children], self.ups[parents])
             after[parents] = got[children].max(axis=-1)
             after[children] = got[children]
         return began, got, after
 
     def _shared(self, begins: Floats, limits: Floats, capacities: Floats) -> Floats:
-        """The ends of transfers, (calls, parents, children), that share their parent's link."""
-        calls, parents, children = begins.shape
-        return shared_ends(
-            begins.reshape(-1, children) + self.latency,
-            np.broadcast_to(limits, begins.shape).reshape(-1, children),
-            np.broadcast_to(capacities, (calls, parents)).ravel(),
-            self.num_bytes,
-        ).reshape(begins.shape)
+        """The ends of transfers, (…, parents, children), that share their parent's link."""
+        joined = begins + self.latency
+        if limits.shape[1] == 2:
+            return two_ends(joined, limits, capacities, self.num_bytes)
+        return np.asarray(joined + self.num_bytes / np.minimum(limits, capacities[:, None]))
