@@ -65,9 +65,10 @@ NODES = {"nodes": {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}}
     [
         (scenario({"kind": "asynchronous"}), "policy.kind = 'asynchronous'"),
         (scenario({"kind": "backup", "backups": 1}), "policy.kind = 'backup' without cancel"),
-        (scenario(SYNCHRONOUS, kind="tree"), "'synchronous' with communication.kind = 'tree'"),
+        (scenario(SYNCHRONOUS, NODES, kind="tree"), "communication.kind = 'tree' with cluster.nodes"),
+        (scenario(SYNCHRONOUS, kind="halving_doubling", sends="eager"), "may share the down-link of host 1"),
         (scenario(SYNCHRONOUS, servers=2), "communication.servers = 2"),
-        (scenario(SYNCHRONOUS, NODES, kind="ring"), "cluster.nodes"),
+        (scenario({"kind": "flexrr"}), "policy.kind = 'flexrr'"),
         (scenario(SYNCHRONOUS, {"nic": {"1": {"up": "1 MB/s"}}}), "different up-links"),
         (scenario(CANCELLING, {"nic": {"1": {"down": "1 MB/s"}}}), "different down-links"),
     ],
