@@ -13,7 +13,6 @@ from distsim.network import Flow, Network
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
 
-
 ROUNDING = 1e-12  # who waits for a smaller share of the time now does not wait: clocks are sums of rounded times
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from distsim.cluster import Cluster
 from distsim.collectives import ring
 from distsim.engine import collective, recurrence
-from distsim.engine.recurrence.ring import ring_ends, ring_matrix
+from distsim.engine.recurrence.rounds import ring_ends, ring_matrix
 from distsim.errors import InputError
 from distsim.policies import Asynchronous
 from distsim.scenario import Scenario

@@ -4,13 +4,13 @@ peers       synchronous training and local SGD by all-reduce
 ddp         distributed data parallel: buckets of gradients, all-reduced during backward
 pipeline    stages that pass micro-batches on
 server      one server that waits for all, or cancels who is late
-Those that communicate by all-reduce share `all_reduce` (what a call is, and calls in sequence) and its kinds: `rounds`,
-`ring`, `tree`, `one_server` (with `sharing` of a link). `rows` writes what all of them tell.
+Below them: `all_reduce` (what a call is, and calls in sequence) and its kinds, `rounds` (the ring is one) and `tree`;
+`sharing` of one link; and `rows`, what all of them draw and tell.
 """
 
 from __future__ import annotations
 
-from distsim.engine.recurrence import collectives, ddp, peers, pipeline, server
+from distsim.engine.recurrence import ddp, peers, pipeline, server
 from distsim.errors import InputError
 from distsim.policies import Backup, Ddp, LocalSgd, Pipeline, Rule, Synchronous
 from distsim.scenario import Scenario
@@ -21,7 +21,7 @@ def cannot(scenario: Scenario) -> str | None:
     """What of `scenario` has no recurrence here; None where there is one."""
     policy = scenario.policy
     if isinstance(policy, LocalSgd | Ddp) or (isinstance(policy, Synchronous) and not scenario.servers):
-        return collectives.cannot(scenario)
+        return peers.cannot(scenario)
     if isinstance(policy, Pipeline):
         return pipeline.cannot(scenario)
     if isinstance(policy, Synchronous) or (isinstance(policy, Backup) and policy.cancel):

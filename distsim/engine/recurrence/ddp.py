@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from distsim.engine.recurrence.all_reduce import in_sequence
-from distsim.engine.recurrence.calls import tell_all_reduces, transfers
-from distsim.engine.recurrence.collectives import all_reduces
-from distsim.engine.recurrence.drawn import drawn_seconds
-from distsim.engine.recurrence.rows import SpanRows, finished, tell_updates
+from distsim.engine.recurrence.all_reduce import in_sequence, tell_all_reduces, transfers
+from distsim.engine.recurrence.peers import all_reduces
+from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Ddp
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder

@@ -1,4 +1,4 @@
-"""The rows of a whole run's trace, written as arrays."""
+"""What every recurrence begins and ends with: all drawn times as one array, and all rows of a trace as columns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.engine.recurrence.drawn import Floats
 from distsim.engine.stage import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
 from distsim.trace.tables import Table
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Labels = tuple[Any, Sequence[str]]  # for each span the number of its text, and the texts
 
 NO_LABEL: Labels = (0, ("",))
+
+
+def drawn_seconds(scenario: Scenario) -> Floats:
+    """Seconds of each step's work, shape (steps, workers)."""
+    times = scenario.compute_times()
+    return np.stack(
+        [times.first(worker, scenario.steps)[: scenario.steps] for worker in range(scenario.cluster.workers)], axis=1
+    )
 
 
 def blank_columns(table: type[Table], rows: int) -> dict[str, NDArray[Any]]:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from distsim.engine.links import shared_link
-from distsim.engine.recurrence.drawn import Floats
+from distsim.engine.recurrence.rows import Floats
 
 
 def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: float) -> Floats:

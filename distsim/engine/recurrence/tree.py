@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from distsim.cluster import Cluster
 from distsim.engine.recurrence.all_reduce import AllReduce
-from distsim.engine.recurrence.drawn import Floats
+from distsim.engine.recurrence.rows import Floats
 from distsim.engine.recurrence.sharing import two_ends
 
 
@@ -74,7 +74,7 @@ class Tree(AllReduce):
         return began, arrived, summed
 
     def _down(self) -> tuple[Floats, Floats, Floats]:
-        """By rank, from the moment at which rank 0 has the sum: when its parent sends, when it gets it, when it ends."""
+        """By rank, from the moment at which rank 0 has the sum: when its parent sends, it gets it, and it ends."""
         began, got = np.zeros(len(self.ups)), np.zeros(len(self.ups))
         after = got.copy()
         for parents, children in self.families:
