@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from pydantic import create_model
@@ -23,6 +24,7 @@ Policy = WithServer | LocalSgd | Ddp | Pipeline
 POLICIES: dict[str, type[Policy]] = {policy.kind: policy for policy in get_args(Policy)}
 
 
+@cache
 def _validator(kind: str) -> type[Description]:
     policy = POLICIES[kind]
     hints = get_type_hints(policy, include_extras=True)

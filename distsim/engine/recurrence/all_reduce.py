@@ -105,7 +105,7 @@ def transfers(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Transfers:
 def _columns(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Mapping[str, NDArray[Any]]:
     one, (updates, count, _) = all_reduces[0], arrivals.shape
     shape = (updates, count, len(one.source))
-    columns = blank_columns(Transfers, math.prod(shape))
+    columns = blank_columns(Transfers.dtypes, math.prod(shape))
     source, target, num_bytes, start, end, chunk, collective = (column.reshape(shape) for column in columns.values())
     for number, all_reduce in enumerate(all_reduces):
         all_reduce.transfers(arrivals[:, number], start[:, number], end[:, number])

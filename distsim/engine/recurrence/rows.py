@@ -30,16 +30,16 @@ def drawn_seconds(scenario: Scenario) -> Floats:
     )
 
 
-def blank_columns(table: type[Table], rows: int) -> dict[str, NDArray[Any]]:
-    """A table's columns of numbers, to be filled.
+def blank_columns(dtypes: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any]]:
+    """Columns of these types, to be filled.
 
     They share one piece of memory: a system that hands out many small ones may take longer for it than we for the rows.
     """
-    dtypes = {name: np.dtype(dtype) for name, dtype in table.dtypes.items() if dtype is not str}
-    memory = np.empty(rows * sum(dtype.itemsize for dtype in dtypes.values()), np.uint8)
-    columns: dict[str, NDArray[Any]] = dict.fromkeys(dtypes, memory)
+    found = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
+    memory = np.empty(rows * sum(dtype.itemsize for dtype in found.values()), np.uint8)
+    columns: dict[str, NDArray[Any]] = dict.fromkeys(found, memory)
     first = 0
-    for name, dtype in sorted(dtypes.items(), key=lambda item: -item[1].itemsize):  # so that all are aligned
+    for name, dtype in sorted(found.items(), key=lambda item: -item[1].alignment):
         columns[name] = memory[first : first + rows * dtype.itemsize].view(dtype)
         first += rows * dtype.itemsize
     return columns
@@ -47,7 +47,7 @@ def blank_columns(table: type[Table], rows: int) -> dict[str, NDArray[Any]]:
 
 @dataclass(frozen=True)
 class Part:
-    """Spans; every value is spread over the shape of `end_seconds`. where: which of them there are, or all."""
+    """Spans; every value is spread over the shape of `end_seconds`. chosen: the places of those there are, or all."""
 
     kind: Any
     worker: Any
@@ -56,18 +56,18 @@ class Part:
     end_seconds: Floats
     bytes: Any
     label: Any
-    where: Mask | None
+    chosen: NDArray[np.intp] | None
 
     @property
     def count(self) -> int:
-        return self.end_seconds.size if self.where is None else int(np.count_nonzero(self.where))
+        return self.end_seconds.size if self.chosen is None else len(self.chosen)
 
     def write(self, target: NDArray[Any], values: Any) -> None:
         """Fills `target`, a piece of a column, with this part's rows."""
-        if self.where is None:
+        if self.chosen is None:
             target.reshape(self.end_seconds.shape)[...] = values
         elif isinstance(values, np.ndarray):
-            target[...] = np.broadcast_to(values, self.end_seconds.shape)[self.where]
+            target[...] = np.broadcast_to(values, self.end_seconds.shape).ravel().take(self.chosen)
         else:
             target[...] = values
 
@@ -99,8 +99,9 @@ class SpanRows:
     ) -> None:
         """As many spans as `end` has entries, or as `where` selects of them; all other values are spread over it."""
         numbers, texts = label
-        number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.int32)[numbers]
-        self.parts.append(Part(kind, worker, step, start, end, num_bytes, number, where))
+        number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.intp)[numbers]
+        chosen = None if where is None else np.flatnonzero(where)
+        self.parts.append(Part(kind, worker, step, start, end, num_bytes, number, chosen))
 
     def add_waits(self, worker: Any, step: Any, start: Floats, end: Floats, label: Labels = NO_LABEL) -> None:
         """Waiting from `start` until `end`, of one shape, by whoever does wait."""
@@ -109,9 +110,10 @@ class SpanRows:
     def columns(self) -> Mapping[str, NDArray[Any]]:
         """All rows, as `TraceBuilder.extend` takes them."""
         counts = [part.count for part in self.parts]
-        total = sum(counts)
-        numbers = np.empty(total, np.int32)
-        columns = blank_columns(Spans, total)
+        texts = np.array(list(self.texts))
+        columns = blank_columns(Spans.dtypes | {"label": texts.dtype}, sum(counts))
+        labels = columns.pop("label")
+        numbers = np.empty(len(labels), np.intp)
         first = 0
         for part, count in zip(self.parts, counts, strict=True):
             rows = slice(first, first + count)
@@ -119,7 +121,8 @@ class SpanRows:
             for name, column in columns.items():
                 part.write(column[rows], getattr(part, name))
             part.write(numbers[rows], part.label)
-        return columns | {"label": np.array(list(self.texts))[numbers]}
+        texts.take(numbers, out=labels, mode="clip")  # which for numpy is the mode without a copy
+        return columns | {"label": labels}
 
 
 def tell_updates(builder: TraceBuilder, times: Floats, workers: int, together: int, steps: int) -> None:
