@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from distsim.engine.stage import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
-from distsim.trace.tables import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
