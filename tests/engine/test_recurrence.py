@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import statistics
+import time
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,7 @@ def scenario(policy: dict[str, Any], cluster: dict[str, Any] | None = None, **co
             "steps": 5,
             "cluster": {"workers": 4, "bandwidth": "1 GB/s", "latency": "100 us"} | (cluster or {}),
             "compute": {"mean": "10 ms"},
-            "workload": {"gradient": "1 MB"},
+            "workload": {"gradient": "1 MB", "activation": "1 MB"},
             "policy": policy,
             "communication": {"kind": "parameter_server"} | communication,
         }
@@ -89,3 +91,39 @@ def test_one_worker_pushes_and_pulls(sends: str, receive: str) -> None:
     found = scenario(SYNCHRONOUS, {"workers": 1}, sends=sends, receive=receive)
     step = 10e-3 + 2 * (100e-6 + 1e-3)
     assert recurrence.run(found).updates.time_seconds == pytest.approx(11.1e-3 + step * np.arange(5), rel=1e-12)
+
+
+def median_seconds(found: Scenario) -> float:
+    """Of the processor, for a whole run with all its rows."""
+    taken = []
+    for _ in range(5):
+        start = time.process_time()
+        assert len(recurrence.run(found).transfers.end_seconds)  # which are worked out when they are asked for
+        taken.append(time.process_time() - start)
+    return statistics.median(taken)
+
+
+LOCAL_SGD = {"kind": "local_sgd", "period": 2}
+DDP = {"kind": "ddp", "bucket": "300 kB", "first_bucket": "1 B"}
+PIPELINE = {"kind": "pipeline", "micro_batches": 4}
+UNEQUAL = {"workers": 8, "nic": {"3": {"up": "300 MB/s"}, "5": {"down": "700 MB/s"}}}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        scenario(SYNCHRONOUS, UNEQUAL, kind="ring"),
+        scenario(LOCAL_SGD, UNEQUAL, kind="halving_doubling"),
+        scenario(LOCAL_SGD, UNEQUAL),
+        scenario(LOCAL_SGD, UNEQUAL, receive="fifo"),
+        scenario(DDP, {"workers": 8}, kind="ring"),
+        scenario(DDP, UNEQUAL, kind="tree"),
+        scenario(PIPELINE, {"workers": 4}, kind="ring"),
+    ],
+    ids=lambda found: f"{found.policy.kind}-{found.communication.kind}-{found.receive}",
+)
+def test_ten_times_the_steps_take_ten_times_as_long(found: Scenario) -> None:
+    """What is worked out once makes it less; a square would make it a hundred. A busy machine has a second try."""
+    few, many = found.replacing({"steps": 100}), found.replacing({"steps": 1000})
+    recurrence.run(few).transfers.end_seconds.sum()
+    assert any(median_seconds(many) < 20 * median_seconds(few) for _ in range(2))
