@@ -105,7 +105,7 @@ def median_seconds(found: Scenario) -> float:
 
 LOCAL_SGD = {"kind": "local_sgd", "period": 2}
 DDP = {"kind": "ddp", "bucket": "300 kB", "first_bucket": "1 B"}
-PIPELINE = {"kind": "pipeline", "micro_batches": 4}
+PIPELINE = {"kind": "pipeline", "micro_batches": 2}
 UNEQUAL = {"workers": 4, "nic": {"1": {"up": "300 MB/s"}, "3": {"down": "700 MB/s"}}}
 
 
