@@ -25,9 +25,9 @@ def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: floa
     """
     if num_bytes == 0.0:
         return joined.copy()
-    if (limits == limits[0]).all():
+    if len(joined) > 1 and (limits == limits[0]).all():
         return _equal_ends(joined, float(limits[0]), capacity, num_bytes)
-    return np.array([_unequal_ends(times, limits.tolist(), capacity, num_bytes) for times in joined])
+    return np.array([_ends_by_event(times, limits.tolist(), capacity, num_bytes) for times in joined])
 
 
 def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float) -> Floats:
@@ -62,7 +62,7 @@ def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float)
     return found
 
 
-def _unequal_ends(joined: Floats, limits: list[float], capacity: float, num_bytes: float) -> list[float]:
+def _ends_by_event(joined: Floats, limits: list[float], capacity: float, num_bytes: float) -> list[float]:
     """One gathering, from one event to the next."""
     link, ends = shared_link(capacity, limits, num_bytes), [math.inf] * len(limits)
     joins = [(time, number) for number, time in enumerate(joined.tolist())]
