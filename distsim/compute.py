@@ -252,9 +252,10 @@ class ComputeTimes:
         return times
 
     def _generator(self, purpose: Purpose, worker: int) -> np.random.Generator:
-        if (purpose, worker) not in self._generators:
-            self._generators[purpose, worker] = stream(self._seed, purpose, worker)
-        return self._generators[purpose, worker]
+        key = purpose, worker
+        if key not in self._generators:
+            self._generators[key] = stream(self._seed, purpose, worker)
+        return self._generators[key]
 
 
 def read_times(path: Path) -> Floats:

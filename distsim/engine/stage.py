@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import Any
 
@@ -11,6 +12,8 @@ from distsim.cluster import Cluster
 from distsim.network import Flow, Network
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
+
+ROUNDING = 1e-12  # who waits for a smaller share of the time now does not wait: clocks are sums of rounded times
 
 
 class Stage:
@@ -30,6 +33,12 @@ class Stage:
         """Bytes from one host to another; the latency is the route's unless given."""
         links, latency = self.cluster.route(source, target)
         return self.network.transfer(links, num_bytes, latency if latency_seconds is None else latency_seconds)
+
+
+class Way(simpy.Event):
+    """A transfer that starts later than it was asked for; as an event it happens when the last byte has arrived."""
+
+    start_seconds = math.nan
 
 
 Story = Generator[simpy.Event, Any, None]

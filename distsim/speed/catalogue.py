@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distsim.engine.recurrence.ring import ring_ends
+from distsim.engine.recurrence.rounds import ring_ends
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
