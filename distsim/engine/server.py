@@ -7,9 +7,8 @@ all have answered. A colocated server lives on a worker's host, and what it exch
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 import simpy
 
@@ -21,7 +20,7 @@ from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
 
-@dataclass
+@dataclass(slots=True)
 class Push:
     """A gradient for one server: being computed, on its way, or waiting for its turn there."""
 
@@ -34,7 +33,7 @@ class Push:
     cancelled: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Answer:
     """Parameters of one version on their way to a worker."""
 
@@ -52,69 +51,58 @@ class ServerStory:
         self.policy = scenario.policy
         self.apply_seconds = apply_seconds
         self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.environment = self.stage.environment
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
         self.bytes = scenario.gradient_bytes / len(rules)
         self.last_step = scenario.steps if getattr(self.policy, "stop", "total") == "per_worker" else None
         self.servers = [Server(self, rank, rule) for rank, rule in zip(scenario.servers, rules, strict=True)]
-        self.processes = [
-            self.stage.environment.process(self.worker(worker)) for worker in range(scenario.cluster.workers)
-        ]
+        self.going_on = len(self.servers)  # those that have not made their last update
+        self.processes = [self.environment.process(self.worker(worker)) for worker in range(scenario.cluster.workers)]
 
     def run(self) -> Trace:
         """Tells the story until the last update has been answered."""
         for server in self.servers:
-            self.stage.environment.process(server.serve())
-        self.stage.environment.run()
+            self.environment.process(server.serve())
+        self.environment.run()
         for server in self.servers:
             server.check_over()
         return finished(self.builder, self.scenario)
 
-    @property
-    def over(self) -> bool:
-        """Whether every server has made its last update."""
-        return all(server.over for server in self.servers)
-
     def worker(self, worker: int) -> Story:
         """One worker's steps, until the run is over."""
-        versions = [0] * len(self.servers)
         step = 0
-        while not self.over and step != self.last_step:
-            pushes = [
-                server.expect(worker, step, version) for server, version in zip(self.servers, versions, strict=True)
-            ]
+        while self.going_on and step != self.last_step:
+            pushes = [server.expect(worker, step) for server in self.servers]
             try:
                 # compute
                 yield from self.compute(pushes[0])
-                if self.over:
+                if not self.going_on:
                     return
                 # push, wait, pull
-                versions = yield from self.exchange(pushes)
+                yield from self.exchange(pushes)
             except simpy.Interrupt as cancel:
                 # pull
-                answer = cancel.cause
-                assert isinstance(answer, Answer)
-                versions = [(yield from self.servers[0].pull(pushes[0], answer, self.stage.now))]
+                assert isinstance(cancel.cause, Answer)
+                yield from self.servers[0].pull(pushes[0], cancel.cause, self.environment.now)
             step += 1
 
     def compute(self, push: Push) -> Story:
         """A step's work, or as much of it as is done when it is cancelled."""
         index = push.read_version if self.policy.has_global_step else push.step
-        start = self.stage.now
+        start = self.environment.now
         try:
-            yield self.stage.environment.timeout(self.compute_times(push.worker, index))
+            yield self.environment.timeout(self.compute_times(push.worker, index))
         finally:
-            self.builder.span(push.worker, SpanKind.COMPUTE, push.step, start, self.stage.now)
+            self.builder.span(push.worker, SpanKind.COMPUTE, push.step, start, self.environment.now)
 
-    def exchange(self, pushes: list[Push]) -> Generator[simpy.Event, Any, list[int]]:
-        """With each server at once: push, wait, pull; the versions that came back."""
-        stories = [server.exchange(push) for server, push in zip(self.servers, pushes, strict=True)]
-        if len(stories) == 1:
-            return [(yield from stories[0])]
-        processes = [self.stage.environment.process(story) for story in stories]
-        yield self.stage.environment.all_of(processes)
-        versions: list[int] = [process.value for process in processes]  # type: ignore[misc]
-        return versions
+    def exchange(self, pushes: list[Push]) -> Story:
+        """With each server at once: push, wait, pull."""
+        if len(pushes) == 1:
+            yield from self.servers[0].exchange(pushes[0])
+        else:
+            stories = [server.exchange(push) for server, push in zip(self.servers, pushes, strict=True)]
+            yield self.environment.all_of([self.environment.process(story) for story in stories])
 
 
 class Server:
@@ -123,6 +111,7 @@ class Server:
     def __init__(self, story: ServerStory, rank: int, rule: Rule) -> None:
         self.story = story
         self.stage = story.stage
+        self.environment = story.environment
         self.builder = story.builder
         self.rank = rank
         self.host = story.scenario.host(rank)
@@ -133,40 +122,39 @@ class Server:
         self.last_version = story.policy.updates(story.scenario.steps, workers)
         self.version = 0
         self.over = False
-        self.inbox: simpy.Store = simpy.Store(self.stage.environment)
-        self.mail = [self.stage.environment.event() for _ in range(workers)]
+        self.inbox: deque[Push] = deque()
+        self.listening: simpy.Event | None = None  # while the inbox is empty and the server waits
+        self.mail = [self.environment.event() for _ in range(workers)]
+        self.read_versions = [0] * workers
         self.expected: dict[int, Push] = {}  # by worker: the gradient that has not been decided about
         self.waiting: dict[int, Push] = {}  # by worker: the gradient that has, and its worker waits for parameters
         self.pending: list[Push] = []
 
     # What a worker does with this server.
 
-    def expect(self, worker: int, step: int, version: int) -> Push:
-        """A worker begins to compute a gradient on `version` of the parameters."""
-        push = self.expected[worker] = Push(worker, step, version)
-        self.mail[worker] = self.stage.environment.event()
+    def expect(self, worker: int, step: int) -> Push:
+        """A worker begins to compute a gradient on the parameters that it has pulled last."""
+        push = self.expected[worker] = Push(worker, step, self.read_versions[worker])
+        self.mail[worker] = self.environment.event()
         return push
 
-    def exchange(self, push: Push) -> Generator[simpy.Event, Any, int]:
-        """Push, wait, pull; the version that came back."""
-        yield from self.push(push)
-        answer: Answer = yield self.mail[push.worker]
-        return (yield from self.pull(push, answer, push.arrived_seconds))
-
-    def push(self, push: Push) -> Story:
-        """The gradient's way to the server: at once where it receives concurrently, else in its turn."""
-        push.ready_seconds = self.stage.now
+    def exchange(self, push: Push) -> Story:
+        """A gradient's way to the server, at once where it receives concurrently, else in its turn; and the answer."""
+        # push
+        push.ready_seconds = self.environment.now
         if push.worker == self.host:
-            push.arrived_seconds = self.stage.now
+            push.arrived_seconds = push.ready_seconds
         elif not self.fifo:
-            push.flow = self.stage.send(push.worker, self.host, self.story.bytes)
-            yield push.flow
-            self.received(push)
+            yield from self.carry(push)
         elif self.eager:
-            yield self.stage.environment.timeout(self.stage.cluster.route(push.worker, self.host)[1])
-        self.inbox.put(push)
+            yield self.environment.timeout(self.stage.route(push.worker, self.host)[1])
+        self.deliver(push)
+        # wait
+        answer: Answer = yield self.mail[push.worker]
+        # pull
+        yield from self.pull(push, answer, push.arrived_seconds)
 
-    def pull(self, push: Push, answer: Answer, asked_seconds: float) -> Generator[simpy.Event, Any, int]:
+    def pull(self, push: Push, answer: Answer, asked_seconds: float) -> Story:
         """The parameters' way to the worker; a newer answer takes the place of one still on its way."""
         while True:
             try:
@@ -177,13 +165,14 @@ class Server:
                 assert isinstance(newer.cause, Answer)
                 self.stage.network.abort(answer.flow)
                 answer = newer.cause
+        now = self.environment.now
         if push.worker != self.host:
             self.builder.pull(
-                push.worker, self.rank, push.step, self.story.bytes, asked_seconds, answer.start_seconds, self.stage.now
+                push.worker, self.rank, push.step, self.story.bytes, asked_seconds, answer.start_seconds, now
             )
-        elif self.stage.now > asked_seconds:
-            self.builder.span(push.worker, SpanKind.WAIT, push.step, asked_seconds, self.stage.now)
-        return answer.version
+        elif now > asked_seconds:
+            self.builder.span(push.worker, SpanKind.WAIT, push.step, asked_seconds, now)
+        self.read_versions[push.worker] = answer.version
 
     # What the server does.
 
@@ -191,13 +180,11 @@ class Server:
         """The server's work, until it has made the last update."""
         while not self.over:
             # receive
-            push: Push = yield self.inbox.get()
+            push: Push = yield self.next_push()
             if push.cancelled:
                 continue
             if self.fifo and push.worker != self.host:
-                yield from self.receive_in_turn(push)
-                if push.cancelled:
-                    continue
+                yield from self.carry(push)
             # decide
             decision = self.rule.arrived(push.worker, push.step, push.read_version)
             del self.expected[push.worker]
@@ -213,20 +200,32 @@ class Server:
             for worker, version in decision.answers:
                 self.answer(worker, version, push)
 
-    def receive_in_turn(self, push: Push) -> Story:
-        """A fifo server turns to one gradient after the other; with rendezvous sends each turn pays the latency."""
-        push.flow = self.stage.send(push.worker, self.host, self.story.bytes, 0.0 if self.eager else None)
-        yield push.flow
-        self.received(push)
+    def deliver(self, push: Push) -> None:
+        """The server knows of a gradient from now on."""
+        if self.listening:
+            self.listening.succeed(push)
+            self.listening = None
+        else:
+            self.inbox.append(push)
 
-    def received(self, push: Push) -> None:
-        """The gradient is here."""
-        assert push.flow is not None
-        push.arrived_seconds = self.stage.now
+    def next_push(self) -> simpy.Event:
+        """Happens with the first gradient that the server knows of and has not taken yet."""
+        event = self.environment.event()
+        if self.inbox:
+            event.succeed(self.inbox.popleft())
+        else:
+            self.listening = event
+        return event
+
+    def carry(self, push: Push) -> Story:
+        """The gradient's bytes; in a fifo server's turn, which pays the latency where sends are rendezvous."""
+        latency = 0.0 if self.fifo and self.eager else None
+        push.flow = flow = self.stage.send(push.worker, self.host, self.story.bytes, latency)
+        yield flow
+        push.arrived_seconds = now = self.environment.now
         self.builder.push(
-            push.worker, self.rank, push.step, self.story.bytes,
-            push.ready_seconds, self.stage.now, began_seconds=push.flow.start_seconds,
-        )  # fmt: skip
+            push.worker, self.rank, push.step, self.story.bytes, push.ready_seconds, now, flow.start_seconds
+        )
 
     def apply(self, version: int, push: Push) -> Story:
         """The pending gradients become a new version of the parameters."""
@@ -235,15 +234,16 @@ class Server:
                 push, f"made version {version}", f"version {self.version + 1} comes next", "count on from it"
             )
         applied, self.pending = self.pending, []
+        start = self.environment.now
         if self.story.apply_seconds > 0.0:
-            start = self.stage.now
-            yield self.stage.environment.timeout(self.story.apply_seconds)
-            self.builder.span(self.rank, SpanKind.APPLY, version - 1, start, self.stage.now)
+            yield self.environment.timeout(self.story.apply_seconds)
+            self.builder.span(self.rank, SpanKind.APPLY, version - 1, start, self.environment.now)
         for gradient in applied:
             self.builder.applied(version, gradient.worker, gradient.step, gradient.read_version, self.rank)
-        self.builder.update(version, self.stage.now, self.rank)
+        self.builder.update(version, self.environment.now, self.rank)
         self.version = version
         self.over = version == self.last_version
+        self.story.going_on -= self.over
 
     def answer(self, worker: int, version: int, push: Push) -> None:
         """Parameters leave for a worker; if it is not waiting for them, what it does is cancelled."""
@@ -257,9 +257,9 @@ class Server:
         flow = (
             self.stage.send(self.host, worker, self.story.bytes)
             if worker != self.host
-            else self.stage.environment.event().succeed()
+            else self.environment.event().succeed()
         )
-        answer = Answer(version, self.stage.now, flow)
+        answer = Answer(version, self.environment.now, flow)
         if worker in self.waiting:
             del self.waiting[worker]
             self.mail[worker].succeed(answer)
@@ -280,7 +280,7 @@ class Server:
         push.cancelled = True
         if push.flow is not None and not push.flow.triggered:
             self.stage.network.abort(push.flow)
-            self.builder.span(worker, SpanKind.SEND, push.step, push.ready_seconds, self.stage.now, label="cancelled")
+            self.builder.span(worker, SpanKind.SEND, push.step, push.ready_seconds, self.environment.now, label="cancelled")
         self.builder.not_applied(worker, push.step, push.read_version, cancelled=True, server=self.rank)
 
     def check_over(self) -> None:

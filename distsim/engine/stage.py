@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cache
 from typing import Any
 
 import simpy
@@ -20,6 +21,7 @@ class Stage:
         self.cluster = cluster
         self.environment = simpy.Environment()
         self.network = Network(self.environment, cluster.capacities(hosts))
+        self.route = cache(cluster.route)
 
     @property
     def now(self) -> float:
@@ -28,7 +30,7 @@ class Stage:
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """Bytes from one host to another; the latency is the route's unless given."""
-        links, latency = self.cluster.route(source, target)
+        links, latency = self.route(source, target)
         return self.network.transfer(links, num_bytes, latency if latency_seconds is None else latency_seconds)
 
 
