@@ -8,38 +8,16 @@ all have answered. A colocated server lives on a worker's host, and what it exch
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import simpy
 
+from distsim.engine.exchange import Exchanges, Push, tell_contributions
 from distsim.engine.stage import Stage, Story, finished
 from distsim.errors import InputError
 from distsim.network import Flow
 from distsim.policies import Rule, WithServer
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
-
-
-@dataclass(slots=True)
-class Push:
-    """A gradient for one server: being computed, on its way, or waiting for its turn there."""
-
-    worker: int
-    step: int
-    read_version: int
-    ready_seconds: float = 0.0
-    arrived_seconds: float = 0.0
-    flow: Flow | None = None
-    cancelled: bool = False
-
-
-@dataclass(slots=True)
-class Answer:
-    """Parameters of one version on their way to a worker."""
-
-    version: int
-    start_seconds: float
-    flow: simpy.Event
 
 
 class ServerStory:
@@ -67,6 +45,7 @@ class ServerStory:
         self.environment.run()
         for server in self.servers:
             server.check_over()
+            server.tell()
         return finished(self.builder, self.scenario)
 
     def worker(self, worker: int) -> Story:
@@ -81,10 +60,9 @@ class ServerStory:
                     return
                 # push, wait, pull
                 yield from self.exchange(pushes)
-            except simpy.Interrupt as cancel:
-                # pull
-                assert isinstance(cancel.cause, Answer)
-                yield from self.servers[0].pull(pushes[0], cancel.cause, self.environment.now)
+            except simpy.Interrupt:
+                # pull: its only server has cancelled this step
+                yield from self.servers[0].pull(pushes[0])
             step += 1
 
     def compute(self, push: Push) -> Story:
@@ -106,7 +84,7 @@ class ServerStory:
 
 
 class Server:
-    """One server: its rule, its inbox, and the gradients of the update that is not made yet."""
+    """One server: its rule, its inbox, and what it knows of each worker's gradient."""
 
     def __init__(self, story: ServerStory, rank: int, rule: Rule) -> None:
         self.story = story
@@ -124,55 +102,49 @@ class Server:
         self.over = False
         self.inbox: deque[Push] = deque()
         self.listening: simpy.Event | None = None  # while the inbox is empty and the server waits
-        self.mail = [self.environment.event() for _ in range(workers)]
-        self.read_versions = [0] * workers
+        self.pushes: list[Push] = []  # all of the run
+        self.latest: dict[int, Push] = {}  # by worker
+        self.read_versions = [0] * workers  # by each worker, at last
         self.expected: dict[int, Push] = {}  # by worker: the gradient that has not been decided about
         self.waiting: dict[int, Push] = {}  # by worker: the gradient that has, and its worker waits for parameters
-        self.pending: list[Push] = []
+        self.pending: list[Push] = []  # gradients for the update that is not made yet
+        self.decided: list[Push] = []  # applied, dropped or cancelled
 
     # What a worker does with this server.
 
     def expect(self, worker: int, step: int) -> Push:
         """A worker begins to compute a gradient on the parameters that it has pulled last."""
-        push = self.expected[worker] = Push(worker, step, self.read_versions[worker])
-        self.mail[worker] = self.environment.event()
+        push = self.expected[worker] = self.latest[worker] = Push(worker, step, self.read_versions[worker])
+        self.pushes.append(push)
         return push
 
     def exchange(self, push: Push) -> Story:
-        """A gradient's way to the server, at once where it receives concurrently, else in its turn; and the answer."""
+        """A gradient for parameters; they are promised when the gradient is ready."""
         # push
         push.ready_seconds = self.environment.now
+        push.parameters = self.promise(push.worker)
         if push.worker == self.host:
-            push.arrived_seconds = push.ready_seconds
+            self.arrived(push)
         elif not self.fifo:
-            yield from self.carry(push)
-        elif self.eager:
-            yield self.environment.timeout(self.stage.route(push.worker, self.host)[1])
-        self.deliver(push)
-        # wait
-        answer: Answer = yield self.mail[push.worker]
-        # pull
-        yield from self.pull(push, answer, push.arrived_seconds)
+            self.carry(push).callbacks.append(lambda _: self.arrived(push))
+        else:
+            if self.eager:
+                yield self.environment.timeout(self.stage.route(push.worker, self.host)[1])
+            self.deliver(push)
+        # wait, pull
+        yield from self.pull(push)
 
-    def pull(self, push: Push, answer: Answer, asked_seconds: float) -> Story:
-        """The parameters' way to the worker; a newer answer takes the place of one still on its way."""
+    def pull(self, push: Push) -> Story:
+        """Until the parameters are here; newer ones may take the place of those on their way."""
         while True:
             try:
-                yield answer.flow
+                yield push.parameters
                 break
-            except simpy.Interrupt as newer:
-                assert isinstance(answer.flow, Flow)
-                assert isinstance(newer.cause, Answer)
-                self.stage.network.abort(answer.flow)
-                answer = newer.cause
-        now = self.environment.now
-        if push.worker != self.host:
-            self.builder.pull(
-                push.worker, self.rank, push.step, self.story.bytes, asked_seconds, answer.start_seconds, now
-            )
-        elif now > asked_seconds:
-            self.builder.span(push.worker, SpanKind.WAIT, push.step, asked_seconds, now)
-        self.read_versions[push.worker] = answer.version
+            except simpy.Interrupt:
+                continue
+        push.pulled_seconds = self.environment.now
+        push.gradient = push.parameters = None
+        self.read_versions[push.worker] = push.answered_version
 
     # What the server does.
 
@@ -184,29 +156,21 @@ class Server:
             if push.cancelled:
                 continue
             if self.fifo and push.worker != self.host:
-                yield from self.carry(push)
+                yield self.carry(push)
+                push.arrived_seconds = push.asked_seconds = self.environment.now
             # decide
             decision = self.rule.arrived(push.worker, push.step, push.read_version)
             del self.expected[push.worker]
             self.waiting[push.worker] = push
-            if decision.applied:
-                self.pending.append(push)
-            else:
-                self.builder.not_applied(push.worker, push.step, push.read_version, cancelled=False, server=self.rank)
+            (self.pending if decision.applied else self.decided).append(push)
             # apply
             if decision.version is not None:
-                yield from self.apply(decision.version, push)
+                if self.story.apply_seconds > 0.0:
+                    yield from self.work(push)
+                self.apply(decision.version, push)
             # answer
             for worker, version in decision.answers:
                 self.answer(worker, version, push)
-
-    def deliver(self, push: Push) -> None:
-        """The server knows of a gradient from now on."""
-        if self.listening:
-            self.listening.succeed(push)
-            self.listening = None
-        else:
-            self.inbox.append(push)
 
     def next_push(self) -> simpy.Event:
         """Happens with the first gradient that the server knows of and has not taken yet."""
@@ -217,71 +181,95 @@ class Server:
             self.listening = event
         return event
 
-    def carry(self, push: Push) -> Story:
-        """The gradient's bytes; in a fifo server's turn, which pays the latency where sends are rendezvous."""
-        latency = 0.0 if self.fifo and self.eager else None
-        push.flow = flow = self.stage.send(push.worker, self.host, self.story.bytes, latency)
-        yield flow
-        push.arrived_seconds = now = self.environment.now
-        self.builder.push(
-            push.worker, self.rank, push.step, self.story.bytes, push.ready_seconds, now, flow.start_seconds
-        )
+    def deliver(self, push: Push) -> None:
+        """The server knows of a gradient from now on."""
+        if self.listening:
+            self.listening.succeed(push)
+            self.listening = None
+        else:
+            self.inbox.append(push)
 
-    def apply(self, version: int, push: Push) -> Story:
+    def carry(self, push: Push) -> Flow:
+        """The gradient's bytes on their way; a fifo server's turn pays the latency where sends are rendezvous."""
+        latency = 0.0 if self.fifo and self.eager else None
+        push.gradient = self.stage.send(push.worker, self.host, self.story.bytes, latency)
+        push.began_seconds = self.environment.now
+        return push.gradient
+
+    def arrived(self, push: Push) -> None:
+        """A gradient is here, without having waited for its turn."""
+        push.arrived_seconds = push.asked_seconds = self.environment.now
+        self.deliver(push)
+
+    def work(self, push: Push) -> Story:
+        """The server's own work for an update."""
+        start = self.environment.now
+        yield self.environment.timeout(self.story.apply_seconds)
+        self.builder.span(self.rank, SpanKind.APPLY, self.version, start, self.environment.now)
+
+    def apply(self, version: int, about: Push) -> None:
         """The pending gradients become a new version of the parameters."""
         if version != self.version + 1:
             raise nonsense(
-                push, f"made version {version}", f"version {self.version + 1} comes next", "count on from it"
+                about, f"made version {version}", f"version {self.version + 1} comes next", "count on from it"
             )
-        applied, self.pending = self.pending, []
-        start = self.environment.now
-        if self.story.apply_seconds > 0.0:
-            yield self.environment.timeout(self.story.apply_seconds)
-            self.builder.span(self.rank, SpanKind.APPLY, version - 1, start, self.environment.now)
-        for gradient in applied:
-            self.builder.applied(version, gradient.worker, gradient.step, gradient.read_version, self.rank)
+        for push in self.pending:
+            push.version = version
+        self.decided += self.pending
+        self.pending = []
         self.builder.update(version, self.environment.now, self.rank)
         self.version = version
         self.over = version == self.last_version
         self.story.going_on -= self.over
 
-    def answer(self, worker: int, version: int, push: Push) -> None:
+    def answer(self, worker: int, version: int, about: Push) -> None:
         """Parameters leave for a worker; if it is not waiting for them, what it does is cancelled."""
         if version != self.version:
             raise nonsense(
-                push,
-                f"answered worker {worker} with version {version}",
-                f"the server holds {self.version}",
+                about, f"answered worker {worker} with version {version}", f"the server holds {self.version}",
                 "answer with that",
-            )
-        flow = (
-            self.stage.send(self.host, worker, self.story.bytes)
-            if worker != self.host
-            else self.environment.event().succeed()
-        )
-        answer = Answer(version, self.environment.now, flow)
-        if worker in self.waiting:
-            del self.waiting[worker]
-            self.mail[worker].succeed(answer)
-        elif getattr(self.rule, "cancel", False):
-            self.cancel(worker)
-            self.story.processes[worker].interrupt(answer)
-        else:
-            raise nonsense(
-                push, f"answered worker {worker}", "that worker waits for no answer",
-                "answer each gradient once, or give the rule an attribute cancel = True",
             )  # fmt: skip
-
-    def cancel(self, worker: int) -> None:
-        """The gradient that a worker is computing or sending is no longer wanted."""
-        push = self.expected.pop(worker, None)
+        push = self.waiting.pop(worker, None)
         if push is None:
-            return  # it is still receiving parameters that a newer version now replaces
-        push.cancelled = True
-        if push.flow is not None and not push.flow.triggered:
-            self.stage.network.abort(push.flow)
-            self.builder.span(worker, SpanKind.SEND, push.step, push.ready_seconds, self.environment.now, label="cancelled")
-        self.builder.not_applied(worker, push.step, push.read_version, cancelled=True, server=self.rank)
+            if not getattr(self.rule, "cancel", False):
+                raise nonsense(
+                    about, f"answered worker {worker}", "that worker waits for no answer",
+                    "answer each gradient once, or give the rule an attribute cancel = True",
+                )  # fmt: skip
+            push = self.latest[worker]
+            self.cancel(push)
+        push.answered_version, push.answered_seconds = version, self.environment.now
+        if isinstance(push.parameters, Flow):
+            self.stage.network.start(push.parameters)
+        else:
+            push.parameters.succeed()
+
+    def cancel(self, push: Push) -> None:
+        """The gradient that a worker is computing or sending is no longer wanted, or the parameters it receives."""
+        now = self.environment.now
+        if self.expected.pop(push.worker, None):
+            push.cancelled, push.asked_seconds = True, now
+            if push.gradient and not push.gradient.triggered:
+                self.stage.network.abort(push.gradient)
+                self.builder.span(push.worker, SpanKind.SEND, push.step, push.ready_seconds, now, label="cancelled")
+            self.decided.append(push)
+        else:
+            assert isinstance(push.parameters, Flow)
+            self.stage.network.abort(push.parameters)
+        push.parameters = self.promise(push.worker)
+        self.story.processes[push.worker].interrupt()
+
+    def promise(self, worker: int) -> simpy.Event:
+        """Parameters that have not left yet; as an event they happen when they are here."""
+        if worker == self.host:
+            return self.environment.event()
+        return self.stage.flow(self.host, worker, self.story.bytes)
+
+    def tell(self) -> None:
+        """What the trace is to know of all exchanges with this server."""
+        workers = self.story.scenario.cluster.workers
+        Exchanges(self.pushes, self.rank, self.host, workers, self.story.bytes).tell(self.builder)
+        tell_contributions(self.builder, self.decided, self.rank)
 
     def check_over(self) -> None:
         """Raises InputError where everybody waits for an answer that the rule never gave."""

@@ -30,8 +30,14 @@ class Stage:
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """Bytes from one host to another; the latency is the route's unless given."""
+        flow = self.flow(source, target, num_bytes, latency_seconds)
+        self.network.start(flow)
+        return flow
+
+    def flow(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
+        """The same, to be started later."""
         links, latency = self.route(source, target)
-        return self.network.transfer(links, num_bytes, latency if latency_seconds is None else latency_seconds)
+        return self.network.flow(links, num_bytes, latency if latency_seconds is None else latency_seconds)
 
 
 Story = Generator[simpy.Event, Any, None]

@@ -115,13 +115,18 @@ class Flow(simpy.Event):
     when this flow is over.
     """
 
-    __slots__ = ("aborted", "end", "holder", "num_bytes", "number", "route", "shared", "start_seconds")
+    __slots__ = (
+        "aborted", "end", "holder", "latency_seconds", "num_bytes", "number", "route", "shared", "start_seconds",
+    )  # fmt: skip
 
-    def __init__(self, environment: simpy.Environment, route: Route, num_bytes: float) -> None:
+    def __init__(
+        self, environment: simpy.Environment, route: Route, num_bytes: float, latency_seconds: float
+    ) -> None:
         super().__init__(environment)
         self.route = route
         self.num_bytes = num_bytes
-        self.start_seconds = environment.now
+        self.latency_seconds = latency_seconds
+        self.start_seconds = math.nan
         self.number = 0
         self.shared = 0
         self.holder: Link | None = None

@@ -46,15 +46,24 @@ class Network:
 
     def transfer(self, path: tuple[Hashable, ...], num_bytes: float, latency_seconds: float) -> Flow:
         """Sends `num_bytes` over the links of `path`; the flow it returns is an event."""
+        flow = self.flow(path, num_bytes, latency_seconds)
+        self.start(flow)
+        return flow
+
+    def flow(self, path: tuple[Hashable, ...], num_bytes: float, latency_seconds: float) -> Flow:
+        """A transfer that `start` sends on its way."""
         route = self._routes.get(path)
         if route is None:
             route = self._routes[path] = Route.of(tuple(self._links[name] for name in path))
-        flow = Flow(self.environment, route, num_bytes)
-        if latency_seconds > 0.0:
-            self.environment.timeout(latency_seconds, flow).callbacks.append(self._join_after_the_latency)
+        return Flow(self.environment, route, num_bytes, latency_seconds)
+
+    def start(self, flow: Flow) -> None:
+        """The flow begins to wait its latency."""
+        flow.start_seconds = self.environment.now
+        if flow.latency_seconds > 0.0:
+            self.environment.timeout(flow.latency_seconds, flow).callbacks.append(self._join_after_the_latency)
         else:
             self._join(flow)
-        return flow
 
     def abort(self, flow: Flow) -> None:
         """Takes a flow off the network; its event never happens."""
@@ -106,7 +115,8 @@ class Network:
                     (other,) = flows
                     other.shared -= 1
                     self._tangled -= other.shared == 1
-                    self._changed.update(dict.fromkeys(other.route.links))
+                    if other.shared:
+                        self._changed.update(dict.fromkeys(other.route.links))
 
     def _settle_at_the_end_of_this_instant(self, now: float) -> None:
         if self._settling:
@@ -197,7 +207,8 @@ class Network:
         if not ended:
             self._wake_at_the_next_end(now)
             return
-        ended.sort(key=_number)
+        if len(ended) > 1:
+            ended.sort(key=_number)
         for flow in ended:
             self._leave(flow)
         self._settle_at_the_end_of_this_instant(now)
