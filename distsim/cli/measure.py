@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
+from distsim.cli.simulate import rule_option
 from distsim.errors import NotAvailableYetError
 from distsim.metrics import summary
 from distsim.progress import bar
@@ -27,15 +28,18 @@ deadline_option = click.option(
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @emulate_option
+@rule_option
 @trace_option
 @deadline_option
 @json_option
-def measure(file: Path, emulate: bool, trace: Path | None, deadline: float | None, as_json: bool) -> None:
+def measure(
+    file: Path, emulate: bool, rule: str | None, trace: Path | None, deadline: float | None, as_json: bool
+) -> None:
     """Run a scenario FILE for real: one process per worker and server, with torch.distributed."""
     refuse_emulation(emulate)
     scenario = Scenario.load(file)
     with bar(scenario.name) as progress:
-        measured = run(scenario, deadline_seconds=deadline, progress=progress)
+        measured = run(scenario, rule=rule, deadline_seconds=deadline, progress=progress)
     if trace:
         measured.save(trace)
     found = summary(measured)
