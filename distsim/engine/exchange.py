@@ -36,7 +36,7 @@ class Push:
     answered_version = NO_VERSION
     cancelled = False
     gradient: Flow | None = None
-    parameters: simpy.Event | None = None
+    parameters: simpy.Event
 
     def __init__(self, worker: int, step: int, read_version: int) -> None:
         self.worker = worker

@@ -1,6 +1,7 @@
 """The story of FlexRR: that of the server, in which workers do pieces of each other's steps.
 
-compute      a worker does its step piece by piece, from the front, and then waits for what others do for it.
+compute      a worker does its step piece by piece, from the front.
+wait         for what others do for it.
 exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the worker helps:
     hand over    the plan says whose piece it does, from the back of that worker's step; asking takes no time.
     compute      at the helper's own speed: that of its latest step. A piece that has begun is done to its end,
@@ -11,14 +12,13 @@ exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-import simpy
-
-from distsim.engine.server import Push, ServerStory
+from distsim.engine.exchange import Push
+from distsim.engine.server import ServerStory
 from distsim.engine.stage import Story
 from distsim.policies import FlexRR, Rule
 from distsim.policies.flexrr import Piece
@@ -74,6 +74,7 @@ class FlexRRStory(ServerStory):
 
     def exchange(self, pushes: list[Push]) -> Story:
         """Push, wait, pull; meanwhile the worker helps, and before it goes on it ends the piece it has begun."""
+        # exchange
         worker = pushes[0].worker
         self.plan.ask(worker)
         self.idle[worker] = True
@@ -108,7 +109,8 @@ class FlexRRStory(ServerStory):
     def do(self, piece: Piece, worker: int, label: str) -> Story:
         """`worker` does a piece, its own or another's, in an equal share of the time of its own latest step."""
         start, step = self.stage.now, self.plan.steps[worker]
-        self.done_by.setdefault((piece.worker, piece.step), {})[piece.item] = (worker, self.servers[0].read_versions[worker])
+        who = worker, self.servers[0].read_versions[worker]
+        self.done_by.setdefault((piece.worker, piece.step), {})[piece.item] = who
         yield self.stage.environment.timeout(self.compute_times(worker, step) / self.items)
         self.builder.span(worker, SpanKind.COMPUTE, step, start, self.stage.now, label=label)
         self.plan.done(piece)

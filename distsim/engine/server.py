@@ -143,7 +143,8 @@ class Server:
             except simpy.Interrupt:
                 continue
         push.pulled_seconds = self.environment.now
-        push.gradient = push.parameters = None
+        push.gradient = None
+        del push.parameters
         self.read_versions[push.worker] = push.answered_version
 
     # What the server does.
@@ -166,7 +167,7 @@ class Server:
             # apply
             if decision.version is not None:
                 if self.story.apply_seconds > 0.0:
-                    yield from self.work(push)
+                    yield from self.work()
                 self.apply(decision.version, push)
             # answer
             for worker, version in decision.answers:
@@ -201,7 +202,7 @@ class Server:
         push.arrived_seconds = push.asked_seconds = self.environment.now
         self.deliver(push)
 
-    def work(self, push: Push) -> Story:
+    def work(self) -> Story:
         """The server's own work for an update."""
         start = self.environment.now
         yield self.environment.timeout(self.story.apply_seconds)

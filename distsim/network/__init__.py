@@ -9,6 +9,7 @@ network     flows on a SimPy clock, for the stories
 """
 
 from distsim.network.fairness import max_min_rates
-from distsim.network.network import OVER, Flow, Network
+from distsim.network.link import OVER, Flow
+from distsim.network.network import Network
 
 __all__ = ["OVER", "Flow", "Network", "max_min_rates"]

@@ -119,9 +119,7 @@ class Flow(simpy.Event):
         "aborted", "end", "holder", "latency_seconds", "num_bytes", "number", "route", "shared", "start_seconds",
     )  # fmt: skip
 
-    def __init__(
-        self, environment: simpy.Environment, route: Route, num_bytes: float, latency_seconds: float
-    ) -> None:
+    def __init__(self, environment: simpy.Environment, route: Route, num_bytes: float, latency_seconds: float) -> None:
         super().__init__(environment)
         self.route = route
         self.num_bytes = num_bytes

@@ -75,7 +75,7 @@ class Network:
             self._settle_at_the_end_of_this_instant(self.environment.now)
 
     def _join_after_the_latency(self, latency: simpy.Event) -> None:
-        self._join(latency.value)
+        self._join(latency.value)  # type: ignore[arg-type]
 
     def _join(self, flow: Flow) -> None:
         if flow.aborted:
