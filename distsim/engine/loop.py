@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from distsim.engine.links import shared_link
 from distsim.engine.exchange import Push
+from distsim.engine.links import shared_link
 from distsim.engine.server import nonsense
 from distsim.engine.steps import (
     ANSWERED,

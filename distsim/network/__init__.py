@@ -6,10 +6,12 @@ Networks, section 6.5.2.
 fairness    the rates of given flows, by progressive filling
 link        one link on its own: who crosses it, and the clock of the flows that it slows down
 network     flows on a SimPy clock, for the stories
+given       when flows end that are all given beforehand, without a clock
 """
 
 from distsim.network.fairness import max_min_rates
+from distsim.network.given import flow_ends
 from distsim.network.link import OVER, Flow
 from distsim.network.network import Network
 
-__all__ = ["OVER", "Flow", "Network", "max_min_rates"]
+__all__ = ["OVER", "Flow", "Network", "flow_ends", "max_min_rates"]

@@ -15,6 +15,7 @@ Where numba is installed (the extra `fast`), `given_compiled` does the same for 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,7 @@ from distsim.network.link import OVER
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+NEARLY = 1 - 1e-9  # two links with the same share may hold their flows to rates that differ by rounding
 WORTH_COMPILING = 1000  # flows; for fewer, loading the compiled code takes longer than they do
 
 
@@ -51,10 +53,8 @@ def flow_ends(
     sizes = np.zeros(len(links)) + np.asarray(num_bytes)
     ends_of = in_columns
     if len(links) >= WORTH_COMPILING:
-        try:
+        with suppress(ImportError):  # numba is an extra
             from distsim.network.given_compiled import ends_of
-        except ImportError:  # numba is an extra
-            pass
     return ends_of(source, target, np.asarray(capacities, dtype=np.float64), joins, sizes)
 
 
@@ -80,7 +80,7 @@ def in_columns(source: Ints, target: Ints, capacities: Floats, joins: Floats, nu
         if joined > first:
             level = min(level, under_way.join(now, order[first:joined]))
         # share out
-        under_way.share_out(now, level)
+        under_way.share_out(now, level * NEARLY)
 
 
 class UnderWay:

@@ -15,15 +15,23 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from distsim.network.given import NEARLY
 from distsim.network.link import OVER
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
 def ends_of(source: Ints, target: Ints, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
     """When each flow ends; joins: when its latency is over."""
+    # Constants of other modules are arguments: compiled code that was kept would not notice that they have changed.
+    return np.asarray(_ends_of(source, target, capacities, joins, num_bytes, OVER, NEARLY))
+
+
+@njit(cache=True)
+def _ends_of(
+    source: Ints, target: Ints, capacities: Floats, joins: Floats, num_bytes: Floats, over: float, nearly: float
+) -> Floats:
     ends = joins.copy()  # of flows under way: unless rates change
     order = np.argsort(joins, kind="mergesort")
     left = num_bytes.copy()  # bytes, at `since`
@@ -43,7 +51,7 @@ def ends_of(source: Ints, target: Ints, capacities: Floats, joins: Floats, num_b
         level = math.inf
         going_on = 0
         for flow in under_way[:count]:
-            if ends[flow] <= now + OVER * now:
+            if ends[flow] <= now + over * now:
                 ends[flow] = now
                 level = min(level, rates[flow])
             else:
@@ -58,11 +66,11 @@ def ends_of(source: Ints, target: Ints, capacities: Floats, joins: Floats, num_b
                 count += 1
             joined += 1
         # share out
-        share_out(now, level, under_way[:count], source, target, capacities, left, since, rates, ends)
+        _share_out(now, level * nearly, under_way[:count], source, target, capacities, left, since, rates, ends)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def share_out(
+@njit(cache=True)
+def _share_out(
     now: float,
     level: float,
     under_way: Ints,
