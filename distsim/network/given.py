@@ -153,18 +153,19 @@ def _filled(source: Ints, target: Ints, free: Floats) -> Floats:
     crossing = np.bincount(both, minlength=len(free)).astype(np.float64)
     while len(flows):
         shares = free / np.where(crossing, crossing, math.nan)
-        offers = shares[both]
+        offers = shares.take(both)
         lower = np.minimum(offers[: len(flows)], offers[len(flows) :])
         bottleneck = np.ones(len(free), dtype=bool)
         bottleneck[both[offers > np.concatenate((lower, lower))]] = False
-        holding = bottleneck[both]
+        holding = bottleneck.take(both)
         held = holding[: len(flows)] | holding[len(flows) :]
-        rates[flows[held]] = lower[held]
-        # The others on their links divide what those held leave.
         gone, kept = held.nonzero()[0], (~held).nonzero()[0]
-        links = both[np.concatenate((gone, gone + len(flows)))]
-        free = free - np.bincount(links, np.tile(lower[gone], 2), len(free))
+        got = lower.take(gone)
+        rates[flows.take(gone)] = got
+        # The others on their links divide what those held leave.
+        links = both.take(np.concatenate((gone, gone + len(flows))))
+        free = free - np.bincount(links, np.concatenate((got, got)), len(free))
         crossing -= np.bincount(links, minlength=len(free))
-        both = both[np.concatenate((kept, kept + len(flows)))]
-        flows = flows[kept]
+        both = both.take(np.concatenate((kept, kept + len(flows))))
+        flows = flows.take(kept)
     return rates
