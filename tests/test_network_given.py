@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from distsim.network.given import WORTH_COMPILING, in_columns
 
 Floats = NDArray[np.float64]
 Problem = tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats, Floats]
-CASES = Path(__file__).parent / "reference" / "simgrid_cases.json"
+CASES = files("distsim.accuracy") / "simgrid_cases.json"
 
 
 @pytest.fixture(scope="module", params=["numpy", "compiled"])
