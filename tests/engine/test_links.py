@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distsim.engine.links import EqualLink, UnequalLink, shared_link
-from distsim.network import Network, _rates, _star_rates
+from distsim.network import Network
 
 MEGABYTE = 1e6
 
@@ -105,18 +105,3 @@ def test_a_busy_link_does_not_drift(limits: list[float]) -> None:
                 link.join(now, left, [worker])
                 left -= 1
     assert now == pytest.approx(20_000 / 3, rel=1e-11)
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["a", "b", "own"]), st.sampled_from([1.0, 3.0, 4.0, 50.0])), max_size=12),
-    st.sampled_from([1.0, 8.0, 12.0]),
-)
-def test_flows_that_share_one_link_each_are_filled_at_once(flows: list[tuple[str, float]], shared: float) -> None:
-    """The network's short way, where links are shared as with a server, against progressive filling."""
-    paths = [((f"leg {flow}",) if link == "own" else (f"leg {flow}", link)) for flow, (link, _) in enumerate(flows)]
-    capacities = {f"leg {flow}": limit for flow, (_, limit) in enumerate(flows)} | {"a": shared, "b": 7.0}
-    assert _star_rates(paths, capacities) == pytest.approx(_rates(paths, capacities), rel=1e-14)
-
-
-def test_the_short_way_declines_where_a_flow_shares_two_links() -> None:
-    assert _star_rates([("a", "b"), ("a",), ("b",)], {"a": 1.0, "b": 1.0}) is None
