@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
-from distsim.errors import NotAvailableYetError
 from distsim.metrics import summary
 from distsim.progress import bar
+from distsim.runtime.emulation.report import describe
 from distsim.runtime.measure import measure as run
 from distsim.scenario import Scenario
 
 emulate_option = click.option(
-    "--emulate", is_flag=True, help="Impose the scenario's links: an emulated cluster (not yet)."
+    "--emulate", is_flag=True, help="Impose the scenario's links: an emulated cluster of network namespaces."
 )
 deadline_option = click.option(
     "--deadline",
@@ -32,10 +33,9 @@ deadline_option = click.option(
 @json_option
 def measure(file: Path, emulate: bool, trace: Path | None, deadline: float | None, as_json: bool) -> None:
     """Run a scenario FILE for real: one process per worker and server, with torch.distributed."""
-    refuse_emulation(emulate)
     scenario = Scenario.load(file)
     with bar(scenario.name) as progress:
-        measured = run(scenario, deadline_seconds=deadline, progress=progress)
+        measured = run(scenario, emulate=emulate, deadline_seconds=deadline, progress=progress)
     if trace:
         measured.save(trace)
     found = summary(measured)
@@ -43,14 +43,5 @@ def measure(file: Path, emulate: bool, trace: Path | None, deadline: float | Non
         print_json(found.as_dict())
     else:
         console().print(summary_table(scenario.name, "measured", found))
-
-
-def refuse_emulation(emulate: bool) -> None:
-    """The emulated cluster is a later issue's."""
-    if emulate:
-        raise NotAvailableYetError.of(
-            "--emulate",
-            emulate,
-            "the emulated cluster is not available yet",
-            "leave it out: the links are this machine's",
-        )
+        if emulate:
+            console().print(Text(f"  {describe(measured.metadata['emulation'])}"), soft_wrap=True)

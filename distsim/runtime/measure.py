@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
+from distsim.runtime.emulation import order
+from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.launch import Launch, Progress, launched
 from distsim.runtime.merge import merge
 from distsim.scenario import Scenario
@@ -21,22 +24,32 @@ START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 COMPUTE_FACTOR = 3.0
 STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
+EMULATION_FACTOR = 3.0  # how much slower than their shapers' rate links may become on a machine that is busy
 
 
-def measure(scenario: Scenario, *, deadline_seconds: float | None = None, progress: Progress | None = None) -> Trace:
+def measure(
+    scenario: Scenario,
+    *,
+    emulate: bool = False,
+    deadline_seconds: float | None = None,
+    progress: Progress | None = None,
+) -> Trace:
     """Runs `scenario` for real on this machine.
 
-    The machine's own links carry the bytes; the scenario's seeded compute times are slept. deadline_seconds: from the
-    launch (default: estimated). progress: called with (steps done, steps in all) now and then.
-    Raises RunError, which names the rank and where it stood, and InputError where torch is missing.
+    The scenario's seeded compute times are slept. emulate: whether the scenario's links are imposed; if not, the
+    machine's own links carry the bytes. What was imposed stands in the trace's metadata under "emulation".
+    deadline_seconds: from the launch (default: estimated). progress: called with (steps done, steps in all) now and
+    then. Raises RunError, which names the rank and where it stood, and InputError where torch, or the right to emulate
+    links, is missing.
     """
-    (trace,) = measure_all([scenario], deadline_seconds=deadline_seconds, progress=progress)
+    (trace,) = measure_all([scenario], emulate=emulate, deadline_seconds=deadline_seconds, progress=progress)
     return trace
 
 
 def measure_all(
     scenarios: Sequence[Scenario],
     *,
+    emulate: bool = False,
     deadline_seconds: float | None = None,
     progress: Progress | None = None,
     entry: Sequence[str] = RANK_ENTRY,
@@ -49,7 +62,8 @@ def measure_all(
     _check(scenarios, deadline_seconds)
     if not scenarios:
         return []
-    deadline = estimated_seconds(scenarios) if deadline_seconds is None else deadline_seconds
+    network = _network(scenarios) if emulate else None
+    deadline = estimated_seconds(scenarios, network) if deadline_seconds is None else deadline_seconds
     launch = Launch(
         what=f"measure {scenarios[-1].name!r}",
         roles=[f"worker {rank}" for rank in range(scenarios[0].cluster.workers)]
@@ -59,21 +73,41 @@ def measure_all(
         deadline_seconds=deadline,
         steps=sum(scenario.steps for scenario in scenarios),
         progress=progress,
+        network=network,
     )
     with launched(launch) as folder:
-        return [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
+        traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
+        imposed = order.imposed(folder)
+    if imposed is None:
+        return traces
+    return [replace(trace, metadata=trace.metadata | {"emulation": imposed}) for trace in traces]
 
 
-def estimated_seconds(scenarios: Sequence[Scenario]) -> float:
-    """A deadline in seconds that only a run that hangs should reach."""
-    return START_SECONDS + START_SECONDS_PER_RANK * scenarios[0].ranks + sum(map(_run_seconds, scenarios))
+def _network(scenarios: Sequence[Scenario]) -> Plan:
+    """The one network on which all scenarios of a launch run."""
+    plan, *others = map(Plan.of, scenarios)
+    if any(other != plan for other in others):
+        raise InputError(
+            "scenarios emulated in one launch have different links, and a launch has one network. "
+            "Cure: measure them one by one"
+        )
+    return plan
 
 
-def _run_seconds(scenario: Scenario) -> float:
+def estimated_seconds(scenarios: Sequence[Scenario], network: Plan | None = None) -> float:
+    """A deadline in seconds that only a run that hangs should reach. network: emulated links, if any."""
+    slow = SLOW_BYTES_PER_SECOND
+    if network is not None:
+        slow = min(slow, network.slowest_bytes_per_second / EMULATION_FACTOR)
+    runs = sum(_run_seconds(scenario, slow) for scenario in scenarios)
+    return START_SECONDS + START_SECONDS_PER_RANK * scenarios[0].ranks + runs
+
+
+def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
     workers = scenario.cluster.workers
     times = scenario.compute_times()
     drawn = np.stack([times.first(worker, scenario.steps)[: scenario.steps] for worker in range(workers)])
-    carried = 2.0 * workers * scenario.gradient_bytes / SLOW_BYTES_PER_SECOND
+    carried = 2.0 * workers * scenario.gradient_bytes / slow_bytes_per_second
     exchange = STEP_SECONDS + STEP_SECONDS_PER_RANK * scenario.ranks + carried
     return float(COMPUTE_FACTOR * drawn.max(axis=0).sum() + scenario.steps * exchange)
 

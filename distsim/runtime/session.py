@@ -14,6 +14,8 @@ import torch.distributed as dist
 
 from distsim.policies import Synchronous, WithServer
 from distsim.runtime.clock import sleep_until
+from distsim.runtime.emulation import order
+from distsim.runtime.latency import one_way_seconds
 from distsim.runtime.messages import num_floats
 from distsim.runtime.peers import Peer
 from distsim.runtime.recorder import Recorder
@@ -34,6 +36,10 @@ def run(seat: Seat) -> None:
     patience = timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
     seat.slot.doing("init_process_group", waiting=True)
     dist.init_process_group(BACKEND, timeout=patience)
+    if order.imposed(seat.folder) is not None:
+        seat.slot.doing("ping-pong", waiting=True)
+        if (latency := one_way_seconds()) is not None:
+            order.note_latency(seat.folder, latency)
     done = 0
     for number, table in enumerate(seat.job["scenarios"]):
         scenario = Scenario.of(table)

@@ -1,0 +1,101 @@
+"""With which numbers a bandwidth is imposed: packet size, token buckets, window.
+
+A bandwidth counts payload, as everywhere in distsim: the shaper's rate is higher by what Ethernet, IP and TCP add to
+each segment, so that a message of S bytes takes S / bandwidth.
+
+Bytes leave a NIC through a token bucket (`tbf`). Two things falsify it, and pull in opposite directions. A link that
+was idle has a full bucket, whose bytes then pass at once: large buckets make messages too fast, by their own
+size. And a timer that fires late loses the tokens that its bucket cannot hold, each packet needs a timer, and timers
+cost CPU: small packets and small buckets make everything too slow as soon as the cores are busy. Hence all sizes
+are times at the link's own rate. PACKET_SECONDS and LATE_SECONDS are what keeps an all-reduce of four ranks on two
+cores within a few percent; a message that finds its link idle is too fast by about 0.6 ms of bytes.
+
+The down-link's bucket is larger than the up-link's, so that a single stream, which comes at the rate already, does
+not wait for a second timer.
+
+Flows that share a link are to get equal shares of it, and none may lose a packet, since a lost one costs a
+retransmission timeout. So nothing controls congestion by loss: queues are larger than all that can ever be under way,
+and each flow keeps one fixed window under way, small enough that a newcomer does not wait long behind the others'
+packets, and open from the first byte. It is the network's alone: bytes that have arrived and wait to be read
+leave it, so a rank that gets no core for a while does not stop the flow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+MTU_BYTES = 1500
+SEGMENT_BYTES = MTU_BYTES - 52  # payload of a frame: less the headers of IP and TCP, and TCP's timestamps
+FRAME_BYTES = MTU_BYTES + 14  # what the shaper counts for it: with Ethernet's header
+LARGEST_PACKET_BYTES = 65536  # the kernel's own limit for a burst of segments that travels as one
+HEADROOM_BYTES = 400  # what the kernel sets aside for headers in that limit
+
+PACKET_SECONDS = 250e-6
+LATE_SECONDS = 300e-6
+WINDOW_SECONDS = 500e-6
+SMALLEST_WINDOW_BYTES = 16 * 1024
+SMALLEST_BUFFER_BYTES = 4 * 1024 * 1024
+QUEUE_BYTES = 256 * 1024 * 1024  # never reached: flows stop at their windows
+
+
+@dataclass(frozen=True)
+class Link:
+    """How one direction of a NIC is shaped. wire_bytes_per_second: of frames; packet, bucket: in bytes of frames."""
+
+    wire_bytes_per_second: float
+    packet_bytes: int
+    bucket_bytes: int
+
+    @property
+    def arguments(self) -> str:
+        """For `tc qdisc add`."""
+        rate, bucket = round(8 * self.wire_bytes_per_second), self.bucket_bytes
+        return f"tbf rate {rate}bit burst {bucket} limit {QUEUE_BYTES}"
+
+    @property
+    def largest_packet_bytes(self) -> int:
+        """For `gso_max_size`."""
+        return min(self.packet_bytes + HEADROOM_BYTES, LARGEST_PACKET_BYTES)
+
+
+def up_link(bytes_per_second: float) -> Link:
+    """The link that sends `bytes_per_second` of payload.
+
+    >>> up_link(125e6)
+    Link(wire_bytes_per_second=130697513.81215468, packet_bytes=33308, bucket_bytes=72517)
+    """
+    return _link(bytes_per_second, LATE_SECONDS)
+
+
+def down_link(bytes_per_second: float) -> Link:
+    """The link that receives `bytes_per_second` of payload."""
+    return _link(bytes_per_second, 2 * LATE_SECONDS)
+
+
+def _link(bytes_per_second: float, late_seconds: float) -> Link:
+    wire = bytes_per_second * FRAME_BYTES / SEGMENT_BYTES
+    most = (LARGEST_PACKET_BYTES - HEADROOM_BYTES) // FRAME_BYTES
+    segments = min(max(round(bytes_per_second * PACKET_SECONDS / SEGMENT_BYTES), 1), most)
+    packet = segments * FRAME_BYTES
+    return Link(wire, packet, math.ceil(packet + late_seconds * wire))
+
+
+@dataclass(frozen=True)
+class Window:
+    """What every flow of a cluster keeps under way, and how much its sockets hold besides."""
+
+    window_bytes: int
+    buffer_bytes: int
+
+    @property
+    def route(self) -> str:
+        """For `ip route`: Reno does nothing where nothing is lost, and so leaves the window as it is."""
+        return f"congctl reno window {self.window_bytes} initcwnd {math.ceil(self.window_bytes / SEGMENT_BYTES) + 1}"
+
+
+def window(fastest_bytes_per_second: float, latency_seconds: float) -> Window:
+    """The window that keeps the fastest link busy over a round trip. It is one for all: shares of a link go by it."""
+    needed = math.ceil(fastest_bytes_per_second * (WINDOW_SECONDS + 2 * latency_seconds))
+    size = max(needed, SMALLEST_WINDOW_BYTES)
+    return Window(size, max(4 * size, SMALLEST_BUFFER_BYTES))
