@@ -50,8 +50,9 @@ def predict_and_emulate(scenario: Scenario, *, deadline_seconds: float | None = 
     """
     with bar(scenario.name) as progress:
         measured = measure(scenario, emulate=True, deadline_seconds=deadline_seconds, progress=progress)
-    predicted = simulate(predicted_on(scenario, measured.metadata["emulation"]))
-    return Experiment(compare(predicted, measured), predicted, measured, [describe(measured.metadata["emulation"])])
+    emulation = measured.metadata["emulation"]
+    predicted = simulate(predicted_on(scenario, emulation))
+    return Experiment(compare(predicted, measured), predicted, measured, [describe(emulation)])
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:

@@ -59,8 +59,9 @@ class Iproute:
     def _carry_out(program: str, commands: tuple[str, ...]) -> None:
         done = _run(program, commands)
         if done.returncode != 0:
+            name = os.path.basename(program)
             said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise refusal(f"needs network namespaces with a traffic shaper, but {os.path.basename(program)} said: {said}")
+            raise refusal(f"needs network namespaces and a traffic shaper in them, but {name} said: {said}")
 
 
 def _run(program: str, commands: tuple[str, ...] | list[str]) -> subprocess.CompletedProcess[str]:

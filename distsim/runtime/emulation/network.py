@@ -47,7 +47,7 @@ def build(plan: Plan) -> Network:
         right = namespaces.leave_the_machines()
         return _built(plan, tools, right)
     except OSError as error:
-        raise refusal(f"needs the right to make network namespaces ({error.strerror}: {error.filename})") from None
+        raise refusal(f"needs the right to make network namespaces ({error.filename}: {error.strerror})") from None
 
 
 def _built(plan: Plan, tools: Iproute, right: str) -> Network:
@@ -72,11 +72,12 @@ def _built(plan: Plan, tools: Iproute, right: str) -> Network:
 def _host(tools: Iproute, number: int, host: Host, switch: str, window: shaping.Window) -> None:
     """The host's own end of its cable, seen from the host."""
     up = shaping.up_link(host.up_bytes_per_second)
+    far_end = f"port{number} mtu {shaping.MTU_BYTES} netns {switch}"
     for sockets in ("tcp_rmem", "tcp_wmem"):
         Path("/proc/sys/net/ipv4", sockets).write_text(f"4096 {window.buffer_bytes} {window.buffer_bytes}", "ascii")
     tools.ip(
         "link set lo up",
-        f"link add name {NIC} mtu {shaping.MTU_BYTES} type veth peer name port{number} mtu {shaping.MTU_BYTES} netns {switch}",
+        f"link add name {NIC} mtu {shaping.MTU_BYTES} type veth peer name {far_end}",
         f"link set {NIC} gso_max_size {up.largest_packet_bytes}",
         f"address add {SUBNET[number + 1]}/{SUBNET.prefixlen} dev {NIC}",
         f"link set {NIC} up",

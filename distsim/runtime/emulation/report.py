@@ -36,4 +36,4 @@ def _latency(emulation: dict[str, Any]) -> str:
     if "measured_latency_seconds" not in emulation:
         return "latency not imposed"
     measured = show(emulation["measured_latency_seconds"], "second")
-    return f"latency not imposed: predicted with the {measured} measured there"
+    return f"latency not imposed, {measured} measured"

@@ -4,11 +4,12 @@ A bandwidth counts payload, as everywhere in distsim: the shaper's rate is highe
 each segment, so that a message of S bytes takes S / bandwidth.
 
 Bytes leave a NIC through a token bucket (`tbf`). Two things falsify it, and pull in opposite directions. A link that
-was idle has a full bucket, whose bytes then pass at once: large buckets make messages too fast, by their own
-size. And a timer that fires late loses the tokens that its bucket cannot hold, each packet needs a timer, and timers
-cost CPU: small packets and small buckets make everything too slow as soon as the cores are busy. Hence all sizes
-are times at the link's own rate. PACKET_SECONDS and LATE_SECONDS are what keeps an all-reduce of four ranks on two
-cores within a few percent; a message that finds its link idle is too fast by about 0.6 ms of bytes.
+was idle has a full bucket, whose bytes then pass at once: large buckets make messages too fast. And a timer that
+fires late loses the tokens that its bucket cannot hold, each packet needs a timer, and timers cost CPU: small packets
+and small buckets make everything too slow as soon as the cores are busy. Hence packets and buckets are times at the
+link's own rate. These times keep an all-reduce of four ranks on two cores within 4 % (1 MiB and 4 MiB, 200 Mbit/s
+and 1 Gbit/s); half of them double its error. The price is that a message which finds its link idle is early by
+PACKET_SECONDS + UP_LATE_SECONDS: 5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
 
 The down-link's bucket is larger than the up-link's, so that a single stream, which comes at the rate already, does
 not wait for a second timer.
@@ -32,7 +33,8 @@ LARGEST_PACKET_BYTES = 65536  # the kernel's own limit for a burst of segments t
 HEADROOM_BYTES = 400  # what the kernel sets aside for headers in that limit
 
 PACKET_SECONDS = 250e-6
-LATE_SECONDS = 300e-6
+UP_LATE_SECONDS = 200e-6
+DOWN_LATE_SECONDS = 500e-6
 WINDOW_SECONDS = 500e-6
 SMALLEST_WINDOW_BYTES = 16 * 1024
 SMALLEST_BUFFER_BYTES = 4 * 1024 * 1024
@@ -63,14 +65,14 @@ def up_link(bytes_per_second: float) -> Link:
     """The link that sends `bytes_per_second` of payload.
 
     >>> up_link(125e6)
-    Link(wire_bytes_per_second=130697513.81215468, packet_bytes=33308, bucket_bytes=72517)
+    Link(wire_bytes_per_second=130697513.8121547, packet_bytes=33308, bucket_bytes=59448)
     """
-    return _link(bytes_per_second, LATE_SECONDS)
+    return _link(bytes_per_second, UP_LATE_SECONDS)
 
 
 def down_link(bytes_per_second: float) -> Link:
     """The link that receives `bytes_per_second` of payload."""
-    return _link(bytes_per_second, 2 * LATE_SECONDS)
+    return _link(bytes_per_second, DOWN_LATE_SECONDS)
 
 
 def _link(bytes_per_second: float, late_seconds: float) -> Link:
