@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from distsim.errors import InputError
 
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")  # where they are; not on every user's PATH
-CURE = (
+NOT_PERMITTED = "not permitted"
+RIGHTS_CURE = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu also "
     "kernel.apparmor_restrict_unprivileged_userns=0; a container must be privileged), or leave --emulate out"
 )
+KERNEL_CURE = "use a kernel with veth, bridge, sch_htb and cls_u32, or leave --emulate out"
 
 
-def refusal(reason: str, cure: str = CURE) -> InputError:
+def refusal(reason: str, cure: str = RIGHTS_CURE) -> InputError:
     """The error for a machine that cannot emulate a cluster."""
     return InputError.of("--emulate", True, reason, cure)
 
@@ -61,7 +63,8 @@ class Iproute:
         if done.returncode != 0:
             name = os.path.basename(program)
             said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise refusal(f"needs network namespaces and a traffic shaper in them, but {name} said: {said}")
+            cure = RIGHTS_CURE if NOT_PERMITTED in said else KERNEL_CURE
+            raise refusal(f"needs network namespaces and a traffic shaper in them, but {name} said: {said}", cure)
 
 
 def _run(program: str, commands: tuple[str, ...] | list[str]) -> subprocess.CompletedProcess[str]:

@@ -19,8 +19,7 @@ from distsim.runtime.emulation.plan import Host, Plan
 
 SUBNET = IPv4Network("10.0.0.0/16")
 SWITCH_ADDRESS = str(SUBNET[-2])
-NIC = "eth0"
-DELAYED_PACKETS = 1_000_000  # like the shaper's queue, netem's is never to overflow
+NIC = "eth0"  # of every host
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,15 @@ class Network:
     hosts: tuple[str, ...]
     latency_imposed: bool
     right: str
+
+
+def address_of(host: int) -> str:
+    """Of the host with this number in its plan.
+
+    >>> address_of(0)
+    '10.0.0.1'
+    """
+    return str(SUBNET[host + 1])
 
 
 def build(plan: Plan) -> Network:
@@ -79,18 +87,15 @@ def _host(tools: Iproute, number: int, host: Host, switch: str, window: shaping.
         "link set lo up",
         f"link add name {NIC} mtu {shaping.MTU_BYTES} type veth peer name {far_end}",
         f"link set {NIC} gso_max_size {up.largest_packet_bytes}",
-        f"address add {SUBNET[number + 1]}/{SUBNET.prefixlen} dev {NIC}",
+        f"address add {address_of(number)}/{SUBNET.prefixlen} dev {NIC}",
         f"link set {NIC} up",
         f"route replace {SUBNET} dev {NIC} {window.route}",
     )
-    tools.tc(f"qdisc add dev {NIC} root {up.arguments}")
+    tools.tc(*up.commands(NIC))
 
 
 def _port(tools: Iproute, number: int, host: Host, latency_seconds: float) -> None:
     """The other end, seen from the switch."""
     down = shaping.down_link(host.down_bytes_per_second)
     tools.ip(f"link set port{number} master switch up")
-    tools.tc(f"qdisc add dev port{number} root handle 1: {down.arguments}")
-    if latency_seconds:
-        delay = f"netem delay {1e6 * latency_seconds:.3f}us limit {DELAYED_PACKETS}"
-        tools.tc(f"qdisc add dev port{number} parent 1:1 handle 2: {delay}")
+    tools.tc(*down.commands(f"port{number}", latency_seconds))

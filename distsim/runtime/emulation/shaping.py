@@ -1,15 +1,16 @@
 """With which numbers a bandwidth is imposed: packet size, token buckets, window.
 
 A bandwidth counts payload, as everywhere in distsim: the shaper's rate is higher by what Ethernet, IP and TCP add to
-each segment, so that a message of S bytes takes S / bandwidth.
+each segment, and bare acknowledgements pass it without waiting. So a message of S bytes takes S / bandwidth, whatever
+goes the other way.
 
-Bytes leave a NIC through a token bucket (`tbf`). Two things falsify it, and pull in opposite directions. A link that
-was idle has a full bucket, whose bytes then pass at once: large buckets make messages too fast. And a timer that
-fires late loses the tokens that its bucket cannot hold, each packet needs a timer, and timers cost CPU: small packets
-and small buckets make everything too slow as soon as the cores are busy. Hence packets and buckets are times at the
-link's own rate. These times keep an all-reduce of four ranks on two cores within 4 % (1 MiB and 4 MiB, 200 Mbit/s
-and 1 Gbit/s); half of them double its error. The price is that a message which finds its link idle is early by
-PACKET_SECONDS + UP_LATE_SECONDS: 5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
+Bytes leave a NIC through a token bucket (a class of `htb`). Two things falsify it, and pull in opposite directions. A
+link that was idle has a full bucket, whose bytes then pass at once: large buckets make messages too fast. And a timer
+that fires late loses the tokens that its bucket cannot hold, each packet needs a timer, and timers cost CPU: small
+packets and small buckets make everything too slow as soon as the cores are busy. Hence packets and buckets are times
+at the link's own rate. These times keep an all-reduce of four ranks on two cores within a few percent; half of them
+double its error. The price is that a message which finds its link idle is early by PACKET_SECONDS + UP_LATE_SECONDS
+at most: 5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
 
 The down-link's bucket is larger than the up-link's, so that a single stream, which comes at the rate already, does
 not wait for a second timer.
@@ -38,7 +39,11 @@ DOWN_LATE_SECONDS = 500e-6
 WINDOW_SECONDS = 500e-6
 SMALLEST_WINDOW_BYTES = 16 * 1024
 SMALLEST_BUFFER_BYTES = 4 * 1024 * 1024
-QUEUE_BYTES = 256 * 1024 * 1024  # never reached: flows stop at their windows
+QUEUE_BYTES, QUEUE_PACKETS = 256 * 1024 * 1024, 1_000_000  # never reached: flows stop at their windows
+
+
+# A TCP segment with timestamps, no payload, and no flag but ACK: total length, protocol, flags.
+BARE_ACKNOWLEDGEMENT = "match u16 52 0xffff at 2 match u8 6 0xff at 9 match u8 16 0xff at 33"
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,17 @@ class Link:
     packet_bytes: int
     bucket_bytes: int
 
-    @property
-    def arguments(self) -> str:
-        """For `tc qdisc add`."""
-        rate, bucket = round(8 * self.wire_bytes_per_second), self.bucket_bytes
-        return f"tbf rate {rate}bit burst {bucket} limit {QUEUE_BYTES}"
+    def commands(self, device: str, delay_seconds: float = 0.0) -> tuple[str, ...]:
+        """For `tc`: what `device` sends is shaped like this, and delayed before."""
+        rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
+        delay = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
+        return (
+            f"qdisc add dev {device} root handle 1: htb default 1",
+            f"class add dev {device} parent 1: classid 1:1 htb"
+            f" rate {rate} ceil {rate} burst {bucket} cburst {bucket} quantum {LARGEST_PACKET_BYTES}",
+            f"qdisc add dev {device} parent 1:1 handle 2: {delay if delay_seconds else f'bfifo limit {QUEUE_BYTES}'}",
+            f"filter add dev {device} parent 1: protocol ip u32 {BARE_ACKNOWLEDGEMENT} flowid 1:0",
+        )
 
     @property
     def largest_packet_bytes(self) -> int:
@@ -65,7 +76,7 @@ def up_link(bytes_per_second: float) -> Link:
     """The link that sends `bytes_per_second` of payload.
 
     >>> up_link(125e6)
-    Link(wire_bytes_per_second=130697513.8121547, packet_bytes=33308, bucket_bytes=59448)
+    Link(wire_bytes_per_second=130697513.8121547, packet_bytes=33308, bucket_bytes=26140)
     """
     return _link(bytes_per_second, UP_LATE_SECONDS)
 
@@ -80,7 +91,7 @@ def _link(bytes_per_second: float, late_seconds: float) -> Link:
     most = (LARGEST_PACKET_BYTES - HEADROOM_BYTES) // FRAME_BYTES
     segments = min(max(round(bytes_per_second * PACKET_SECONDS / SEGMENT_BYTES), 1), most)
     packet = segments * FRAME_BYTES
-    return Link(wire, packet, math.ceil(packet + late_seconds * wire))
+    return Link(wire, packet, max(math.ceil(late_seconds * wire), FRAME_BYTES))
 
 
 @dataclass(frozen=True)
