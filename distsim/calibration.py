@@ -6,6 +6,8 @@ solves the collective's cost formula for the two unknowns:
 
     ring                2 (N - 1) (a + S / (N B))
     parameter server    2 (a + N S / B)
+    pipeline            2 (N - 1) (a + S / B), S being the activation of one micro-batch
+    other collectives   their closed forms in `theory.collectives`
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ import numpy as np
 
 from distsim.errors import InputError
 from distsim.files import write_text
+from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
+from distsim.theory import collectives
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 from distsim.units import show, write
 
@@ -101,14 +105,19 @@ def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
         "latency": write(exchange.latency_seconds, "second"),
     }
     table["cluster"].pop("nic", None)
+    if "nodes" in table["cluster"]:  # a machine's own links have no fast tier
+        links = {key: table["cluster"][key] for key in ("bandwidth", "latency")}
+        table["cluster"]["nodes"] = table["cluster"]["nodes"] | links
     return Scenario.of(table)
 
 
 def probes(scenario: Scenario) -> list[Scenario]:
     """The scenarios to measure, small gradient first: the same exchange with next to no work in between."""
-    sizes = [scenario.gradient_bytes * SMALL_SHARE, scenario.gradient_bytes]
+    sizes = [exchanged_bytes(scenario) * SMALL_SHARE, exchanged_bytes(scenario)]
+    exchanged = "activation" if isinstance(scenario.policy, Pipeline) else "gradient"
     table = scenario.table()
     communication: dict[str, str] = {"kind": scenario.communication.kind, "sends": scenario.communication.sends}
+    communication["implementation"] = scenario.communication.implementation
     if scenario.servers:
         communication["receive"] = scenario.receive
     return [
@@ -119,8 +128,8 @@ def probes(scenario: Scenario) -> list[Scenario]:
                 "seed": scenario.seed,
                 "cluster": table["cluster"],
                 "compute": {"mean": PROBE_COMPUTE},
-                "workload": {"gradient": write(float(math.ceil(size)), "byte")},
-                "policy": {"kind": "synchronous"},
+                "workload": {exchanged: write(float(math.ceil(size)), "byte")},
+                "policy": _probe_policy(scenario),
                 "communication": communication,
             }
         )
@@ -128,11 +137,26 @@ def probes(scenario: Scenario) -> list[Scenario]:
     ]
 
 
+def exchanged_bytes(scenario: Scenario) -> float:
+    """What is exchanged at once: a gradient, or in a pipeline the activation of one micro-batch."""
+    if isinstance(scenario.policy, Pipeline):
+        return (scenario.workload.activation_bytes or 0.0) / scenario.policy.micro_batches
+    return scenario.gradient_bytes
+
+
+def _probe_policy(scenario: Scenario) -> dict[str, Any]:
+    """The policy with the scenario's exchange at each step, and nothing else."""
+    if isinstance(scenario.policy, Pipeline):
+        return {"kind": "pipeline", "micro_batches": 1}
+    # With this policy servers follow a schedule, and with others a rule.
+    return {"kind": "local_sgd", "period": 1} if isinstance(scenario.policy, LocalSgd) else {"kind": "synchronous"}
+
+
 def fit(traces: Sequence[Trace]) -> Exchange:
     """The exchange that the traces of `probes` show."""
     scenario = traces[0].scenario
     workers = scenario.cluster.workers
-    points = tuple((trace.scenario.gradient_bytes, float(np.median(exchange_seconds(trace)))) for trace in traces)
+    points = tuple((exchanged_bytes(trace.scenario), float(np.median(exchange_seconds(trace)))) for trace in traces)
     per_latency, per_byte = _cost(scenario)
     (small, small_seconds), (large, large_seconds) = points[0], points[-1]
     slope = (large_seconds - small_seconds) / (large - small) if large > small else 0.0
@@ -153,13 +177,45 @@ def fit(traces: Sequence[Trace]) -> Exchange:
 def _cost(scenario: Scenario) -> tuple[float, float]:
     """How often one exchange pays the latency, and how many times the gradient's bytes cross the busiest link."""
     workers = scenario.cluster.workers
-    if scenario.communication.kind == "ring":
-        return 2.0 * (workers - 1), 2.0 * (workers - 1) / workers
+    if isinstance(scenario.policy, Pipeline):
+        return 2.0 * (workers - 1), 2.0 * (workers - 1)
+    if not scenario.servers or isinstance(scenario.policy, LocalSgd):
+        return _all_reduce_seconds(scenario, 0.0, 1.0), _all_reduce_seconds(scenario, 1.0, 0.0)
     return 2.0, 2.0 * workers
 
 
+def _all_reduce_seconds(scenario: Scenario, num_bytes: float, latency_seconds: float) -> float:
+    """Of the scenario's all-reduce, with links of one byte per second."""
+    workers, communication = scenario.cluster.workers, scenario.communication
+    match communication.kind:
+        case "ring":
+            return collectives.ring_all_reduce_seconds(num_bytes, workers, 1.0, latency_seconds)
+        case "tree":
+            return collectives.tree_all_reduce_seconds(num_bytes, workers, 1.0, latency_seconds)
+        case "halving_doubling":
+            return collectives.halving_doubling_all_reduce_seconds(num_bytes, workers, 1.0, latency_seconds)
+        case "hierarchical":
+            nodes = scenario.cluster.nodes
+            assert nodes is not None, "checked when the scenario was read"
+            return collectives.hierarchical_all_reduce_seconds(
+                num_bytes, workers, 1.0, latency_seconds, nodes.per_node, 1.0, latency_seconds, nodes.nic_per
+            )
+        case "parameter_server":
+            return collectives.parameter_server_seconds(
+                num_bytes, workers, 1.0, latency_seconds, communication.servers, communication.colocated
+            )
+
+
 def exchange_seconds(trace: Trace) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Seconds from the moment that all have computed until all have the result, per step, without the warm-up."""
+    """Seconds from the moment that all have computed until all have the result, per step, without the warm-up.
+
+    Of a pipeline's step, what is left of it when all stages' computes are taken away.
+    """
+    if isinstance(trace.scenario.policy, Pipeline):
+        compute = trace.spans.of_kind(*COMPUTE_KINDS)
+        seconds = np.diff(trace.updates.time_seconds, prepend=0.0)
+        np.subtract.at(seconds, compute.step, compute.end_seconds - compute.start_seconds)
+        return seconds[WARM_UP_STEPS:]
     ready = trace.spans.of_kind(*COMPUTE_KINDS)
     done = trace.spans.of_kind(SpanKind.ALL_REDUCE, SpanKind.RECEIVE)
     done = done.where(done.worker < trace.workers)

@@ -25,33 +25,45 @@ class Experiment:
 
 
 def predict_and_measure(
-    scenario: Scenario, calibration: Calibration | None = None, *, deadline_seconds: float | None = None
+    scenario: Scenario,
+    calibration: Calibration | None = None,
+    *,
+    rule: str | None = None,
+    deadline_seconds: float | None = None,
 ) -> Experiment:
     """Runs `scenario` for real and predicts that run, with a progress bar where a person looks.
 
     The real run uses this machine's own links, so the prediction does too: a short calibration of the very exchange
     goes first, in the same launch, and takes the place of the scenario's bandwidth and latency. With `calibration`
-    that one is taken instead. Nothing of the measured run itself enters the prediction.
+    that one is taken instead. Nothing of the measured run itself enters the prediction. rule: of your own, in both.
     Raises RunError where the real run fails, and InputError where torch is missing.
     """
     before = probes(scenario) if calibration is None else []
     with bar(scenario.name) as progress:
-        *probed, measured = measure_all([*before, scenario], deadline_seconds=deadline_seconds, progress=progress)
+        *probed, measured = measure_all(
+            [*before, scenario],
+            rules=[None] * len(before) + [rule],
+            deadline_seconds=deadline_seconds,
+            progress=progress,
+        )
     known = Calibration((fit(probed),)) if calibration is None else calibration
-    predicted = simulate(scenario, known)
+    predicted = simulate(scenario, known, rule=rule)
     return Experiment(compare(predicted, measured), predicted, measured, [known.of(scenario).describe()])
 
 
-def predict_and_emulate(scenario: Scenario, *, deadline_seconds: float | None = None) -> Experiment:
+def predict_and_emulate(
+    scenario: Scenario, *, rule: str | None = None, deadline_seconds: float | None = None
+) -> Experiment:
     """Runs `scenario` for real on an emulated cluster, which has its links, and predicts that run with those.
 
     Where the kernel could not impose the latency, the prediction takes what a message without content took there.
-    Raises RunError where the real run fails, and InputError where torch, or the right to emulate links, is missing.
+    rule: of your own, in both. Raises RunError where the real run fails, and
+    InputError where torch, or the right to emulate links, is missing.
     """
     with bar(scenario.name) as progress:
-        measured = measure(scenario, emulate=True, deadline_seconds=deadline_seconds, progress=progress)
+        measured = measure(scenario, emulate=True, rule=rule, deadline_seconds=deadline_seconds, progress=progress)
     emulation = measured.metadata["emulation"]
-    predicted = simulate(predicted_on(scenario, emulation))
+    predicted = simulate(predicted_on(scenario, emulation), rule=rule)
     return Experiment(compare(predicted, measured), predicted, measured, [describe(emulation)])
 
 

@@ -17,6 +17,7 @@ class Purpose(IntEnum):
     COMPUTE = 0
     PAUSE = 1
     FAILURE = 2
+    DATA = 3
 
 
 def stream(seed: int, purpose: Purpose, worker: int) -> np.random.Generator:

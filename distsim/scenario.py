@@ -68,13 +68,11 @@ class Scenario(Description):
     def _check_available(self) -> None:
         if self.learning is not None:
             raise ValueError("the table [learning] is not available yet. Cure: remove it")
-        if self.workload.model is not None:
-            raise ValueError('workload.model is not available yet. Cure: write gradient = "4 MiB" instead')
 
     def _check_workload(self) -> None:
         pipeline = isinstance(self.policy, Pipeline)
-        if self.workload.gradient_bytes is None and not pipeline:
-            raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload]')
+        if self.workload.num_bytes is None and not pipeline:
+            raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload], or a model')
         if self.workload.activation_bytes is None and pipeline and self.cluster.workers > 1:
             raise ValueError(
                 "workload.activation is missing: it is what one stage of a pipeline sends to the next for a whole "
@@ -134,8 +132,9 @@ class Scenario(Description):
     @property
     def gradient_bytes(self) -> float:
         """Bytes of one gradient, and of the parameters."""
-        assert self.workload.gradient_bytes is not None, "checked when the scenario was read"
-        return self.workload.gradient_bytes
+        num_bytes = self.workload.num_bytes
+        assert num_bytes is not None, "checked when the scenario was read"
+        return num_bytes
 
     @property
     def receive(self) -> str:

@@ -9,6 +9,7 @@ from distsim.engine import choice
 from distsim.engine.failures import with_failures
 from distsim.errors import InputError
 from distsim.policies import Rule, WithServer
+from distsim.policies.own_rule import OwnRule, load_rule
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
@@ -17,33 +18,44 @@ def simulate(
     scenario: Scenario,
     calibration: Calibration | None = None,
     *,
-    rule: Rule | None = None,
+    rule: Rule | str | None = None,
     engine: choice.Engine = "auto",
 ) -> Trace:
     """Simulates `scenario`; the same scenario gives a bit-identical Trace.
 
     calibration: links and overheads measured on a machine, which take the place of the scenario's.
-    rule: a fresh rule of your own in place of the policy's; `policy` then still says when the run ends and how
-    compute times are keyed. engine: "story" is the reference, "loop" and "recurrence" mean the same and are faster;
-    "auto" takes the fastest that serves the scenario, and the metadata say which. Raises InputError where the rule
-    decides something impossible, or the engine cannot serve the scenario.
+    rule: a fresh rule of your own in place of the policy's, or "my_rule.py:MyRule", which makes one; `policy` then
+    still says when the run ends and how compute times are keyed. engine: "story" is the reference, "loop" and
+    "recurrence" mean the same and are faster; "auto" takes the fastest that serves the scenario, and the metadata say
+    which. Raises InputError where the rule decides something impossible, or the engine cannot serve the scenario.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
     >>> len(trace.updates), trace.producer
     (50, 'simulated')
     """
-    if rule is not None and not (scenario.servers and isinstance(scenario.policy, WithServer)):
+    own = None
+    if rule is not None:
+        check_decides(scenario)
+        workers = scenario.cluster.workers
+        own = load_rule(rule, workers) if isinstance(rule, str) else OwnRule(rule, workers)
+    if calibration is None:
+        trace = choice.run(engine, scenario, rule=own)
+    else:
+        exchange = calibration.of(scenario)
+        trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)
+        trace = replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})
+    if isinstance(rule, str):
+        trace = replace(trace, metadata=trace.metadata | {"rule": rule})
+    if scenario.failures is not None:
+        trace = with_failures(trace, scenario.failures, scenario.seed)
+    return trace
+
+
+def check_decides(scenario: Scenario) -> None:
+    """Raises InputError where the scenario has no server that a rule could decide for."""
+    if not (scenario.servers and isinstance(scenario.policy, WithServer)):
         raise InputError.of(
             "a rule of your own with policy.kind", scenario.policy.kind, "needs a parameter server to decide for",
             'write kind = "parameter_server" in [communication]',
         )  # fmt: skip
-    if calibration is None:
-        trace = choice.run(engine, scenario, rule=rule)
-    else:
-        exchange = calibration.of(scenario)
-        trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, rule)
-        trace = replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})
-    if scenario.failures is not None:
-        trace = with_failures(trace, scenario.failures, scenario.seed)
-    return trace

@@ -105,7 +105,7 @@ BAD_SCENARIOS = {
     "missing unit": ('"10 Gbit/s"', '"10"', ["'10'", "has no unit"]),
     "wrong type": ("steps = 50", 'steps = "50"', ["steps = '50'", "whole number"]),
     "not TOML": ("steps = 50", "steps = ", ["is not TOML"]),
-    "planned": ("batch = 32", 'batch = 32\nmodel = "cnn"', ["workload.model", "not available yet"]),
+    "gradient and model": ("batch = 32", 'batch = 32\nmodel = "cnn"', ["gradient follows from model = 'cnn'"]),
     "latency without network": ('"50 us"', '"fifty us"', ["'fifty us'"]),
 }
 

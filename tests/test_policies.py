@@ -265,7 +265,7 @@ def test_a_rule_has_no_clock_no_arrays_and_no_network(path: Path) -> None:
     packages = {name.partition(".")[0] for name in imported}
     assert packages.isdisjoint({"simpy", "numpy", "torch", "time", "asyncio", "threading", "scipy", "random"})
     ours = {name for name in imported if name.startswith("distsim")}
-    below = ("distsim.policies", "distsim.description", "distsim.validation", "distsim.units")
+    below = ("distsim.policies", "distsim.description", "distsim.validation", "distsim.units", "distsim.errors")
     assert all(name.startswith(below) for name in ours)
     if path.stem in {*POLICIES, "rule"}:
         assert packages <= {"__future__", "dataclasses", "typing", "annotated_types", "pydantic", "distsim"}

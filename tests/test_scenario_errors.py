@@ -248,6 +248,20 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "workload.activation",
         "is missing",
     ),
+    "a gradient besides a model": (changed(workload__model="mlp"), "gradient", "which has one of 19240 bytes"),
+    "an unknown model": (changed(workload={"model": "resnet"}), "workload.model = 'resnet'", "must be 'mlp', 'cnn' or"),
+    "a width for digits": (changed(workload={"model": "cnn", "width": 8}), "width = 8", 'model = "transformer" alone'),
+    "a width that heads cannot share": (
+        changed(workload={"model": "transformer", "width": 6}),
+        "workload.width = 6",
+        "multiple of 4",
+    ),
+    "another number of layers": (
+        changed(workload={"model": "mlp", "layers": 3}),
+        "layers = 3",
+        "which has 2",
+    ),
+    "a model that is no text": (changed(workload={"model": ["mlp"]}), "workload.model", "must be"),
     "a server's nic for a ring": (
         changed(
             policy={"kind": "synchronous"}, communication={"kind": "ring"}, cluster__nic={"server": {"up": "1 B/s"}}
@@ -260,7 +274,6 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
 PLANNED: dict[str, tuple[dict[str, Any], str]] = {
     "table learning": (changed(learning={"key": 1}), "[learning]"),
     "empty table learning": (changed(learning={}), "[learning]"),
-    "model": (changed(workload__model="mlp"), "workload.model"),
 }
 
 

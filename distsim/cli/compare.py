@@ -10,6 +10,7 @@ from rich.text import Text
 from distsim.calibration import Calibration
 from distsim.cli.measure import deadline_option, emulate_option
 from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json
+from distsim.cli.simulate import rule_option
 from distsim.errors import InputError
 from distsim.experiment import Experiment, of_traces, predict_and_emulate, predict_and_measure
 from distsim.files import check_writable, write_text
@@ -20,6 +21,7 @@ from distsim.trace import Trace
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @emulate_option
+@rule_option
 @click.option(
     "--calibration", type=click.Path(path_type=Path), help="Take links from this file instead of calibrating first."
 )
@@ -31,6 +33,7 @@ from distsim.trace import Trace
 def compare(
     files: tuple[Path, ...],
     emulate: bool,
+    rule: str | None,
     calibration: Path | None,
     predicted: Path | None,
     measured: Path | None,
@@ -48,22 +51,22 @@ def compare(
     _check_emulation(emulate, files, calibration)
     if html:
         check_writable(html)
-    if calibration and not files:
-        raise InputError.of(
-            "--calibration",
-            str(calibration),
-            "changes nothing about saved traces",
-            "leave it out, or name scenario files",
-        )
+    for option, value in (("--calibration", calibration), ("--rule", rule)):
+        if value and not files:
+            raise InputError.of(
+                option, str(value), "changes nothing about saved traces", "leave it out, or name scenario files"
+            )
     if predicted and measured:
         compared = [_saved(predicted, measured)]
     elif emulate:
         scenarios = [Scenario.load(file) for file in files]
-        compared = [predict_and_emulate(scenario, deadline_seconds=deadline) for scenario in scenarios]
+        compared = [predict_and_emulate(scenario, rule=rule, deadline_seconds=deadline) for scenario in scenarios]
     else:
         known = Calibration.load(calibration) if calibration else None
         scenarios = [Scenario.load(file) for file in files]
-        compared = [predict_and_measure(scenario, known, deadline_seconds=deadline) for scenario in scenarios]
+        compared = [
+            predict_and_measure(scenario, known, rule=rule, deadline_seconds=deadline) for scenario in scenarios
+        ]
     if html:
         from distsim.figures.report import html as page
 

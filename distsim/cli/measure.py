@@ -8,6 +8,7 @@ import click
 from rich.text import Text
 
 from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
+from distsim.cli.simulate import rule_option
 from distsim.metrics import summary
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe
@@ -28,14 +29,17 @@ deadline_option = click.option(
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @emulate_option
+@rule_option
 @trace_option
 @deadline_option
 @json_option
-def measure(file: Path, emulate: bool, trace: Path | None, deadline: float | None, as_json: bool) -> None:
+def measure(
+    file: Path, emulate: bool, rule: str | None, trace: Path | None, deadline: float | None, as_json: bool
+) -> None:
     """Run a scenario FILE for real: one process per worker and server, with torch.distributed."""
     scenario = Scenario.load(file)
     with bar(scenario.name) as progress:
-        measured = run(scenario, emulate=emulate, deadline_seconds=deadline, progress=progress)
+        measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
     if trace:
         measured.save(trace)
     found = summary(measured)

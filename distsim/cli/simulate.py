@@ -12,18 +12,25 @@ from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate as run
 
+rule_option = click.option(
+    "--rule",
+    metavar="FILE:CLASS",
+    help="A rule of your own in place of the policy's, such as my_rule.py:MyRule.",
+)
+
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--calibration", type=click.Path(path_type=Path), help="Take links and overheads from this calibration file."
 )
+@rule_option
 @trace_option
 @json_option
-def simulate(file: Path, calibration: Path | None, trace: Path | None, as_json: bool) -> None:
+def simulate(file: Path, calibration: Path | None, rule: str | None, trace: Path | None, as_json: bool) -> None:
     """Predict the run of a scenario FILE."""
     scenario = Scenario.load(file)
-    predicted = run(scenario, Calibration.load(calibration) if calibration else None)
+    predicted = run(scenario, Calibration.load(calibration) if calibration else None, rule=rule)
     if trace:
         predicted.save(trace)
     found = summary(predicted)

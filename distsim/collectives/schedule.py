@@ -95,6 +95,15 @@ class Schedule:
         """
         return self.sent_chunks * num_bytes / self.chunks, self.received_chunks * num_bytes / self.chunks
 
+    def chunk_bounds(self, numbers: int) -> list[int]:
+        """Where each chunk begins when the gradient is so many numbers, and where the last one ends.
+
+        >>> from distsim.collectives import ring
+        >>> ring(4).chunk_bounds(10)
+        [0, 2, 5, 7, 10]
+        """
+        return [chunk * numbers // self.chunks for chunk in range(self.chunks + 1)]
+
     def check(self) -> None:
         """Raises InputError unless everyone ends with what it wants, every part of it added exactly once.
 

@@ -97,7 +97,8 @@ class CollectiveCall:
 
     def join(self, rank: int) -> simpy.Event:
         """`rank` takes part from now on; the event happens when all transfers it takes part in have ended."""
-        if not self._parts[rank]:
+        # With eager sends all that it wants may be there before it joins.
+        if not self._parts[rank] and not self._finished[rank].triggered:
             self._finished[rank].succeed()
         for transfer in self.gates.opens_on_join[rank]:
             self._open(transfer)

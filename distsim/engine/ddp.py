@@ -30,9 +30,11 @@ class DdpStory:
         self.scenario = scenario
         self.policy = scenario.policy
         self.layers = scenario.workload.layers
-        layer_bytes = scenario.gradient_bytes / self.layers
-        self.buckets = self.policy.buckets([layer_bytes] * self.layers)
-        self.bucket_bytes = [len(bucket) * layer_bytes * self.policy.compression for bucket in self.buckets]
+        layer_bytes = scenario.workload.layer_bytes
+        self.buckets = self.policy.buckets(layer_bytes)
+        self.bucket_bytes = [
+            sum(layer_bytes[layer] for layer in bucket) * self.policy.compression for bucket in self.buckets
+        ]
         self.stage = Stage(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()

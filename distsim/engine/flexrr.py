@@ -11,7 +11,7 @@ exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -49,7 +49,7 @@ class FlexRRStory(ServerStory):
     def run(self) -> Trace:
         """Tells the story until the last update has been answered."""
         trace = super().run()
-        return replace(trace, contributions=self.by_ranges(trace.contributions))
+        return replace(trace, contributions=by_ranges(trace.contributions, self.items, self.done_by))
 
     def worker(self, worker: int) -> Story:
         """One worker's steps; who is through with all of them helps until the run is over."""
@@ -133,13 +133,19 @@ class FlexRRStory(ServerStory):
         bell, self.bells[worker] = self.bells[worker], self.stage.environment.event()
         bell.succeed()
 
-    def by_ranges(self, contributions: Contributions) -> Contributions:
-        """Each row of a whole step, cut into the ranges of items that one worker did."""
-        rows: list[tuple[Any, ...]] = []
-        columns = zip(*(column.tolist() for column in contributions.columns().values()), strict=True)
-        for version, server, worker, step, _, _, _, applied, cancelled in columns:
-            who = self.done_by[worker, step]
-            for (_, read_version), items in groupby(range(self.items), key=who.__getitem__):
-                own = list(items)
-                rows.append((version, server, worker, step, read_version, own[0], len(own), applied, cancelled))
-        return Contributions.of_rows(rows)
+
+def by_ranges(
+    contributions: Contributions, items: int, done_by: Mapping[tuple[int, int], Mapping[int, tuple[int, int]]]
+) -> Contributions:
+    """Each row of a whole step, cut into the ranges of items that one worker did.
+
+    done_by: by (worker, step) and item: who did it, and which version of the parameters that worker had read.
+    """
+    rows: list[tuple[Any, ...]] = []
+    columns = zip(*(column.tolist() for column in contributions.columns().values()), strict=True)
+    for version, server, worker, step, _, _, _, applied, cancelled in columns:
+        who = done_by[worker, step]
+        for (_, read_version), group in groupby(range(items), key=who.__getitem__):
+            own = list(group)
+            rows.append((version, server, worker, step, read_version, own[0], len(own), applied, cancelled))
+    return Contributions.of_rows(rows)

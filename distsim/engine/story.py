@@ -10,6 +10,8 @@ Each story stands in a module of its name, and `runtime/` tells it with real pro
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from distsim.engine.ddp import DdpStory
 from distsim.engine.flexrr import FlexRRStory
 from distsim.engine.peers import PeersStory
@@ -25,7 +27,9 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
     """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: in place of the policy's."""
     policy = scenario.policy
     if scenario.servers and isinstance(policy, WithServer):
-        rules = [rule or policy.rule(scenario.cluster.workers) for _ in scenario.servers]
+        # Servers share nothing, so each has a rule of its own.
+        fresh = rule or policy.rule(scenario.cluster.workers)
+        rules = [fresh, *(deepcopy(fresh) for _ in scenario.servers[1:])]
         story = FlexRRStory if isinstance(policy, FlexRR) else ServerStory
         return story(scenario, rules, apply_seconds).run()
     if isinstance(policy, Ddp):

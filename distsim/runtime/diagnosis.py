@@ -49,12 +49,16 @@ class Evidence:
                 lines += [f"  {_place(frame)} in {frame[2]}" for frame in frames]
         return "\n".join(lines)
 
+    def of_input(self) -> str | None:
+        """What is wrong with what the user gave, where a rank found that out only during the run."""
+        own = self._own_failure()
+        return str(own["text"]) if own and own["input"] else None
+
     def of_failure(self, agent_code: int | None) -> str:
         """The failure that came first; what followed from it is left out."""
-        records = [record for rank in range(len(self._roles)) if (record := self._record(rank))]
-        own = [record for record in records if not record["consequence"]]
+        own, records = self._own_failure(), self._records()
         if own:
-            return self._raised(min(own, key=lambda record: float(record["seconds"])))
+            return self._raised(own)
         recorded = {record["rank"] for record in records}
         exits = self._exits()
         for number, (rank, code) in enumerate(exits.items()):
@@ -67,6 +71,11 @@ class Evidence:
             if status.state is not State.FINISHED and status.rank not in recorded:
                 return self._left(status.rank)
         return self._raised(min(records, key=lambda record: float(record["seconds"])))
+
+    def _own_failure(self) -> dict[str, Any] | None:
+        """The first failure that is no consequence of another rank's."""
+        own = [record for record in self._records() if not record["consequence"]]
+        return min(own, key=lambda record: float(record["seconds"]), default=None)
 
     def _raised(self, record: dict[str, Any]) -> str:
         rank = int(record["rank"])
@@ -126,6 +135,9 @@ class Evidence:
         main = THREAD.split(file.read_text("utf-8", errors="replace"))[-1]
         frames = [(match["file"], int(match["line"]), match["name"]) for match in FRAME.finditer(main)]
         return [frame for frame in frames if not frame[0].startswith("<frozen")]
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [record for rank in range(len(self._roles)) if (record := self._record(rank))]
 
     def _record(self, rank: int) -> dict[str, Any] | None:
         file = failure_file(self._folder, rank)

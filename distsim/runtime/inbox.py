@@ -1,4 +1,4 @@
-"""How the server receives: several pushes at once, or one after the other in the order of arrival.
+"""How a server receives: several pushes at once, or one after the other in the order of arrival.
 
 Both hand out one message after the other, and both receive nothing more from a worker until `free` has been
 called for its last message, because its buffer is in use until then.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol
@@ -15,6 +16,7 @@ from typing import Protocol
 import torch.distributed as dist
 
 from distsim.runtime.messages import Kind, Message
+from distsim.runtime.way import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,54 +44,51 @@ class Inbox(Protocol):
 class ConcurrentInbox:
     """One thread per worker with a receive always posted: pushes share the way in."""
 
-    def __init__(self, workers: int, floats: int) -> None:
-        self._arrivals: SimpleQueue[Arrival | BaseException] = SimpleQueue()
-        self._freed = [threading.Semaphore(0) for _ in range(workers)]
-        for worker in range(workers):
+    def __init__(self, ways: Sequence[Way], floats: int) -> None:
+        self._arrivals: SimpleQueue[Arrival] = SimpleQueue()
+        self._freed = [threading.Semaphore(0) for _ in ways]
+        for way in ways:
             threading.Thread(
-                target=self._receive, args=(worker, Message(floats)), name=f"from worker {worker}", daemon=True
+                target=self._receive, args=(way, Message(floats)), name=f"from worker {way.rank}", daemon=True
             ).start()
 
     def get(self) -> Arrival:
-        """The next message; an error of a receiving thread is raised here."""
-        arrival = self._arrivals.get()
-        if isinstance(arrival, BaseException):
-            raise arrival
-        return arrival
+        """The next message."""
+        return self._arrivals.get()
 
     def free(self, worker: int) -> None:
         """The thread may receive the next one."""
         self._freed[worker].release()
 
-    def _receive(self, worker: int, message: Message) -> None:
-        try:
-            while True:
-                posted = time.monotonic()
-                dist.recv(message.tensor, src=worker)
-                self._arrivals.put(Arrival(worker, message, posted, time.monotonic()))
-                if message.kind is Kind.GOODBYE:
-                    return
-                self._freed[worker].acquire()
-        except BaseException as error:  # noqa: BLE001 - the server's own thread raises it
-            self._arrivals.put(error)
+    def _receive(self, way: Way, message: Message) -> None:
+        while True:
+            posted = time.monotonic()
+            way.receive(message)
+            last = message.kind is Kind.GOODBYE
+            self._arrivals.put(Arrival(way.rank, message, posted, time.monotonic()))
+            if last:
+                return
+            self._freed[way.rank].acquire()
 
 
 class FifoInbox:
     """A plain receive from anybody: gloo's sends are rendezvous, so the others wait for their turn."""
 
-    def __init__(self, floats: int) -> None:
+    def __init__(self, ways: Sequence[Way], floats: int) -> None:
+        self._ways = ways
         self._message = Message(floats)
 
     def get(self) -> Arrival:
         """Receives the next message."""
         posted = time.monotonic()
         worker = dist.recv(self._message.tensor)
+        self._ways[worker].arrived(self._message)
         return Arrival(worker, self._message, posted, time.monotonic())
 
     def free(self, worker: int) -> None:
         """Nothing to do: the next receive is posted by `get`."""
 
 
-def inbox(receive: str, workers: int, floats: int) -> Inbox:
-    """The inbox for a scenario's `receive`."""
-    return ConcurrentInbox(workers, floats) if receive == "concurrent" else FifoInbox(floats)
+def inbox(receive: str, ways: Sequence[Way], floats: int) -> Inbox:
+    """The inbox for a scenario's `receive`. ways: to each worker, by rank."""
+    return ConcurrentInbox(ways, floats) if receive == "concurrent" else FifoInbox(ways, floats)

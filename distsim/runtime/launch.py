@@ -26,7 +26,7 @@ from typing import Any
 import psutil
 
 import distsim
-from distsim.errors import RunError
+from distsim.errors import InputError, RunError
 from distsim.files import write_text
 from distsim.runtime import processes, status
 from distsim.runtime.diagnosis import Evidence
@@ -195,6 +195,8 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
         raise refusal
     if agent.returncode != 0 or any(slot.state is not State.FINISHED for slot in slots):
         evidence = Evidence(folder, launch.roles, slots, output, now)
+        if text := evidence.of_input():
+            raise InputError(f"{launch.what}: {text}")
         raise RunError(f"{launch.what}: {evidence.of_failure(agent.returncode)}")
 
 

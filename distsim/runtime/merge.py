@@ -1,34 +1,36 @@
 """The records of all ranks become one trace, on a clock whose 0 is the moment the last rank left the start barrier.
 
-A backend's own all-reduce shows no transfers, so none are recorded. With a server, a push lasts from the worker's
-clock to the server's, and an answer from the server's to the worker's: all processes share one clock.
-
-A cancelled step counts as compute until the answer that cancels it leaves the server. Its worker learns of it when that
-has arrived, and what it slept in between served nothing.
+What is told of workers and a server, of workers among themselves and so on stands in modules of their own.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
 import distsim
-from distsim.errors import RunError
+from distsim.policies import Ddp, FlexRR, Pipeline
+from distsim.runtime import audit
+from distsim.runtime.merge_ddp import DdpMerge
+from distsim.runtime.merge_flexrr import FlexRRMerge
+from distsim.runtime.merge_peers import PeersMerge, check_counts
+from distsim.runtime.merge_pipeline import PipelineMerge
+from distsim.runtime.merge_server import ServerMerge
 from distsim.runtime.recorder import Record, load
+from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario
-from distsim.trace import SpanKind, Trace, TraceBuilder
+from distsim.trace import Trace, TraceBuilder
 
 
 def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     """The trace of scenario number `number`, of which every rank has left a record in `folder`."""
-    records = [load(folder, number, rank) for rank in range(scenario.ranks)]
+    records = [load(folder, number, rank) for rank in range(len(roles(scenario)))]
     left = [float(record.facts["left_barrier"]) for record in records]
-    builder = _ServerMerge(records, scenario, max(left)).builder if scenario.servers else _peers(records, max(left))
+    told = None if among_peers(scenario) else _with_server(records, scenario, max(left))
+    builder = _among_peers(records, scenario, max(left)) if told is None else told.merge()
     facts = records[0].facts
-    return builder.build(
+    trace = builder.build(
         workers=scenario.cluster.workers,
         servers=len(scenario.servers),
         producer="measured",
@@ -37,7 +39,33 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
         clock=_clock(left),
+        **_losses(records[: scenario.cluster.workers]),
     )
+    if told is None:
+        check_counts(trace, records)
+        return trace
+    audit.check(trace, records, told.left_out)
+    return told.by_ranges(trace) if isinstance(told, FlexRRMerge) else trace
+
+
+def _with_server(records: list[Record], scenario: Scenario, zero: float) -> ServerMerge | FlexRRMerge:
+    return (FlexRRMerge if isinstance(scenario.policy, FlexRR) else ServerMerge)(records, scenario, zero)
+
+
+def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> TraceBuilder:
+    """All rows of the trace. zero: when its clock starts."""
+    match scenario.policy:
+        case Ddp():
+            return DdpMerge(records, scenario, zero).builder
+        case Pipeline():
+            return PipelineMerge(records, zero).builder
+    return PeersMerge(records, scenario, zero).builder
+
+
+def _losses(records: list[Record]) -> dict[str, Any]:
+    """The loss of each step of a model, the mean over the workers' batches."""
+    losses = [[loss for _, loss in record.rows("losses")] for record in records]
+    return {"losses": [sum(step) / len(step) for step in zip(*losses, strict=True)]} if losses[0] else {}
 
 
 def _clock(left: list[float]) -> dict[str, Any]:
@@ -48,89 +76,3 @@ def _clock(left: list[float]) -> dict[str, Any]:
         "uncertainty_seconds": 0.0,
         "start_spread_seconds": max(left) - min(left),
     }
-
-
-def _peers(records: list[Record], zero: float) -> TraceBuilder:
-    builder = TraceBuilder()
-    for worker, record in enumerate(records):
-        for step, _version, start, end in record.rows("computes"):
-            builder.span(worker, SpanKind.COMPUTE, int(step), start - zero, end - zero)
-    num_bytes = float(records[0].facts["num_bytes"])
-    for rows in zip(*(record.rows("all_reduces") for record in records), strict=True):
-        arrivals, ends = [row[1] - zero for row in rows], [row[2] - zero for row in rows]
-        # Nobody can have the sum before the last has arrived, except by the noise of reading clocks.
-        ends = [max(end, max(arrivals)) for end in ends]
-        builder.all_reduce(int(rows[0][0]), num_bytes, arrivals, ends)
-    return builder
-
-
-class _ServerMerge:
-    """The trace of workers and a server. A worker's first message here is its first message there, and so on."""
-
-    def __init__(self, records: list[Record], scenario: Scenario, zero: float) -> None:
-        (self.server,) = scenario.servers
-        self.workers, self.record = records[: self.server], records[self.server]
-        self.zero = zero
-        self.builder = TraceBuilder()
-        self.num_bytes = float(self.record.facts["num_bytes"])
-        self.last_update = self.record.rows("updates")[-1][2]
-        self._updates()
-        for worker, record in enumerate(self.workers):
-            self._computes(worker, record)
-            self._pushes(worker, record)
-            self._pulls(worker, record)
-        self._check_bytes()
-
-    def _of(self, table: str, worker: int) -> list[list[float]]:
-        return [row for row in self.record.rows(table) if row[0] == worker]
-
-    def _updates(self) -> None:
-        for version, begin, end in self.record.rows("updates"):
-            self.builder.span(self.server, SpanKind.APPLY, int(version) - 1, begin - self.zero, end - self.zero)
-            self.builder.update(int(version), end - self.zero, self.server)
-        for version, worker, step, read_version in self.record.rows("applied"):
-            self.builder.applied(int(version), int(worker), int(step), int(read_version), self.server)
-        for worker, step, read_version in self.record.rows("dropped"):
-            self.builder.not_applied(int(worker), int(step), int(read_version), cancelled=False, server=self.server)
-
-    def _computes(self, worker: int, record: Record) -> None:
-        cancelled = {read_version for _, read_version in self._of("cancelled", worker)}
-        told = {version: start for _, version, _, start in self._of("answers", worker)}
-        for step, read_version, start, end in record.rows("computes"):
-            if read_version in cancelled:
-                self.builder.not_applied(worker, int(step), int(read_version), cancelled=True, server=self.server)
-                answer = min(at for version, at in told.items() if version > read_version)
-                end = min(end, max(start, answer))
-            self.builder.span(worker, SpanKind.COMPUTE, int(step), start - self.zero, end - self.zero)
-
-    def _pushes(self, worker: int, record: Record) -> None:
-        rows = zip(record.rows("pushes"), self._of("arrivals", worker), strict=True)
-        for (step, _, start, _), (_, _, _, posted, arrived) in rows:
-            if start > self.last_update:
-                continue  # the run was over; this one only ended the worker
-            arrived = max(arrived, start)
-            self.builder.push(
-                worker, self.server, int(step), self.num_bytes,
-                start - self.zero, arrived - self.zero, began_seconds=min(max(start, posted), arrived) - self.zero,
-            )  # fmt: skip
-
-    def _pulls(self, worker: int, record: Record) -> None:
-        computes = record.rows("computes")
-        starts = [start for _, _, start, _ in computes]
-        # Answers that only stop a worker after the last update have no row at the server.
-        for (_, ended), (_, _, asked, start) in zip(record.rows("pulls"), self._of("answers", worker), strict=False):
-            step = computes[bisect_left(starts, ended) - 1][0]
-            asked = start if math.isnan(asked) else asked
-            self.builder.pull(
-                worker, self.server, int(step), self.num_bytes,
-                asked - self.zero, start - self.zero, max(start, ended) - self.zero,
-            )  # fmt: skip
-
-    def _check_bytes(self) -> None:
-        """What the server says it received must be what the workers say they sent."""
-        sent = sum(len(record.rows("pushes")) * float(record.facts["num_bytes"]) for record in self.workers)
-        received = float(self.record.facts["received_bytes"])
-        if sent != received:
-            raise RunError(
-                f"server {self.server} received {received:.0f} bytes of gradients, but workers sent {sent:.0f}"
-            )

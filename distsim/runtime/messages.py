@@ -18,26 +18,56 @@ PATTERN = 7
 
 
 class Kind(IntEnum):
-    """What a message is. GOODBYE has no numbers; its checksum is of the worker's parameters."""
+    """What a message is. Only PUSH, ANSWER and SUM carry numbers.
+
+    THROUGH: a worker has done all its steps. GOODBYE: it leaves; the checksum is of the parameters it has.
+
+    SUM: of the gradients of pieces that one worker did for another.
+    """
 
     PUSH = 1
     ANSWER = 2
-    GOODBYE = 3
+    THROUGH = 3
+    GOODBYE = 4
+    SUM = 5
+
+
+WITH_NUMBERS = (Kind.PUSH, Kind.ANSWER, Kind.SUM)
+
+
+class Tag(IntEnum):
+    """Messages with different tags between the same two ranks never meet."""
+
+    TRAINING = 0
+    SUMS = 1
 
 
 class Message:
-    """A buffer to send from or to receive into. words: kind, step, version, stop, bytes, checksum; payload: float32."""
+    """A buffer to send from or to receive into: eight words of header, and then the payload, float32.
 
-    def __init__(self, floats: int) -> None:
+    tensor: the bytes to use, `length` of them, as they are; None: bytes of its own, all zero.
+    """
+
+    def __init__(self, floats: int, tensor: torch.Tensor | None = None) -> None:
         # Zeroed by hand: memory that the system zeroes is first mapped when it is first used, within the timed run.
-        self.tensor = torch.empty(HEADER_BYTES + FLOAT_BYTES * floats, dtype=torch.uint8).zero_()
+        self.tensor = torch.empty(length(floats), dtype=torch.uint8).zero_() if tensor is None else tensor
+        self.header = self.tensor[:HEADER_BYTES]
         self.payload = self.tensor[HEADER_BYTES:].view(torch.float32)
         self._words = self.tensor.numpy()[:HEADER_BYTES].view(np.int64)
 
-    def write(self, kind: Kind, *, step: int = 0, version: int = 0, stop: bool = False, checksum: int = 0) -> None:
+    def write(
+        self,
+        kind: Kind,
+        *,
+        step: int = 0,
+        version: int = 0,
+        stop: bool = False,
+        checksum: int = 0,
+        items: int = 0,
+    ) -> None:
         """Fills the header."""
-        num_bytes = 0 if kind is Kind.GOODBYE else self.num_bytes
-        self._words[:6] = (kind, step, version, stop, num_bytes, checksum)
+        num_bytes = self.num_bytes if kind in WITH_NUMBERS else 0
+        self._words[:7] = (kind, step, version, stop, num_bytes, checksum, items)
 
     @property
     def kind(self) -> Kind:
@@ -70,6 +100,11 @@ class Message:
         return int(self._words[5])
 
     @property
+    def items(self) -> int:
+        """Of a sum: of how many items it is."""
+        return int(self._words[6])
+
+    @property
     def num_bytes(self) -> int:
         """Bytes of numbers that there is room for."""
         return FLOAT_BYTES * self.payload.numel()
@@ -77,6 +112,11 @@ class Message:
     def checksum(self) -> int:
         """Of the numbers."""
         return zlib.crc32(self.tensor.numpy()[HEADER_BYTES:].data)
+
+
+def length(floats: int) -> int:
+    """Bytes of a message with so many numbers."""
+    return HEADER_BYTES + FLOAT_BYTES * floats
 
 
 def num_floats(num_bytes: float) -> int:

@@ -1,24 +1,30 @@
-"""A worker among peers: compute -> all_reduce, at each step.
+"""Workers that sum among themselves: compute -> all_reduce.
 
-compute: the gradient is filled in, and the rest of the drawn time is slept.
-all_reduce: the backend sums the gradients of all workers. How its bytes travel cannot be seen from outside.
+compute      the gradient is filled in, or computed for real, and the drawn time is slept.
+all_reduce   synchronous: of the gradients, after each step. Local SGD: of the parameters, after every `period` steps
+             of one's own and at the end.
+Where the all-reduce follows a schedule with servers, those are ranks that do nothing else.
 """
 
 from __future__ import annotations
 
 import time
+import zlib
 
 import torch
 import torch.distributed as dist
 
+from distsim.policies import LocalSgd
+from distsim.runtime.all_reduce import all_reduce_of, plan_of
 from distsim.runtime.clock import sleep_until
+from distsim.runtime.computation import Filling, computation_of, factor
 from distsim.runtime.messages import num_floats, pattern
 from distsim.runtime.recorder import Recorder
+from distsim.runtime.schedules import part
 from distsim.runtime.status import StatusSlot
 from distsim.scenario import Scenario
 
-WARM_UP_STEPS = 3
-LARGEST_FACTOR = 1000  # keeps the sums within the whole numbers that float32 holds exactly
+WARM_UP_CALLS = 3
 
 
 class WrongSumError(RuntimeError):
@@ -29,54 +35,121 @@ class Peer:
     """One worker's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
     def __init__(self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int) -> None:
-        self._worker = worker
+        self._scenario = scenario
         self._workers = scenario.cluster.workers
-        self._steps = scenario.steps
         self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
-        self._pattern = pattern(num_floats(scenario.gradient_bytes))
-        self._gradient = torch.zeros_like(self._pattern)
+        self._local = isinstance(scenario.policy, LocalSgd)
+        self._computation = computation_of(scenario, worker)
+        self._shared = self._computation.parameters if self._local else self._computation.gradient
+        self._all_reduce = all_reduce_of(scenario, worker, self._shared.numel(), slot)
         self._recorder = recorder
         self._slot = slot
         self._done_before = done_before
-        recorder.facts["num_bytes"] = 4 * self._gradient.numel()
+        recorder.facts["num_bytes"] = self._shared.nbytes
 
     def warm_up(self) -> None:
         """Opens the connections and touches the memory."""
-        for step in range(WARM_UP_STEPS):
-            self._fill(step)
-            dist.all_reduce(self._gradient)
+        before = self._computation.parameters.clone()
+        for call in range(WARM_UP_CALLS):
+            self._computation.work(call, time.monotonic())
+            self._all_reduce(self._shared, call, Recorder(), more=True)
+        self._computation.parameters.copy_(before)
 
     def run(self, start: float) -> None:
         """All steps, the first of them from `start` on (monotonic seconds)."""
-        slot, done_before = self._slot, self._done_before
+        slot, steps, computation = self._slot, self._scenario.steps, self._computation
         computed, reduced = self._recorder.table("computes"), self._recorder.table("all_reduces")
-        for step in range(self._steps):
+        computation.record_in(self._recorder)
+        call = 0
+        for step in range(steps):
             # compute
             slot.doing(f"compute of step {step}")
-            self._fill(step)
-            sleep_until(start + self._times[step])
-            arrival = time.monotonic()
-            computed((step, step, start, arrival))
+            begun = computation.work(step, start)
+            if self._local:
+                computation.descend(1.0)
+            sleep_until(begun + self._times[step])
+            start = arrival = time.monotonic()
+            computed((step, call, begun, arrival))
             # all_reduce
-            slot.doing(f"all_reduce of step {step}", waiting=True)
-            dist.all_reduce(self._gradient)
-            start = time.monotonic()
-            reduced((step, arrival, start))
-            slot.done(done_before + step + 1)
+            if self._all_reduces_after(step):
+                slot.doing(f"all_reduce of step {step}", waiting=True)
+                self._all_reduce(self._shared, call, self._recorder, more=step + 1 < steps)
+                start = time.monotonic()
+                reduced((call, arrival, start))
+                self._learn()
+                call += 1
+            slot.done(self._done_before + step + 1)
+
+    def _all_reduces_after(self, step: int) -> bool:
+        policy = self._scenario.policy
+        return not isinstance(policy, LocalSgd) or policy.averages_after(step, self._scenario.steps)
+
+    def _learn(self) -> None:
+        """What follows from a sum. Without a model, the sum of gradients is only looked at in the end."""
+        if self._local:
+            self._shared.mul_(1.0 / self._workers)
+        elif not isinstance(self._computation, Filling):
+            self._computation.descend(1.0 / self._workers)
 
     def verify(self) -> None:
-        """Raises WrongSumError where the last all-reduce did not give the sum of all gradients."""
-        factor = sum(self._factor(worker, self._steps - 1) for worker in range(self._workers))
-        wrong = int((self._gradient != self._pattern * factor).sum())
+        """Raises WrongSumError where the last all-reduce did not give the sum over all workers."""
+        if not isinstance(self._computation, Filling):
+            check_equal(self._computation.parameters, self._workers)
+            return
+        steps = range(self._scenario.steps)
+        if self._local:
+            total = sum(factor(worker, step) for worker in range(self._workers) for step in steps)
+            expected = pattern(self._shared.numel()) * (-total / self._workers)
+            # Every step, sum and division may round by half a unit in the last place of float32.
+            tolerance = 2.0**-24 * (self._workers + 2) * len(steps)
+        else:
+            total = sum(factor(worker, steps[-1]) for worker in range(self._workers))
+            expected = pattern(self._shared.numel()) * total
+            tolerance = 0.0
+        wrong = int((~torch.isclose(self._shared, expected, rtol=tolerance, atol=0.0)).sum())
         if wrong:
             raise WrongSumError(
-                f"{wrong} of {self._gradient.numel()} numbers of the last all_reduce are not the sum over "
-                f"{self._workers} workers"
+                f"{wrong} of {self._shared.numel()} numbers of the last all_reduce are not the "
+                f"{'mean' if self._local else 'sum'} over {self._workers} workers"
             )
 
-    def _fill(self, step: int) -> None:
-        torch.mul(self._pattern, self._factor(self._worker, step), out=self._gradient)
 
-    @staticmethod
-    def _factor(worker: int, step: int) -> int:
-        return worker + 1 + step % LARGEST_FACTOR
+class ScheduleServer:
+    """A rank that only takes part in the all-reduces of the workers, as their schedule says."""
+
+    def __init__(self, scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot) -> None:
+        self._scenario = scenario
+        self._sums = torch.zeros(num_floats(scenario.gradient_bytes))
+        self._part = part(plan_of(scenario, rank, self._sums.numel()), slot)
+        self._recorder = recorder
+
+    def warm_up(self) -> None:
+        """Its part in the workers' warm-up."""
+        for call in range(WARM_UP_CALLS):
+            self._serve(call, Recorder(), more=True)
+
+    def run(self, start: float) -> None:  # noqa: ARG002 - it is ready at once
+        """Its part in all of the workers' all-reduces."""
+        updates = self._scenario.policy.updates(self._scenario.steps, self._scenario.cluster.workers)
+        for call in range(updates):
+            self._serve(call, self._recorder, more=call + 1 < updates)
+
+    def _serve(self, call: int, recorder: Recorder, *, more: bool) -> None:
+        self._sums.zero_()
+        self._part.run(self._sums, call, recorder, more=more)
+
+    def verify(self) -> None:
+        """The workers verify; but if they compare notes, all ranks must."""
+        if self._scenario.workload.model is not None:
+            check_equal(self._sums, self._scenario.cluster.workers)
+
+
+def check_equal(parameters: torch.Tensor, workers: int) -> None:
+    """Raises WrongSumError where two workers have other parameters; all ranks must call it."""
+    own = torch.tensor([zlib.crc32(parameters.numpy().data)])
+    found = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(found, own)
+    checksums = [int(checksum) for checksum in found[:workers]]
+    for worker, checksum in enumerate(checksums):
+        if checksum != checksums[0]:
+            raise WrongSumError(f"worker {worker} ends with other parameters than worker 0")

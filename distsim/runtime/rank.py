@@ -1,4 +1,7 @@
-"""The entry point of each rank of a measured run; torchrun starts it as `python -m distsim.runtime.rank`."""
+"""The entry point of each rank; torchrun starts it as `python -m distsim.runtime.rank`.
+
+Its job is a list of scenarios, or of schedules.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,14 @@ def main() -> None:
     """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
     with seat.taken() as place:
         place.slot.doing("import torch")
-        from distsim.runtime import session
+        if "schedules" in place.job:
+            from distsim.runtime import collective_rank
 
-        session.run(place)
+            collective_rank.run(place)
+        else:
+            from distsim.runtime import session
+
+            session.run(place)
 
 
 if __name__ == "__main__":

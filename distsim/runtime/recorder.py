@@ -15,14 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.files import replaced
+from distsim.runtime.tally import Tally
 
 TABLES: dict[str, tuple[str, ...]] = {
     # of a worker
-    "computes": ("step", "read_version", "start", "end"),
-    "all_reduces": ("step", "arrival", "end"),
-    "pushes": ("step", "read_version", "start", "end"),
-    "pulls": ("version", "end"),
-    # of the server; of a worker's messages and answers the first row here belongs to the first row there, and so on
+    "computes": ("step", "read_version", "start", "end"),  # the drawn time alone
+    "forwards": ("step", "start", "end"),
+    "backwards": ("step", "start", "end"),
+    "losses": ("step", "loss"),
+    "all_reduces": ("call", "arrival", "end"),
+    "sends": ("call", "transfer", "posted", "end"),
+    "receives": ("call", "transfer", "posted", "end"),
+    # of a stage of a pipeline; backward: 1, or 0 for forward
+    "passes": ("step", "micro", "backward", "start", "end"),
+    "handed": ("step", "micro", "backward", "posted"),
+    "taken": ("step", "micro", "backward", "turned", "end"),
+    # of a worker with a server
+    "pushes": ("server", "step", "read_version", "start", "end"),
+    "pulls": ("server", "version", "end"),
+    # of a worker, FlexRR: pieces of whose step it did in which of its own; of the sums from one worker to another the
+    # first row there belongs to the first row here, and so on
+    "pieces": ("worker", "step", "item", "own_step", "read_version", "start", "end"),
+    "sums_sent": ("worker", "own_step", "start"),
+    "sums_received": ("worker", "step", "end"),
+    # of a server; of a worker's messages and answers the first row here belongs to the first row there, and so on
     "arrivals": ("worker", "step", "read_version", "posted", "end"),
     "answers": ("worker", "version", "asked", "start"),
     "updates": ("version", "begin", "end"),
@@ -39,6 +55,7 @@ class Recorder:
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = {name: [] for name in TABLES}
         self.facts: dict[str, Any] = {}
+        self.tally = Tally()
 
     def table(self, name: str) -> Callable[[Row], None]:
         """Appends to this table."""
@@ -50,8 +67,9 @@ class Recorder:
             name: np.array(rows, dtype=np.float64).reshape(len(rows), len(TABLES[name]))
             for name, rows in self._rows.items()
         }
+        facts = self.facts | {"tally": self.tally.table()}
         with replaced(_file(folder, scenario, rank)) as stream:
-            np.savez(stream, allow_pickle=False, facts=np.array(json.dumps(self.facts)), **arrays)
+            np.savez(stream, allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays)
 
 
 @dataclass(frozen=True)

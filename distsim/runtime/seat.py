@@ -16,6 +16,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime import lifeline
 from distsim.runtime.emulation import order
@@ -75,6 +77,7 @@ def taken() -> Iterator[Seat]:
         faulthandler.enable()
         faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
         slot.begin()
+        threading.excepthook = lambda error: _fail(folder, rank, error.exc_value or SystemExit(1))
         try:
             yield Seat(rank, folder, json.loads((folder / JOB_FILE).read_text("utf-8")), slot)
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt end a rank as well
@@ -114,6 +117,7 @@ def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
         "seconds": moment,
         "kind": type(error).__name__,
         "text": str(error),
+        "input": isinstance(error, InputError),
         "consequence": consequence,
         "traceback": "".join(traceback.format_exception(error)),
         "frames": [[frame.filename, frame.lineno, frame.name] for frame in traceback.extract_tb(error.__traceback__)],

@@ -1,7 +1,8 @@
-"""A worker with a server: compute -> push -> wait -> pull, until an answer says stop.
+"""A worker with servers: compute -> push -> wait -> pull, until all answers say stop.
 
 compute: the drawn time is slept. push: the gradient goes to the server. wait, pull: the answer brings the parameters
-of a newer version. At the end the worker says goodbye, with a checksum of the parameters it has.
+of a newer version. With several servers it does so with each at once, and goes on when all have answered. At the end
+the worker says goodbye, with a checksum of the parameters it has.
 
 Under a rule that cancels, an answer may come before the push: a thread always has a receive posted, and an answer that
 comes during compute ends that step. A push that has begun goes through, and the server throws it away.
@@ -11,129 +12,203 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
 
 from distsim.runtime.clock import sleep_until, wait_until
-from distsim.runtime.messages import HEADER_BYTES, Kind, Message, pattern
+from distsim.runtime.messages import Kind, Message, pattern
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.status import StatusSlot
+from distsim.runtime.way import Way
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker is to do. seconds: of compute, by (step, version read)."""
+    """What a worker is to do. seconds: of compute, by (step, version read). last_step: how many steps; None: no end."""
 
     worker: int
-    server: int
-    floats: int
     seconds: Callable[[int, int], float]
+    last_step: int | None = None
+
+
+class Counterpart:
+    """One server, as a worker knows it: the gradient for it, and the parameters that it has answered with.
+
+    gradient: the buffer to push from, for this server's share of the parameters.
+    """
+
+    def __init__(self, way: Way, gradient: Message, recorder: Recorder, slot: StatusSlot) -> None:
+        self.way = way
+        self.server = way.rank
+        self.gradient = gradient
+        self.parameters = Message(gradient.payload.numel())
+        self.version = 0  # that the worker has read last
+        self.stop = False  # whether that was the last one
+        self._slot = slot
+        self._pushed = recorder.table("pushes")
+        self._pulled = recorder.table("pulls")
+
+    def exchange(self, step: int) -> None:
+        """Push, wait, pull."""
+        self.push(step)
+        # wait, pull
+        self._slot.doing(f"recv from the server, rank {self.server}, after step {step}", waiting=True)
+        self.pull()
+
+    def push(self, step: int) -> None:
+        """The gradient's way to the server."""
+        self._slot.doing(f"push of step {step} to the server, rank {self.server}", waiting=True)
+        self.gradient.write(Kind.PUSH, step=step, version=self.version)
+        start = time.monotonic()
+        self.way.send(self.gradient)
+        self._pushed((self.server, step, self.version, start, time.monotonic()))
+
+    def pull(self) -> None:
+        """The parameters' way back."""
+        self.receive(self.parameters)
+        self.read(self.parameters)
+
+    def receive(self, answer: Message) -> float:
+        """The next answer comes into this buffer; when it was here."""
+        self.way.receive(answer)
+        now = time.monotonic()
+        self._pulled((self.server, answer.version, now))
+        return now
+
+    def read(self, answer: Message) -> None:
+        """The worker goes on from this answer."""
+        self.parameters, self.version, self.stop = answer, answer.version, answer.stop
+
+    def through(self) -> None:
+        """Tells the server that no push will follow."""
+        self._slot.doing(f"recv of the end from the server, rank {self.server}", waiting=True)
+        self.gradient.write(Kind.THROUGH)
+        self.way.send(self.gradient)
+
+    def goodbye(self) -> None:
+        """The last message."""
+        self._slot.doing("goodbye", waiting=True)
+        self.gradient.write(Kind.GOODBYE, checksum=self.parameters.checksum())
+        self.way.send(self.gradient)
 
 
 class Worker:
     """One worker's story under a rule that never cancels."""
 
-    def __init__(self, work: Work, recorder: Recorder, slot: StatusSlot) -> None:
+    def __init__(self, work: Work, servers: Sequence[Counterpart], recorder: Recorder, slot: StatusSlot) -> None:
         self._work = work
+        self._servers = servers
         self._slot = slot
-        self._gradient = Message(work.floats)
-        torch.mul(pattern(work.floats), work.worker + 1, out=self._gradient.payload)
-        self._parameters = Message(work.floats)
         self._computed = recorder.table("computes")
-        self._pushed = recorder.table("pushes")
-        self._pulled = recorder.table("pulls")
-        recorder.facts["num_bytes"] = self._gradient.num_bytes
+        self._pool = ThreadPoolExecutor(len(servers), "with server") if len(servers) > 1 else None
+        for server in servers:
+            torch.mul(pattern(server.gradient.payload.numel()), work.worker + 1, out=server.gradient.payload)
+        recorder.facts["num_bytes"] = servers[0].gradient.num_bytes
 
     def run(self, start: float) -> None:
         """All steps, the first of them from `start` on (monotonic seconds)."""
-        step, version, answer = 0, 0, self._parameters
-        while True:
-            # compute
-            self._slot.doing(f"compute of step {step}")
-            sleep_until(start + self._work.seconds(step, version))
-            self._computed((step, version, start, time.monotonic()))
-            # push
-            self._slot.doing(f"push of step {step} to the server, rank {self._work.server}", waiting=True)
-            self._push(step, version)
-            # wait, pull
-            self._slot.doing(f"recv from the server, rank {self._work.server}, after step {step}", waiting=True)
-            dist.recv(answer.tensor, src=self._work.server)
-            start = time.monotonic()
-            self._pulled((answer.version, start))
-            if answer.stop:
-                return self._goodbye()
-            version, step = answer.version, step + 1
+        step = 0
+        while not self._over and step != self._work.last_step:
+            self._compute(step, start)
+            start = self._exchange(step)
+            step += 1
+        self._await_end()
+        self._end()
 
-    def _push(self, step: int, version: int) -> None:
-        self._gradient.write(Kind.PUSH, step=step, version=version)
-        start = time.monotonic()
-        dist.send(self._gradient.tensor, dst=self._work.server)
-        self._pushed((step, version, start, time.monotonic()))
+    @property
+    def _over(self) -> bool:
+        return all(server.stop for server in self._servers)
 
-    def _goodbye(self) -> None:
-        self._slot.doing("goodbye", waiting=True)
-        self._gradient.write(Kind.GOODBYE, checksum=self._parameters.checksum())
-        dist.send(self._gradient.tensor[:HEADER_BYTES], dst=self._work.server)
+    def _compute(self, step: int, start: float) -> bool:
+        """A step's work; whether it was cancelled."""
+        version = self._servers[0].version
+        self._slot.doing(f"compute of step {step}")
+        cancelled = self._sleep(start + self._work.seconds(step, version))
+        self._computed((step, version, start, time.monotonic()))
+        return cancelled
+
+    def _sleep(self, until: float) -> bool:
+        sleep_until(until)
+        return False
+
+    def _exchange(self, step: int) -> float:
+        """With each server at once: push, wait, pull; from when on the worker can go on."""
+        if self._pool is None:
+            self._servers[0].exchange(step)
+            return time.monotonic()
+        self._slot.doing(f"exchange of step {step} with servers {[one.server for one in self._servers]}", waiting=True)
+        for exchanged in [self._pool.submit(server.exchange, step) for server in self._servers]:
+            exchanged.result()
+        return time.monotonic()
+
+    def _await_end(self) -> None:
+        """A worker that has done all its steps waits until the run is over."""
+        if not self._over:
+            for server in self._servers:
+                server.through()
+                while not server.stop:
+                    server.pull()
+
+    def _end(self) -> None:
+        """The worker leaves."""
+        for server in self._servers:
+            server.goodbye()
+        if self._pool is not None:
+            self._pool.shutdown()
 
 
 class CancelledWorker(Worker):
-    """One worker's story under a rule that cancels."""
+    """One worker's story under a rule that cancels; such a rule has one server."""
 
-    def __init__(self, work: Work, recorder: Recorder, slot: StatusSlot) -> None:
-        super().__init__(work, recorder, slot)
-        self._spare = Message(work.floats)
+    def __init__(self, work: Work, servers: Sequence[Counterpart], recorder: Recorder, slot: StatusSlot) -> None:
+        super().__init__(work, servers, recorder, slot)
+        (self._server,) = servers
+        self._answer, self._spare = (Message(self._server.parameters.payload.numel()) for _ in range(2))
+        self._answered_at = 0.0
         self._news = threading.Event()
         self._lock = threading.Lock()
-        self._answered_at = 0.0
-        self._error: BaseException | None = None
 
     def run(self, start: float) -> None:
         """All steps, the first of them from `start` on (monotonic seconds)."""
         listener = threading.Thread(target=self._listen, name="answers", daemon=True)
         listener.start()
-        step, version = 0, 0
-        while True:
-            # compute
-            self._slot.doing(f"compute of step {step}")
-            cancelled = wait_until(start + self._work.seconds(step, version), self._news)
+        step = 0
+        while not self._over and step != self._work.last_step:
+            cancelled = self._compute(step, start)
             end = time.monotonic()
-            self._computed((step, version, start, end))
             if not cancelled:
-                # push
-                self._slot.doing(f"push of step {step} to the server, rank {self._work.server}", waiting=True)
-                self._push(step, version)
+                self._server.push(step)
                 end = time.monotonic()
                 # wait, pull
-                self._slot.doing(f"recv from the server, rank {self._work.server}, after step {step}", waiting=True)
-                self._news.wait()
-            with self._lock:
-                self._news.clear()
-                if self._error is not None:
-                    raise self._error
-                # Answers that came during a push are skipped, all but the newest.
-                version, stop, answered_at = self._parameters.version, self._parameters.stop, self._answered_at
-            if stop:
-                listener.join()
-                return self._goodbye()
+                self._slot.doing(f"recv from the server, rank {self._server.server}, after step {step}", waiting=True)
+            answered_at = self._read()
             start, step = answered_at if cancelled else max(answered_at, end), step + 1
+        if not self._over:
+            self._server.through()
+            while not self._over:
+                self._read()
+        listener.join()
+        self._end()
+
+    def _sleep(self, until: float) -> bool:
+        return wait_until(until, self._news)
+
+    def _read(self) -> float:
+        """Waits for an answer, and goes on from the newest, which may have come long ago; when that was here."""
+        self._news.wait()
+        with self._lock:
+            self._news.clear()
+            # Answers that came during a push are skipped, all but the newest.
+            self._server.read(self._answer)
+            return self._answered_at
 
     def _listen(self) -> None:
-        try:
-            while True:
-                dist.recv(self._spare.tensor, src=self._work.server)
-                now = time.monotonic()
-                with self._lock:
-                    self._parameters, self._spare = self._spare, self._parameters
-                    self._answered_at = now
-                    stop = self._parameters.stop
-                    self._pulled((self._parameters.version, now))
-                    self._news.set()
-                if stop:
-                    return
-        except BaseException as error:  # noqa: BLE001 - the worker's own thread raises it
+        while not self._answer.stop:
+            answered_at = self._server.receive(self._spare)
             with self._lock:
-                self._error = error
+                self._answer, self._spare = self._spare, self._answer
+                self._answered_at = answered_at
                 self._news.set()

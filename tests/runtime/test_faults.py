@@ -211,7 +211,7 @@ def test_the_deadline_tells_who_waits_for_whom(monkeypatch: pytest.MonkeyPatch) 
         r"rank 2 \(server 2\) has waited [\d.]+ s in recv from worker 1 at (server|inbox)\.py:\d+", waiting
     )
     assert re.search(
-        r"rank 0 \(worker 0\) has waited [\d.]+ s in recv from the server, rank 2, after step 2 at worker\.py:\d+",
+        r"rank 0 \(worker 0\) has waited [\d.]+ s in recv from the server, rank 2, after step 2 at way\.py:\d+",
         waiting,
     )
 

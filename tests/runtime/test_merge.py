@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +32,43 @@ def scenario(policy: dict[str, Any], kind: str = "parameter_server", steps: int 
     )
 
 
+Tables = dict[str, list[tuple[float, ...]]]
+
+
 def merged(
-    folder: Path, what: Scenario, *ranks: dict[str, list[tuple[float, ...]]], received: int = 0, left: float = ZERO
+    folder: Path, what: Scenario, *ranks: Tables, falsify: Callable[[list[Recorder]], None] | None = None
 ) -> Trace:
-    """The trace of rows whose times count from ZERO, which is when the last rank has left the barrier."""
-    for rank, tables in enumerate(ranks):
-        recorder = Recorder()
+    """The trace of rows whose times count from ZERO, which is when the last rank has left the barrier.
+
+    Every rank has counted what its rows say, except for what `falsify` changes.
+    """
+    recorders = [Recorder() for _ in ranks]
+    for rank, (recorder, tables) in enumerate(zip(recorders, ranks, strict=True)):
         recorder.facts |= {
-            "left_barrier": left - 0.001 * rank,
+            "left_barrier": ZERO - 0.001 * rank,
             "num_bytes": NUM_BYTES,
             "versions": VERSIONS,
             "host": {},
+            "counts": {
+                "applied": len(tables.get("applied", [])),
+                "dropped": len(tables.get("dropped", [])),
+                "staleness": sum(version - 1 - read for version, _, _, read in tables.get("applied", [])),
+            },
         }
-        recorder.facts["received_bytes"] = received
         for table, rows in tables.items():
             for row in rows:
                 recorder.table(table)(row)
+        for way, table, count in (("out", "pushes", recorder.tally.sent), ("in", "pulls", recorder.tally.received)):
+            for row in tables.get(table, []):
+                server = int(row[0])
+                if what.host(server) == rank:
+                    continue
+                count(server, NUM_BYTES)
+                at_server = recorders[server].tally
+                (at_server.received if way == "out" else at_server.sent)(rank, NUM_BYTES)
+    if falsify is not None:
+        falsify(recorders)
+    for rank, recorder in enumerate(recorders):
         recorder.save(folder, 0, rank)
     return merge(folder, 0, what)
 
@@ -76,13 +98,13 @@ def test_peers_wait_for_the_last_and_time_counts_from_the_last_to_leave_the_barr
 SYNCHRONOUS_RANKS = (
     {
         "computes": [(0, 0, ZERO, ZERO + 2)],
-        "pushes": [(0, 0, ZERO + 2, ZERO + 3)],
-        "pulls": [(1, ZERO + 9)],
+        "pushes": [(2, 0, 0, ZERO + 2, ZERO + 3)],
+        "pulls": [(2, 1, ZERO + 9)],
     },
     {
         "computes": [(0, 0, ZERO, ZERO + 5)],
-        "pushes": [(0, 0, ZERO + 5, ZERO + 5.5)],
-        "pulls": [(1, ZERO + 8)],
+        "pushes": [(2, 0, 0, ZERO + 5, ZERO + 5.5)],
+        "pulls": [(2, 1, ZERO + 8)],
     },
     {
         "arrivals": [(0, 0, 0, ZERO - 1, ZERO + 3), (1, 0, 0, ZERO + 5.5, ZERO + 6)],
@@ -94,7 +116,7 @@ SYNCHRONOUS_RANKS = (
 
 
 def test_a_push_lasts_from_the_workers_clock_to_the_servers_and_an_answer_back(tmp_path: Path) -> None:
-    trace = merged(tmp_path, scenario({"kind": "synchronous"}), *SYNCHRONOUS_RANKS, received=2 * NUM_BYTES)
+    trace = merged(tmp_path, scenario({"kind": "synchronous"}), *SYNCHRONOUS_RANKS)
     assert violations(trace) == []
     assert spans(trace, 0) == [("compute", 0, 0, 2), ("send", 0, 2, 3), ("wait", 0, 3, 7), ("receive", 0, 7, 9)]
     assert spans(trace, 1) == [("compute", 0, 0, 5), ("send", 0, 5, 6), ("wait", 0, 6, 6.5), ("receive", 0, 6.5, 8)]
@@ -104,17 +126,61 @@ def test_a_push_lasts_from_the_workers_clock_to_the_servers_and_an_answer_back(t
     assert trace.transfers.bytes.tolist() == [NUM_BYTES] * 4
 
 
-def test_bytes_that_do_not_add_up_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="server 2 received 4096 bytes of gradients, but workers sent 8192"):
-        merged(tmp_path, scenario({"kind": "synchronous"}), *SYNCHRONOUS_RANKS, received=NUM_BYTES)
+def lose_a_message_at_the_server(recorders: list[Recorder]) -> None:
+    recorders[2].tally._received[1][0] -= 1
+
+
+def lose_bytes_at_the_worker(recorders: list[Recorder]) -> None:
+    recorders[0].tally._received[2][1] -= 4
+
+
+def count_an_answer_that_nobody_recorded(recorders: list[Recorder]) -> None:
+    recorders[2].tally.sent(1, NUM_BYTES)
+    recorders[1].tally.received(2, NUM_BYTES)
+
+
+def forget_an_update(recorders: list[Recorder]) -> None:
+    recorders[2].facts["counts"]["applied"] -= 1
+
+
+def drop_one(recorders: list[Recorder]) -> None:
+    recorders[2].facts["counts"]["dropped"] += 1
+
+
+def be_stale(recorders: list[Recorder]) -> None:
+    recorders[2].facts["counts"]["staleness"] += 1
+
+
+@pytest.mark.parametrize(
+    ("falsify", "words"),
+    [
+        (
+            lose_a_message_at_the_server,
+            "from worker 1 to server 2, its source sent 1 messages, but its target received 0",
+        ),
+        (
+            lose_bytes_at_the_worker,
+            "from server 2 to worker 0, its source sent 4096 bytes, but its target received 4092",
+        ),
+        (count_an_answer_that_nobody_recorded, "server 2 to worker 1, the trace says 4096 bytes, but .* counted 8192"),
+        (forget_an_update, "at server 2, the trace says 2 gradients applied, but the server counted 1"),
+        (drop_one, "at server 2, the trace says 0 gradients dropped, but the server counted 1"),
+        (be_stale, "at server 2, the trace says 0 versions of staleness, but the server counted 1"),
+    ],
+)
+def test_a_count_that_differs_is_an_error(
+    tmp_path: Path, falsify: Callable[[list[Recorder]], None], words: str
+) -> None:
+    with pytest.raises(RunError, match=f"the counts of the run disagree: .*{words}"):
+        merged(tmp_path, scenario({"kind": "synchronous"}), *SYNCHRONOUS_RANKS, falsify=falsify)
 
 
 def test_a_cancelled_step_ends_when_its_answer_leaves_the_server(tmp_path: Path) -> None:
     trace = merged(
         tmp_path,
         scenario({"kind": "backup", "backups": 1, "cancel": True}),
-        {"computes": [(0, 0, ZERO, ZERO + 2)], "pushes": [(0, 0, ZERO + 2, ZERO + 3)], "pulls": [(1, ZERO + 4)]},
-        {"computes": [(0, 0, ZERO, ZERO + 6)], "pulls": [(1, ZERO + 6)]},
+        {"computes": [(0, 0, ZERO, ZERO + 2)], "pushes": [(2, 0, 0, ZERO + 2, ZERO + 3)], "pulls": [(2, 1, ZERO + 4)]},
+        {"computes": [(0, 0, ZERO, ZERO + 6)], "pulls": [(2, 1, ZERO + 6)]},
         {
             "arrivals": [(0, 0, 0, ZERO, ZERO + 3)],
             "updates": [(1, ZERO + 3, ZERO + 3.25)],
@@ -122,7 +188,6 @@ def test_a_cancelled_step_ends_when_its_answer_leaves_the_server(tmp_path: Path)
             "cancelled": [(1, 0)],
             "answers": [(0, 1, ZERO + 3, ZERO + 3.25), (1, 1, math.nan, ZERO + 3.5)],
         },
-        received=NUM_BYTES,
     )
     assert violations(trace) == []
     assert spans(trace, 1) == [("compute", 0, 0, 3.5), ("receive", 0, 3.5, 6)]
@@ -133,15 +198,14 @@ def test_a_push_after_the_last_update_is_no_part_of_the_run(tmp_path: Path) -> N
     trace = merged(
         tmp_path,
         scenario({"kind": "backup", "backups": 1}),
-        {"computes": [(0, 0, ZERO, ZERO + 2)], "pushes": [(0, 0, ZERO + 2, ZERO + 3)], "pulls": [(1, ZERO + 5)]},
-        {"computes": [(0, 0, ZERO, ZERO + 6)], "pushes": [(0, 0, ZERO + 6, ZERO + 7)], "pulls": [(1, ZERO + 8)]},
+        {"computes": [(0, 0, ZERO, ZERO + 2)], "pushes": [(2, 0, 0, ZERO + 2, ZERO + 3)], "pulls": [(2, 1, ZERO + 5)]},
+        {"computes": [(0, 0, ZERO, ZERO + 6)], "pushes": [(2, 0, 0, ZERO + 6, ZERO + 7)], "pulls": [(2, 1, ZERO + 8)]},
         {
             "arrivals": [(0, 0, 0, ZERO, ZERO + 3), (1, 0, 0, ZERO, ZERO + 7)],
             "updates": [(1, ZERO + 3, ZERO + 4)],
             "applied": [(1, 0, 0, 0)],
             "answers": [(0, 1, ZERO + 3, ZERO + 4)],
         },
-        received=2 * NUM_BYTES,
     )
     assert violations(trace) == []
     assert spans(trace, 1) == [("compute", 0, 0, 6)]
@@ -155,13 +219,13 @@ def test_an_answer_that_a_newer_one_overtakes_belongs_to_the_step_before(tmp_pat
         scenario({"kind": "backup", "backups": 1, "cancel": True}, steps=2),
         {
             "computes": [(0, 0, ZERO, ZERO + 1), (1, 1, ZERO + 3, ZERO + 4)],
-            "pushes": [(0, 0, ZERO + 1, ZERO + 2), (1, 1, ZERO + 4, ZERO + 5)],
-            "pulls": [(1, ZERO + 3), (2, ZERO + 6)],
+            "pushes": [(2, 0, 0, ZERO + 1, ZERO + 2), (2, 1, 1, ZERO + 4, ZERO + 5)],
+            "pulls": [(2, 1, ZERO + 3), (2, 2, ZERO + 6)],
         },
         {
             "computes": [(0, 0, ZERO, ZERO + 1.5)],
-            "pushes": [(0, 0, ZERO + 1.5, ZERO + 7)],
-            "pulls": [(1, ZERO + 5), (2, ZERO + 6)],
+            "pushes": [(2, 0, 0, ZERO + 1.5, ZERO + 7)],
+            "pulls": [(2, 1, ZERO + 5), (2, 2, ZERO + 6)],
         },
         {
             "arrivals": [(0, 0, 0, ZERO, ZERO + 2), (0, 1, 1, ZERO, ZERO + 5), (1, 0, 0, ZERO, ZERO + 7)],
@@ -173,7 +237,6 @@ def test_an_answer_that_a_newer_one_overtakes_belongs_to_the_step_before(tmp_pat
                 (0, 2, ZERO + 5, ZERO + 5.5), (1, 2, math.nan, ZERO + 5.5),
             ],
         },
-        received=3 * NUM_BYTES,
     )  # fmt: skip
     assert violations(trace) == []
     received = trace.spans.of_kind(SpanKind.RECEIVE)

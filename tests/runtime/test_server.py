@@ -10,30 +10,31 @@ from typing import Any
 
 import pytest
 
+from distsim import InputError
 from distsim.policies import Backup, Decision, Rule, Synchronous
+from distsim.runtime import parameters as parameters_module
 from distsim.runtime import server as server_module
 from distsim.runtime import status
-from distsim.runtime import worker as worker_module
+from distsim.runtime import way as way_module
 from distsim.runtime.inbox import Arrival
 from distsim.runtime.messages import Kind, Message, num_floats, pattern
+from distsim.runtime.parameters import LEARNING_RATE, Parameters
 from distsim.runtime.recorder import Recorder, load
-from distsim.runtime.server import LEARNING_RATE, Duty, RuleError, Server
+from distsim.runtime.senders import Sending
+from distsim.runtime.server import Duty, Server
 from distsim.runtime.status import StatusSlot
-from distsim.runtime.worker import CancelledWorker, Work, Worker
+from distsim.runtime.tally import Tally
+from distsim.runtime.way import Way
+from distsim.runtime.worker import CancelledWorker, Counterpart, Work, Worker
 
 FLOATS = 7
 Sent = list[tuple[int, int, bool]]  # worker, version, stop
 
 
-class Done:
-    def wait(self) -> None:
-        pass
-
-
 class Script:
-    """Workers that push as written, and say goodbye when they have been told to stop."""
+    """Workers that push as written, and say goodbye when they have been told to stop. (worker,): it is through."""
 
-    def __init__(self, pushes: list[tuple[int, int, int]], sent: Sent, workers: int) -> None:
+    def __init__(self, pushes: list[tuple[int, ...]], sent: Sent, workers: int) -> None:
         self.pushes = pushes
         self.sent = sent
         self.here = list(range(workers))
@@ -43,10 +44,13 @@ class Script:
 
     def get(self) -> Arrival:
         if self.pushes:
-            worker, step, version = self.pushes.pop(0)
+            worker, *what = self.pushes.pop(0)
             message = self.messages[worker]
             message.payload[:] = pattern(FLOATS) * (worker + 1)
-            message.write(Kind.PUSH, step=step, version=version)
+            if what:
+                message.write(Kind.PUSH, step=what[0], version=what[1])
+            else:
+                message.write(Kind.THROUGH)
         else:
             worker = self.here.pop(0)
             assert any(to == worker and stop for to, _, stop in self.sent), f"worker {worker} was never told to stop"
@@ -57,6 +61,16 @@ class Script:
 
     def free(self, worker: int) -> None:
         self.freed.append(worker)
+
+    def send(self, worker: int, message: Message) -> Sending:
+        self.last = message
+        self.sent.append((worker, message.version, message.stop))
+        sending = Sending(message)
+        sending.gone()
+        return sending
+
+    def close(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -72,21 +86,15 @@ def serve(
     """Runs a server over scripted pushes (worker, step, version read); gives what it sent and what it recorded."""
 
     def run(
-        rule: Rule, workers: int, updates: int, pushes: list[tuple[int, int, int]], *, cancels: bool = False
+        rule: Rule, workers: int, updates: int, pushes: list[tuple[int, ...]], *, cancels: bool = False
     ) -> tuple[Sent, dict[str, Any]]:
         sent: Sent = []
         script = Script(pushes, sent, workers)
         recorder = Recorder()
         monkeypatch.setattr(server_module, "inbox", lambda *_arguments: script)
-        server = Server(Duty(rule, workers, updates, FLOATS, "concurrent", cancels), recorder, slot, 0)
-
-        def isend(_tensor: object, dst: int) -> Done:
-            message = script.last = server._parameters
-            sent.append((dst, message.version, message.stop))
-            return Done()
-
-        monkeypatch.setattr(server_module.dist, "isend", isend)
-        server.run()
+        monkeypatch.setattr(server_module, "Senders", lambda *_arguments: script)
+        duty = Duty(rule, workers, updates, FLOATS, "concurrent", cancels, progress=lambda _version: None)
+        Server(duty, [], recorder, slot).run(0.0)
         recorder.save(tmp_path, 0, 0)
         record = load(tmp_path, 0, 0)
         return sent, {
@@ -140,13 +148,53 @@ def test_workers_that_wait_at_the_end_are_stopped(serve: Callable[..., Any]) -> 
     assert sent == [(0, 2, True), (1, 2, True)]
 
 
+class EverySecond:
+    """Makes a version of every two gradients, and answers both workers."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.waiting: list[int] = []
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - it never cares
+        self.waiting.append(worker)
+        if len(self.waiting) < 2:
+            return Decision()
+        self.version += 1
+        answered, self.waiting = self.waiting, []
+        return Decision(self.version, answers=tuple((one, self.version) for one in answered))
+
+
+def test_workers_that_are_through_are_stopped_at_the_end(serve: Callable[..., Any]) -> None:
+    sent, rows = serve(Backup(1).rule(2), 2, 3, [(0, 0, 0), (0, 1, 1), (0,), (1, 0, 0), (1, 1, 2)])
+    assert sent == [(0, 1, False), (0, 2, False), (1, 2, False), (1, 3, True), (0, 3, True)]
+    assert rows["dropped"] == [(1, 0, 0)]
+
+
+def test_a_run_in_which_all_are_through_is_over_with_fewer_updates(serve: Callable[..., Any]) -> None:
+    sent, rows = serve(EverySecond(), 2, 4, [(0, 0, 0), (1, 0, 0), (0,), (1,)])
+    assert sent == [(0, 1, False), (1, 1, False), (0, 1, True), (1, 1, True)]
+    assert [row[0] for row in rows["applied"]] == [1, 1]
+
+
+def test_a_version_without_a_gradient_leaves_the_parameters_as_they_are(serve: Callable[..., Any]) -> None:
+    class Idle:
+        """A version without a gradient."""
+
+        def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - it never cares
+            return Decision(1, applied=False, answers=((worker, 1),))
+
+    sent, rows = serve(Idle(), 1, 1, [(0, 0, 0)])
+    assert sent == [(0, 1, True)]
+    assert rows["dropped"] == [(0, 0, 0)]
+
+
 @pytest.mark.parametrize(
     ("decision", "words"),
     [
-        (Decision(2), "made version 2 of the parameters, but 1 comes next"),
-        (Decision(1, applied=False), "made version 1 of the parameters without a gradient"),
-        (Decision(1, answers=((0, 0),)), "answers with version 0, but the server keeps 1 alone"),
-        (Decision(1, answers=((1, 1),)), "answers worker 1, which waits for no answer"),
+        (Decision(2), "= 'made version 2': version 1 comes next"),
+        (Decision(1, answers=((0, 0),)), "= 'answered worker 0 with version 0': the server holds 1"),
+        (Decision(1, answers=((1, 1),)), "= 'answered worker 1': that worker waits for no answer"),
+        (Decision(1, answers=((0, 1), (0, 1))), "= 'answered worker 0': that worker waits for no answer"),
     ],
 )
 def test_a_rule_that_asks_for_the_impossible_is_told_so(
@@ -156,19 +204,34 @@ def test_a_rule_that_asks_for_the_impossible_is_told_so(
         def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - always the same
             return decision
 
-    with pytest.raises(RuleError, match=words):
-        serve(Wrong(), 2, 1, [(0, 0, 0)])
+    with pytest.raises(InputError, match=f"worker 0's step 3, {words}"):
+        serve(Wrong(), 2, 2, [(0, 3, 0)])
+
+
+@pytest.mark.parametrize(
+    ("pushes", "asked"),
+    [([(0, 0, 0), (1, 4, 0)], "worker 0's step 0"), ([(0,), (1, 4, 0)], "worker 1's step 4")],
+)
+def test_a_rule_that_leaves_everybody_waiting_is_told_so_at_once(
+    serve: Callable[..., Any], pushes: list[tuple[int, ...]], asked: str
+) -> None:
+    class Silent:
+        def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - always the same
+            return Decision()
+
+    with pytest.raises(InputError, match=f"{asked}, = 'made 0 of 3 updates': every worker waits"):
+        serve(Silent(), 2, 3, pushes)
 
 
 def test_an_update_goes_one_step_down_the_mean_of_its_gradients(
     serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    servers: list[Server] = []
-    true_verify = Server._verify
-    monkeypatch.setattr(Server, "_verify", lambda self: (servers.append(self), true_verify(self)))
+    verified: list[Parameters] = []
+    true_verify = Parameters.verify
+    monkeypatch.setattr(Parameters, "verify", lambda self: (verified.append(self), true_verify(self)))
     serve(Backup(1).rule(3), 3, 1, [(0, 0, 0), (2, 0, 0), (1, 0, 0)])
     expected = -LEARNING_RATE * (1 + 3) / 2 * pattern(FLOATS)
-    assert servers[0]._parameters.payload.tolist() == expected.tolist()
+    assert verified[0].newest.payload.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(("workers", "updates", "most"), [(1, 50, 3), (2, 50, 4)])
@@ -176,14 +239,14 @@ def test_buffers_of_old_versions_are_used_again(
     serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, workers: int, updates: int, most: int
 ) -> None:
     made = 0
-    true_message = server_module.Message
+    true_message = parameters_module.Message
 
     def counted(floats: int) -> Message:
         nonlocal made
         made += 1
         return true_message(floats)
 
-    monkeypatch.setattr(server_module, "Message", counted)
+    monkeypatch.setattr(parameters_module, "Message", counted)
     pushes = []
     for step in range(updates):
         pushes.append((0, step, step))
@@ -204,15 +267,15 @@ class Wire:
         self.sent: list[tuple[Kind, int, int]] = []
         self.during_push: Callable[[], None] = lambda: None
 
-    def recv(self, tensor: Any, src: int) -> None:
-        assert src == 2
+    def recv(self, tensor: Any, src: int, tag: int) -> None:
+        assert (src, tag) == (2, 0)
         version, stop = self.answers.get(timeout=10)
         answer = Message(FLOATS)
         answer.write(Kind.ANSWER, version=version, stop=stop)
         tensor.copy_(answer.tensor)
 
-    def send(self, tensor: Any, dst: int) -> None:
-        assert dst == 2
+    def send(self, tensor: Any, dst: int, tag: int) -> None:
+        assert (dst, tag) == (2, 0)
         message = Message(0)
         message.tensor.copy_(tensor[: len(message.tensor)])
         self.sent.append((message.kind, message.step, message.version))
@@ -223,8 +286,12 @@ class Wire:
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     found = Wire()
-    monkeypatch.setattr(worker_module, "dist", found)
+    monkeypatch.setattr(way_module, "dist", found)
     return found
+
+
+def server_of(recorder: Recorder, slot: StatusSlot) -> list[Counterpart]:
+    return [Counterpart(Way(2, Tally()), Message(FLOATS), recorder, slot)]
 
 
 def computes(recorder: Recorder) -> list[tuple[int, int, float]]:
@@ -236,7 +303,8 @@ def test_a_worker_computes_pushes_and_goes_on_from_the_version_it_is_answered(wi
     recorder = Recorder()
     wire.answers.put((2, False))
     wire.answers.put((3, True))
-    Worker(Work(0, 2, FLOATS, lambda step, _version: 0.001 * (1 + step)), recorder, slot).run(time.monotonic())
+    work = Work(0, lambda step, _version: 0.001 * (1 + step))
+    Worker(work, server_of(recorder, slot), recorder, slot).run(time.monotonic())
     assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 2), (Kind.GOODBYE, 0, 0)]
     assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 2)]
     assert all(seconds >= 0.001 * (1 + step) for step, _, seconds in computes(recorder))
@@ -247,7 +315,8 @@ def test_an_answer_during_compute_ends_the_step_without_a_push(wire: Wire, slot:
     long = [30.0, 0.001]
     wire.during_push = lambda: wire.answers.put((2, True))
     wire.answers.put((1, False))
-    CancelledWorker(Work(0, 2, FLOATS, lambda step, _version: long[step]), recorder, slot).run(time.monotonic())
+    work = Work(0, lambda step, _version: long[step])
+    CancelledWorker(work, server_of(recorder, slot), recorder, slot).run(time.monotonic())
     assert wire.sent == [(Kind.PUSH, 1, 1), (Kind.GOODBYE, 0, 0)]
     (_, _, first), (_, _, second) = computes(recorder)
     assert first < 10.0
@@ -266,7 +335,8 @@ def test_answers_during_a_push_let_it_through_and_only_the_newest_counts(wire: W
             time.sleep(0.001)
 
     wire.during_push = two_answers
-    CancelledWorker(Work(0, 2, FLOATS, lambda _step, _version: 0.001), recorder, slot).run(time.monotonic())
+    work = Work(0, lambda _step, _version: 0.001)
+    CancelledWorker(work, server_of(recorder, slot), recorder, slot).run(time.monotonic())
     assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 2), (Kind.GOODBYE, 0, 0)]
     assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 2)]
 

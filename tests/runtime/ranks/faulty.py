@@ -76,27 +76,27 @@ def break_sum() -> None:
 
 
 def break_parameters() -> None:
-    from distsim.runtime import worker
+    from distsim.runtime import way
 
-    true_receive = worker.dist.recv
+    true_receive = way.dist.recv
 
-    def recv(tensor: Any, src: int) -> None:
-        true_receive(tensor, src=src)
+    def recv(tensor: Any, **options: Any) -> None:
+        true_receive(tensor, **options)
         tensor[-1] ^= 1
 
-    worker.dist.recv = recv
+    way.dist.recv = recv
 
 
 def break_update() -> None:
-    from distsim.runtime import server
+    from distsim.runtime.parameters import Parameters
 
-    true_add = server.Server._add
+    true_add = Parameters.add
 
-    def add(self: Any, message: Any) -> None:
-        true_add(self, message)
+    def add(self: Any, worker: int, gradient: Any) -> None:
+        true_add(self, worker, gradient)
         self._pending[-1] += 1
 
-    server.Server._add = add  # type: ignore[method-assign]
+    Parameters.add = add  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,135 @@
+"""A rule of the user's own, named as "my_rule.py:MyRule"; the form of all that it decides is checked."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from numbers import Integral
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from distsim.errors import InputError
+from distsim.policies.nonsense import no_decision, raised
+from distsim.policies.rule import Decision, Rule
+
+ASKED = "rule"
+CURE = 'write "my_rule.py:MyRule", a Python file and a class in it'
+
+
+def located(spec: str) -> str:
+    """`spec` with its file's whole path; the file is not run. Raises InputError where it names no file."""
+    file, separator, name = spec.rpartition(":")
+    if not separator or not name.isidentifier():
+        raise InputError.of(ASKED, spec, "names no class in a file", CURE)
+    path = Path(file)
+    if not path.is_file():
+        raise InputError.of(ASKED, spec, f"there is no file {file}", CURE)
+    return f"{path.resolve()}:{name}"
+
+
+def load_rule(spec: str, workers: int) -> OwnRule:
+    """A fresh rule made by the class that `spec` names, which is given `workers` if it has a parameter of that name.
+
+    Runs the file. Raises InputError where it cannot be run, or has no such class.
+    """
+    file, _, name = located(spec).rpartition(":")
+    path = Path(file)
+    try:
+        made = getattr(_module(path), name, None)
+        if not isinstance(made, type):
+            raise InputError.of(ASKED, spec, f"{path.name} has no class {name}", CURE)
+        if not callable(getattr(made, "arrived", None)):
+            needs = f"{name} has no method arrived(self, worker, step, read_version)"
+            raise InputError.of(ASKED, spec, needs, "write one that returns a Decision")
+        return OwnRule(made(**_arguments(spec, made, workers)), workers)
+    except InputError:
+        raise
+    except Exception as error:
+        place = f"{path.name}:{error.lineno}" if isinstance(error, SyntaxError) else _place(error, str(path))
+        what = f"raised {type(error).__name__} at {place}: {error}"
+        raise InputError.of(ASKED, spec, what, f"correct {place}") from error
+
+
+def _arguments(spec: str, made: type, workers: int) -> dict[str, int]:
+    """What the class is called with."""
+    parameters = inspect.signature(made).parameters.values()
+    missing = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and parameter.name != "workers"
+    ]
+    if missing:
+        rule = f"{made.__name__} cannot be made without {', '.join(missing)}"
+        raise InputError.of(ASKED, spec, rule, "give each parameter but `workers` a default")
+    return {"workers": workers} if any(parameter.name == "workers" for parameter in parameters) else {}
+
+
+class OwnRule:
+    """Asks a user's rule, and tells its author where what it decided is no decision at all.
+
+    >>> from distsim.policies import Synchronous
+    >>> rule = OwnRule(Synchronous().rule(workers=1), workers=1)
+    >>> rule.arrived(worker=0, step=0, read_version=0)
+    Decision(version=1, applied=True, answers=((0, 1),))
+    """
+
+    def __init__(self, rule: Rule, workers: int) -> None:
+        self.rule = rule
+        self.workers = workers
+        self.cancel = bool(getattr(rule, "cancel", False))
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+        """What the user's rule decides. Raises InputError, which names worker and step."""
+        try:
+            decision = self.rule.arrived(worker, step, read_version)
+        except Exception as error:
+            own = getattr(sys.modules.get(type(self.rule).__module__), "__file__", None)
+            raise raised(worker, step, error, _place(error, own)) from error
+        fault = _fault(decision, self.workers)
+        if fault is not None:
+            raise no_decision(worker, step, decision, fault)
+        return decision
+
+
+def _fault(decision: Any, workers: int) -> str | None:
+    """What is wrong with the form of a decision."""
+    if not isinstance(decision, Decision):
+        return "must be a Decision"
+    if decision.version is not None and not _whole(decision.version):
+        return "its version must be a whole number or None"
+    if not isinstance(decision.applied, bool):
+        return "its applied must be True or False"
+    answers = decision.answers
+    if not isinstance(answers, (tuple, list)) or not all(
+        isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(_whole, pair)) for pair in answers
+    ):
+        return "its answers must be pairs (worker, version) of whole numbers"
+    if any(not 0 <= worker < workers for worker, _ in answers):
+        return f"its answers must go to workers 0 to {workers - 1}"
+    return None
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)
+
+
+def _module(path: Path) -> ModuleType:
+    name = f"distsim_rule_{path.stem}"
+    found = importlib.util.spec_from_file_location(name, path)
+    if found is None or found.loader is None:
+        raise ImportError(f"{path.name} is not a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def _place(error: Exception, file: str | None) -> str:
+    """Where `file` stood when the error came, or else whoever raised it: "file:line"."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in frames if frame.filename == file] or frames
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else f"{Path(file or '').name}"

@@ -1,0 +1,160 @@
+"""One collective for real, outside a scenario: a schedule in, its ranks' transfers and times out, the result checked.
+
+The real twin of `distsim.engine.collective.run`: the same schedule object, bytes and starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.collectives import Schedule, Transfer
+from distsim.communication import Sends
+from distsim.errors import InputError
+from distsim.runtime.launch import Launch, launched
+from distsim.runtime.measure import RANK_ENTRY, check_machine
+from distsim.runtime.merge_peers import carried_by
+from distsim.runtime.recorder import load
+from distsim.trace import Transfers
+from distsim.workload import FLOAT_BYTES
+
+
+@dataclass(frozen=True)
+class RealCollective:
+    """What the ranks saw of each repeat. Seconds count from the moment that the repeat began.
+
+    joined_seconds, ends_seconds: shape (repeats, ranks). transfers: `collective` is the number of the repeat.
+    sent_bytes, sent_messages: by rank, counted by the ranks themselves, over all repeats.
+    """
+
+    joined_seconds: NDArray[np.float64]
+    ends_seconds: NDArray[np.float64]
+    transfers: Transfers
+    sent_bytes: list[int]
+    sent_messages: list[int]
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """From the moment that the last rank joined until the last one had its result, of each repeat."""
+        return np.asarray(self.ends_seconds.max(axis=1) - self.joined_seconds.max(axis=1))
+
+
+def run_schedule(
+    schedule: Schedule,
+    num_bytes: float,
+    starts_seconds: Sequence[float] | None = None,
+    sends: Sends = "rendezvous",
+    *,
+    repeats: int = 1,
+    deadline_seconds: float = 120.0,
+) -> RealCollective:
+    """Runs `schedule` for real on a gradient of `num_bytes`, a process per rank; rank i joins at starts_seconds[i].
+
+    Before the clock starts the ranks run it twice, to open connections. Whoever wants a chunk at the end must have
+    got the very numbers that the backend's own all-reduce gives; else RunError names the rank. Raises InputError
+    where the schedule is wrong by itself (`Schedule.check`), or torch is missing.
+
+    starts_seconds: default 0, all at once. sends: "eager": receives wait for the sender, who need not wait for them.
+    repeats: how often it is run, all ranks beginning together each time. deadline_seconds: from the launch.
+    """
+    (found,) = run_schedules(
+        [schedule], num_bytes, starts_seconds, sends, repeats=repeats, deadline_seconds=deadline_seconds
+    )
+    return found
+
+
+def run_schedules(
+    schedules: Sequence[Schedule],
+    num_bytes: float,
+    starts_seconds: Sequence[float] | None = None,
+    sends: Sends = "rendezvous",
+    *,
+    repeats: int = 1,
+    deadline_seconds: float = 120.0,
+    entry: Sequence[str] = RANK_ENTRY,
+) -> list[RealCollective]:
+    """Runs schedules with the same number of ranks one after the other in one launch, which costs one start.
+
+    Arguments and errors are those of `run_schedule`. entry: what torchrun starts as each rank.
+    """
+    check_machine(deadline_seconds)
+    ranks = _check(schedules, repeats)
+    starts = [0.0] * ranks if starts_seconds is None else [float(start) for start in starts_seconds]
+    if len(starts) != ranks or min(starts) < 0.0:
+        raise InputError.of(
+            "starts_seconds", starts, f"must be a time of at least 0 for each of the {ranks} ranks",
+            "leave it out, for all at once",
+        )  # fmt: skip
+    job = {
+        "schedules": [table_of(schedule) for schedule in schedules], "num_bytes": num_bytes, "starts_seconds": starts,
+        "sends": sends, "repeats": repeats, "deadline_seconds": deadline_seconds,
+    }  # fmt: skip
+    workers = min(schedule.workers for schedule in schedules)
+    roles = [f"{'worker' if rank < workers else 'server'} {rank}" for rank in range(ranks)]
+    what = f"run_schedule {schedules[-1].name!r}"
+    with launched(Launch(what, roles, entry, job, deadline_seconds, len(schedules) * repeats)) as folder:
+        return [_merged(folder, number, schedule, sends) for number, schedule in enumerate(schedules)]
+
+
+def _check(schedules: Sequence[Schedule], repeats: int) -> int:
+    """The number of ranks that all of the schedules have."""
+    if repeats < 1:
+        raise InputError.of("repeats", repeats, "must be at least 1", "write 1")
+    for schedule in schedules:
+        schedule.check()
+    ranks = {schedule.ranks for schedule in schedules}
+    if len(ranks) != 1:
+        raise InputError.of(
+            "ranks of the schedules", sorted(ranks), "must be one number for all", "run them one by one"
+        )
+    return ranks.pop()
+
+
+def _merged(folder: Path, number: int, schedule: Schedule, sends: Sends) -> RealCollective:
+    records = [load(folder, number, rank) for rank in range(schedule.ranks)]
+    joins, ends = (
+        np.array([[row[column] for row in record.rows("all_reduces")] for record in records]).T for column in (1, 2)
+    )
+    zeros: list[float] = records[0].facts["began"]
+    floats = int(records[0].facts["floats"])
+    rows = [
+        (
+            carried.source, carried.target, carried.num_bytes, carried.start - zeros[carried.call],
+            carried.end - zeros[carried.call], carried.chunk, carried.call,
+        )
+        for carried in carried_by(schedule, records, [(floats, FLOAT_BYTES)], eager=sends == "eager")
+    ]  # fmt: skip
+    began = np.array(zeros)[:, None]
+    traffic = [record.facts.get("traffic", {}) for record in records]
+    return RealCollective(
+        joins - began, ends - began, Transfers.of_rows(rows),
+        sent_bytes=[int(counted.get("sent_bytes", 0)) for counted in traffic],
+        sent_messages=[int(counted.get("sent_messages", 0)) for counted in traffic],
+    )  # fmt: skip
+
+
+def table_of(schedule: Schedule) -> dict[str, Any]:
+    """The schedule as values that JSON can hold; `schedule_of` turns them back.
+
+    >>> import json
+    >>> from distsim.collectives import broadcast
+    >>> schedule_of(json.loads(json.dumps(table_of(broadcast(4))))) == broadcast(4)
+    True
+    """
+    table = asdict(schedule)
+    return table | {key: table[key] and sorted(table[key]) for key in ("start", "end")}
+
+
+def schedule_of(table: dict[str, Any]) -> Schedule:
+    """The schedule of a table that `table_of` made."""
+    rounds = tuple(tuple(Transfer(**transfer) for transfer in transfers) for transfers in table["rounds"])
+    ends = {
+        key: None if table[key] is None else frozenset((rank, chunk) for rank, chunk in table[key])
+        for key in ("start", "end")
+    }
+    return Schedule(**table | {"rounds": rounds} | ends)

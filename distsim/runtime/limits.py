@@ -1,0 +1,81 @@
+"""What a run without a deciding server cannot do for real, and what to write instead."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from distsim.errors import InputError, NotAvailableYetError
+from distsim.policies import Ddp, Pipeline
+from distsim.scenario import Scenario
+from distsim.workload import TRAINING_SAMPLES
+
+COMPRESSIONS = (1.0, 0.5)  # whole numbers of 4 bytes, and torch's 2
+
+
+def check_peers(scenario: Scenario) -> None:
+    """Raises InputError where `scenario`, whose workers follow a plan, can be simulated but not really run."""
+    if scenario.failures is not None:
+        raise NotAvailableYetError.of(
+            "failures", scenario.failures, "cannot be run for real yet", "take none, or simulate it"
+        )
+    if isinstance(scenario.policy, Pipeline):
+        _check_pipeline(scenario, scenario.policy)
+    else:
+        _check_all_reduce(scenario)
+    if isinstance(scenario.policy, Ddp) and scenario.policy.compression not in COMPRESSIONS:
+        raise InputError.of(
+            "policy.compression", scenario.policy.compression, "is no size of torch's numbers",
+            "write 1.0 (float32) or 0.5 (float16), or simulate it",
+        )  # fmt: skip
+    if scenario.workload.model is not None:
+        check_model(scenario)
+
+
+def _check_pipeline(scenario: Scenario, policy: Pipeline) -> None:
+    workers = scenario.cluster.workers
+    if scenario.workload.model is not None:
+        raise NotAvailableYetError.of(
+            "workload.model", scenario.workload.model, "cannot be cut into the stages of a real pipeline yet",
+            "remove it, or simulate it",
+        )  # fmt: skip
+    if scenario.communication.sends == "eager":
+        raise InputError.of(
+            "communication.sends", "eager", "is not how torch's pipelines send: a stage posts a receive when it turns "
+            "to the piece that needs it", "write rendezvous, or simulate it",
+        )  # fmt: skip
+    if policy.schedule == "1f1b" and policy.micro_batches < workers:
+        raise InputError.of(
+            "policy.micro_batches", policy.micro_batches, f"must be at least the {workers} stages for torch's 1f1b",
+            f'write {workers} or more, or schedule = "gpipe"',
+        )  # fmt: skip
+
+
+def _check_all_reduce(scenario: Scenario) -> None:
+    communication = scenario.communication
+    if communication.kind == "parameter_server":
+        if scenario.receive == "fifo":
+            raise NotAvailableYetError.of(
+                "communication.receive", "fifo", f"cannot be run for real with policy.kind = {scenario.policy.kind!r}",
+                "take 'concurrent'",
+            )  # fmt: skip
+    elif communication.kind != "ring" and communication.implementation == "backend":
+        raise InputError.of(
+            "communication.implementation", "backend", "means the backend's own all-reduce, which is a ring and not "
+            f"kind = {communication.kind!r}", 'write implementation = "schedule", or kind = "ring"',
+        )  # fmt: skip
+
+
+def check_model(scenario: Scenario) -> None:
+    """Raises InputError where the workers would need more samples than there are, or a package is missing."""
+    model, workers, batch = scenario.workload.model, scenario.cluster.workers, scenario.workload.batch
+    samples = TRAINING_SAMPLES[str(model)]
+    if workers * batch > samples:
+        raise InputError.of(
+            "workload.batch", batch, f"of {workers} workers is more than the {samples} samples that "
+            f"model = {model!r} learns from", f"write {max(samples // workers, 1)} or less",
+        )  # fmt: skip
+    if model in ("mlp", "cnn") and find_spec("sklearn") is None:
+        raise InputError(
+            f"model = {model!r} learns the digits of scikit-learn, which is not installed. "
+            "Cure: pip install 'distsim-course[labs]'"
+        )

@@ -1,0 +1,87 @@
+"""The parameters that one server keeps, version after version, and the gradients of the version to come."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+
+from distsim.runtime.messages import Kind, Message, pattern
+
+LEARNING_RATE = 2.0**-10
+
+
+class DisagreementError(RuntimeError):
+    """A worker's parameters, or the server's own, are not what they must be at the end of a run."""
+
+
+class Parameters:
+    """Each version is a message, ready to be sent, that stays as it is while it is the newest or lent to somebody.
+
+    last_version: the one whose message tells to stop. weight: gradients are so many times what they stand for.
+    """
+
+    def __init__(self, floats: int, workers: int, last_version: int, weight: int = 1) -> None:
+        self.version = 0
+        self._floats = floats
+        self._last_version = last_version
+        self._weight = weight
+        self._unused = [Message(floats), Message(floats)]
+        self._lent: Counter[int] = Counter()  # by version: to how many
+        self._pending = torch.zeros(floats)
+        self._contributors: list[int] = []  # whose gradients are pending
+        self._applied = [0.0] * workers  # sum over updates of 1 / gradients in the update
+        self.newest = self._stamped(Message(floats))
+
+    def add(self, worker: int, gradient: torch.Tensor) -> None:
+        """The worker's gradient goes into the version to come."""
+        if self._contributors:
+            self._pending.add_(gradient)
+        else:
+            self._pending.copy_(gradient)
+        self._contributors.append(worker)
+
+    def update(self) -> None:
+        """A new version: one step down the mean of the gradients that have been added since the last."""
+        old, fresh = self.newest, self._unused.pop() if self._unused else Message(self._floats)
+        share = 1 / max(len(self._contributors), 1)
+        step = -LEARNING_RATE * share / self._weight if self._contributors else 0.0
+        torch.add(old.payload, self._pending, alpha=step, out=fresh.payload)
+        for worker in self._contributors:
+            self._applied[worker] += share
+        self._contributors.clear()
+        self.version += 1
+        self.newest = self._stamped(fresh)
+        if not self._lent[old.version]:
+            self._unused.append(old)
+
+    def end(self) -> None:
+        """There will be no other version: the newest tells to stop, also where that is earlier than was foreseen."""
+        if not self.newest.stop:
+            last, self.newest = self.newest, Message(self._floats)
+            self.newest.payload.copy_(last.payload)
+            self.newest.write(Kind.ANSWER, version=self.version, stop=True)
+
+    def lend(self) -> Message:
+        """The newest version, to be given back."""
+        self._lent[self.version] += 1
+        return self.newest
+
+    def take_back(self, message: Message) -> None:
+        """Somebody needs this version no more; when nobody does, its buffer is for a later one."""
+        self._lent[message.version] -= 1
+        if not self._lent[message.version] and message is not self.newest:
+            self._unused.append(message)
+
+    def verify(self) -> None:
+        """Raises DisagreementError where the parameters are not those that the added gradients lead to."""
+        factor = sum((worker + 1) * applied for worker, applied in enumerate(self._applied))
+        expected = pattern(self._floats) * (-LEARNING_RATE * factor)
+        # Each update may round once, by half a unit in the last place of float32.
+        tolerance = 2.0**-23 * (2 + self.version)
+        if not torch.allclose(self.newest.payload, expected, rtol=tolerance, atol=0.0):
+            raise DisagreementError("the server's parameters are not what the gradients it applied lead to")
+
+    def _stamped(self, message: Message) -> Message:
+        message.write(Kind.ANSWER, version=self.version, stop=self.version == self._last_version)
+        return message

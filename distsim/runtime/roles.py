@@ -1,0 +1,27 @@
+"""What each process of a real run is."""
+
+from __future__ import annotations
+
+from distsim.policies import Pipeline, WithServer
+from distsim.scenario import Scenario
+
+
+def among_peers(scenario: Scenario) -> bool:
+    """Whether no server decides anything: workers follow a plan, and servers at most a schedule."""
+    return not (scenario.servers and isinstance(scenario.policy, WithServer))
+
+
+def roles(scenario: Scenario) -> list[str]:
+    """The role of each rank. A server that only follows a schedule, and is colocated, is its worker's own process.
+
+    >>> from distsim.examples import example
+    >>> roles(example("backup_server"))[4:]
+    ['worker 4', 'server 5']
+    """
+    workers = scenario.cluster.workers
+    ranks = scenario.ranks
+    if isinstance(scenario.policy, Pipeline):
+        ranks = workers
+    elif among_peers(scenario):
+        ranks = scenario.schedule().ranks
+    return [f"{'worker' if rank < workers else 'server'} {rank}" for rank in range(ranks)]

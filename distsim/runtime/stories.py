@@ -1,0 +1,43 @@
+"""What a rank does in a run without a server that decides."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from distsim.policies import Ddp, Pipeline
+from distsim.runtime.recorder import Recorder
+from distsim.runtime.status import StatusSlot
+from distsim.scenario import Scenario
+
+
+class Story(Protocol):
+    """One rank's story: `warm_up`, then `run` from an agreed moment on, then `verify`."""
+
+    def warm_up(self) -> None:
+        """Opens the connections and touches the memory; nothing of it is recorded."""
+        ...
+
+    def run(self, start: float) -> None:
+        """All steps, the first of them from `start` on (monotonic seconds)."""
+        ...
+
+    def verify(self) -> None:
+        """Raises where the numbers that came out are not what they must be."""
+        ...
+
+
+def story_of(scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, done_before: int) -> Story:
+    """The story of `rank`. done_before: steps of the scenarios before this one, for progress."""
+    if isinstance(scenario.policy, Ddp):
+        from distsim.runtime.ddp import DdpWorker
+
+        return DdpWorker(scenario, rank, recorder, slot, done_before)
+    if isinstance(scenario.policy, Pipeline):
+        from distsim.runtime.pipeline import PipelineWorker
+
+        return PipelineWorker(scenario, rank, recorder, slot, done_before)
+    from distsim.runtime.peers import Peer, ScheduleServer
+
+    if rank < scenario.cluster.workers:
+        return Peer(scenario, rank, recorder, slot, done_before)
+    return ScheduleServer(scenario, rank, recorder, slot)

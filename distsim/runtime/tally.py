@@ -1,0 +1,45 @@
+"""What one rank has sent and received, counted while it happens and apart from the rows that make the trace.
+
+Two ranks count every message between them, each on its own; `audit` checks that they agree, with each other and with
+the trace.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+
+class Tally:
+    """Messages that carry numbers over the network, and their bytes, by the other rank.
+
+    Each (direction, rank) belongs to one thread, so nothing is locked.
+
+    >>> tally = Tally()
+    >>> tally.sent(3, 4096)
+    >>> tally.sent(3, 4096)
+    >>> tally.table()
+    {'sent': {'3': [2, 8192]}, 'received': {}}
+    """
+
+    def __init__(self) -> None:
+        self._sent: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+        self._received: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+
+    def sent(self, rank: int, num_bytes: int) -> None:
+        """A message to `rank` has left."""
+        _count(self._sent[rank], num_bytes)
+
+    def received(self, rank: int, num_bytes: int) -> None:
+        """A message from `rank` is here."""
+        _count(self._received[rank], num_bytes)
+
+    def table(self) -> dict[str, Any]:
+        """[messages, bytes] by direction and rank, as JSON holds it."""
+        ways = {"sent": self._sent, "received": self._received}
+        return {way: {str(rank): counted for rank, counted in by_rank.items()} for way, by_rank in ways.items()}
+
+
+def _count(counted: list[int], num_bytes: int) -> None:
+    counted[0] += 1
+    counted[1] += num_bytes
