@@ -104,7 +104,8 @@ class Window:
     @property
     def route(self) -> str:
         """For `ip route`: Reno does nothing where nothing is lost, and so leaves the window as it is."""
-        return f"congctl reno window {self.window_bytes} initcwnd {math.ceil(self.window_bytes / SEGMENT_BYTES) + 1}"
+        segments = math.ceil(self.window_bytes / SEGMENT_BYTES)
+        return f"congctl reno cwnd lock {segments} initcwnd {segments}"
 
 
 def window(fastest_bytes_per_second: float, latency_seconds: float) -> Window:
