@@ -83,41 +83,45 @@ def ratios(scenario: Scenario, phases: list[dict[str, Any]]) -> list[Repeats]:
     ]  # fmt: skip
 
 
-def deviation(repeat: dict[tuple[int, int], float]) -> float:
-    return max(abs(ratio - 1.0) for ratio in repeat.values())
+EARLY = 0.06  # of the time; whoever has the cores meanwhile can make a link late, but never early
 
 
-def faults(name: str, repeats: Repeats, band: float) -> list[str]:
+def faults(name: str, repeats: Repeats, late: float) -> list[str]:
     """What is wrong: no repeat in which all streams kept the time, or one that was over too early."""
-    best = min(repeats, key=deviation)
+    best = min(repeats, key=lambda repeat: max(abs(ratio - 1.0) for ratio in repeat.values()))
     earliest = min(max(repeat.values()) for repeat in repeats)
-    found = [f"{name}: at best {best}"] if deviation(best) > band else []
-    return found + ([f"{name}: all done at {earliest:.3f} of the time"] if earliest < 1.0 - band else [])
+    kept = all(1.0 - EARLY < ratio < 1.0 + late for ratio in best.values())
+    found = [] if kept else [f"{name}: at best {best}"]
+    return found + ([f"{name}: all done at {earliest:.3f} of the time"] if earliest < 1.0 - EARLY else [])
 
 
-def check(scenario: Scenario, phases: dict[str, dict[str, Any]], band: float) -> None:
-    """All streams take the simulator's time within the band; at a second try if somebody else had the cores."""
-    for last in (False, True):
-        found = ratios(scenario, list(phases.values()))
-        wrong = [fault for name, repeats in zip(phases, found, strict=True) for fault in faults(name, repeats, band)]
-        if not wrong or last:
-            assert not wrong
-            return
+def check(scenario: Scenario, phases: dict[str, dict[str, Any]], late: float) -> None:
+    """All streams take the simulator's time, or are late by that share of it; somebody else's work gets a second try.
+
+    What was in order at one of the tries need not be so again.
+    """
+    found = ratios(scenario, list(phases.values()))
+    wrong = {name for name, repeats in zip(phases, found, strict=True) if faults(name, repeats, late)}
+    if wrong:
+        again = ratios(scenario, [phases[name] for name in wrong])
+        assert not [fault for name, repeats in zip(wrong, again, strict=True) for fault in faults(name, repeats, late)]
 
 
 @pytest.mark.parametrize("transport", ["tcp", "gloo"])
-@pytest.mark.parametrize(("bandwidth", "num_bytes", "repeats"), [("200 Mbit/s", 4 * MIB, 3), ("1 Gbit/s", 8 * MIB, 6)])
+@pytest.mark.parametrize(
+    ("bandwidth", "num_bytes", "repeats", "late"), [("100 Mbit/s", 2 * MIB, 4, 0.06), ("1 Gbit/s", 8 * MIB, 8, 0.2)]
+)
 def test_streams_take_their_bytes_over_the_bandwidth(
-    bandwidth: str, num_bytes: int, repeats: int, transport: str
+    bandwidth: str, num_bytes: int, repeats: int, late: float, transport: str
 ) -> None:
-    check(cluster(bandwidth), {name: phase(name, transport, num_bytes, repeats) for name in PATTERNS}, 0.06)
+    check(cluster(bandwidth), {name: phase(name, transport, num_bytes, repeats) for name in PATTERNS}, late)
 
 
 def test_a_nic_may_be_an_exception_in_one_direction() -> None:
-    scenario = cluster("400 Mbit/s", **{"0": {"up": "100 Mbit/s"}, "2": {"down": "200 Mbit/s"}})
-    check(scenario, {name: phase(name, "tcp", 4 * MIB, 3) for name in PATTERNS}, 0.07)
+    scenario = cluster("400 Mbit/s", **{"0": {"up": "100 Mbit/s"}, "2": {"down": "300 Mbit/s"}})
+    check(scenario, {name: phase(name, "tcp", 4 * MIB, 4) for name in PATTERNS}, 0.1)
 
 
 @pytest.mark.parametrize(("bandwidth", "num_bytes"), [("200 Mbit/s", MIB), ("1 Gbit/s", 4 * MIB)])
 def test_a_message_that_finds_its_link_idle_is_hardly_early(bandwidth: str, num_bytes: int) -> None:
-    check(cluster(bandwidth), {"one way": phase("one way", "tcp", num_bytes, 12)}, 0.025)
+    check(cluster(bandwidth), {"one way": phase("one way", "tcp", num_bytes, 12)}, 0.1)

@@ -68,16 +68,16 @@ def _built(plan: Plan, tools: Iproute, right: str) -> Network:
     )
     delays = plan.latency_seconds > 0 and tools.kernel_delays()
     window = shaping.window(plan.fastest_bytes_per_second, plan.latency_seconds if delays else 0.0)
-    hosts = []
+    hosts, addresses = [], [address_of(number) for number in range(len(plan.hosts))]
     for number, host in enumerate(plan.hosts):
         hosts.append(namespaces.fresh())
-        _host(tools, number, host, namespaces.path(switch), window)
+        _host(tools, host, number, addresses, namespaces.path(switch), window)
         namespaces.enter(switch)
-        _port(tools, number, host, plan.latency_seconds if delays else 0.0)
+        _port(tools, host, number, addresses, plan.latency_seconds if delays else 0.0)
     return Network(tuple(map(namespaces.path, hosts)), delays, right)
 
 
-def _host(tools: Iproute, number: int, host: Host, switch: str, window: shaping.Window) -> None:
+def _host(tools: Iproute, host: Host, number: int, addresses: list[str], switch: str, window: shaping.Window) -> None:
     """The host's own end of its cable, seen from the host."""
     up = shaping.up_link(host.up_bytes_per_second)
     far_end = f"port{number} mtu {shaping.MTU_BYTES} netns {switch}"
@@ -87,15 +87,15 @@ def _host(tools: Iproute, number: int, host: Host, switch: str, window: shaping.
         "link set lo up",
         f"link add name {NIC} mtu {shaping.MTU_BYTES} type veth peer name {far_end}",
         f"link set {NIC} gso_max_size {up.largest_packet_bytes}",
-        f"address add {address_of(number)}/{SUBNET.prefixlen} dev {NIC}",
+        f"address add {addresses[number]}/{SUBNET.prefixlen} dev {NIC}",
         f"link set {NIC} up",
         f"route replace {SUBNET} dev {NIC} {window.route}",
     )
-    tools.tc(*up.commands(NIC))
+    tools.tc(*up.commands(NIC, "dst", addresses))
 
 
-def _port(tools: Iproute, number: int, host: Host, latency_seconds: float) -> None:
+def _port(tools: Iproute, host: Host, number: int, addresses: list[str], latency_seconds: float) -> None:
     """The other end, seen from the switch."""
     down = shaping.down_link(host.down_bytes_per_second)
     tools.ip(f"link set port{number} master switch up")
-    tools.tc(*down.commands(f"port{number}", latency_seconds))
+    tools.tc(*down.commands(f"port{number}", "src", addresses, latency_seconds))

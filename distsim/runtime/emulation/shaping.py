@@ -15,17 +15,24 @@ at most: 5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
 The down-link's bucket is larger than the up-link's, so that a single stream, which comes at the rate already, does
 not wait for a second timer.
 
-Flows that share a link are to get equal shares of it, and none may lose a packet, since a lost one costs a
-retransmission timeout. So nothing controls congestion by loss: queues are larger than all that can ever be under way,
-and each flow keeps one fixed window under way, small enough that a newcomer does not wait long behind the others'
-packets, and open from the first byte. It is the network's alone: bytes that have arrived and wait to be read
-leave it, so a rank that gets no core for a while does not stop the flow.
+Flows that share a link are to get equal shares of it, as in the simulator's network: each NIC has a queue for every
+other host and serves them in turn. None may lose a packet, since a lost one costs a retransmission timeout. So nothing
+controls congestion by loss: queues are larger than all that can ever be under way, and each flow keeps one fixed
+congestion window under way, from its first byte. Not the window that the receiver offers: that one stays large, first
+because bytes that wait to be read would fill it, and a rank that gets no core for a while would stop the flow; and
+because data whose acknowledgement is older than the largest window ever offered is thrown away (RFC 5961), which
+bare acknowledgements that overtake data would bring about.
+
+One place stays unfair: a flow whose own link carries just what its share of the next one would be (100 Mbit/s up, two
+flows into 200 Mbit/s) cannot catch up on any turn it missed, and the other flow takes these.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 MTU_BYTES = 1500
 SEGMENT_BYTES = MTU_BYTES - 52  # payload of a frame: less the headers of IP and TCP, and TCP's timestamps
@@ -39,11 +46,15 @@ DOWN_LATE_SECONDS = 500e-6
 WINDOW_SECONDS = 500e-6
 SMALLEST_WINDOW_BYTES = 16 * 1024
 SMALLEST_BUFFER_BYTES = 4 * 1024 * 1024
+OWN_RATE = "8kbit"  # of a share: next to nothing, so that it borrows all it has from the link, turn by turn
 QUEUE_BYTES, QUEUE_PACKETS = 256 * 1024 * 1024, 1_000_000  # never reached: flows stop at their windows
 
 
 # A TCP segment with timestamps, no payload, and no flag but ACK: total length, protocol, flags.
 BARE_ACKNOWLEDGEMENT = "match u16 52 0xffff at 2 match u8 6 0xff at 9 match u8 16 0xff at 33"
+
+
+Way = Literal["src", "dst"]
 
 
 @dataclass(frozen=True)
@@ -54,17 +65,28 @@ class Link:
     packet_bytes: int
     bucket_bytes: int
 
-    def commands(self, device: str, delay_seconds: float = 0.0) -> tuple[str, ...]:
-        """For `tc`: what `device` sends is shaped like this, and delayed before."""
+    def commands(self, device: str, way: Way, others: Sequence[str], delay_seconds: float = 0.0) -> list[str]:
+        """For `tc`: what `device` sends is shaped like this, in equal shares for `others`, and delayed before.
+
+        others: the addresses that it comes from (way "src") or goes to ("dst").
+        """
         rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
-        delay = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
-        return (
-            f"qdisc add dev {device} root handle 1: htb default 1",
-            f"class add dev {device} parent 1: classid 1:1 htb"
-            f" rate {rate} ceil {rate} burst {bucket} cburst {bucket} quantum {LARGEST_PACKET_BYTES}",
-            f"qdisc add dev {device} parent 1:1 handle 2: {delay if delay_seconds else f'bfifo limit {QUEUE_BYTES}'}",
-            f"filter add dev {device} parent 1: protocol ip u32 {BARE_ACKNOWLEDGEMENT} flowid 1:0",
-        )
+        faster = f"{round(16 * self.wire_bytes_per_second)}bit"
+        netem = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
+        queue = netem if delay_seconds else f"bfifo limit {QUEUE_BYTES}"
+        commands = [
+            f"qdisc add dev {device} root handle 1: htb default 2",
+            f"class add dev {device} parent 1: classid 1:1 htb rate {rate} ceil {rate} burst {bucket} cburst {bucket}",
+            f"filter add dev {device} parent 1: prio 1 protocol ip u32 {BARE_ACKNOWLEDGEMENT} flowid 1:0",
+        ]
+        for number, other in enumerate(others, 2):
+            commands += [
+                f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {OWN_RATE} ceil {faster}"
+                f" cburst {bucket} quantum {self.packet_bytes}",
+                f"qdisc add dev {device} parent 1:{number:x} {queue}",
+                f"filter add dev {device} parent 1: prio 2 protocol ip u32 match ip {way} {other} flowid 1:{number:x}",
+            ]
+        return commands
 
     @property
     def largest_packet_bytes(self) -> int:

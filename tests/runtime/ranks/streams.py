@@ -72,12 +72,19 @@ def by_gloo(rank: int, streams: list[tuple[int, int]], num_bytes: int) -> Callab
     def once() -> dict[int, float]:
         receives = {source: dist.irecv(buffer, src=source) for source, buffer in buffers.items()}
         sends = [dist.isend(message, dst=target) for source, target in streams if source == rank]
-        ends = {}
-        for source, work in receives.items():
-            work.wait()
+        ends: dict[int, float] = {}
+
+        def take(source: int) -> None:
+            receives[source].wait()
             ends[source] = time.monotonic()
+
+        threads = [threading.Thread(target=take, args=(source,)) for source in receives]
+        for thread in threads:
+            thread.start()
         for work in sends:
             work.wait()
+        for thread in threads:
+            thread.join()
         return ends
 
     return once
