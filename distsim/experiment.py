@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from distsim.calibration import Calibration, fit, probes
 from distsim.comparison import Comparison, compare
 from distsim.progress import bar
-from distsim.runtime.emulation.report import describe, predicted_on
+from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -64,7 +64,10 @@ def predict_and_emulate(
         measured = measure(scenario, emulate=True, rule=rule, deadline_seconds=deadline_seconds, progress=progress)
     emulation = measured.metadata["emulation"]
     predicted = simulate(predicted_on(scenario, emulation), rule=rule)
-    return Experiment(compare(predicted, measured), predicted, measured, [describe(emulation)])
+    notes = [describe(emulation)]
+    if latency_is_measured(emulation):
+        notes.append("the prediction takes this measured latency in place of the scenario's")
+    return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:

@@ -31,6 +31,7 @@ START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 COMPUTE_FACTOR = 3.0
 STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
+MESSAGES_PER_RANK = 4.0  # one after the other, in a step
 EMULATION_FACTOR = 3.0  # how much slower than their shapers' rate links may become on a machine that is busy
 MODEL_SECONDS_PER_SAMPLE = 0.02  # forward and backward, of one worker after the other
 
@@ -122,10 +123,11 @@ def _network(scenarios: Sequence[Scenario]) -> Plan:
 
 def estimated_seconds(scenarios: Sequence[Scenario], network: Plan | None = None) -> float:
     """A deadline in seconds that only a run that hangs should reach. network: emulated links, if any."""
-    slow = SLOW_BYTES_PER_SECOND
+    slow, waits = SLOW_BYTES_PER_SECOND, 0.0
     if network is not None:
         slow = min(slow, network.slowest_bytes_per_second / EMULATION_FACTOR)
-    runs = sum(_run_seconds(scenario, slow) for scenario in scenarios)
+        waits = EMULATION_FACTOR * MESSAGES_PER_RANK * len(roles(scenarios[0])) * network.latency_seconds
+    runs = sum(_run_seconds(scenario, slow) + scenario.steps * waits for scenario in scenarios)
     return START_SECONDS + START_SECONDS_PER_RANK * len(roles(scenarios[0])) + runs
 
 

@@ -74,7 +74,7 @@ def _built(plan: Plan, tools: Iproute, right: str) -> Network:
         _host(tools, host, number, addresses, namespaces.path(switch), window)
         namespaces.enter(switch)
         _port(tools, host, number, addresses, plan.latency_seconds if delays else 0.0)
-    return Network(tuple(map(namespaces.path, hosts)), delays, right)
+    return Network(tuple(map(namespaces.path, hosts)), delays or plan.latency_seconds == 0, right)
 
 
 def _host(tools: Iproute, host: Host, number: int, addresses: list[str], switch: str, window: shaping.Window) -> None:
