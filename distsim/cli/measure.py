@@ -16,7 +16,10 @@ from distsim.runtime.measure import measure as run
 from distsim.scenario import Scenario
 
 emulate_option = click.option(
-    "--emulate", is_flag=True, help="Impose the scenario's links: an emulated cluster of network namespaces."
+    "--emulate",
+    is_flag=True,
+    help="Impose the scenario's links: a host of its own for every worker and server, on this machine. "
+    "Linux; needs iproute2, and root or user namespaces.",
 )
 deadline_option = click.option(
     "--deadline",
@@ -36,7 +39,10 @@ deadline_option = click.option(
 def measure(
     file: Path, emulate: bool, rule: str | None, trace: Path | None, deadline: float | None, as_json: bool
 ) -> None:
-    """Run a scenario FILE for real: one process per worker and server, with torch.distributed."""
+    """Run a scenario FILE for real: one process per worker and server, with torch.distributed.
+
+    Without --emulate the machine's own links carry the bytes, whatever the scenario says about bandwidth.
+    """
     scenario = Scenario.load(file)
     with bar(scenario.name) as progress:
         measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
