@@ -45,7 +45,8 @@ def compare(
 
     The real run uses this machine's own links, so a short calibration of the very collective goes first and takes
     the place of the scenario's bandwidth and latency in the prediction. With --emulate the scenario's links are
-    imposed and predicted with; where the kernel cannot impose the latency, the prediction takes the measured one. With --predicted and --measured two saved traces are compared instead.
+    imposed and predicted with; where the kernel cannot impose the latency, the prediction takes the measured one. With
+    --predicted and --measured two saved traces are compared instead.
     """
     _check_inputs(files, predicted, measured)
     _check_emulation(emulate, files, calibration)
