@@ -1,4 +1,4 @@
-"""The whole loop on this machine: calibrate, measure, predict, compare."""
+"""The whole loop on this machine: calibrate or impose the links, measure, predict, compare."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from distsim.calibration import Calibration, fit, probes
 from distsim.comparison import Comparison, compare, link_differences
 from distsim.progress import bar
-from distsim.runtime.measure import measure_all
+from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
+from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -48,6 +49,25 @@ def predict_and_measure(
     known = Calibration((fit(probed),)) if calibration is None else calibration
     predicted = simulate(scenario, known, rule=rule)
     return Experiment(compare(predicted, measured), predicted, measured, [known.of(scenario).describe()])
+
+
+def predict_and_emulate(
+    scenario: Scenario, *, rule: str | None = None, deadline_seconds: float | None = None
+) -> Experiment:
+    """Runs `scenario` for real on an emulated cluster, which has its links, and predicts that run with those.
+
+    Where the kernel could not impose the latency, the prediction takes what a message without content took there.
+    rule: of your own, in both. Raises RunError where the real run fails, and
+    InputError where torch, or the right to emulate links, is missing.
+    """
+    with bar(scenario.name) as progress:
+        measured = measure(scenario, emulate=True, rule=rule, deadline_seconds=deadline_seconds, progress=progress)
+    emulation = measured.metadata["emulation"]
+    predicted = simulate(predicted_on(scenario, emulation), rule=rule)
+    notes = [describe(emulation)]
+    if latency_is_measured(emulation):
+        notes.append("the prediction takes this measured latency in place of the scenario's")
+    return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:

@@ -190,7 +190,6 @@ def test_files_that_are_no_scenarios(run: Run, tmp_path: Path) -> None:
             ("compare", "--predicted", "p.npz", "--measured", "m.npz", "--calibration", "c"),
             "changes nothing about saved",
         ),
-        (("measure", "s.toml", "--emulate"), "not available yet"),
         (("simulate", "s.toml", "--calibration", "c.json"), "cannot be read"),
         (("simulate", "s.toml", "--trace", "run.txt"), "must end in .npz"),
         (("simulate", "s.toml", "--trace", "absent/run.npz"), "cannot be written"),

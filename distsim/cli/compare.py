@@ -8,11 +8,11 @@ import click
 from rich.text import Text
 
 from distsim.calibration import Calibration
-from distsim.cli.measure import deadline_option, emulate_option, refuse_emulation
+from distsim.cli.measure import deadline_option, emulate_option
 from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json
 from distsim.cli.simulate import rule_option
 from distsim.errors import InputError
-from distsim.experiment import Experiment, of_traces, predict_and_measure
+from distsim.experiment import Experiment, of_traces, predict_and_emulate, predict_and_measure
 from distsim.files import check_writable, write_text
 from distsim.scenario import Scenario
 from distsim.trace import Trace
@@ -44,11 +44,12 @@ def compare(
     """Predict and really run each scenario FILE, then report prediction, measurement and error.
 
     The real run uses this machine's own links, so a short calibration of the very collective goes first and takes
-    the place of the scenario's bandwidth and latency in the prediction. With --predicted and --measured two saved
-    traces are compared instead.
+    the place of the scenario's bandwidth and latency in the prediction. With --emulate the scenario's links are
+    imposed and predicted with; where the kernel cannot impose the latency, the prediction takes the measured one. With
+    --predicted and --measured two saved traces are compared instead.
     """
-    refuse_emulation(emulate)
     _check_inputs(files, predicted, measured)
+    _check_emulation(emulate, files, calibration)
     if html:
         check_writable(html)
     for option, value in (("--calibration", calibration), ("--rule", rule)):
@@ -58,6 +59,9 @@ def compare(
             )
     if predicted and measured:
         compared = [_saved(predicted, measured)]
+    elif emulate:
+        scenarios = [Scenario.load(file) for file in files]
+        compared = [predict_and_emulate(scenario, rule=rule, deadline_seconds=deadline) for scenario in scenarios]
     else:
         known = Calibration.load(calibration) if calibration else None
         scenarios = [Scenario.load(file) for file in files]
@@ -93,6 +97,15 @@ def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Pat
         rule = "and saved traces exclude each other" if files else "and no saved traces: nothing to compare"
         raise InputError.of(
             "scenario files", [str(file) for file in files], rule, "name scenario files, or --predicted and --measured"
+        )
+
+
+def _check_emulation(emulate: bool, files: tuple[Path, ...], calibration: Path | None) -> None:
+    if emulate and not files:
+        raise InputError.of("--emulate", emulate, "changes nothing about saved traces", "leave it out")
+    if emulate and calibration:
+        raise InputError.of(
+            "--calibration", str(calibration), "--emulate imposes the scenario's own links", "leave one of them out"
         )
 
 

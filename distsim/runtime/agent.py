@@ -14,8 +14,10 @@ from pathlib import Path
 
 import psutil
 
+from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime import lifeline
+from distsim.runtime.emulation import order
 from distsim.runtime.seat import end
 
 FAILURES_FILE = "failures.json"
@@ -25,12 +27,16 @@ CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
 
 def main(folder: Path, ranks: int, entry: list[str]) -> int:
     """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well."""
+    # Before a second thread lives: a process may only take a user namespace while it is alone.
+    address = order.fulfil(folder)
+    if address is None:
+        return InputError.exit_code
     lifeline.keep(lambda: _abandon(folder), inherit=True)
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
     options = [
-        "--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={ranks}",
+        "--standalone", f"--local-addr={address}", f"--nproc-per-node={ranks}",
         "--max-restarts=0", f"--monitor-interval={LOOK_SECONDS}",
         f"--log-dir={folder / 'torchrun'}",
     ]  # fmt: skip

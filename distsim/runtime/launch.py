@@ -30,6 +30,8 @@ from distsim.errors import InputError, RunError
 from distsim.files import write_text
 from distsim.runtime import processes, status
 from distsim.runtime.diagnosis import Evidence
+from distsim.runtime.emulation import order
+from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.lifeline import RUN_VARIABLE
 from distsim.runtime.output import Output, channel
 from distsim.runtime.seat import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
@@ -48,6 +50,7 @@ class Launch:
 
     what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
     entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
+    network: the emulated cluster to run on; without one, this machine.
     """
 
     what: str
@@ -57,14 +60,16 @@ class Launch:
     deadline_seconds: float
     steps: int = 0
     progress: Progress | None = None
+    network: Plan | None = None
 
 
 @contextmanager
 def launched(launch: Launch) -> Iterator[Path]:
     """The folder of a run that all ranks have ended well, with the records that they wrote.
 
-    Raises RunError where a rank failed or the deadline passed: which rank, what it was doing and where. In any case,
-    and also when interrupted or terminated, all processes of the run are ended and the folder is removed.
+    Raises RunError where a rank failed or the deadline passed: which rank, what it was doing and where; InputError
+    where this machine cannot emulate the network. In any case, and also when interrupted or terminated, all processes
+    of the run are ended, its network with them, and the folder is removed.
     """
     with _termination_raises(), _folder() as folder:
         _prepare(folder, launch)
@@ -103,6 +108,8 @@ def _folder() -> Iterator[Path]:
 def _prepare(folder: Path, launch: Launch) -> None:
     status.create(folder, len(launch.roles))
     write_text(folder / JOB_FILE, json.dumps(launch.job))
+    if launch.network is not None:
+        order.place(folder, launch.network)
 
 
 def _run(folder: Path, launch: Launch, output: Output) -> None:
@@ -184,6 +191,8 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
             raise RunError(_late(folder, launch, output))
         if failed_at > now and any(failure_file(folder, rank).exists() for rank in range(len(slots))):
             failed_at = now
+    if refusal := order.refused(folder):
+        raise refusal
     if agent.returncode != 0 or any(slot.state is not State.FINISHED for slot in slots):
         evidence = Evidence(folder, launch.roles, slots, output, now)
         if text := evidence.of_input():

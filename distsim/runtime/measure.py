@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.policies import FlexRR, Pipeline
 from distsim.policies.own_rule import located
+from distsim.runtime.emulation import order
+from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.launch import Launch, Progress, launched
 from distsim.runtime.limits import check_peers
 from distsim.runtime.merge import merge
@@ -28,32 +31,39 @@ START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 COMPUTE_FACTOR = 3.0
 STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
+MESSAGES_PER_RANK = 4.0  # one after the other, in a step
+EMULATION_FACTOR = 3.0  # how much slower than their shapers' rate links may become on a machine that is busy
 MODEL_SECONDS_PER_SAMPLE = 0.02  # forward and backward, of one worker after the other
 
 
 def measure(
     scenario: Scenario,
     *,
+    emulate: bool = False,
     rule: str | None = None,
     deadline_seconds: float | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Runs `scenario` for real on this machine.
 
-    The machine's own links carry the bytes; the scenario's seeded compute times are slept, after real forward and
-    backward where the workload has a model. rule: "my_rule.py:MyRule", a rule of your own in place of the policy's,
-    which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress: called with
-    (steps done, steps in all) now and then.
-    Raises RunError, which names the rank and where it stood, and InputError where torch is missing or the rule
-    decides something impossible.
+    The scenario's seeded compute times are slept, after real forward and backward where the workload has a model.
+    emulate: whether the scenario's links are imposed; if not, the machine's own links carry the bytes. What was imposed
+    stands in the trace's metadata under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
+    policy's, which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress:
+    called with (steps done, steps in all) now and then.
+    Raises RunError, which names the rank and where it stood, and InputError where torch, or the right to emulate
+    links, is missing or the rule decides something impossible.
     """
-    (trace,) = measure_all([scenario], rules=[rule], deadline_seconds=deadline_seconds, progress=progress)
+    (trace,) = measure_all(
+        [scenario], emulate=emulate, rules=[rule], deadline_seconds=deadline_seconds, progress=progress
+    )
     return trace
 
 
 def measure_all(
     scenarios: Sequence[Scenario],
     *,
+    emulate: bool = False,
     rules: Sequence[str | None] = (),
     deadline_seconds: float | None = None,
     progress: Progress | None = None,
@@ -71,7 +81,8 @@ def measure_all(
             check_decides(scenario)
     if not scenarios:
         return []
-    deadline = estimated_seconds(scenarios) if deadline_seconds is None else deadline_seconds
+    network = _network(scenarios) if emulate else None
+    deadline = estimated_seconds(scenarios, network) if deadline_seconds is None else deadline_seconds
     launch = Launch(
         what=f"measure {scenarios[-1].name!r}",
         roles=roles(scenarios[0]),
@@ -84,21 +95,43 @@ def measure_all(
         deadline_seconds=deadline,
         steps=sum(scenario.steps for scenario in scenarios),
         progress=progress,
+        network=network,
     )
     with launched(launch) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
+        emulation = order.imposed(folder)
     return [
-        trace if rule is None else replace(trace, metadata=trace.metadata | {"rule": rule})
-        for trace, rule in zip_longest(traces, rules)
+        replace(trace, metadata=trace.metadata | _added(rule, emulation)) for trace, rule in zip_longest(traces, rules)
     ]
 
 
-def estimated_seconds(scenarios: Sequence[Scenario]) -> float:
-    """A deadline in seconds that only a run that hangs should reach."""
-    return START_SECONDS + START_SECONDS_PER_RANK * len(roles(scenarios[0])) + sum(map(_run_seconds, scenarios))
+def _added(rule: str | None, emulation: dict[str, Any] | None) -> dict[str, Any]:
+    """What the metadata says besides: only what there is."""
+    return {key: value for key, value in (("rule", rule), ("emulation", emulation)) if value is not None}
 
 
-def _run_seconds(scenario: Scenario) -> float:
+def _network(scenarios: Sequence[Scenario]) -> Plan:
+    """The one network on which all scenarios of a launch run."""
+    plan, *others = map(Plan.of, scenarios)
+    if any(other != plan for other in others):
+        raise InputError(
+            "scenarios emulated in one launch have different links, and a launch has one network. "
+            "Cure: measure them one by one"
+        )
+    return plan
+
+
+def estimated_seconds(scenarios: Sequence[Scenario], network: Plan | None = None) -> float:
+    """A deadline in seconds that only a run that hangs should reach. network: emulated links, if any."""
+    slow, waits = SLOW_BYTES_PER_SECOND, 0.0
+    if network is not None:
+        slow = min(slow, network.slowest_bytes_per_second / EMULATION_FACTOR)
+        waits = EMULATION_FACTOR * MESSAGES_PER_RANK * len(roles(scenarios[0])) * network.latency_seconds
+    runs = sum(_run_seconds(scenario, slow) + scenario.steps * waits for scenario in scenarios)
+    return START_SECONDS + START_SECONDS_PER_RANK * len(roles(scenarios[0])) + runs
+
+
+def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
     workers = scenario.cluster.workers
     times = scenario.compute_times()
     drawn = np.stack([times.first(worker, scenario.steps)[: scenario.steps] for worker in range(workers)])
@@ -106,7 +139,7 @@ def _run_seconds(scenario: Scenario) -> float:
         computed, per_step = drawn.sum(), scenario.workload.activation_bytes or 0.0
     else:
         computed, per_step = drawn.max(axis=0).sum(), scenario.gradient_bytes
-    carried = 2.0 * workers * per_step / SLOW_BYTES_PER_SECOND
+    carried = 2.0 * workers * per_step / slow_bytes_per_second
     exchange = STEP_SECONDS + STEP_SECONDS_PER_RANK * scenario.ranks + carried
     model = MODEL_SECONDS_PER_SAMPLE * workers * scenario.workload.batch if scenario.workload.model else 0.0
     return float(COMPUTE_FACTOR * computed + scenario.steps * (exchange + model))

@@ -16,6 +16,8 @@ import torch.distributed as dist
 
 from distsim.runtime import with_server
 from distsim.runtime.clock import sleep_until
+from distsim.runtime.emulation import order
+from distsim.runtime.latency import one_way_seconds
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat
@@ -46,6 +48,10 @@ def process_group(seat: Seat) -> Iterator[None]:
     patience = timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
     seat.slot.doing("init_process_group", waiting=True)
     dist.init_process_group(BACKEND, timeout=patience)
+    if order.imposed(seat.folder) is not None:
+        seat.slot.doing("ping-pong", waiting=True)
+        if (latency := one_way_seconds()) is not None:
+            order.note_latency(seat.folder, latency)
     yield
     dist.destroy_process_group()
 

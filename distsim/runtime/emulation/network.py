@@ -1,0 +1,101 @@
+"""Builds a plan in the kernel: a bridge, and for each host a pair of virtual NICs with a shaper at either end.
+
+    host 0 [eth0] --up-->   [port0]  switch  [port1]   <--up-- [eth0] host 1
+                  <--down--         (bridge)          --down-->
+
+Each end shapes what it sends: eth0 the host's up-link, the port of the switch the host's down-link. The latency is
+added at the port, before the shaper, where the kernel can do that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from distsim.runtime.emulation import namespaces, shaping
+from distsim.runtime.emulation.iproute import Iproute, refusal
+from distsim.runtime.emulation.plan import Host, Plan
+
+SUBNET = IPv4Network("10.0.0.0/16")
+SWITCH_ADDRESS = str(SUBNET[-2])
+NIC = "eth0"  # of every host
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network that stands. It falls with the process that built it and those that have entered its hosts.
+
+    hosts: a path for each, for `namespaces.enter_path`. latency_imposed: whether the plan's latency is.
+    right: by which this process could build it.
+    """
+
+    hosts: tuple[str, ...]
+    latency_imposed: bool
+    right: str
+
+
+def address_of(host: int) -> str:
+    """Of the host with this number in its plan.
+
+    >>> address_of(0)
+    '10.0.0.1'
+    """
+    return str(SUBNET[host + 1])
+
+
+def build(plan: Plan) -> Network:
+    """Builds `plan` around a switch; from then on this process is in the switch, and never comes back.
+
+    Raises InputError where the machine or this process's rights do not allow it; what is there by then falls with
+    the process.
+    """
+    tools = Iproute.found()
+    try:
+        right = namespaces.leave_the_machines()
+        return _built(plan, tools, right)
+    except OSError as error:
+        raise refusal(f"needs the right to make network namespaces ({error.filename}: {error.strerror})") from None
+
+
+def _built(plan: Plan, tools: Iproute, right: str) -> Network:
+    switch = namespaces.here()
+    tools.ip(
+        "link set lo up",
+        f"link add name switch mtu {shaping.MTU_BYTES} type bridge",
+        f"address add {SWITCH_ADDRESS}/{SUBNET.prefixlen} dev switch",
+        "link set switch up",
+    )
+    delays = plan.latency_seconds > 0 and tools.kernel_delays()
+    window = shaping.window(plan.fastest_bytes_per_second, plan.latency_seconds if delays else 0.0)
+    hosts, addresses = [], [address_of(number) for number in range(len(plan.hosts))]
+    for number, host in enumerate(plan.hosts):
+        hosts.append(namespaces.fresh())
+        _host(tools, host, number, addresses, namespaces.path(switch), window)
+        namespaces.enter(switch)
+        _port(tools, host, number, addresses, plan.latency_seconds if delays else 0.0)
+    return Network(tuple(map(namespaces.path, hosts)), delays or plan.latency_seconds == 0, right)
+
+
+def _host(tools: Iproute, host: Host, number: int, addresses: list[str], switch: str, window: shaping.Window) -> None:
+    """The host's own end of its cable, seen from the host."""
+    up = shaping.up_link(host.up_bytes_per_second)
+    far_end = f"port{number} mtu {shaping.MTU_BYTES} netns {switch}"
+    for sockets in ("tcp_rmem", "tcp_wmem"):
+        Path("/proc/sys/net/ipv4", sockets).write_text(f"4096 {window.buffer_bytes} {window.buffer_bytes}", "ascii")
+    tools.ip(
+        "link set lo up",
+        f"link add name {NIC} mtu {shaping.MTU_BYTES} type veth peer name {far_end}",
+        f"link set {NIC} gso_max_size {up.largest_packet_bytes}",
+        f"address add {addresses[number]}/{SUBNET.prefixlen} dev {NIC}",
+        f"link set {NIC} up",
+        f"route replace {SUBNET} dev {NIC} {window.route}",
+    )
+    tools.tc(*up.commands(NIC, "dst", addresses))
+
+
+def _port(tools: Iproute, host: Host, number: int, addresses: list[str], latency_seconds: float) -> None:
+    """The other end, seen from the switch."""
+    down = shaping.down_link(host.down_bytes_per_second)
+    tools.ip(f"link set port{number} master switch up")
+    tools.tc(*down.commands(f"port{number}", "src", addresses, latency_seconds))

@@ -1,0 +1,83 @@
+"""What the launching process, torchrun's agent and the ranks say to each other about an emulated cluster.
+
+The launching process places the plan in the run's folder. The agent fulfils it before anything else, or refuses: it
+is in the switch then, so its store is reached from every host. The ranks, its children, are born in the switch and
+enter their hosts before they take their seats. Without a plan all of them stay in the machine's own network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from distsim.errors import InputError
+from distsim.files import write_text
+from distsim.runtime.emulation import namespaces
+from distsim.runtime.emulation.network import NIC, SWITCH_ADDRESS, Network, build
+from distsim.runtime.emulation.plan import Plan
+
+PLAN_FILE = "network.json"
+IMPOSED_FILE = "imposed.json"
+REFUSAL_FILE = "refusal.txt"
+HOSTS_VARIABLE = "DISTSIM_HOSTS"  # of the ranks: the namespace of each rank's host, in order
+LOOPBACK_ADDRESS = "127.0.0.1"
+
+
+def place(folder: Path, plan: Plan) -> None:
+    """The launching process orders a network for the run in `folder`."""
+    write_text(folder / PLAN_FILE, json.dumps(plan.table()))
+
+
+def fulfil(folder: Path) -> str | None:
+    """The agent builds what was ordered. Returns the address at which the ranks reach it, or None where it refuses."""
+    if not (folder / PLAN_FILE).exists():
+        return LOOPBACK_ADDRESS
+    plan = Plan.of_table(json.loads((folder / PLAN_FILE).read_text("utf-8")))
+    try:
+        network = build(plan)
+    except InputError as error:
+        write_text(folder / REFUSAL_FILE, str(error))
+        return None
+    write_text(folder / IMPOSED_FILE, json.dumps(_facts(plan, network)))
+    ranks = range(sum(len(host.ranks) for host in plan.hosts))
+    os.environ[HOSTS_VARIABLE] = " ".join(network.hosts[plan.home_of(rank)] for rank in ranks)
+    os.environ["GLOO_SOCKET_IFNAME"] = NIC
+    return SWITCH_ADDRESS
+
+
+def _facts(plan: Plan, network: Network) -> dict[str, Any]:
+    return plan.table() | {
+        "latency_seconds": plan.latency_seconds if network.latency_imposed else None,
+        "bandwidth_counts": "payload",
+        "right": network.right,
+    }
+
+
+def refused(folder: Path) -> InputError | None:
+    """Why the agent did not build what was ordered, if so."""
+    file = folder / REFUSAL_FILE
+    return InputError(file.read_text("utf-8")) if file.exists() else None
+
+
+def enter_host(rank: int) -> None:
+    """A rank moves to its host."""
+    if hosts := os.environ.get(HOSTS_VARIABLE):
+        namespaces.enter_path(hosts.split()[rank])
+
+
+def imposed(folder: Path) -> dict[str, Any] | None:
+    """What was really imposed on the links of the run in `folder`: values that JSON can hold. None without a plan.
+
+    hosts: ranks and bytes per second, up and down, of each; bandwidth_counts: what of the bytes on the wire;
+    latency_seconds: None where the kernel could not impose it; measured_latency_seconds: what `note_latency` noted.
+    """
+    file = folder / IMPOSED_FILE
+    facts: dict[str, Any] | None = json.loads(file.read_text("utf-8")) if file.exists() else None
+    return facts
+
+
+def note_latency(folder: Path, seconds: float) -> None:
+    """A rank has measured how long a message without content takes from one host to another."""
+    write_text(folder / IMPOSED_FILE, json.dumps((imposed(folder) or {}) | {"measured_latency_seconds": seconds}))

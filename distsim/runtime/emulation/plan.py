@@ -1,0 +1,77 @@
+"""What an emulated cluster is to be: hosts, which ranks live on them, what their NICs carry, and the latency."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from distsim.errors import NotAvailableYetError
+
+if TYPE_CHECKING:
+    from distsim.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host. ranks: who runs there; up, down: what its NIC sends and receives, in bytes of payload per second."""
+
+    ranks: tuple[int, ...]
+    up_bytes_per_second: float
+    down_bytes_per_second: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The hosts around one switch, which is no bottleneck. latency_seconds: one way, from NIC to NIC.
+
+    >>> from distsim.examples import example
+    >>> plan = Plan.of(example("backup_server"))
+    >>> len(plan.hosts), plan.hosts[5].ranks, plan.slowest_bytes_per_second
+    (6, (5,), 1250000000.0)
+    """
+
+    hosts: tuple[Host, ...]
+    latency_seconds: float
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Plan:
+        """The plan of a scenario's cluster. Raises NotAvailableYetError where it has a fast tier inside nodes."""
+        cluster, servers = scenario.cluster, scenario.servers
+        if cluster.nodes is not None:
+            raise NotAvailableYetError.of(
+                "--emulate with cluster.nodes",
+                cluster.nodes.model_dump(by_alias=True, exclude_none=True),
+                "the emulated cluster has no fast tier inside a node",
+                "remove nodes from [cluster], or simulate it",
+            )
+        # Colocated servers live on the first workers' hosts.
+        homes = range(len(servers)) if scenario.communication.colocated else servers
+        ranks: dict[int, list[int]] = {worker: [worker] for worker in range(cluster.workers)}
+        for server, home in zip(servers, homes, strict=True):
+            ranks.setdefault(home, []).append(server)
+        hosts = tuple(Host(tuple(here), cluster.up(home), cluster.down(home)) for home, here in ranks.items())
+        return cls(hosts, cluster.latency_seconds)
+
+    @classmethod
+    def of_table(cls, table: dict[str, Any]) -> Plan:
+        """Reads what `table` wrote."""
+        hosts = (Host(**host | {"ranks": tuple(host["ranks"])}) for host in table["hosts"])
+        return cls(tuple(hosts), table["latency_seconds"])
+
+    def table(self) -> dict[str, Any]:
+        """The plan in values that JSON can hold."""
+        return asdict(self)
+
+    def home_of(self, rank: int) -> int:
+        """The number of the host that `rank` runs on."""
+        return next(number for number, host in enumerate(self.hosts) if rank in host.ranks)
+
+    @property
+    def slowest_bytes_per_second(self) -> float:
+        """Of all links."""
+        return min(min(host.up_bytes_per_second, host.down_bytes_per_second) for host in self.hosts)
+
+    @property
+    def fastest_bytes_per_second(self) -> float:
+        """Of all links."""
+        return max(max(host.up_bytes_per_second, host.down_bytes_per_second) for host in self.hosts)

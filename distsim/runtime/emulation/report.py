@@ -1,0 +1,45 @@
+"""What a reader of a run on an emulated cluster should know, from the "emulation" in its trace's metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from distsim.units import show, write
+
+if TYPE_CHECKING:
+    from distsim.scenario import Scenario
+
+
+def predicted_on(scenario: Scenario, emulation: dict[str, Any]) -> Scenario:
+    """The scenario that a prediction of this run takes: its own links, but the measured latency if none was imposed."""
+    if not latency_is_measured(emulation):
+        return scenario
+    return scenario.replacing({"cluster.latency": write(emulation["measured_latency_seconds"], "second")})
+
+
+def latency_is_measured(emulation: dict[str, Any]) -> bool:
+    """Whether a prediction takes the measured latency, since the scenario's could not be imposed."""
+    return emulation["latency_seconds"] is None and "measured_latency_seconds" in emulation
+
+
+def describe(emulation: dict[str, Any]) -> str:
+    """For the report: which links were imposed, and which latency, if any.
+
+    >>> host = {"ranks": [0], "up_bytes_per_second": 125e6, "down_bytes_per_second": 25e6}
+    >>> describe({"hosts": [host], "latency_seconds": 0.001})
+    "the scenario's links emulated on this machine: 200 Mbit/s to 1 Gbit/s of payload, latency 1 ms"
+    >>> describe({"hosts": [host], "latency_seconds": 0.0, "measured_latency_seconds": 4e-5}).split("; ")[1]
+    'a message without content took 40 us'
+    """
+    rates = [host[f"{way}_bytes_per_second"] for host in emulation["hosts"] for way in ("up", "down")]
+    slowest, fastest = (show(rate, "byte/second") for rate in (min(rates), max(rates)))
+    bandwidth = slowest if slowest == fastest else f"{slowest} to {fastest}"
+    return f"the scenario's links emulated on this machine: {bandwidth} of payload, {_latency(emulation)}"
+
+
+def _latency(emulation: dict[str, Any]) -> str:
+    imposed, measured = emulation["latency_seconds"], emulation.get("measured_latency_seconds")
+    took = "" if measured is None else f"; a message without content took {show(measured, 'second')}"
+    if imposed is None:
+        return f"latency not imposed, since this kernel has no netem{took}"
+    return f"latency {show(imposed, 'second')}{took}"

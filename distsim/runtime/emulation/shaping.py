@@ -1,0 +1,137 @@
+"""With which numbers a bandwidth is imposed: packet size, token buckets, window.
+
+A bandwidth counts payload, as everywhere in distsim: the shaper's rate is higher by what Ethernet, IP and TCP add to
+each segment, and bare acknowledgements pass it without waiting. So a message of S bytes takes S / bandwidth, whatever
+goes the other way.
+
+Bytes leave a NIC through a token bucket (a class of `htb`). Two things falsify it, and pull in opposite directions. A
+link that was idle has a full bucket, whose bytes then pass at once: large buckets make messages too fast. And a timer
+that fires late loses the tokens that its bucket cannot hold, each packet needs a timer, and timers cost CPU: small
+packets and small buckets make everything too slow as soon as the cores are busy. Hence packets and buckets are times
+at the link's own rate. These times keep an all-reduce of four ranks on two cores within a few percent; half of them
+double its error. The price is that a message which finds its link idle is early by PACKET_SECONDS + UP_LATE_SECONDS
+at most: 5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
+
+The down-link's bucket is larger than the up-link's, so that a single stream, which comes at the rate already, does
+not wait for a second timer.
+
+Flows that share a link are to get equal shares of it, as in the simulator's network: each NIC has a queue for every
+other host and serves them in turn. None may lose a packet, since a lost one costs a retransmission timeout. So nothing
+controls congestion by loss: queues are larger than all that can ever be under way, and each flow keeps one fixed
+congestion window under way, from its first byte. Not the window that the receiver offers: that one stays large, first
+because bytes that wait to be read would fill it, and a rank that gets no core for a while would stop the flow; and
+because data whose acknowledgement is older than the largest window ever offered is thrown away (RFC 5961), which
+bare acknowledgements that overtake data would bring about.
+
+One place stays unfair: a flow whose own link carries just what its share of the next one would be (100 Mbit/s up, two
+flows into 200 Mbit/s) cannot catch up on any turn it missed, and the other flow takes these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+MTU_BYTES = 1500
+SEGMENT_BYTES = MTU_BYTES - 52  # payload of a frame: less the headers of IP and TCP, and TCP's timestamps
+FRAME_BYTES = MTU_BYTES + 14  # what the shaper counts for it: with Ethernet's header
+LARGEST_PACKET_BYTES = 65536  # the kernel's own limit for a burst of segments that travels as one
+HEADROOM_BYTES = 400  # what the kernel sets aside for headers in that limit
+
+PACKET_SECONDS = 250e-6
+UP_LATE_SECONDS = 200e-6
+DOWN_LATE_SECONDS = 500e-6
+WINDOW_SECONDS = 500e-6
+SMALLEST_WINDOW_BYTES = 16 * 1024
+SMALLEST_BUFFER_BYTES = 4 * 1024 * 1024
+OWN_RATE = "8kbit"  # of a share: next to nothing, so that it borrows all it has from the link, turn by turn
+QUEUE_BYTES, QUEUE_PACKETS = 256 * 1024 * 1024, 1_000_000  # never reached: flows stop at their windows
+
+
+# A TCP segment with timestamps, no payload, and no flag but ACK: total length, protocol, flags.
+BARE_ACKNOWLEDGEMENT = "match u16 52 0xffff at 2 match u8 6 0xff at 9 match u8 16 0xff at 33"
+
+
+Way = Literal["src", "dst"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """How one direction of a NIC is shaped. wire_bytes_per_second: of frames; packet, bucket: in bytes of frames."""
+
+    wire_bytes_per_second: float
+    packet_bytes: int
+    bucket_bytes: int
+
+    def commands(self, device: str, way: Way, others: Sequence[str], delay_seconds: float = 0.0) -> list[str]:
+        """For `tc`: what `device` sends is shaped like this, in equal shares for `others`, and delayed before.
+
+        others: the addresses that it comes from (way "src") or goes to ("dst").
+        """
+        rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
+        faster = f"{round(16 * self.wire_bytes_per_second)}bit"
+        netem = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
+        queue = netem if delay_seconds else f"bfifo limit {QUEUE_BYTES}"
+        commands = [
+            f"qdisc add dev {device} root handle 1: htb default 2",
+            f"class add dev {device} parent 1: classid 1:1 htb rate {rate} ceil {rate} burst {bucket} cburst {bucket}",
+            f"filter add dev {device} parent 1: prio 1 protocol ip u32 {BARE_ACKNOWLEDGEMENT} flowid 1:0",
+        ]
+        for number, other in enumerate(others, 2):
+            commands += [
+                f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {OWN_RATE} ceil {faster}"
+                f" cburst {bucket} quantum {self.packet_bytes}",
+                f"qdisc add dev {device} parent 1:{number:x} {queue}",
+                f"filter add dev {device} parent 1: prio 2 protocol ip u32 match ip {way} {other} flowid 1:{number:x}",
+            ]
+        return commands
+
+    @property
+    def largest_packet_bytes(self) -> int:
+        """For `gso_max_size`."""
+        return min(self.packet_bytes + HEADROOM_BYTES, LARGEST_PACKET_BYTES)
+
+
+def up_link(bytes_per_second: float) -> Link:
+    """The link that sends `bytes_per_second` of payload.
+
+    >>> up_link(125e6)
+    Link(wire_bytes_per_second=130697513.8121547, packet_bytes=33308, bucket_bytes=26140)
+    """
+    return _link(bytes_per_second, UP_LATE_SECONDS)
+
+
+def down_link(bytes_per_second: float) -> Link:
+    """The link that receives `bytes_per_second` of payload."""
+    return _link(bytes_per_second, DOWN_LATE_SECONDS)
+
+
+def _link(bytes_per_second: float, late_seconds: float) -> Link:
+    wire = bytes_per_second * FRAME_BYTES / SEGMENT_BYTES
+    most = (LARGEST_PACKET_BYTES - HEADROOM_BYTES) // FRAME_BYTES
+    segments = min(max(round(bytes_per_second * PACKET_SECONDS / SEGMENT_BYTES), 1), most)
+    packet = segments * FRAME_BYTES
+    return Link(wire, packet, max(math.ceil(late_seconds * wire), FRAME_BYTES))
+
+
+@dataclass(frozen=True)
+class Window:
+    """What every flow of a cluster keeps under way, and how much its sockets hold besides."""
+
+    window_bytes: int
+    buffer_bytes: int
+
+    @property
+    def route(self) -> str:
+        """For `ip route`: Reno does nothing where nothing is lost, and so leaves the window as it is."""
+        segments = math.ceil(self.window_bytes / SEGMENT_BYTES)
+        return f"congctl reno cwnd lock {segments} initcwnd {segments}"
+
+
+def window(fastest_bytes_per_second: float, latency_seconds: float) -> Window:
+    """The window that keeps the fastest link busy over a round trip. It is one for all: shares of a link go by it."""
+    needed = math.ceil(fastest_bytes_per_second * (WINDOW_SECONDS + 2 * latency_seconds))
+    size = max(needed, SMALLEST_WINDOW_BYTES)
+    return Window(size, max(4 * size, SMALLEST_BUFFER_BYTES))

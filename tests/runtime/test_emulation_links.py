@@ -1,0 +1,127 @@
+"""Links of the emulated cluster carry what the scenario says: each way, at once, shared, and with exceptions."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import simpy
+
+from distsim import Scenario
+from distsim.network import Network
+from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.launch import Launch, launched
+
+pytestmark = [pytest.mark.real, pytest.mark.iproute2]
+STREAMS = Path(__file__).parent / "ranks" / "streams.py"
+MIB = 1024 * 1024
+HOSTS = 3
+
+# Name: who sends to whom, all at once.
+PATTERNS = {
+    "one way": [(0, 1)],
+    "the other way": [(1, 0)],
+    "full duplex": [(0, 1), (1, 0)],
+    "two share a down-link": [(0, 2), (1, 2)],
+    "two share an up-link": [(2, 0), (2, 1)],
+    "in a circle": [(0, 1), (1, 2), (2, 0)],
+}
+
+
+def cluster(bandwidth: str, **nics: dict[str, str]) -> Scenario:
+    return Scenario.of(
+        {
+            "steps": 1,
+            "cluster": {"workers": HOSTS, "bandwidth": bandwidth, "latency": "0 s", "nic": nics},
+            "compute": {"mean": "10 ms"},
+            "workload": {"gradient": "1 MiB", "batch": 1},
+            "policy": {"kind": "synchronous"},
+            "communication": {"kind": "ring"},
+        }
+    )
+
+
+def fluid_seconds(scenario: Scenario, streams: list[tuple[int, int]], num_bytes: int) -> dict[tuple[int, int], float]:
+    """When each stream ends in the simulator's own network."""
+    environment = simpy.Environment()
+    network = Network(environment, scenario.cluster.capacities(HOSTS))
+    ends: dict[tuple[int, int], float] = {}
+
+    def note(stream: tuple[int, int], _event: simpy.Event) -> None:
+        ends[stream] = environment.now
+
+    for stream in streams:
+        path, latency = scenario.cluster.route(*stream)
+        network.transfer(path, num_bytes, latency).callbacks.append(partial(note, stream))
+    environment.run()
+    return ends
+
+
+def phase(pattern: str, transport: str, num_bytes: int, repeats: int) -> dict[str, Any]:
+    return {"transport": transport, "streams": PATTERNS[pattern], "bytes": num_bytes, "repeats": repeats}
+
+
+Repeats = list[dict[tuple[int, int], float]]
+
+
+def ratios(scenario: Scenario, phases: list[dict[str, Any]]) -> list[Repeats]:
+    """Of each phase, repeat and stream: the seconds it took over those that the simulator says."""
+    roles = [f"worker {rank}" for rank in range(HOSTS)]
+    launch = Launch("streams", roles, (str(STREAMS),), {"phases": phases}, 120.0, network=Plan.of(scenario))
+    with launched(launch) as folder:
+        found = [json.loads((folder / f"streams-{rank}.json").read_text()) for rank in range(HOSTS)]
+    return [
+        [
+            {(source, target): found[target][number][repeat][str(source)] / seconds
+             for (source, target), seconds in fluid_seconds(scenario, one["streams"], one["bytes"]).items()}
+            for repeat in range(one["repeats"])
+        ]
+        for number, one in enumerate(phases)
+    ]  # fmt: skip
+
+
+EARLY = 0.06  # of the time; whoever has the cores meanwhile can make a link late, but never early
+
+
+def faults(name: str, repeats: Repeats, late: float) -> list[str]:
+    """What is wrong: no repeat in which all streams kept the time, or one that was over too early."""
+    best = min(repeats, key=lambda repeat: max(abs(ratio - 1.0) for ratio in repeat.values()))
+    earliest = min(max(repeat.values()) for repeat in repeats)
+    kept = all(1.0 - EARLY < ratio < 1.0 + late for ratio in best.values())
+    found = [] if kept else [f"{name}: at best {best}"]
+    return found + ([f"{name}: all done at {earliest:.3f} of the time"] if earliest < 1.0 - EARLY else [])
+
+
+def check(scenario: Scenario, phases: dict[str, dict[str, Any]], late: float) -> None:
+    """All streams take the simulator's time, or are late by that share of it; somebody else's work gets a second try.
+
+    What was in order at one of the tries need not be so again.
+    """
+    found = ratios(scenario, list(phases.values()))
+    wrong = {name for name, repeats in zip(phases, found, strict=True) if faults(name, repeats, late)}
+    if wrong:
+        again = ratios(scenario, [phases[name] for name in wrong])
+        assert not [fault for name, repeats in zip(wrong, again, strict=True) for fault in faults(name, repeats, late)]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "gloo"])
+@pytest.mark.parametrize(
+    ("bandwidth", "num_bytes", "repeats", "late"), [("100 Mbit/s", 2 * MIB, 4, 0.06), ("1 Gbit/s", 8 * MIB, 8, 0.2)]
+)
+def test_streams_take_their_bytes_over_the_bandwidth(
+    bandwidth: str, num_bytes: int, repeats: int, late: float, transport: str
+) -> None:
+    check(cluster(bandwidth), {name: phase(name, transport, num_bytes, repeats) for name in PATTERNS}, late)
+
+
+def test_a_nic_may_be_an_exception_in_one_direction() -> None:
+    scenario = cluster("400 Mbit/s", **{"0": {"up": "100 Mbit/s"}, "2": {"down": "300 Mbit/s"}})
+    check(scenario, {name: phase(name, "tcp", 4 * MIB, 4) for name in PATTERNS}, 0.1)
+
+
+@pytest.mark.parametrize(("bandwidth", "num_bytes"), [("200 Mbit/s", MIB), ("1 Gbit/s", 4 * MIB)])
+def test_a_message_that_finds_its_link_idle_is_hardly_early(bandwidth: str, num_bytes: int) -> None:
+    check(cluster(bandwidth), {"one way": phase("one way", "tcp", num_bytes, 12)}, 0.1)

@@ -1,0 +1,126 @@
+"""Real runs on an emulated cluster: every policy goes at the pace of the scenario's links, not the machine's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim import Scenario
+from distsim.cli.main import main
+from distsim.errors import InputError, NotAvailableYetError
+from distsim.runtime.emulation.plan import Host, Plan
+from distsim.runtime.emulation.report import describe, predicted_on
+from distsim.runtime.measure import measure, measure_all
+from distsim.simulation import simulate
+
+real = pytest.mark.real
+iproute2 = pytest.mark.iproute2
+WORKERS, STEPS = 3, 6
+
+
+def scenario(policy: dict[str, Any], communication: dict[str, Any], **cluster: Any) -> Scenario:
+    """Its links take several times longer than its compute, and many times longer than the machine's own."""
+    return Scenario.of(
+        {
+            "name": policy["kind"],
+            "steps": STEPS,
+            "seed": 5,
+            "cluster": {"workers": WORKERS, "bandwidth": "40 Mbit/s", "latency": "0 s"} | cluster,
+            "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
+            "workload": {"gradient": "256 KiB", "batch": 8},
+            "policy": policy,
+            "communication": communication,
+        }
+    )
+
+
+SERVER, RING = {"kind": "parameter_server"}, {"kind": "ring"}
+GROUPS = {
+    "with a server": [
+        scenario({"kind": "synchronous"}, SERVER),
+        scenario({"kind": "backup", "backups": 1}, SERVER),
+        scenario({"kind": "asynchronous"}, SERVER),
+        scenario({"kind": "stale_synchronous", "staleness": 1}, SERVER),
+    ],
+    "among peers": [
+        scenario({"kind": "synchronous"}, RING),
+        scenario({"kind": "local_sgd", "period": 2}, RING),
+        scenario({"kind": "ddp", "bucket": "64 KiB", "first_bucket": "64 KiB"}, RING),
+    ],
+}
+
+
+@real
+@iproute2
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
+    scenarios = GROUPS[group]
+    for one, measured in zip(scenarios, measure_all(scenarios, emulate=True), strict=True):
+        seconds = [run.updates.time_seconds[-1] for run in (measured, simulate(one))]
+        # Without its links the run takes a third of that; gloo's messages and others' work come on top.
+        assert 0.85 < seconds[0] / seconds[1] < 1.6, f"{one.name}: {seconds}"
+        emulation = measured.metadata["emulation"]
+        assert emulation["latency_seconds"] == 0.0
+        assert {host["up_bytes_per_second"] for host in emulation["hosts"]} == {5e6}
+
+
+@real
+@iproute2
+def test_a_slow_nic_sets_the_pace_of_a_ring() -> None:
+    slow = scenario({"kind": "synchronous"}, RING, bandwidth="200 Mbit/s", nic={"1": {"up": "20 Mbit/s"}})
+    seconds = [run.updates.time_seconds[-1] for run in (measure(slow, emulate=True), simulate(slow))]
+    assert 0.85 < seconds[0] / seconds[1] < 1.6, seconds
+
+
+@real
+@iproute2
+def test_compare_predicts_with_the_links_that_were_imposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(scenario({"kind": "synchronous"}, RING, latency="300 ms").dumps())
+    monkeypatch.setattr(sys, "argv", ["distsim", "compare", str(file), "--emulate", "--json"])
+    main()
+    (found,) = json.loads(capsys.readouterr().out)
+    with_latency = simulate(Scenario.load(file)).updates.time_seconds[-1]
+    if found["measured"]["total_seconds"] < 0.5 * with_latency:  # the kernel could not impose it
+        assert found["predicted"]["total_seconds"] < 0.5 * with_latency
+    assert found["error_pct"]["total"] < 40
+
+
+HOST = {"ranks": [0], "up_bytes_per_second": 5e6, "down_bytes_per_second": 5e6}
+
+
+def test_the_prediction_takes_the_measured_latency_where_none_was_imposed() -> None:
+    asked = scenario({"kind": "synchronous"}, RING, latency="2 ms")
+    without = {"hosts": [HOST], "latency_seconds": None, "measured_latency_seconds": 4e-5}
+    assert predicted_on(asked, without).cluster.latency_seconds == pytest.approx(4e-5)
+    assert "latency not imposed, since this kernel has no netem" in describe(without)
+    imposed = without | {"latency_seconds": 0.002}
+    assert predicted_on(asked, imposed) == asked
+    assert "latency 2 ms; a message without content took 40 us" in describe(imposed)
+
+
+def test_the_plan_has_a_host_for_each_worker_and_server_unless_they_share_one() -> None:
+    nic = {"1": {"up": "20 Mbit/s"}, "server": {"down": "80 Mbit/s"}}
+    plan = Plan.of(scenario({"kind": "synchronous"}, SERVER, nic=nic))
+    assert plan.hosts == (
+        Host((0,), 5e6, 5e6), Host((1,), 2.5e6, 5e6), Host((2,), 5e6, 5e6), Host((3,), 5e6, 10e6)
+    )  # fmt: skip
+    together = Plan.of(scenario({"kind": "asynchronous"}, SERVER | {"colocated": True}))
+    assert [host.ranks for host in together.hosts] == [(0, 3), (1,), (2,)]
+    assert [together.home_of(rank) for rank in range(4)] == [0, 1, 2, 0]
+    assert Plan.of_table(json.loads(json.dumps(plan.table()))) == plan
+
+
+def test_a_fast_tier_cannot_be_emulated_and_a_launch_has_one_network() -> None:
+    nodes = {"per_node": 3, "bandwidth": "1 GB/s", "latency": "1 us"}
+    with pytest.raises(NotAvailableYetError, match="no fast tier inside a node"):
+        Plan.of(scenario({"kind": "synchronous"}, RING, nodes=nodes))
+    others = [scenario({"kind": "synchronous"}, RING, bandwidth=rate) for rate in ("1 Gbit/s", "2 Gbit/s")]
+    with pytest.raises(InputError, match="different links"):
+        measure_all(others, emulate=True)
