@@ -8,7 +8,8 @@ import click
 
 from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
 from distsim.cli.simulate import rule_option
-from distsim.errors import NotAvailableYetError
+from distsim.errors import NotAvailableYetError, RunError
+from distsim.files import check_writable
 from distsim.metrics import summary
 from distsim.progress import bar
 from distsim.runtime.measure import measure as run
@@ -38,8 +39,16 @@ def measure(
     """Run a scenario FILE for real: one process per worker and server, with torch.distributed."""
     refuse_emulation(emulate)
     scenario = Scenario.load(file)
-    with bar(scenario.name) as progress:
-        measured = run(scenario, rule=rule, deadline_seconds=deadline, progress=progress)
+    if trace:
+        check_writable(trace)
+    try:
+        with bar(scenario.name) as progress:
+            measured = run(scenario, rule=rule, deadline_seconds=deadline, progress=progress)
+    except RunError as error:
+        if trace and error.trace is not None:
+            error.trace.save(trace)
+            raise RunError(f"{error}\nwhat was recorded until then: {trace}") from error
+        raise
     if trace:
         measured.save(trace)
     found = summary(measured)

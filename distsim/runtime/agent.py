@@ -16,9 +16,10 @@ import psutil
 
 from distsim.files import write_text
 from distsim.runtime import lifeline
-from distsim.runtime.seat import end
+from distsim.runtime.seat import end, reserve, use_reserve
 
 FAILURES_FILE = "failures.json"
+RESERVE_FILE = "reserve"
 LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
 CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
 
@@ -26,6 +27,7 @@ CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
 def main(folder: Path, ranks: int, entry: list[str]) -> int:
     """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well."""
     lifeline.keep(lambda: _abandon(folder), inherit=True)
+    reserve(folder / RESERVE_FILE)
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
@@ -42,6 +44,7 @@ def main(folder: Path, ranks: int, entry: list[str]) -> int:
     except ChildFailedError as error:
         # In the order of torchrun's notice: who failed by itself, then who was ended because of that.
         failures = [{"rank": rank, "exitcode": failure.exitcode} for rank, failure in error.failures.items()]
+        use_reserve(folder / RESERVE_FILE)
         write_text(folder / FAILURES_FILE, json.dumps(failures))
         return 1
     return 0

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -34,6 +34,9 @@ from distsim.runtime.lifeline import RUN_VARIABLE
 from distsim.runtime.output import Output, channel
 from distsim.runtime.seat import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
 from distsim.runtime.status import State, Status
+
+if TYPE_CHECKING:
+    from distsim.trace import Trace
 
 LOOK_SECONDS = 0.05
 FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the others, once a rank has reported a failure
@@ -48,6 +51,7 @@ class Launch:
 
     what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
     entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
+    salvage: makes of a failed run's folder the trace of what was recorded, for the error to carry.
     """
 
     what: str
@@ -57,6 +61,7 @@ class Launch:
     deadline_seconds: float
     steps: int = 0
     progress: Progress | None = None
+    salvage: Callable[[Path], Trace | None] | None = None
 
 
 @contextmanager
@@ -70,7 +75,12 @@ def launched(launch: Launch) -> Iterator[Path]:
         _prepare(folder, launch)
         names = ["agent", *(str(rank) for rank in range(len(launch.roles)))]
         with Output(folder, names) as output:
-            _run(folder, launch, output)
+            try:
+                _run(folder, launch, output)
+            except RunError as error:
+                if launch.salvage is not None:
+                    error.trace = launch.salvage(folder)
+                raise
         yield folder
 
 
@@ -101,8 +111,14 @@ def _folder() -> Iterator[Path]:
 
 
 def _prepare(folder: Path, launch: Launch) -> None:
-    status.create(folder, len(launch.roles))
-    write_text(folder / JOB_FILE, json.dumps(launch.job))
+    try:
+        status.create(folder, len(launch.roles))
+        write_text(folder / JOB_FILE, json.dumps(launch.job))
+    except OSError as error:
+        raise InputError.of(
+            "folder of the run", str(folder), f"cannot be written to ({error.strerror or error})",
+            "free some space, or name another folder in TMPDIR",
+        ) from None  # fmt: skip
 
 
 def _run(folder: Path, launch: Launch, output: Output) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.policies import Pipeline
 from distsim.policies.own_rule import located
+from distsim.runtime.fragment import fragment
 from distsim.runtime.launch import Launch, Progress, launched
 from distsim.runtime.limits import check_peers
 from distsim.runtime.merge import merge
@@ -44,7 +45,8 @@ def measure(
     backward where the workload has a model. rule: "my_rule.py:MyRule", a rule of your own in place of the policy's,
     which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress: called with
     (steps done, steps in all) now and then.
-    Raises RunError, which names the rank and where it stood, and InputError where torch is missing or the rule
+    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, and
+    InputError where torch is missing or the rule
     decides something impossible.
     """
     (trace,) = measure_all([scenario], rules=[rule], deadline_seconds=deadline_seconds, progress=progress)
@@ -84,6 +86,7 @@ def measure_all(
         deadline_seconds=deadline,
         steps=sum(scenario.steps for scenario in scenarios),
         progress=progress,
+        salvage=lambda folder: fragment(folder, scenarios),
     )
     with launched(launch) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]

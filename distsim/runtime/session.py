@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from distsim.runtime import with_server
 from distsim.runtime.clock import sleep_until
-from distsim.runtime.recorder import Recorder
+from distsim.runtime.recorder import Recorder, journal_of
 from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat
 from distsim.runtime.status import StatusSlot
@@ -33,8 +33,9 @@ def run(seat: Seat) -> None:
     with process_group(seat):
         for number, table in enumerate(seat.job["scenarios"]):
             scenario = Scenario.of(table)
-            recorder = Recorder()
+            recorder = Recorder(journal_of(seat.folder, number, seat.rank))
             _one(seat, number, scenario, seat.job["rules"][number], recorder, done)
+            seat.slot.doing("the writing of its record")
             recorder.save(seat.folder, number, seat.rank)
             done += scenario.steps
 
@@ -73,6 +74,7 @@ def _start(recorder: Recorder, slot: StatusSlot) -> float:
     sleep_until(agreed_moment(slot))
     left = time.monotonic()
     recorder.facts["left_barrier"] = left
+    recorder.table("left")((left,))
     return left
 
 
