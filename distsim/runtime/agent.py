@@ -1,4 +1,4 @@
-"""torchrun, in a process of its own: `python -m distsim.runtime.agent FOLDER RANKS ENTRY...`.
+"""torchrun, in a process of its own: `python -m distsim.runtime.agent FOLDER RANKS RESTARTS ENTRY...`.
 
 The same parse and run as the `torchrun` command; only the failures of ranks go into a file instead of a banner.
 """
@@ -24,8 +24,11 @@ LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
 CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
 
 
-def main(folder: Path, ranks: int, entry: list[str]) -> int:
-    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well."""
+def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
+    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well.
+
+    restarts: how often all ranks are started again when one has failed.
+    """
     lifeline.keep(lambda: _abandon(folder), inherit=True)
     reserve(folder / RESERVE_FILE)
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -33,7 +36,7 @@ def main(folder: Path, ranks: int, entry: list[str]) -> int:
 
     options = [
         "--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={ranks}",
-        "--max-restarts=0", f"--monitor-interval={LOOK_SECONDS}",
+        f"--max-restarts={restarts}", f"--monitor-interval={LOOK_SECONDS}",
         f"--log-dir={folder / 'torchrun'}",
     ]  # fmt: skip
     arguments = parse_args([*options, *entry])  # type: ignore[no-untyped-call] # torchrun has no types
@@ -62,4 +65,4 @@ def _abandon(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    end(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    end(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

@@ -13,7 +13,8 @@ from pathlib import Path
 import distsim
 from distsim.policies import Ddp, LocalSgd, Pipeline
 from distsim.runtime import status
-from distsim.runtime.recorder import Row, recorded
+from distsim.runtime.merge_elastic import joined
+from distsim.runtime.recorder import Row
 from distsim.runtime.roles import among_peers, roles
 from distsim.runtime.status import State, Status
 from distsim.scenario import Scenario
@@ -29,7 +30,7 @@ def fragment(folder: Path, scenarios: Sequence[Scenario]) -> Trace | None:
     """
     now = time.monotonic()
     for number, scenario in reversed(list(enumerate(scenarios))):
-        records = [recorded(folder, number, rank) for rank in range(len(roles(scenario)))]
+        records = joined(folder, number, len(roles(scenario)))
         left = [tables["left"][0][0] for tables in records if tables["left"]]
         if left:
             told = Fragment(records, scenario, max(left))

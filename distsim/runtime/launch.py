@@ -51,6 +51,7 @@ class Launch:
 
     what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
     entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
+    restarts: how often all ranks are started again when one has failed.
     salvage: makes of a failed run's folder the trace of what was recorded, for the error to carry.
     """
 
@@ -61,6 +62,7 @@ class Launch:
     deadline_seconds: float
     steps: int = 0
     progress: Progress | None = None
+    restarts: int = 0
     salvage: Callable[[Path], Trace | None] | None = None
 
 
@@ -142,7 +144,8 @@ def _run(folder: Path, launch: Launch, output: Output) -> None:
 
 
 def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-u", "-m", "distsim.runtime.agent", str(folder), str(len(launch.roles)), *launch.entry]
+    numbers = [str(len(launch.roles)), str(launch.restarts)]
+    command = [sys.executable, "-u", "-m", "distsim.runtime.agent", str(folder), *numbers, *launch.entry]
     printing = os.open(channel(folder, "agent"), os.O_WRONLY)
     try:
         return subprocess.Popen(

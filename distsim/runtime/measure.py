@@ -16,11 +16,11 @@ from distsim.policies import Pipeline
 from distsim.policies.own_rule import located
 from distsim.runtime.fragment import fragment
 from distsim.runtime.launch import Launch, Progress, launched
-from distsim.runtime.limits import check_peers
+from distsim.runtime.limits import check_failures, check_peers
 from distsim.runtime.merge import merge
 from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario
-from distsim.simulation import check_decides
+from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
 RANK_ENTRY = ("-m", "distsim.runtime.rank")
@@ -29,6 +29,8 @@ START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 COMPUTE_FACTOR = 3.0
 STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
+MOST_RESTARTS = 10_000
+RESTART_SECONDS, RESTART_SECONDS_PER_RANK = 3.0, 1.0  # torchrun's own, where the scenario's is shorter
 MODEL_SECONDS_PER_SAMPLE = 0.02  # forward and backward, of one worker after the other
 
 
@@ -71,6 +73,10 @@ def measure_all(
     for scenario, rule in zip(scenarios, rules, strict=False):
         if rule:
             check_decides(scenario)
+            if scenario.failures is not None:
+                raise NotAvailableYetError.of(
+                    "rule", rule, "cannot come back from a checkpoint in a real run yet", "remove [failures]"
+                )
     if not scenarios:
         return []
     deadline = estimated_seconds(scenarios) if deadline_seconds is None else deadline_seconds
@@ -86,6 +92,7 @@ def measure_all(
         deadline_seconds=deadline,
         steps=sum(scenario.steps for scenario in scenarios),
         progress=progress,
+        restarts=MOST_RESTARTS if any(scenario.failures for scenario in scenarios) else 0,
         salvage=lambda folder: fragment(folder, scenarios),
     )
     with launched(launch) as folder:
@@ -102,6 +109,8 @@ def estimated_seconds(scenarios: Sequence[Scenario]) -> float:
 
 
 def _run_seconds(scenario: Scenario) -> float:
+    if scenario.failures is not None:
+        return _with_failures_seconds(scenario)
     workers = scenario.cluster.workers
     times = scenario.compute_times()
     drawn = np.stack([times.first(worker, scenario.steps)[: scenario.steps] for worker in range(workers)])
@@ -115,11 +124,22 @@ def _run_seconds(scenario: Scenario) -> float:
     return float(COMPUTE_FACTOR * computed + scenario.steps * (exchange + model))
 
 
+def _with_failures_seconds(scenario: Scenario) -> float:
+    """Raises InputError where the run would never get on."""
+    useful = _run_seconds(scenario.model_copy(update={"failures": None}))
+    assert scenario.failures is not None
+    restart = max(scenario.failures.restart_cost_seconds, RESTART_SECONDS + RESTART_SECONDS_PER_RANK * scenario.ranks)
+    costly = scenario.failures.model_copy(update={"restart_cost_seconds": restart})
+    predicted = simulate(scenario.model_copy(update={"failures": costly}))
+    return useful + COMPUTE_FACTOR * predicted.total_seconds
+
+
 REAL_POLICIES = ("synchronous", "backup", "asynchronous", "stale_synchronous", "flexrr")
 
 
 def _check_available(scenario: Scenario) -> None:
     """Real runs of some things that can be simulated are still to come."""
+    check_failures(scenario)
     if among_peers(scenario):
         check_peers(scenario)
         return
@@ -133,7 +153,6 @@ def _check_available(scenario: Scenario) -> None:
             "backend",
         ),
         ("cluster.nodes", scenario.cluster.nodes, scenario.cluster.nodes is None, "none"),
-        ("failures", scenario.failures, scenario.failures is None, "none"),
         ("workload.model", scenario.workload.model, scenario.workload.model is None, "none"),
     ):
         if not fine:

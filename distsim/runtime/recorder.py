@@ -22,6 +22,9 @@ from distsim.runtime.tally import Tally
 
 TABLES: dict[str, tuple[str, ...]] = {
     "left": ("moment",),  # the start barrier
+    # of a run with failures; of a worker among peers, or of a server; update, step: how many there were
+    "checkpoints": ("update", "start", "end"),
+    "resumed": ("update", "step", "failed", "start"),
     # of a worker
     "computes": ("step", "read_version", "start", "end"),  # the drawn time alone
     "forwards": ("step", "start", "end"),
@@ -109,19 +112,24 @@ def load(folder: Path, scenario: int, rank: int) -> Record:
         return Record({name: arrays[name] for name in TABLES}, json.loads(str(arrays["facts"])))
 
 
-def journal_of(folder: Path, scenario: int, rank: int) -> Journal:
-    """A new journal for the rank's rows of scenario number `scenario`."""
-    return Journal(_journal_file(folder, scenario, rank))
+def journal_of(folder: Path, scenario: int, rank: int, start: int = 0) -> Journal:
+    """A new journal for the rank's rows of scenario number `scenario`. start: how often ranks were started before."""
+    return Journal(_journal_file(folder, scenario, rank, start))
 
 
-def recorded(folder: Path, scenario: int, rank: int) -> dict[str, list[Row]]:
+def recorded(folder: Path, scenario: int, rank: int, start: int = 0) -> dict[str, list[Row]]:
     """The rows that came until now, or until the rank ended, by table; all empty where it had not begun."""
-    rows = journal.read(_journal_file(folder, scenario, rank))
+    rows = journal.read(_journal_file(folder, scenario, rank, start))
     return {name: rows.get(number, []) for name, number in NUMBERS.items()}
 
 
-def _journal_file(folder: Path, scenario: int, rank: int) -> Path:
-    return folder / f"journal-{scenario}-{rank}"
+def starts(folder: Path, scenario: int) -> list[int]:
+    """The numbers of the starts that left journals."""
+    return sorted({int(file.name.rpartition("-")[2]) for file in folder.glob(f"journal-{scenario}-*")})
+
+
+def _journal_file(folder: Path, scenario: int, rank: int, start: int) -> Path:
+    return folder / f"journal-{scenario}-{rank}-{start}"
 
 
 def _file(folder: Path, scenario: int, rank: int) -> Path:

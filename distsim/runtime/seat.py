@@ -76,6 +76,11 @@ def use_reserve(file: Path) -> None:
     file.unlink(missing_ok=True)
 
 
+def restarts() -> bool:
+    """Whether torchrun starts the ranks again when one fails."""
+    return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
+
+
 def _reserve_file(folder: Path, rank: int) -> Path:
     return folder / f"reserve-{rank}"
 
@@ -137,6 +142,8 @@ def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
         "traceback": "".join(traceback.format_exception(error)),
         "frames": [[frame.filename, frame.lineno, frame.name] for frame in traceback.extract_tb(error.__traceback__)],
     }
+    if consequence and restarts():
+        time.sleep(LINGER_SECONDS)  # torchrun ends this rank and starts all again; else there is something to tell
     use_reserve(_reserve_file(folder, rank))
     write_text(failure_file(folder, rank), json.dumps(record))
     if consequence:

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from distsim.errors import InputError
 from distsim.policies import FlexRR, Rule, Synchronous, WithServer
 from distsim.policies.own_rule import load_rule
+from distsim.runtime.elastic import Elastic
 from distsim.runtime.flexrr import FlexRRWorker
 from distsim.runtime.foreman import ForemansBoxes, ForemansServer
 from distsim.runtime.messages import Message, num_floats
@@ -35,7 +36,7 @@ class Part:
     """What this rank does in one scenario.
 
     rule: the user's own, "my_rule.py:MyRule", in place of the policy's. number: the scenario's in the job; done: steps
-    of those before it.
+    of those before it. elastic: of a run with failures.
     """
 
     scenario: Scenario
@@ -43,6 +44,7 @@ class Part:
     seat: Seat
     number: int
     done: int
+    elastic: Elastic | None = None
 
     def warm_up(self) -> None:
         """Opens the connections and touches the memory."""
@@ -95,6 +97,7 @@ class Part:
             receive=scenario.receive,
             cancels=cancels,
             progress=progress,
+            elastic=self.elastic,
             weight=total_weight(policy.items) if isinstance(policy, FlexRR) else 1,
         )
         ways = [self._way(worker, recorder) for worker in range(workers)]
@@ -119,7 +122,7 @@ class Part:
 
         last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else None
         servers = [self._counterpart(server, recorder) for server in scenario.servers]
-        work = Work(worker, seconds, last_step)
+        work = Work(worker, seconds, last_step, self.elastic.saved.step if self.elastic else 0)
         if isinstance(policy, FlexRR):
             boxes = self._boxes([worker])
             return FlexRRWorker(policy, scenario.cluster.workers, boxes, work, servers, recorder, self.seat.slot)
