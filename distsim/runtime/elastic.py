@@ -97,7 +97,7 @@ class Elastic:
                 start = zero + failure + self._failures.restart_cost_seconds
                 failure, worker = next(coming)
             start = max(start, moment)
-            self._recorder.table("resumed")((self.saved.update, self.saved.step, failed, start))
+            self._recorder.table("resumed")((self.saved.update, self.saved.step, failed, moment, start))
             self._seat.slot.doing("the restart")
         sleep_until(start)
         self._since = start
@@ -107,12 +107,13 @@ class Elastic:
             write_text(self._clock_file, json.dumps({"zero": zero, "since": start}))
         with self._decisions_file.open("r+b") as file:
             self._decisions = mmap.mmap(file.fileno(), 0)
+        self._failure = zero + failure
         if self._seat.rank == worker:
-            threading.Thread(target=self._fail, args=[zero + failure], name="failure", daemon=True).start()
+            threading.Thread(target=self._fail, name="failure", daemon=True).start()
         return start
 
-    def _fail(self, moment: float) -> None:
-        if not self._over.wait(moment - time.monotonic()):
+    def _fail(self) -> None:
+        if not self._over.wait(self._failure - time.monotonic()):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def end(self) -> None:
@@ -132,6 +133,10 @@ class Elastic:
             torch.save((update, step, state()), part)
         sleep_until(now + self._failures.checkpoint_cost_seconds)
         if self._seat.rank == self._keeper:
+            if time.monotonic() >= self._failure:
+                # A worker has failed meanwhile: torchrun is about to end this rank, and nothing has been saved.
+                self._seat.slot.doing("the restart", waiting=True)
+                threading.Event().wait()
             os.replace(part, self._file)
         self._since = time.monotonic()
         self._recorder.table("checkpoints")((update, now, self._since))

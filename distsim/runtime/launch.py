@@ -189,6 +189,8 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
     deadline = started + launch.deadline_seconds
     failed_at = float("inf")
     reported = -1
+    # Where torchrun starts the ranks again, one that has met an error of its own would only meet it again.
+    grace = FAILURE_GRACE_SECONDS if not launch.restarts else 0.0
     while True:
         with suppress(subprocess.TimeoutExpired):
             agent.wait(LOOK_SECONDS)
@@ -197,7 +199,7 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
         if launch.progress is not None and (done := max(slot.steps_done for slot in slots)) > reported:
             launch.progress(done, launch.steps)
             reported = done
-        if agent.returncode is not None or now > failed_at + FAILURE_GRACE_SECONDS:
+        if agent.returncode is not None or now > failed_at + grace:
             break
         if now > deadline:
             raise RunError(_late(folder, launch, output))

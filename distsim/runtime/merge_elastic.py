@@ -16,11 +16,16 @@ from distsim.trace import SpanKind, Spans, Trace
 
 
 class Resumed(NamedTuple):
-    """The ranks went on after so many updates and steps of a worker. failed, start: seconds of the monotonic clock."""
+    """The ranks went on after so many updates and steps of a worker.
+
+    failed, ready, start: when a rank had gone, when all were there again, and when they went on, in seconds of the
+    monotonic clock.
+    """
 
     update: int
     step: int
     failed: float
+    ready: float
     start: float
 
 
@@ -45,7 +50,7 @@ def joined(folder: Path, number: int, ranks: int) -> list[Tables]:
         start: [recorded(folder, number, rank, start) for rank in range(ranks)] for start in starts(folder, number)
     }
     resumes = {
-        start: Resumed(int(row[0]), int(row[1]), row[2], row[3])
+        start: Resumed(int(row[0]), int(row[1]), *row[2:])
         for start, records in found.items()
         for row in [row for tables in records for row in tables["resumed"]][:1]
     }
@@ -73,11 +78,13 @@ def _array(name: str, rows: list[Row]) -> NDArray[np.float64]:
 def with_pauses(trace: Trace, records: Sequence[Record], zero: float) -> Trace:
     """The trace with the spans CHECKPOINT, LOST (work that a failure undid) and RESTART on every worker.
 
-    zero: when the trace's clock starts. Where a wait goes on through a pause, the pause is told.
+    zero: when the trace's clock starts. Where a wait goes on through a pause, the pause is told. The metadata say under
+    "restarts_took_seconds" how long starting the ranks again took; where that is more than the scenario's restart_cost,
+    RESTART lasts as long.
     """
     workers, servers = records[: trace.workers], records[trace.workers :]
     at_server = [row for record in servers for row in record.rows("checkpoints")]
-    resumes = [(failed, start) for _, _, failed, start in records[0].rows("resumed")]
+    resumes = [Resumed(int(row[0]), int(row[1]), *row[2:]) for row in records[0].rows("resumed")]
     pauses = [_pauses(at_server or record.rows("checkpoints"), resumes, zero) for record in workers]
     spans = zip(*(column.tolist() for column in trace.spans.columns().values()), strict=True)
     rows = [piece for row in spans for piece in _outside(row, pauses)]
@@ -86,17 +93,18 @@ def with_pauses(trace: Trace, records: Sequence[Record], zero: float) -> Trace:
         for worker, own in enumerate(pauses)
         for number, (kind, start, end) in enumerate(own)
     ]
-    return replace(trace, spans=Spans.of_rows(rows))
+    took = [resume.ready - resume.failed for resume in resumes]
+    return replace(trace, spans=Spans.of_rows(rows), metadata=trace.metadata | {"restarts_took_seconds": took})
 
 
-def _pauses(saves: list[list[float]], resumes: Sequence[tuple[float, float]], zero: float) -> list[Pause]:
+def _pauses(saves: list[list[float]], resumes: Sequence[Resumed], zero: float) -> list[Pause]:
     """A worker's pauses in the order of time, from the rows of its checkpoints and restarts."""
     pauses = [(SpanKind.CHECKPOINT, start, end) for _, start, end in saves]
     since = zero
-    for failed, start in resumes:
-        since = max([since, *(end for _, _, end in saves if end <= failed)])
-        pauses += [(SpanKind.LOST, since, failed), (SpanKind.RESTART, failed, start)]
-        since = start
+    for resume in resumes:
+        since = max([since, *(end for _, _, end in saves if end <= resume.failed)])
+        pauses += [(SpanKind.LOST, since, resume.failed), (SpanKind.RESTART, resume.failed, resume.start)]
+        since = resume.start
     return sorted(((kind, start - zero, end - zero) for kind, start, end in pauses if end > start), key=itemgetter(1))
 
 

@@ -24,7 +24,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "left": ("moment",),  # the start barrier
     # of a run with failures; of a worker among peers, or of a server; update, step: how many there were
     "checkpoints": ("update", "start", "end"),
-    "resumed": ("update", "step", "failed", "start"),
+    "resumed": ("update", "step", "failed", "ready", "start"),
     # of a worker
     "computes": ("step", "read_version", "start", "end"),  # the drawn time alone
     "forwards": ("step", "start", "end"),
