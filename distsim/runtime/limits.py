@@ -35,8 +35,10 @@ def check_failures(scenario: Scenario) -> None:
     if scenario.failures is None:
         return
     servers, colocated = len(scenario.servers), scenario.communication.colocated
+    model = scenario.workload.model
     for asked, value, fine, cure in (
         ("policy.kind", scenario.policy.kind, scenario.policy.kind in FAIL_WITH, f"take {' or '.join(FAIL_WITH)}"),
+        ("workload.model", model, not (model and servers), "take a ring"),
         ("communication.servers", servers, servers <= 1, "take 1"),
         ("communication.colocated", colocated, not (servers and colocated), "take false"),
     ):

@@ -12,7 +12,7 @@ from itertools import zip_longest
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
-from distsim.policies import Pipeline
+from distsim.policies import FlexRR, Pipeline
 from distsim.policies.own_rule import located
 from distsim.runtime.fragment import fragment
 from distsim.runtime.launch import Launch, Progress, launched
@@ -153,7 +153,12 @@ def _check_available(scenario: Scenario) -> None:
             "backend",
         ),
         ("cluster.nodes", scenario.cluster.nodes, scenario.cluster.nodes is None, "none"),
-        ("workload.model", scenario.workload.model, scenario.workload.model is None, "none"),
+        (
+            "workload.model",
+            scenario.workload.model,
+            scenario.workload.model is None or not isinstance(scenario.policy, FlexRR),
+            "none with FlexRR",
+        ),
     ):
         if not fine:
             raise NotAvailableYetError.of(asked, value, "cannot be run for real yet", f"take {cure}, or simulate it")
