@@ -6,6 +6,11 @@ The command line turns `exit_code` into its exit status and prints the message w
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distsim.trace import Trace
+
 
 class DistsimError(Exception):
     """Base of all errors meant for a user. `exit_code` is the status the command line ends with."""
@@ -35,9 +40,13 @@ class NotAvailableYetError(InputError):
 
 
 class RunError(DistsimError):
-    """A real run failed: the message names the rank and where it stood."""
+    """A real run failed: the message names the rank and where it stood.
+
+    trace: what had been recorded until then, where anything had.
+    """
 
     exit_code = 3
+    trace: Trace | None = None
 
 
 def problem(asked: str, value: object, rule: str, cure: str) -> str:

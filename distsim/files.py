@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EDQUOT, ENOSPC
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO
@@ -62,7 +63,8 @@ def _unwritable(path: Path, reason: str) -> InputError:
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that takes `path`'s place when the block ends well, and vanishes when it does not.
 
-    Raises InputError where `path` is a folder, or lies in one that does not exist or may not be written to.
+    Raises InputError where `path` is a folder, lies in one that does not exist or may not be written to, or where the
+    disk is full.
     """
     if path.is_dir():
         raise InputError.of("output file", str(path), "is a folder", "add the name of a file")
@@ -77,8 +79,10 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
+            raise _unwritable(path, os.strerror(error.errno)) from None
         raise
 
 

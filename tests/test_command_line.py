@@ -270,6 +270,26 @@ def test_doctor_tells_what_it_found(run: Run) -> None:
     assert all(check["ok"] or check["cure"] for check in checks.values())
 
 
+def test_a_failed_run_leaves_the_trace_of_what_was_recorded(
+    run: Run, monkeypatch: pytest.MonkeyPatch, files: dict[str, Path], tmp_path: Path
+) -> None:
+    until_then = distsim.simulate(example("backup_server"))
+
+    def fail(*_arguments: object, **_options: object) -> Trace:
+        error = distsim.RunError("rank 1 (worker 1) was ended by SIGKILL")
+        error.trace = until_then
+        raise error
+
+    monkeypatch.setattr("distsim.cli.measure.run", fail)
+    saved = tmp_path / "measured.json"
+    code, _, said = run("measure", files["backup_server"], "--trace", saved)
+    assert code == 3
+    assert said.splitlines()[-1] == f"what was recorded until then: {saved}"
+    assert Trace.load(saved) == until_then
+    code, _, said = run("measure", files["backup_server"])
+    assert (code, said.splitlines()[-1]) == (3, "distsim: rank 1 (worker 1) was ended by SIGKILL")
+
+
 def test_help_lists_every_command(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0

@@ -9,6 +9,8 @@ from rich.text import Text
 
 from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
 from distsim.cli.simulate import rule_option
+from distsim.errors import RunError
+from distsim.files import check_writable
 from distsim.metrics import summary
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe
@@ -44,8 +46,16 @@ def measure(
     Without --emulate the machine's own links carry the bytes, whatever the scenario says about bandwidth.
     """
     scenario = Scenario.load(file)
-    with bar(scenario.name) as progress:
-        measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
+    if trace:
+        check_writable(trace)
+    try:
+        with bar(scenario.name) as progress:
+            measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
+    except RunError as error:
+        if trace and error.trace is not None:
+            error.trace.save(trace)
+            raise RunError(f"{error}\nwhat was recorded until then: {trace}") from error
+        raise
     if trace:
         measured.save(trace)
     found = summary(measured)

@@ -113,12 +113,16 @@ def wall_clock(updates: Floats, failures: Failures, seed: int, workers: int) -> 
 
 
 def _failures(mean_seconds: float, seed: int, workers: int) -> Iterator[float]:
-    """The wall-clock times at which one of the workers fails, in order."""
+    return (time for time, _ in failing(mean_seconds, seed, workers))
+
+
+def failing(mean_seconds: float, seed: int, workers: int) -> Iterator[tuple[float, int]]:
+    """The wall-clock times at which one of the workers fails, in order, and which of them; without end."""
     generators = [stream(seed, Purpose.FAILURE, worker) for worker in range(workers)]
     coming = [generator.exponential(mean_seconds) for generator in generators]
     while True:
         worker = int(np.argmin(coming))
-        yield coming[worker]
+        yield float(coming[worker]), worker
         coming[worker] += generators[worker].exponential(mean_seconds)
 
 

@@ -1,4 +1,4 @@
-"""torchrun, in a process of its own: `python -m distsim.runtime.agent FOLDER RANKS ENTRY...`.
+"""torchrun, in a process of its own: `python -m distsim.runtime.agent FOLDER RANKS RESTARTS ENTRY...`.
 
 The same parse and run as the `torchrun` command; only the failures of ranks go into a file instead of a banner.
 """
@@ -18,26 +18,31 @@ from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime import lifeline
 from distsim.runtime.emulation import order
-from distsim.runtime.seat import end
+from distsim.runtime.seat import end, reserve, use_reserve
 
 FAILURES_FILE = "failures.json"
+RESERVE_FILE = "reserve"
 LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
 CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
 
 
-def main(folder: Path, ranks: int, entry: list[str]) -> int:
-    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well."""
+def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
+    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well.
+
+    restarts: how often all ranks are started again when one has failed.
+    """
     # Before a second thread lives: a process may only take a user namespace while it is alone.
     address = order.fulfil(folder)
     if address is None:
         return InputError.exit_code
     lifeline.keep(lambda: _abandon(folder), inherit=True)
+    reserve(folder / RESERVE_FILE)
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
     options = [
         "--standalone", f"--local-addr={address}", f"--nproc-per-node={ranks}",
-        "--max-restarts=0", f"--monitor-interval={LOOK_SECONDS}",
+        f"--max-restarts={restarts}", f"--monitor-interval={LOOK_SECONDS}",
         f"--log-dir={folder / 'torchrun'}",
     ]  # fmt: skip
     arguments = parse_args([*options, *entry])  # type: ignore[no-untyped-call] # torchrun has no types
@@ -48,6 +53,7 @@ def main(folder: Path, ranks: int, entry: list[str]) -> int:
     except ChildFailedError as error:
         # In the order of torchrun's notice: who failed by itself, then who was ended because of that.
         failures = [{"rank": rank, "exitcode": failure.exitcode} for rank, failure in error.failures.items()]
+        use_reserve(folder / RESERVE_FILE)
         write_text(folder / FAILURES_FILE, json.dumps(failures))
         return 1
     return 0
@@ -65,4 +71,4 @@ def _abandon(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    end(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    end(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

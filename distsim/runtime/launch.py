@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -37,6 +37,9 @@ from distsim.runtime.output import Output, channel
 from distsim.runtime.seat import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
 from distsim.runtime.status import State, Status
 
+if TYPE_CHECKING:
+    from distsim.trace import Trace
+
 LOOK_SECONDS = 0.05
 FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the others, once a rank has reported a failure
 STACKS_GRACE_SECONDS = 1.0  # for the ranks to write their stacks
@@ -51,6 +54,8 @@ class Launch:
     what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
     entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
     network: the emulated cluster to run on; without one, this machine.
+    restarts: how often all ranks are started again when one has failed.
+    salvage: makes of a failed run's folder the trace of what was recorded, for the error to carry.
     """
 
     what: str
@@ -61,6 +66,8 @@ class Launch:
     steps: int = 0
     progress: Progress | None = None
     network: Plan | None = None
+    restarts: int = 0
+    salvage: Callable[[Path], Trace | None] | None = None
 
 
 @contextmanager
@@ -75,7 +82,12 @@ def launched(launch: Launch) -> Iterator[Path]:
         _prepare(folder, launch)
         names = ["agent", *(str(rank) for rank in range(len(launch.roles)))]
         with Output(folder, names) as output:
-            _run(folder, launch, output)
+            try:
+                _run(folder, launch, output)
+            except RunError as error:
+                if launch.salvage is not None:
+                    error.trace = launch.salvage(folder)
+                raise
         yield folder
 
 
@@ -106,10 +118,16 @@ def _folder() -> Iterator[Path]:
 
 
 def _prepare(folder: Path, launch: Launch) -> None:
-    status.create(folder, len(launch.roles))
-    write_text(folder / JOB_FILE, json.dumps(launch.job))
-    if launch.network is not None:
-        order.place(folder, launch.network)
+    try:
+        status.create(folder, len(launch.roles))
+        write_text(folder / JOB_FILE, json.dumps(launch.job))
+        if launch.network is not None:
+            order.place(folder, launch.network)
+    except OSError as error:
+        raise InputError.of(
+            "folder of the run", str(folder), f"cannot be written to ({error.strerror or error})",
+            "free some space, or name another folder in TMPDIR",
+        ) from None  # fmt: skip
 
 
 def _run(folder: Path, launch: Launch, output: Output) -> None:
@@ -133,7 +151,8 @@ def _run(folder: Path, launch: Launch, output: Output) -> None:
 
 
 def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-u", "-m", "distsim.runtime.agent", str(folder), str(len(launch.roles)), *launch.entry]
+    numbers = [str(len(launch.roles)), str(launch.restarts)]
+    command = [sys.executable, "-u", "-m", "distsim.runtime.agent", str(folder), *numbers, *launch.entry]
     printing = os.open(channel(folder, "agent"), os.O_WRONLY)
     try:
         return subprocess.Popen(
@@ -177,6 +196,8 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
     deadline = started + launch.deadline_seconds
     failed_at = float("inf")
     reported = -1
+    # Where torchrun starts the ranks again, one that has met an error of its own would only meet it again.
+    grace = FAILURE_GRACE_SECONDS if not launch.restarts else 0.0
     while True:
         with suppress(subprocess.TimeoutExpired):
             agent.wait(LOOK_SECONDS)
@@ -185,7 +206,7 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
         if launch.progress is not None and (done := max(slot.steps_done for slot in slots)) > reported:
             launch.progress(done, launch.steps)
             reported = done
-        if agent.returncode is not None or now > failed_at + FAILURE_GRACE_SECONDS:
+        if agent.returncode is not None or now > failed_at + grace:
             break
         if now > deadline:
             raise RunError(_late(folder, launch, output))

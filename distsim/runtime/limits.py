@@ -14,10 +14,6 @@ COMPRESSIONS = (1.0, 0.5)  # whole numbers of 4 bytes, and torch's 2
 
 def check_peers(scenario: Scenario) -> None:
     """Raises InputError where `scenario`, whose workers follow a plan, can be simulated but not really run."""
-    if scenario.failures is not None:
-        raise NotAvailableYetError.of(
-            "failures", scenario.failures, "cannot be run for real yet", "take none, or simulate it"
-        )
     if isinstance(scenario.policy, Pipeline):
         _check_pipeline(scenario, scenario.policy)
     else:
@@ -29,6 +25,28 @@ def check_peers(scenario: Scenario) -> None:
         )  # fmt: skip
     if scenario.workload.model is not None:
         check_model(scenario)
+
+
+FAIL_WITH = ("synchronous", "local_sgd")
+
+
+def check_failures(scenario: Scenario) -> None:
+    """Raises InputError where a run with `[failures]` can be simulated but not really run."""
+    if scenario.failures is None:
+        return
+    servers, colocated = len(scenario.servers), scenario.communication.colocated
+    model = scenario.workload.model
+    for asked, value, fine, cure in (
+        ("policy.kind", scenario.policy.kind, scenario.policy.kind in FAIL_WITH, f"take {' or '.join(FAIL_WITH)}"),
+        ("workload.model", model, not (model and servers), "take a ring"),
+        ("communication.servers", servers, servers <= 1, "take 1"),
+        ("communication.colocated", colocated, not (servers and colocated), "take false"),
+    ):
+        if not fine:
+            raise NotAvailableYetError.of(
+                asked, value, "cannot come back from a checkpoint in a real run yet",
+                f"{cure}, remove [failures], or simulate it",
+            )  # fmt: skip
 
 
 def _check_pipeline(scenario: Scenario, policy: Pipeline) -> None:

@@ -17,12 +17,13 @@ from distsim.policies import FlexRR, Pipeline
 from distsim.policies.own_rule import located
 from distsim.runtime.emulation import order
 from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.fragment import fragment
 from distsim.runtime.launch import Launch, Progress, launched
-from distsim.runtime.limits import check_peers
+from distsim.runtime.limits import check_failures, check_peers
 from distsim.runtime.merge import merge
 from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario
-from distsim.simulation import check_decides
+from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
 RANK_ENTRY = ("-m", "distsim.runtime.rank")
@@ -33,6 +34,8 @@ STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
 MESSAGES_PER_RANK = 4.0  # one after the other, in a step
 EMULATION_FACTOR = 3.0  # how much slower than their shapers' rate links may become on a machine that is busy
+MOST_RESTARTS = 10_000
+RESTART_SECONDS, RESTART_SECONDS_PER_RANK = 3.0, 1.0  # torchrun's own, where the scenario's is shorter
 MODEL_SECONDS_PER_SAMPLE = 0.02  # forward and backward, of one worker after the other
 
 
@@ -51,8 +54,8 @@ def measure(
     stands in the trace's metadata under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
     policy's, which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress:
     called with (steps done, steps in all) now and then.
-    Raises RunError, which names the rank and where it stood, and InputError where torch, or the right to emulate
-    links, is missing or the rule decides something impossible.
+    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, and
+    InputError where torch, or the right to emulate links, is missing or the rule decides something impossible.
     """
     (trace,) = measure_all(
         [scenario], emulate=emulate, rules=[rule], deadline_seconds=deadline_seconds, progress=progress
@@ -79,6 +82,10 @@ def measure_all(
     for scenario, rule in zip(scenarios, rules, strict=False):
         if rule:
             check_decides(scenario)
+            if scenario.failures is not None:
+                raise NotAvailableYetError.of(
+                    "rule", rule, "cannot come back from a checkpoint in a real run yet", "remove [failures]"
+                )
     if not scenarios:
         return []
     network = _network(scenarios) if emulate else None
@@ -96,6 +103,8 @@ def measure_all(
         steps=sum(scenario.steps for scenario in scenarios),
         progress=progress,
         network=network,
+        restarts=MOST_RESTARTS if any(scenario.failures for scenario in scenarios) else 0,
+        salvage=lambda folder: fragment(folder, scenarios),
     )
     with launched(launch) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
@@ -132,6 +141,8 @@ def estimated_seconds(scenarios: Sequence[Scenario], network: Plan | None = None
 
 
 def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
+    if scenario.failures is not None:
+        return _with_failures_seconds(scenario, slow_bytes_per_second)
     workers = scenario.cluster.workers
     times = scenario.compute_times()
     drawn = np.stack([times.first(worker, scenario.steps)[: scenario.steps] for worker in range(workers)])
@@ -145,11 +156,22 @@ def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
     return float(COMPUTE_FACTOR * computed + scenario.steps * (exchange + model))
 
 
+def _with_failures_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
+    """Raises InputError where the run would never get on."""
+    useful = _run_seconds(scenario.model_copy(update={"failures": None}), slow_bytes_per_second)
+    assert scenario.failures is not None
+    restart = max(scenario.failures.restart_cost_seconds, RESTART_SECONDS + RESTART_SECONDS_PER_RANK * scenario.ranks)
+    costly = scenario.failures.model_copy(update={"restart_cost_seconds": restart})
+    predicted = simulate(scenario.model_copy(update={"failures": costly}))
+    return useful + COMPUTE_FACTOR * predicted.total_seconds
+
+
 REAL_POLICIES = ("synchronous", "backup", "asynchronous", "stale_synchronous", "flexrr")
 
 
 def _check_available(scenario: Scenario) -> None:
     """Real runs of some things that can be simulated are still to come."""
+    check_failures(scenario)
     if among_peers(scenario):
         check_peers(scenario)
         return
@@ -163,7 +185,6 @@ def _check_available(scenario: Scenario) -> None:
             "backend",
         ),
         ("cluster.nodes", scenario.cluster.nodes, scenario.cluster.nodes is None, "none"),
-        ("failures", scenario.failures, scenario.failures is None, "none"),
         (
             "workload.model",
             scenario.workload.model,

@@ -13,6 +13,7 @@ import distsim
 from distsim.policies import Ddp, FlexRR, Pipeline
 from distsim.runtime import audit
 from distsim.runtime.merge_ddp import DdpMerge
+from distsim.runtime.merge_elastic import load_joined, with_pauses
 from distsim.runtime.merge_flexrr import FlexRRMerge
 from distsim.runtime.merge_peers import PeersMerge, check_counts
 from distsim.runtime.merge_pipeline import PipelineMerge
@@ -25,7 +26,11 @@ from distsim.trace import Trace, TraceBuilder
 
 def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     """The trace of scenario number `number`, of which every rank has left a record in `folder`."""
-    records = [load(folder, number, rank) for rank in range(len(roles(scenario)))]
+    ranks = len(roles(scenario))
+    if scenario.failures is None:
+        records = [load(folder, number, rank) for rank in range(ranks)]
+    else:
+        records = load_joined(folder, number, ranks)
     left = [float(record.facts["left_barrier"]) for record in records]
     told = None if among_peers(scenario) else _with_server(records, scenario, max(left))
     builder = _among_peers(records, scenario, max(left)) if told is None else told.merge()
@@ -41,6 +46,8 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         clock=_clock(left),
         **(_losses(records[: scenario.cluster.workers]) if told is None else _losses_of_updates(records, scenario)),
     )
+    if scenario.failures is not None:
+        return with_pauses(trace, records, max(left))  # what a rank had counted is gone when it fails
     if told is None:
         check_counts(trace, records)
         return trace

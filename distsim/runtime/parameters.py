@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -70,6 +71,17 @@ class Parameters:
         self.newest = self._stamped(fresh)
         if not self._lent[old.version]:
             self._unused.append(old)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint has to keep of the newest version."""
+        return {"numbers": self.newest.payload, "applied": self._applied}
+
+    def restore(self, version: int, state: dict[str, Any]) -> None:
+        """The newest version is this one, of a checkpoint; nobody has been lent one yet."""
+        self.version = version
+        self._applied = list(state["applied"])
+        self.newest.payload.copy_(state["numbers"])
+        self._stamped(self.newest)
 
     def end(self) -> None:
         """There will be no other version: the newest tells to stop, also where that is earlier than was foreseen."""

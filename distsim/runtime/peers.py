@@ -18,6 +18,7 @@ from distsim.policies import LocalSgd
 from distsim.runtime.all_reduce import all_reduce_of, plan_of
 from distsim.runtime.clock import sleep_until
 from distsim.runtime.computation import Filling, computation_of, factor
+from distsim.runtime.elastic import NOTHING, Elastic
 from distsim.runtime.messages import num_floats, pattern
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.schedules import part
@@ -34,7 +35,10 @@ class WrongSumError(RuntimeError):
 class Peer:
     """One worker's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
-    def __init__(self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int) -> None:
+    def __init__(
+        self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int,
+        elastic: Elastic | None = None,
+    ) -> None:  # fmt: skip
         self._scenario = scenario
         self._workers = scenario.cluster.workers
         self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
@@ -45,6 +49,7 @@ class Peer:
         self._recorder = recorder
         self._slot = slot
         self._done_before = done_before
+        self._elastic = elastic
         recorder.facts["num_bytes"] = self._shared.nbytes
 
     def warm_up(self) -> None:
@@ -54,14 +59,17 @@ class Peer:
             self._computation.work(call, time.monotonic())
             self._all_reduce(self._shared, call, Recorder(), more=True)
         self._computation.parameters.copy_(before)
+        if self._elastic is not None and (state := self._elastic.saved.state):
+            self._computation.parameters.copy_(state["parameters"])
 
     def run(self, start: float) -> None:
         """All steps, the first of them from `start` on (monotonic seconds)."""
         slot, steps, computation = self._slot, self._scenario.steps, self._computation
         computed, reduced = self._recorder.table("computes"), self._recorder.table("all_reduces")
         computation.record_in(self._recorder)
-        call = 0
-        for step in range(steps):
+        saved = NOTHING if self._elastic is None else self._elastic.saved
+        call = saved.update
+        for step in range(saved.step, steps):
             # compute
             slot.doing(f"compute of step {step}")
             begun = computation.work(step, start)
@@ -78,7 +86,12 @@ class Peer:
                 reduced((call, arrival, start))
                 self._learn()
                 call += 1
+                if self._elastic is not None:
+                    start = self._elastic.after_update(call, step + 1, start, self._state)
             slot.done(self._done_before + step + 1)
+
+    def _state(self) -> dict[str, object]:
+        return {"parameters": self._computation.parameters}
 
     def _all_reduces_after(self, step: int) -> bool:
         policy = self._scenario.policy
@@ -117,8 +130,11 @@ class Peer:
 class ScheduleServer:
     """A rank that only takes part in the all-reduces of the workers, as their schedule says."""
 
-    def __init__(self, scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot) -> None:
+    def __init__(
+        self, scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, elastic: Elastic | None = None
+    ) -> None:
         self._scenario = scenario
+        self._first = 0 if elastic is None else elastic.saved.update
         self._sums = torch.zeros(num_floats(scenario.gradient_bytes))
         self._part = part(plan_of(scenario, rank, self._sums.numel()), slot)
         self._recorder = recorder
@@ -131,7 +147,7 @@ class ScheduleServer:
     def run(self, start: float) -> None:  # noqa: ARG002 - it is ready at once
         """Its part in all of the workers' all-reduces."""
         updates = self._scenario.policy.updates(self._scenario.steps, self._scenario.cluster.workers)
-        for call in range(updates):
+        for call in range(self._first, updates):
             self._serve(call, self._recorder, more=call + 1 < updates)
 
     def _serve(self, call: int, recorder: Recorder, *, more: bool) -> None:

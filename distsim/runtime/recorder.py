@@ -1,5 +1,7 @@
 """What one rank saw in one scenario, and when: rows of plain numbers, written when the run is over.
 
+A journal keeps them meanwhile, for the case that it never is.
+
 Times are seconds of the monotonic clock, which all processes of a host share; `merge` sets their zero.
 """
 
@@ -14,10 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.files import replaced
+from distsim.runtime import journal
+from distsim.runtime.journal import Journal
 from distsim.runtime.tally import Tally
 
 TABLES: dict[str, tuple[str, ...]] = {
+    "left": ("moment",),  # the start barrier
+    # of a run with failures; of a worker among peers, or of a server; update, step: how many there were
+    "checkpoints": ("update", "start", "end"),
+    "resumed": ("update", "step", "failed", "ready", "start"),
     # of a worker
     "computes": ("step", "read_version", "start", "end"),  # the drawn time alone
     "forwards": ("step", "start", "end"),
@@ -46,20 +53,33 @@ TABLES: dict[str, tuple[str, ...]] = {
     "dropped": ("worker", "step", "read_version"),
     "cancelled": ("worker", "read_version"),
 }
+NUMBERS = {name: number for number, name in enumerate(TABLES)}
 Row = tuple[float, ...]
 
 
 class Recorder:
-    """Collects rows; `table(name)` is the function to call with each row, looked up before the clock starts."""
+    """Collects rows; `table(name)` is the function to call with each row, looked up before the clock starts.
 
-    def __init__(self) -> None:
+    journal: where rows are kept from the moment that they come.
+    """
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal = journal
         self._rows: dict[str, list[Row]] = {name: [] for name in TABLES}
         self.facts: dict[str, Any] = {}
         self.tally = Tally()
 
     def table(self, name: str) -> Callable[[Row], None]:
         """Appends to this table."""
-        return self._rows[name].append
+        append, journal, number = self._rows[name].append, self._journal, NUMBERS[name]
+        if journal is None:
+            return append
+
+        def keep(row: Row) -> None:
+            append(row)
+            journal.append(number, row)
+
+        return keep
 
     def save(self, folder: Path, scenario: int, rank: int) -> None:
         """Writes the rank's record of scenario number `scenario`."""
@@ -68,8 +88,9 @@ class Recorder:
             for name, rows in self._rows.items()
         }
         facts = self.facts | {"tally": self.tally.table()}
-        with replaced(_file(folder, scenario, rank)) as stream:
-            np.savez(stream, allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays)
+        np.savez(
+            _file(folder, scenario, rank), allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,6 +110,26 @@ def load(folder: Path, scenario: int, rank: int) -> Record:
     """Reads what `Recorder.save` wrote."""
     with np.load(_file(folder, scenario, rank), allow_pickle=False) as arrays:
         return Record({name: arrays[name] for name in TABLES}, json.loads(str(arrays["facts"])))
+
+
+def journal_of(folder: Path, scenario: int, rank: int, start: int = 0) -> Journal:
+    """A new journal for the rank's rows of scenario number `scenario`. start: how often ranks were started before."""
+    return Journal(_journal_file(folder, scenario, rank, start))
+
+
+def recorded(folder: Path, scenario: int, rank: int, start: int = 0) -> dict[str, list[Row]]:
+    """The rows that came until now, or until the rank ended, by table; all empty where it had not begun."""
+    rows = journal.read(_journal_file(folder, scenario, rank, start))
+    return {name: rows.get(number, []) for name, number in NUMBERS.items()}
+
+
+def starts(folder: Path, scenario: int) -> list[int]:
+    """The numbers of the starts that left journals."""
+    return sorted({int(file.name.rpartition("-")[2]) for file in folder.glob(f"journal-{scenario}-*")})
+
+
+def _journal_file(folder: Path, scenario: int, rank: int, start: int) -> Path:
+    return folder / f"journal-{scenario}-{rank}-{start}"
 
 
 def _file(folder: Path, scenario: int, rank: int) -> Path:

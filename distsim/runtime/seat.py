@@ -41,6 +41,8 @@ CONSEQUENCES = (
     "Timed out", "Socket closed", "recvValue failed", "Connection was likely closed", "failed to recv", "not connected",
     "gloo/transport",
 )  # fmt: skip
+# Kept from the start for the record of a failure, which may be that the disk is full.
+RESERVE_BYTES = 32 * 1024
 # A rank that failed because another had gone stays that long, so that torchrun sees the other one first.
 LINGER_SECONDS = 1.0
 
@@ -65,6 +67,25 @@ def failure_file(folder: Path, rank: int) -> Path:
     return folder / f"failure-{rank}.json"
 
 
+def reserve(file: Path) -> None:
+    """Keeps room on the disk for what is to be written when something has failed; `use_reserve` frees it."""
+    file.write_bytes(bytes(RESERVE_BYTES))
+
+
+def use_reserve(file: Path) -> None:
+    """The moment has come."""
+    file.unlink(missing_ok=True)
+
+
+def restarts() -> bool:
+    """Whether torchrun starts the ranks again when one fails."""
+    return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
+
+
+def _reserve_file(folder: Path, rank: int) -> Path:
+    return folder / f"reserve-{rank}"
+
+
 @contextmanager
 def taken() -> Iterator[Seat]:
     """This process is the rank that torchrun's environment names. It ends with the block; errors are recorded."""
@@ -73,6 +94,7 @@ def taken() -> Iterator[Seat]:
     lifeline.keep(_end_group, inherit=False)
     _redirect_output(folder, rank)
     slot = StatusSlot(folder, rank)
+    reserve(_reserve_file(folder, rank))
     with stacks_file(folder, rank).open("w") as stacks:
         faulthandler.enable()
         faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
@@ -122,6 +144,9 @@ def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
         "traceback": "".join(traceback.format_exception(error)),
         "frames": [[frame.filename, frame.lineno, frame.name] for frame in traceback.extract_tb(error.__traceback__)],
     }
+    if consequence and restarts():
+        time.sleep(LINGER_SECONDS)  # torchrun ends this rank and starts all again; else there is something to tell
+    use_reserve(_reserve_file(folder, rank))
     write_text(failure_file(folder, rank), json.dumps(record))
     if consequence:
         time.sleep(LINGER_SECONDS)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from distsim.policies import Rule
 from distsim.policies.nonsense import no_answer, unasked_answer, wrong_answer, wrong_version
+from distsim.runtime.elastic import Elastic, Saved
 from distsim.runtime.inbox import Arrival, inbox
 from distsim.runtime.messages import Kind
 from distsim.runtime.parameters import DisagreementError, FirstParameters, Parameters
@@ -34,6 +35,7 @@ class Duty:
 
     cancels: the rule may answer who has not pushed. progress: told each version that has been made. weight: how many
     times what it stands for a gradient is. model: the share of a model that is learned; None: there is none.
+    elastic: of a run with failures.
     """
 
     rule: Rule
@@ -45,6 +47,7 @@ class Duty:
     progress: Callable[[int], object]
     weight: int = 1
     model: FirstParameters | None = None
+    elastic: Elastic | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class Server:
     def run(self, start: float) -> None:
         """All updates, and the end."""
         del start  # a server acts when it is spoken to
+        if self._duty.elastic is not None and self._duty.elastic.saved.update:
+            self._come_back(self._duty.elastic.saved)
         while not self.over and len(self._through) < self._duty.workers:
             arrival = self._receive()
             if arrival.message.kind is Kind.PUSH:
@@ -99,6 +104,16 @@ class Server:
         self._finish()
         self._parameters.verify()
         self._facts |= {"num_bytes": self._parameters.newest.num_bytes, "counts": self._counts}
+
+    def _come_back(self, saved: Saved) -> None:
+        """From the last checkpoint: the rule hears again of what it has decided, and all are sent the parameters."""
+        for version in range(saved.update):
+            for worker in range(self._duty.workers):
+                self._duty.rule.arrived(worker, version, version)
+        self._parameters.restore(saved.update, saved.state)
+        for worker in range(self._duty.workers):
+            self._answered((worker, self._parameters.version, math.nan, time.monotonic()))
+            self._send(worker)
 
     def _receive(self) -> Arrival:
         self._slot.doing(f"recv from {self._expected()}", waiting=True)
@@ -126,6 +141,9 @@ class Server:
             if decision.version != self._parameters.version + 1:
                 raise wrong_version(worker, step, decision.version, self._parameters.version)
             self._apply(begin)
+            if self._duty.elastic is not None:
+                version = self._parameters.version
+                self._duty.elastic.after_update(version, version, time.monotonic(), self._parameters.state)
         self._answer(decision.answers, worker, step)
         self._check_somebody_comes()
 

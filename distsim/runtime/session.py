@@ -13,12 +13,15 @@ from datetime import timedelta
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from distsim.runtime import with_server
 from distsim.runtime.clock import sleep_until
+from distsim.runtime.elastic import Elastic, begun, start_number
 from distsim.runtime.emulation import order
 from distsim.runtime.latency import one_way_seconds
-from distsim.runtime.recorder import Recorder
+from distsim.runtime.recorder import Recorder, journal_of
 from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat
 from distsim.runtime.status import StatusSlot
@@ -35,10 +38,18 @@ def run(seat: Seat) -> None:
     with process_group(seat):
         for number, table in enumerate(seat.job["scenarios"]):
             scenario = Scenario.of(table)
-            recorder = Recorder()
-            _one(seat, number, scenario, seat.job["rules"][number], recorder, done)
-            recorder.save(seat.folder, number, seat.rank)
+            if not _over(seat, number):
+                recorder = Recorder(journal_of(seat.folder, number, seat.rank, start_number()))
+                elastic = Elastic(seat, number, scenario, recorder) if scenario.failures else None
+                _one(seat, number, scenario, seat.job["rules"][number], recorder, done, elastic)
+                seat.slot.doing("the writing of its record")
+                recorder.save(seat.folder, number, seat.rank)
             done += scenario.steps
+
+
+def _over(seat: Seat, number: int) -> bool:
+    """Whether this scenario had come to its end when torchrun started the ranks again, for the sake of a later one."""
+    return any(begun(seat.folder, later) for later in range(number + 1, len(seat.job["scenarios"])))
 
 
 @contextmanager
@@ -47,7 +58,11 @@ def process_group(seat: Seat) -> Iterator[None]:
     # Whoever waits too long is to be found by the launcher's deadline, which tells where; never by the backend's own.
     patience = timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
     seat.slot.doing("init_process_group", waiting=True)
-    dist.init_process_group(BACKEND, timeout=patience)
+    store, rank, ranks = next(rendezvous("env://", timeout=patience))
+    store.set_timeout(patience)
+    # torchrun keeps its store when it starts the ranks again, with the addresses of those that are gone.
+    store = PrefixStore(f"start_{start_number()}", store)
+    dist.init_process_group(BACKEND, store=store, rank=rank, world_size=ranks, timeout=patience)
     if order.imposed(seat.folder) is not None:
         seat.slot.doing("ping-pong", waiting=True)
         if (latency := one_way_seconds()) is not None:
@@ -56,29 +71,38 @@ def process_group(seat: Seat) -> Iterator[None]:
     dist.destroy_process_group()
 
 
-def _one(seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int) -> None:
+def _one(
+    seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int,
+    elastic: Elastic | None,
+) -> None:  # fmt: skip
     slot = seat.slot
     if among_peers(scenario):
-        peer = story_of(scenario, seat.rank, recorder, slot, done)
+        peer = story_of(scenario, seat.rank, recorder, slot, done, elastic)
         slot.doing("warm-up", waiting=True)
         peer.warm_up()
-        peer.run(_start(recorder, slot))
+        peer.run(_start(recorder, slot, elastic))
         peer.verify()
     else:
-        part = with_server.Part(scenario, rule, seat, number, done)
+        part = with_server.Part(scenario, rule, seat, number, done, elastic)
         slot.doing("warm-up", waiting=True)
         part.warm_up()
-        part.story(recorder).run(_start(recorder, slot))
+        part.story(recorder).run(_start(recorder, slot, elastic))
+    if elastic is not None:
+        elastic.end()
     recorder.facts |= _host()
     slot.doing("the barrier at the end", waiting=True)
     dist.barrier()
 
 
-def _start(recorder: Recorder, slot: StatusSlot) -> float:
+def _start(recorder: Recorder, slot: StatusSlot, elastic: Elastic | None) -> float:
     """The moment (monotonic seconds) at which all ranks begin, agreed upon and then waited for."""
-    sleep_until(agreed_moment(slot))
+    moment = agreed_moment(slot)
+    if elastic is not None:
+        return elastic.begin(moment)
+    sleep_until(moment)
     left = time.monotonic()
     recorder.facts["left_barrier"] = left
+    recorder.table("left")((left,))
     return left
 
 

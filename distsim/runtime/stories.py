@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from distsim.policies import Ddp, Pipeline
+from distsim.runtime.elastic import Elastic
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.status import StatusSlot
 from distsim.scenario import Scenario
@@ -26,8 +27,18 @@ class Story(Protocol):
         ...
 
 
-def story_of(scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, done_before: int) -> Story:
-    """The story of `rank`. done_before: steps of the scenarios before this one, for progress."""
+def story_of(
+    scenario: Scenario,
+    rank: int,
+    recorder: Recorder,
+    slot: StatusSlot,
+    done_before: int,
+    elastic: Elastic | None = None,
+) -> Story:
+    """The story of `rank`.
+
+    done_before: steps of the scenarios before this one, for progress. elastic: of a run with failures.
+    """
     if isinstance(scenario.policy, Ddp):
         from distsim.runtime.ddp import DdpWorker
 
@@ -39,5 +50,5 @@ def story_of(scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot
     from distsim.runtime.peers import Peer, ScheduleServer
 
     if rank < scenario.cluster.workers:
-        return Peer(scenario, rank, recorder, slot, done_before)
-    return ScheduleServer(scenario, rank, recorder, slot)
+        return Peer(scenario, rank, recorder, slot, done_before, elastic)
+    return ScheduleServer(scenario, rank, recorder, slot, elastic)

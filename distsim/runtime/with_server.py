@@ -18,6 +18,7 @@ from distsim.learning.problems import problem
 from distsim.policies import FlexRR, Rule, Synchronous, WithServer
 from distsim.policies.own_rule import load_rule
 from distsim.runtime.computation import LEARNING_RATE, Training
+from distsim.runtime.elastic import Elastic
 from distsim.runtime.flexrr import FlexRRWorker
 from distsim.runtime.foreman import ForemansBoxes, ForemansServer
 from distsim.runtime.learner import shares
@@ -40,7 +41,7 @@ class Part:
     """What this rank does in one scenario.
 
     rule: the user's own, "my_rule.py:MyRule", in place of the policy's. number: the scenario's in the job; done: steps
-    of those before it.
+    of those before it. elastic: of a run with failures.
     """
 
     scenario: Scenario
@@ -48,6 +49,7 @@ class Part:
     seat: Seat
     number: int
     done: int
+    elastic: Elastic | None = None
 
     def warm_up(self) -> None:
         """Opens the connections and touches the memory."""
@@ -100,6 +102,7 @@ class Part:
             receive=scenario.receive,
             cancels=cancels,
             progress=progress,
+            elastic=self.elastic,
             weight=total_weight(policy.items) if isinstance(policy, FlexRR) else 1,
             model=self._first_parameters(),
         )
@@ -127,7 +130,7 @@ class Part:
         servers = [self._counterpart(server, recorder) for server in scenario.servers]
         gradient = torch.zeros(num_floats(scenario.gradient_bytes))
         training = Training(scenario, worker, gradient) if scenario.workload.model is not None else None
-        work = Work(worker, seconds, last_step, training)
+        work = Work(worker, seconds, last_step, training, self.elastic.saved.step if self.elastic else 0)
         if isinstance(policy, FlexRR):
             boxes = self._boxes([worker])
             return FlexRRWorker(policy, scenario.cluster.workers, boxes, work, servers, recorder, self.seat.slot)

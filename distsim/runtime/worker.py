@@ -33,12 +33,14 @@ class Work:
 
     seconds: of compute, by (step, version read). last_step: how many steps; None: no end. training: the model; None:
     the gradient is the same pattern in all steps.
+    first_step: above 0 where it goes on after a failure, with the parameters that the server sends it.
     """
 
     worker: int
     seconds: Callable[[int, int], float]
     last_step: int | None = None
     training: Training | None = None
+    first_step: int = 0
 
 
 class Counterpart:
@@ -122,13 +124,22 @@ class Worker:
 
     def run(self, start: float) -> None:
         """All steps, the first of them from `start` on (monotonic seconds)."""
-        step = 0
+        step = self._work.first_step
+        if step:
+            start = self._come_back()
         while not self._over and step != self._work.last_step:
             self._compute(step, start)
             start = self._exchange(step)
             step += 1
         self._await_end()
         self._end()
+
+    def _come_back(self) -> float:
+        """The parameters of the last checkpoint come from the servers; when they are here."""
+        for server in self._servers:
+            self._slot.doing(f"recv of the checkpoint from the server, rank {server.server}", waiting=True)
+            server.pull()
+        return time.monotonic()
 
     @property
     def _over(self) -> bool:

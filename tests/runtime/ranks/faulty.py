@@ -9,9 +9,15 @@ import json
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 from distsim.runtime import seat
+
+
+def print_forever() -> None:
+    while True:
+        print("x" * 1023)
 
 
 def loop() -> None:
@@ -28,6 +34,8 @@ FAULTS: dict[str, Any] = {
     "exit": lambda: os._exit(7),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "loop": loop,
+    "print": print_forever,
+    "fill": lambda: fill_disk(),
     "wait": lambda: threading.Event().wait(),
 }
 
@@ -60,6 +68,52 @@ def break_rule(call: int, fault: Any) -> None:
         return true_rule(self, *arguments)
 
     SynchronousRule.arrived = arrived  # type: ignore[method-assign]
+
+
+def fill_disk() -> None:
+    """Takes what is left of the disk that the run's folder is on."""
+    with (Path(os.environ[seat.FOLDER_VARIABLE]) / "filler").open("wb", buffering=0) as filler:
+        size = 1 << 20
+        while size:
+            try:
+                while filler.write(bytes(size)):
+                    pass
+            except OSError:
+                size //= 2
+
+
+def break_call(call: int) -> None:
+    """From its n-th all-reduce on, this rank calls another collective than the others."""
+    from distsim.runtime import peers
+
+    calls = 0
+    true_all_reduce = peers.dist.all_reduce
+
+    def all_reduce(tensor: Any, **options: Any) -> None:
+        nonlocal calls
+        calls += not options
+        if calls == call:
+            peers.dist.barrier()
+        true_all_reduce(tensor, **options)
+
+    peers.dist.all_reduce = all_reduce
+
+
+def break_length(call: int) -> None:
+    """The n-th message of this rank is longer than the other side expects."""
+    import torch
+
+    from distsim.runtime import way
+
+    calls = 0
+    true_send = way.dist.send
+
+    def send(tensor: Any, **options: Any) -> None:
+        nonlocal calls
+        calls += 1
+        true_send(torch.cat([tensor, tensor]) if calls == call else tensor, **options)
+
+    way.dist.send = send
 
 
 def break_sum() -> None:
@@ -113,6 +167,10 @@ if __name__ == "__main__":
                     break_sleep(worker, plan["call"], FAULTS[plan["fault"]])
                 case "rule":
                     break_rule(plan["call"], FAULTS[plan["fault"]])
+                case "collective":
+                    break_call(plan["call"])
+                case "length":
+                    break_length(plan["call"])
                 case "sum":
                     break_sum()
                 case "parameters":

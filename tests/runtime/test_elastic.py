@@ -1,0 +1,141 @@
+"""Real runs fail when the simulator says, come back from their checkpoint, and lose what the simulator predicts."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distsim import InputError, RunError, Scenario, simulate
+from distsim.metrics import goodput
+from distsim.runtime.measure import measure, measure_all
+from distsim.runtime.merge_elastic import joined, load_joined, with_pauses
+from distsim.runtime.recorder import Recorder, journal_of
+from distsim.trace import SpanKind, Trace, TraceBuilder, violations
+
+FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
+RESTART_SECONDS = 15.0  # far above what torchrun and the import of torch take
+KINDS = [
+    ("ring", {"kind": "synchronous"}, 335),  # worker 0 fails, who keeps the checkpoint
+    ("parameter_server", {"kind": "synchronous"}, 145),  # worker 1 fails
+    ("ring", {"kind": "local_sgd", "period": 3}, 335),
+]
+
+
+def failing(kind: str = "ring", policy: dict[str, Any] | None = None, seed: int = 335, **changes: Any) -> Scenario:
+    """Of 50 steps of 40 ms each; the seed has one failure after 1.2 s, and the next after a minute."""
+    return Scenario.of(
+        {
+            "name": "failing",
+            "steps": 50,
+            "seed": seed,
+            "cluster": {"workers": 2, "bandwidth": "1 Gbit/s", "latency": "0 s"},
+            "compute": {"mean": "40 ms"},
+            "workload": {"gradient": "64 KiB", "batch": 1},
+            "policy": policy or {"kind": "synchronous"},
+            "communication": {"kind": kind},
+            "failures": {
+                "mean_time_between": "30 s",
+                "checkpoint_every": "300 ms",
+                "checkpoint_cost": "100 ms",
+                "restart_cost": f"{RESTART_SECONDS:g} s",
+            },
+        }
+        | changes
+    )
+
+
+def of_worker(trace: Trace, worker: int, *kinds: SpanKind) -> list[tuple[float, float]]:
+    spans = trace.spans.of_kind(*kinds)
+    spans = spans.where(spans.worker == worker)
+    return sorted(zip(spans.start_seconds.tolist(), spans.end_seconds.tolist(), strict=True))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("kind", "policy", "seed"), KINDS)
+def test_what_failures_cost_is_what_the_simulator_predicts(kind: str, policy: dict[str, Any], seed: int) -> None:
+    scenario = failing(kind, policy, seed)
+    predicted, measured = simulate(scenario), measure(scenario)
+    (took,) = measured.metadata["restarts_took_seconds"]
+    late = max(took - RESTART_SECONDS, 0.0)  # a machine so busy that starting the ranks takes longer
+    assert violations(measured) == []
+    assert len(measured.updates) == len(predicted.updates)
+    for worker in range(2):
+        ((_, ours),) = of_worker(predicted, worker, SpanKind.LOST)
+        ((begin, theirs),) = of_worker(measured, worker, SpanKind.LOST)
+        assert theirs == pytest.approx(ours, abs=1e-6), "a worker fails at the time that the simulator draws"
+        assert 0.0 <= theirs - begin < 0.6, "one checkpoint's work at most, and its cost"
+        ((begin, end),) = of_worker(measured, worker, SpanKind.RESTART)
+        assert (begin, end - begin) == pytest.approx((theirs, RESTART_SECONDS + late), abs=1e-6)
+        computed = of_worker(measured, worker, SpanKind.COMPUTE)
+        assert len(computed) == scenario.steps, "each step is told once"
+        everything = of_worker(measured, worker, *SpanKind)
+        assert all(after[0] >= before[1] - 2e-3 for before, after in pairwise(everything))
+        for start, stop in of_worker(measured, worker, SpanKind.CHECKPOINT):
+            assert stop - start >= 0.1 - 1e-6
+    assert measured.total_seconds - late == pytest.approx(predicted.total_seconds, rel=0.1)
+    assert goodput(measured) * measured.total_seconds == pytest.approx(
+        goodput(predicted) * predicted.total_seconds, rel=0.3
+    )
+
+
+@pytest.mark.real
+def test_an_error_of_ones_own_ends_the_run_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = {"rank": 1, "where": "peers", "call": 4, "fault": "raise"}
+    monkeypatch.setenv("DISTSIM_TEST_FAULT", json.dumps(fault))
+    words = r"rank 1 \(worker 1\) raised ValueError at faulty\.py:\d+, during compute of step 3"
+    with pytest.raises(RunError, match=words) as caught:
+        measure_all([failing()], entry=(FAULTY,))
+    assert caught.value.trace is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"policy": {"kind": "asynchronous"}, "communication": {"kind": "parameter_server"}}, "policy.kind = 'asynchr"),
+        ({"policy": {"kind": "ddp"}}, "policy.kind = 'ddp'"),
+        ({"communication": {"kind": "parameter_server", "servers": 2}}, "communication.servers = 2"),
+        ({"communication": {"kind": "parameter_server", "colocated": True}}, "communication.colocated = True"),
+    ],
+)
+def test_what_cannot_come_back_says_so(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=rf"{named}.*cannot come back from a checkpoint.*\[failures\]"):
+        measure(failing(**changes))
+
+
+def test_a_run_that_would_never_get_on_is_not_begun() -> None:
+    hopeless = {"mean_time_between": "1 ms", "checkpoint_every": "1 s", "restart_cost": "1 s"}
+    with pytest.raises(InputError, match=r"failures\.mean_time_between"):
+        measure(failing(failures=hopeless))
+
+
+def record(folder: Path, start: int, rank: int, **tables: list[tuple[float, ...]]) -> None:
+    recorder = Recorder(journal_of(folder, 0, rank, start))
+    for name, rows in tables.items():
+        for row in rows:
+            recorder.table(name)(row)
+    recorder.save(folder, 0, rank)
+
+
+def test_of_each_start_what_the_next_went_on_from_is_kept(tmp_path: Path) -> None:
+    computes = [(step, step, 1.0 + step, 1.5 + step) for step in range(4)]
+    record(tmp_path, 0, 0, computes=computes, checkpoints=[(2, 2.6, 2.8)])
+    again = [(step, step, 11.0 + step, 11.5 + step) for step in range(2, 5)]
+    record(tmp_path, 1, 0, resumed=[(2, 2, 5.0, 7.0, 10.0)], computes=again)
+    more = [(step, step, 31.0 + step, 31.5 + step) for step in range(2, 6)]
+    record(tmp_path, 2, 0, resumed=[(2, 2, 15.0, 17.0, 30.0)], computes=more)
+    (tables,) = joined(tmp_path, 0, 1)
+    assert tables["computes"] == computes[:2] + more
+    assert tables["checkpoints"] == [(2, 2.6, 2.8)]
+
+    builder = TraceBuilder()
+    builder.span(0, SpanKind.WAIT, 1, 1.0, 2.0)  # goes on through the checkpoint
+    trace = with_pauses(builder.build(workers=1, servers=0, producer="measured"), load_joined(tmp_path, 0, 1), zero=1.0)
+    assert of_worker(trace, 0, SpanKind.LOST) == [pytest.approx((1.8, 4.0)), pytest.approx((9.0, 14.0))]
+    assert of_worker(trace, 0, SpanKind.RESTART) == [pytest.approx((4.0, 9.0)), pytest.approx((14.0, 29.0))]
+    assert np.allclose(of_worker(trace, 0, SpanKind.WAIT), [(1.0, 1.6)])
+    assert trace.metadata["restarts_took_seconds"] == [2.0, 2.0]
