@@ -11,6 +11,7 @@ import sys
 import click
 
 from distsim import __version__
+from distsim.cli.calibrate import calibrate
 from distsim.cli.compare import compare
 from distsim.cli.doctor import doctor
 from distsim.cli.measure import measure
@@ -32,7 +33,7 @@ def distsim() -> None:
     """
 
 
-for command in (simulate, measure, compare, sweep, validate, doctor):
+for command in (simulate, measure, compare, calibrate, sweep, validate, doctor):
     distsim.add_command(command)
 
 

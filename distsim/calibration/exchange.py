@@ -1,4 +1,4 @@
-"""What this machine's links really do: measured exchanges in, effective bandwidth and latency out.
+"""The links of one exchange: measured at the scenario's own number of workers, effective bandwidth and latency out.
 
 On a machine's own links a scenario's bandwidth and latency are wishes. A calibration runs the very collective, or
 the very exchange with the server, at the same number of workers and at two sizes, without work in between, and
@@ -12,17 +12,15 @@ solves the collective's cost formula for the two unknowns:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge, Gt
+from pydantic import ConfigDict
 
-from distsim.errors import InputError
-from distsim.files import write_text
 from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
 from distsim.theory import collectives
@@ -41,64 +39,43 @@ class Exchange:
 
     points: (bytes, seconds) of the measured exchanges, the median over the probe's steps.
     apply_seconds: the server's own work for one update; 0 among peers.
+    model_seconds: real forward and backward of one batch, where the scenario has a model.
+    measured_workers: where the links were fitted at other numbers of workers, those.
     """
 
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)  # in files
+
     kind: str
-    workers: int
-    bandwidth_bytes_per_second: float
-    latency_seconds: float
-    apply_seconds: float
+    workers: Annotated[int, Ge(1)]
+    bandwidth_bytes_per_second: Annotated[float, Gt(0.0)]
+    latency_seconds: Annotated[float, Ge(0.0)]
+    apply_seconds: Annotated[float, Ge(0.0)]
     points: tuple[tuple[float, float], ...]
+    model_seconds: Annotated[float, Ge(0.0)] = 0.0
+    measured_workers: tuple[int, ...] = ()
 
     def describe(self) -> str:
         """One sentence for the report."""
         bandwidth, latency = show(self.bandwidth_bytes_per_second, "byte/second"), show(self.latency_seconds, "second")
-        sizes = " and ".join(f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points)
+        sizes = _listed([f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points])
+        fitted = f", fitted at {_listed(self.measured_workers)} workers" if self.measured_workers else ""
+        model = f", and {show(self.model_seconds, 'second')} of real compute per step" if self.model_seconds else ""
         return (
             f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: "
-            f"{bandwidth} and {latency} in place of the scenario's ({sizes})"
+            f"{bandwidth} and {latency} in place of the scenario's ({sizes}{fitted}){model}"
         )
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """Exchanges measured on one machine; `simulate` takes the one that fits its scenario."""
-
-    exchanges: tuple[Exchange, ...]
-
-    def of(self, scenario: Scenario) -> Exchange:
-        """The exchange of this scenario's collective and number of workers. Raises InputError where there is none."""
-        key = (scenario.communication.kind, scenario.cluster.workers)
-        for exchange in self.exchanges:
-            if (exchange.kind, exchange.workers) == key:
-                return exchange
-        known = ", ".join(f"{exchange.kind} with {exchange.workers}" for exchange in self.exchanges) or "nothing"
-        raise InputError.of(
-            f"calibration for {key[0]} with workers", key[1], f"the calibration holds {known}",
-            "calibrate this collective at this number of workers",
-        )  # fmt: skip
-
-    def save(self, path: Path) -> None:
-        """Writes the calibration as JSON."""
-        write_text(
-            path, json.dumps({"distsim_calibration": 1, "exchanges": [asdict(e) for e in self.exchanges]}, indent=2)
-        )
-
-    @classmethod
-    def load(cls, path: Path) -> Calibration:
-        """Reads what `save` wrote. Raises InputError."""
-        try:
-            rows = json.loads(path.read_text("utf-8"))["exchanges"]
-            return cls(tuple(Exchange(**row | {"points": tuple(map(tuple, row["points"]))}) for row in rows))
-        except OSError as error:
-            rule = f"cannot be read ({error.strerror})"
-        except (ValueError, KeyError, TypeError) as error:
-            rule = f"is not a calibration that distsim wrote ({error})"
-        raise InputError.of("calibration file", str(path), rule, "name a file that distsim calibrate wrote")
+def _listed(things: Sequence[object]) -> str:
+    *first, last = map(str, things)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
-    """`scenario` with its links replaced by the measured ones; exceptions for single NICs fall away."""
+    """`scenario` with its links replaced by the measured ones; exceptions for single NICs fall away.
+
+    A model's forward and backward take their measured time on top of the drawn one.
+    """
     table = scenario.table()
     table["cluster"] |= {
         "bandwidth": write(exchange.bandwidth_bytes_per_second, "byte/second"),
@@ -108,6 +85,9 @@ def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
     if "nodes" in table["cluster"]:  # a machine's own links have no fast tier
         links = {key: table["cluster"][key] for key in ("bandwidth", "latency")}
         table["cluster"]["nodes"] = table["cluster"]["nodes"] | links
+    if exchange.model_seconds:
+        added = scenario.compute.added_seconds + exchange.model_seconds
+        table["compute"]["added"] = write(added, "second")
     return Scenario.of(table)
 
 
