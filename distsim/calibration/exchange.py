@@ -57,18 +57,14 @@ class Exchange:
     def describe(self) -> str:
         """One sentence for the report."""
         bandwidth, latency = show(self.bandwidth_bytes_per_second, "byte/second"), show(self.latency_seconds, "second")
-        sizes = _listed([f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points])
-        fitted = f", fitted at {_listed(self.measured_workers)} workers" if self.measured_workers else ""
+        details = [f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points]
+        if self.measured_workers:
+            details.append(f"fitted at {', '.join(map(str, self.measured_workers))} workers")
         model = f", and {show(self.model_seconds, 'second')} of real compute per step" if self.model_seconds else ""
         return (
             f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: "
-            f"{bandwidth} and {latency} in place of the scenario's ({sizes}{fitted}){model}"
+            f"{bandwidth} and {latency} in place of the scenario's ({', '.join(details)}){model}"
         )
-
-
-def _listed(things: Sequence[object]) -> str:
-    *first, last = map(str, things)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:

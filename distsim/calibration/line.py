@@ -8,13 +8,14 @@ anew with replacement, and the line is fitted again to their medians.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge
 from numpy.typing import ArrayLike, NDArray
 
 from distsim.description import Description
+
 RESAMPLES = 400
 CONFIDENCE = 0.95
 POOR_MISS = 0.25  # a line that misses a measured time by more than this share is called poor
@@ -75,10 +76,11 @@ def _solved(rows: Floats, seconds: Floats) -> Floats:
     """(fixed, unit) for each row of `seconds`, shape (fits, points) -> (fits, 2): the least relative squares."""
     scale = rows.max(axis=0)
     relative = rows / scale / seconds[:, :, None]
-    free: NDArray[Any] = np.linalg.pinv(relative).sum(axis=2)
+    free: Floats = np.linalg.pinv(relative).sum(axis=2)
     # Where one of the two came out negative it is 0, and the other takes what there is: the better of the two.
     square = np.sum(relative**2, axis=1)
     alone = np.divide(relative.sum(axis=1), square, out=np.zeros_like(square), where=square > 0.0)
     misses = np.sum((relative * alone[:, None, :] - 1.0) ** 2, axis=1)
     edge = np.where(np.arange(2) == np.argmin(misses, axis=1)[:, None], alone, 0.0)
-    return np.where((free < 0.0).any(axis=1)[:, None], edge, free) / scale
+    negative = np.any(free < 0.0, axis=1, keepdims=True)
+    return np.asarray(np.where(negative, edge, free) / scale)

@@ -81,9 +81,7 @@ class Machine(Description):
             latency_seconds=links.line.fixed_seconds * slower,
             apply_seconds=self.seconds("apply", workers, amount) if decides(scenario) else 0.0,
             points=tuple(
-                (found.amount, found.seconds)
-                for found in self._points(links)
-                if found.workers == links.workers[-1]
+                (found.amount, found.seconds) for found in self._points(links) if found.workers == links.workers[-1]
             ),
             model_seconds=self._model_seconds(scenario),
             measured_workers=links.workers,
@@ -152,8 +150,8 @@ class Machine(Description):
         most = max(fit.workers[-1] + (fit.family == "parameter_server") for fit in self.fits)
         if most > self.cores:
             found.append(
-                f"up to {most} ranks shared {self.cores} {'core' if self.cores == 1 else 'cores'} and took turns: times "
-                "vary, and at other numbers of workers they are taken to grow with ranks per core"
+                f"up to {most} ranks shared {self.cores} {'core' if self.cores == 1 else 'cores'} and took turns: "
+                "times vary, and at other numbers of workers they are taken to grow with ranks per core"
             )
         poor = {fit.title: max(f.line.largest_miss for f in self.fits if f.title == fit.title) for fit in self.fits}
         worst = [f"{title} {100 * miss:.0f} %" for title, miss in poor.items() if miss > POOR_MISS]

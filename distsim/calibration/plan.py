@@ -13,7 +13,7 @@ from distsim.calibration.line import Floats
 from distsim.calibration.machine import Sample
 from distsim.errors import InputError
 from distsim.scenario import Scenario
-from distsim.trace import Spans, SpanKind, Trace
+from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import write
 from distsim.workload import FLOAT_BYTES, Model
 

@@ -17,7 +17,7 @@ from distsim.errors import InputError
 from distsim.files import check_writable, write_text
 from distsim.progress import bar
 from distsim.runtime.calibrate import calibrate as run
-from distsim.units import parse, show, write
+from distsim.units import parse, show
 
 DEFAULT = Plan()
 
@@ -43,10 +43,11 @@ def _sizes(_context: click.Context, option: click.Parameter, text: str) -> tuple
               metavar="N,N,…", help="Numbers of workers to measure all exchanges at.")  # fmt: skip
 @click.option("--busy", default="", callback=_numbers, metavar="N,N,…",
               help="More numbers of workers, to measure compute at while all of them work.")  # fmt: skip
-@click.option("--sizes", default=",".join(write(size, "byte") for size in DEFAULT.sizes), show_default=True,
+@click.option("--sizes", default="16 KiB,256 KiB,1 MiB,4 MiB", show_default=True,
               callback=_sizes, metavar="SIZE,SIZE,…", help="Sizes to measure exchanges at.")  # fmt: skip
 @click.option("--model", "models", type=click.Choice(["mlp", "cnn", "transformer"]), multiple=True,
-              default=DEFAULT.models, show_default=True, help="A model to measure compute with; may be repeated.")  # fmt: skip
+              default=DEFAULT.models, show_default=True,
+              help="A model to measure compute with; may be repeated.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=2), default=DEFAULT.batch, show_default=True,
               help="The largest batch of the models; a half and a quarter of it are measured too.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,

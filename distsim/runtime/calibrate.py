@@ -34,9 +34,8 @@ def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
         traces = measure_all([probe.scenario for probe in probes], progress=_after(done, total, progress))
         done += sum(probe.scenario.steps for probe in probes)
         for probe, trace in zip(probes, traces, strict=True):
-            samples += [
-                (*what, np.maximum(seconds, SHORTEST_SECONDS)) for *what, seconds in probe.samples(trace)
-            ]
+            for family, model, workers, amount, seconds in probe.samples(trace):
+                samples.append((family, model, workers, amount, np.maximum(seconds, SHORTEST_SECONDS)))
     return fitted(samples, usable_cores())
 
 
