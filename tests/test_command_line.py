@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 import distsim
+from distsim.accuracy.claim import Claim
+from distsim.accuracy.simgrid import SHIPPED
+from distsim.accuracy.tables import PRINTED, Table
 from distsim.cli.main import main
 from distsim.examples import NAMES, example
+from distsim.speed.catalogue import one_ring
+from distsim.speed.figure import Duration
 from distsim.trace import Trace
 
 Run = Callable[..., tuple[int, str, str]]
@@ -201,13 +206,12 @@ def test_wrong_usage_ends_with_2(run: Run, arguments: tuple[str, ...]) -> None:
 
 
 def test_validate_prints_the_contracts_object(run: Run) -> None:
-    cases = Path(__file__).parent / "reference" / "simgrid_cases.json"
-    code, out, _ = run("validate", "--simgrid", cases, "--json")
+    code, out, _ = run("validate", "--simgrid", SHIPPED, "--json")
     found = json.loads(out)
     assert code == 0
     assert found.keys() == {"algorithms"}
     assert found["algorithms"]["ring"].keys() == {"cases", "skipped", "max_relative_error"}
-    code, out, _ = run("validate", "--simgrid", cases)
+    code, out, _ = run("validate", "--simgrid", SHIPPED)
     assert "train_ps" in out
 
 
@@ -223,7 +227,7 @@ def test_doctor_tells_what_it_found(run: Run) -> None:
 def test_help_lists_every_command(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("simulate", "measure", "compare", "validate", "doctor"):
+    for command in ("simulate", "measure", "compare", "sweep", "validate", "bench", "doctor"):
         assert command in out
 
 
@@ -231,3 +235,109 @@ def test_a_closed_pipe_ends_without_a_traceback(files: dict[str, Path]) -> None:
     command = f"{sys.executable} -m distsim simulate {files['backup_server']} | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+# Accuracy and speed
+
+
+def claims_of(*held: bool) -> Callable[[], list[Claim]]:
+    return lambda: [Claim(f"case {number}", 1.0, 1.0 if holds else 1.5, 0.1) for number, holds in enumerate(held)]
+
+
+TABLES = (Table("first", claims_of(True, True), "The first"), Table("second", claims_of(True), "Digits", PRINTED))
+PUBLISHED = {"ddp_benchmark", "ddp_buckets", "deeplab_on_v100", "cifar_with_ddp"}
+
+
+def test_validate_prints_a_key_per_table(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distsim.accuracy.tables.TABLES", TABLES)
+    code, out, err = run("validate", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert found.keys() == {"first", "second", "simgrid"} | PUBLISHED
+    assert found["first"][0] == {
+        "case": "case 0", "expression": 1.0, "simulated": 1.0, "difference": 0.0, "allowed": 0.1, "at_most": False,
+        "holds": True,
+    }  # fmt: skip
+    assert found["second"][0]["printed"] == 1.0
+    assert sum(row["cases"] for row in found["simgrid"].values()) == 38
+    assert all(row["max_relative_error"] <= 1e-9 for row in found["simgrid"].values())
+
+
+def test_validate_shows_published_scaling_with_its_misses_and_their_causes(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distsim.accuracy.tables.TABLES", TABLES)
+    code, out, _ = run("validate")
+    assert code == 0
+    for text in ("ResNeXt-101", "T(4)", "-2.55 %", "-1.32 %", "10 of 10", "+92 %", "443 s", "-87 %", "hypotheses",
+                 "loader processes", "gloo"):  # fmt: skip
+        assert text in out
+    assert "14 rows hold" in out  # two tables' three, and SimGrid's eleven algorithms
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_row_that_does_not_hold_is_named_and_ends_with_1(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    wrong = (*TABLES, Table("third", claims_of(True, False, False), "The third"))
+    monkeypatch.setattr("distsim.accuracy.tables.TABLES", wrong)
+    code, out, err = run("validate", *options)
+    assert code == 1
+    assert err.splitlines()[0] == "distsim: 2 rows do not hold:"
+    assert "third: case 1: 1.5 beside 1" in err
+    assert "case 0" not in err
+    if options:
+        assert [row["holds"] for row in json.loads(out)["third"]] == [True, False, False]
+    else:
+        assert out.count(" NO") == 2
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_results_of_ones_own_that_differ_are_named(run: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
+    document = json.loads(SHIPPED.read_text())
+    document["cases"] = [case for case in document["cases"] if case["algorithm"] in ("rhd", "tree")]
+    next(case for case in document["cases"] if case["algorithm"] == "tree")["makespan_s"] *= 1.001
+    (tmp_path / "own.json").write_text(json.dumps(document))
+    code, out, err = run("validate", "--simgrid", tmp_path / "own.json", *options)
+    assert code == 1
+    assert "one row does not hold" in err
+    assert "simgrid: tree: 1.0e-03" in err
+    assert "rhd" not in err
+    if options:
+        assert json.loads(out).keys() == {"algorithms"}
+        assert json.loads(out)["algorithms"]["tree"]["max_relative_error"] == pytest.approx(1e-3, rel=0.01)
+
+
+def test_bench_prints_what_was_asked_for(run: Run) -> None:
+    code, out, _ = run("bench", "--quick", "--only", "one, 64 RANKS", "--only", "one, 256 ranks", "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert [row["figure"] for row in rows] == ["one, 64 ranks", "one, 256 ranks"]
+    for row in rows:
+        assert row["unit"] == "seconds"
+        assert row["value"] == pytest.approx(row["measured"] * row["floor"] / 1.4e6)
+        assert row["met"] is (row["value"] <= row["bound"])
+        assert row["repeats"] > 1
+    assert [row["simgrid_seconds"] for row in rows] == [0.0115, 0.19]
+
+
+def test_bench_tells_a_figure_that_has_become_slow(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same work forty times over, which no machine does in a fortieth of the time."""
+    swift = one_ring(64)()
+    slow = Duration("Rings", "slow", 0.25e-3, lambda: lambda: [swift() for _ in range(40)])
+    easy = Duration("Rings", "easy", 10.0, lambda: swift)
+    monkeypatch.setattr("distsim.cli.bench.FIGURES", (slow, easy))
+    code, out, _ = run("bench", "--quick")
+    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert code == 0
+    assert "MISSED" in rows["slow"]
+    assert "MISSED" not in rows["easy"]
+    assert "met" in rows["easy"]
+    assert "1 of 2 bounds met." in out
+
+
+def test_bench_knows_its_figures(run: Run) -> None:
+    code, _, err = run("bench", "--only", "warp drive")
+    assert code == 2
+    assert "--only = 'warp drive'" in err
+    assert "Cure:" in err

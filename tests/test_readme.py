@@ -45,11 +45,10 @@ def test_make_targets_exist() -> None:
 
 
 @pytest.mark.real
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_commands_run_in_their_order(tmp_path: Path) -> None:
     scenario = example("backup_server").replacing({"steps": 10, "compute.mean": "10 ms", "workload.gradient": "64 KiB"})
     (tmp_path / "run.toml").write_text(scenario.dumps())
-    (tmp_path / "tests").symlink_to(ROOT / "tests")
     code = 'import distsim; distsim.simulate(distsim.Scenario.load("run.toml")).save("predicted.json.gz")'
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     ours = commands("distsim")

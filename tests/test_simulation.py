@@ -18,7 +18,7 @@ from distsim.examples import NAMES, example
 from distsim.metrics import step_durations, worker_seconds
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.theory import collectives, stragglers
+from distsim.theory import collectives
 from distsim.trace import SpanKind, Trace, violations
 
 HARMONIC = np.cumsum(1.0 / np.arange(1, 101))
@@ -155,15 +155,6 @@ def exponential(policy: dict[str, Any], steps: int) -> Scenario:
         "workload": {"gradient": "0 B"},
     }
     return Scenario.of(table)
-
-
-def test_unlike_workers_wait_for_the_expected_maximum() -> None:
-    table = exponential(SYNCHRONOUS, 4000).table()
-    table["compute"] = {"distribution": "lognormal", "mean": "1 s", "cv": 0.4, "slow": {"2": 1.5}}
-    found = Scenario.of(table)
-    steps = step_durations(simulate(found)).seconds
-    expected = stragglers.synchronous_step_seconds(stragglers.worker_times(found.compute, 8))
-    assert steps.mean() == pytest.approx(expected, abs=4 * steps.std() / np.sqrt(len(steps)))
 
 
 @st.composite

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 
 from distsim.calibration.exchange import Exchange
 from distsim.calibration.machine import Machine
@@ -25,6 +25,12 @@ class _File(Description):
     distsim_calibration: Literal[1, 2]
     exchanges: tuple[Exchange, ...]
     machine: Machine | None = None
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> _File:
+        if not self.exchanges and self.machine is None:
+            raise ValueError("holds nothing")
+        return self
 
 
 @dataclass(frozen=True)

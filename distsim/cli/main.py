@@ -1,7 +1,7 @@
 """`distsim`: the group of commands, and how errors end it.
 
-Exit codes: 0 fine; 2 bad input or a missing right (one message, no traceback); 3 the real run failed (which rank,
-where); 130 interrupted.
+Exit codes: 0 fine; 1 a row of an accuracy table does not hold; 2 bad input or a missing right (one message, no
+traceback); 3 the real run failed (which rank, where); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import click
 
 from distsim import __version__
+from distsim.cli.bench import bench
 from distsim.cli.calibrate import calibrate
 from distsim.cli.compare import compare
 from distsim.cli.doctor import doctor
@@ -33,7 +34,7 @@ def distsim() -> None:
     """
 
 
-for command in (simulate, measure, compare, calibrate, sweep, validate, doctor):
+for command in (simulate, measure, compare, calibrate, sweep, validate, bench, doctor):
     distsim.add_command(command)
 
 

@@ -110,29 +110,6 @@ def test_the_helped_worker_waits_for_its_helpers() -> None:
     assert trace.total_seconds == pytest.approx(18e-3, rel=1e-9)
 
 
-def mean_step_seconds(policy: dict[str, Any], seed: int) -> float:
-    compute = {"distribution": "lognormal", "mean": "10 ms", "cv": 0.3, "slow": {"2": 3.0}}
-    found = scenario(6, steps=20, policy=policy, compute=compute, seed=seed)
-    return simulate(found).total_seconds / found.steps
-
-
-@pytest.mark.parametrize("staleness", [0, 1, 3])
-def test_it_is_faster_than_stale_synchronous_and_that_than_synchronous(staleness: int) -> None:
-    """With a persistent straggler and free communication, in the mean over 20 seeds; no theorem for single ones."""
-    flexrr, stale, synchronous = (
-        np.mean([mean_step_seconds(policy, seed) for seed in range(20)])
-        for policy in (
-            {"kind": "flexrr", "staleness": staleness, "group": 2},
-            {"kind": "stale_synchronous", "staleness": staleness},
-            {"kind": "synchronous"},
-        )
-    )
-    assert flexrr < 0.75 * stale
-    assert stale <= synchronous * (1 + 1e-12)
-    if staleness == 0:
-        assert stale == pytest.approx(synchronous, rel=1e-9)
-
-
 def test_without_help_it_is_stale_synchronous() -> None:
     compute = {"distribution": "exponential", "mean": "10 ms"}
     never = simulate(scenario(5, 10, HELPED | {"staleness": 1, "threshold": 99.0}, compute=compute))

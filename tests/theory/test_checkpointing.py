@@ -24,21 +24,6 @@ from distsim.theory.checkpointing import (
 )
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "mean", "young", "daly"),
-    [(60, 14400, 1314.5, 1274.8), (120, 3600, 929.5, 851.2), (300, 10800, 2545.6, 2349.5)],
-)
-def test_rules_against_computed_values(checkpoint: float, mean: float, young: float, daly: float) -> None:
-    assert young_interval_seconds(checkpoint, mean) == pytest.approx(young, abs=0.05)
-    assert daly_interval_seconds(checkpoint, mean) == pytest.approx(daly, abs=0.05)
-
-
-@pytest.mark.parametrize(("hours", "minutes", "digit"), [(24, 117, 0.5), (6, 57, 0.5), (0.25, 9.1, 0.05)])
-def test_dalys_rule_against_his_own_examples(hours: float, minutes: float, digit: float) -> None:
-    """Daly 2006, figures 3 to 5: a dump takes 5 minutes."""
-    assert daly_interval_seconds(300, hours * 3600) / 60 == pytest.approx(minutes, abs=digit)
-
-
 def test_dalys_rule_beyond_its_range() -> None:
     assert daly_interval_seconds(200.0, 100.0) == daly_interval_seconds(1e6, 100.0) == 100.0
     # The expansion meets M there: 2 M (1 + 1/3 + 1/9) - 2 M = 8/9 M.

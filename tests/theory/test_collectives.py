@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,31 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distsim import collectives
+from distsim.accuracy import simgrid
+from distsim.accuracy.collectives import COSTS, LINKS, simulated_seconds
 from distsim.cluster import Cluster
-from distsim.collectives import Schedule
-from distsim.engine import collective
 from distsim.errors import InputError
 from distsim.theory.collectives import (
     BUS_FACTORS,
-    all_gather_seconds,
     all_reduce_bytes_per_worker,
-    all_to_all_seconds,
     broadcast_seconds,
     bus_bandwidth_bytes_per_second,
-    gather_seconds,
     halving_doubling_all_reduce_seconds,
     hierarchical_all_reduce_seconds,
     parameter_server_seconds,
-    reduce_scatter_seconds,
-    reduce_seconds,
     ring_all_reduce_seconds,
     scatter_seconds,
     server_link_bytes,
     tree_all_reduce_seconds,
 )
 
-SIMGRID = json.loads(Path(__file__).with_name("simgrid_steps.json").read_text("utf-8"))
-ALL_REDUCES = [case for case in SIMGRID["cases"] if case["input"] is None]
+ALL_REDUCES = [
+    case for case in simgrid.read()["cases"] if case["algorithm"] in ("ring", "ps1") and not case["link_capacities"]
+]
 
 workers = st.integers(1, 64)
 sizes = st.floats(0, 1e12)
@@ -121,45 +115,15 @@ def test_a_server_needs_p_times_the_rings_bandwidth() -> None:
 
 # Every schedule, simulated on equal links
 
-# A share of a byte-bound and a latency-bound run, and one between, where the order of arrivals can change.
-LINKS = [(3e7, 1.25e9, 5e-5), (1e3, 1e9, 1e-2), (1e6, 1e9, 3e-3), (0.0, 1e9, 1e-3), (1e8, 1e9, 0.0)]
-COSTS = {
-    "ring": (collectives.ring, ring_all_reduce_seconds),
-    "tree": (collectives.tree, tree_all_reduce_seconds),
-    "halving_doubling": (collectives.halving_doubling, halving_doubling_all_reduce_seconds),
-    "parameter_server": (collectives.parameter_server, parameter_server_seconds),
-    "broadcast": (collectives.broadcast, broadcast_seconds),
-    "reduce": (collectives.reduce, reduce_seconds),
-    "scatter": (collectives.scatter, scatter_seconds),
-    "gather": (collectives.gather, gather_seconds),
-    "all_gather": (collectives.all_gather, all_gather_seconds),
-    "reduce_scatter": (collectives.reduce_scatter, reduce_scatter_seconds),
-    "all_to_all": (collectives.all_to_all, all_to_all_seconds),
-}
-
-
-def simulated(schedule: Schedule, n: float, cluster: Cluster) -> float:
-    return max(collective.run(schedule, cluster, n).ends_seconds)
-
 
 def flat(p: int, speed: float, latency: float, **more: object) -> Cluster:
     return Cluster(workers=p, bandwidth=f"{speed!r} B/s", latency=f"{latency!r} s", **more)
 
 
 @pytest.mark.parametrize(("n", "speed", "latency"), LINKS)
-@pytest.mark.parametrize("name", COSTS)
-def test_costs_against_simulating_the_schedule(name: str, n: float, speed: float, latency: float) -> None:
-    schedule, seconds = COSTS[name]
-    for p in range(1, 18):
-        whole = p * n if name == "all_to_all" else n
-        expected = simulated(schedule(p), whole, flat(p, speed, latency))
-        assert seconds(n, p, speed, latency) == pytest.approx(expected, rel=1e-9, abs=1e-15), p
-
-
-@pytest.mark.parametrize(("n", "speed", "latency"), LINKS)
 def test_a_heap_of_any_size_against_simulating_it(n: float, speed: float, latency: float) -> None:
     for p in range(18, 67):
-        expected = simulated(collectives.tree(p), n, flat(p, speed, latency))
+        expected = simulated_seconds(collectives.tree(p), n, flat(p, speed, latency))
         assert tree_all_reduce_seconds(n, p, speed, latency) == pytest.approx(expected, rel=1e-9), p
 
 
@@ -167,27 +131,6 @@ def test_a_heap_of_any_size_against_simulating_it(n: float, speed: float, latenc
 def test_a_full_tree_sends_two_messages_over_each_parents_link(depth: int) -> None:
     seconds = tree_all_reduce_seconds(1e6, 2 ** (depth + 1) - 1, 1e9, 3e-3)
     assert seconds == pytest.approx(2 * depth * (2 * 1e-3 + 3e-3), rel=1e-12)
-
-
-@pytest.mark.parametrize("colocated", [False, True])
-@pytest.mark.parametrize("p", [1, 2, 3, 4, 7, 8])
-def test_sharded_servers_against_simulating_them(p: int, colocated: bool) -> None:
-    n, speed, latency = 3e7, 1.25e9, 5e-3
-    for servers in range(1, p + 1 if colocated else 2 * p + 2):
-        schedule = collectives.parameter_server(p, servers, colocated=colocated)
-        expected = simulated(schedule, n, flat(p, speed, latency))
-        seconds = parameter_server_seconds(n, p, speed, latency, servers, colocated)
-        assert seconds == pytest.approx(expected, rel=1e-9, abs=1e-15), servers
-
-
-@pytest.mark.parametrize("nic_per", ["worker", "node"])
-@pytest.mark.parametrize(("p", "per_node"), [(1, 1), (4, 1), (4, 4), (8, 4), (8, 2), (12, 3), (15, 5), (24, 8)])
-def test_two_tiers_against_simulating_them(p: int, per_node: int, nic_per: str) -> None:
-    for n, fast, latency in ((3e7, 3e10, 5e-5), (1e6, 2e9, 1e-3)):
-        nodes = {"per_node": per_node, "bandwidth": f"{fast!r} B/s", "latency": "2 us", "nic_per": nic_per}
-        expected = simulated(collectives.hierarchical(p, per_node), n, flat(p, 1.25e9, latency, nodes=nodes))
-        seconds = hierarchical_all_reduce_seconds(n, p, 1.25e9, latency, per_node, fast, 2e-6, nic_per)
-        assert seconds == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
 def test_one_tier_is_a_ring_whichever_it_is() -> None:

@@ -7,10 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from distsim.engine import story
 from distsim.errors import InputError
-from distsim.scenario import Scenario
-from distsim.theory.collectives import ring_all_reduce_seconds
 from distsim.theory.local_sgd import (
     exponential_local_step_seconds,
     local_sgd_step_seconds,
@@ -46,11 +43,6 @@ def test_local_steps_against_drawing(workers: int, period: int) -> None:
     assert abs(0.5 + 2 * sums.mean() - shifted) <= 2 * error
 
 
-@pytest.mark.parametrize(("period", "simulated"), [(1, 3.381), (10, 1.632), (50, 1.265)])
-def test_sixteen_workers_against_simulated_values(period: int, simulated: float) -> None:
-    assert exponential_local_step_seconds(1.0, 16, period) == pytest.approx(simulated, rel=2e-3)
-
-
 def test_longer_periods_are_faster_and_never_below_the_mean() -> None:
     steps = [exponential_local_step_seconds(1.0, 16, period) for period in (1, 2, 5, 20, 100, 10_000)]
     assert steps == sorted(steps, reverse=True)
@@ -59,7 +51,6 @@ def test_longer_periods_are_faster_and_never_below_the_mean() -> None:
 
 def test_long_periods_are_nearly_normal() -> None:
     assert long_period_local_step_seconds(1.0, 1.0, 2, 1) == pytest.approx(1 + 1 / math.sqrt(math.pi), rel=1e-9)
-    assert long_period_local_step_seconds(1.0, 1.0, 16, 1) == pytest.approx(2.765991, abs=1e-6)  # Tippett 1925
     assert long_period_local_step_seconds(0.3, 0.5, 1, 4) == pytest.approx(0.3, rel=1e-9)
     for period, share in ((10, 0.05), (50, 0.015), (1000, 0.001)):
         exact = exponential_local_step_seconds(2.0, 16, period)
@@ -69,26 +60,6 @@ def test_long_periods_are_nearly_normal() -> None:
 def test_one_all_reduce_serves_all_steps_of_a_period() -> None:
     assert local_sgd_step_seconds(0.1, 0.4, 1) == pytest.approx(0.5)
     assert local_sgd_step_seconds(0.1, 0.4, 8) == pytest.approx(0.15)
-
-
-@pytest.mark.parametrize("period", [1, 8])
-def test_local_sgd_against_the_simulator(period: int) -> None:
-    """Rounds are independent: their times are the differences between updates."""
-    scenario = Scenario.loads(
-        f"""
-        steps = 1600
-        seed = 11
-        cluster = {{ workers = 6, bandwidth = "1 Gbit/s", latency = "100 us" }}
-        compute = {{ mean = "20 ms", distribution = "exponential" }}
-        workload = {{ gradient = "1 MiB" }}
-        policy = {{ kind = "local_sgd", period = {period} }}
-        communication = {{ kind = "ring" }}
-        """
-    )
-    rounds = np.diff(story.run(scenario).updates.time_seconds, prepend=0.0) / period
-    all_reduce = ring_all_reduce_seconds(2**20, 6, 1.25e8, 1e-4)
-    expected = local_sgd_step_seconds(exponential_local_step_seconds(0.02, 6, period), all_reduce, period)
-    assert abs(rounds.mean() - expected) <= 4 * rounds.std() / math.sqrt(len(rounds))
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,8 @@ def test_the_geometric_law_has_total_one_and_the_mean_of_every_law(workers: int)
     assert law[0] == pytest.approx(1 / workers, rel=1e-12)
 
 
-@pytest.mark.parametrize(("workers", "per_update"), [(8, 21.743), (100, 518.738)])
-def test_asynchronous_against_synchronous_updates(workers: int, per_update: float) -> None:
-    assert asynchronous_updates_speed_up([ONE] * workers) == pytest.approx(per_update, abs=5e-4)
+@pytest.mark.parametrize("workers", [8, 100])
+def test_asynchronous_against_synchronous_updates(workers: int) -> None:
     harmonic = sum(1 / i for i in range(1, workers + 1))
     assert asynchronous_updates_speed_up([ONE] * workers) == pytest.approx(workers * harmonic, rel=1e-9)
     assert asynchronous_gradients_speed_up([ONE] * workers) == pytest.approx(harmonic, rel=1e-9)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import math
 from itertools import product
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distsim.theory
+from distsim.accuracy import simgrid
 from distsim.compute import Compute, ComputeTimes
 from distsim.distributions import Constant, Distribution, Empirical, Exponential, Lognormal, Pareto, Uniform
 from distsim.errors import InputError
@@ -30,7 +30,7 @@ from distsim.theory.stragglers import (
     worker_times,
 )
 
-SIMGRID = json.loads(Path(__file__).with_name("simgrid_steps.json").read_text("utf-8"))
+SIMGRID = simgrid.read()
 TRAINING = [case for case in SIMGRID["cases"] if case["algorithm"] == "train_ps"]
 ONE = WorkerTime(Exponential(1.0))
 
@@ -142,7 +142,7 @@ def test_ring_steps_against_a_ring_by_hand(compute: list[float], size: float, la
 
 @pytest.mark.parametrize("case", TRAINING, ids=lambda case: case["case"])
 def test_server_steps_add_up_to_simgrids_training_run(case: dict[str, object]) -> None:
-    table = np.array(SIMGRID["inputs"][case["input"]])
+    table = np.array(simgrid.compute_table(SIMGRID["inputs"][case["input"]]))
     assert table.shape == (50, case["N"])
     steps = parameter_server_step_seconds(table, case["S_bytes"], case["B_bytes_per_s"], 2 * case["L_s_per_link"])
     assert math.fsum(steps) == pytest.approx(case["makespan_s"], rel=1e-9)

@@ -1,7 +1,8 @@
 """Agreement with SimGrid: recomputes the cases of a JSON file of SimGrid results and tells the largest difference.
 
-The file's `meta` states the rules; each case names an algorithm, hosts, sizes, links and SimGrid's finish times.
-SimGrid's latency is per link and a path crosses two, so the latency from NIC to NIC is twice the case's.
+The file's `meta` states the rules; each case names an algorithm, hosts, sizes, links and SimGrid's finish times. One
+such file comes with the package. SimGrid's latency is per link and a path crosses two, so the latency from NIC to NIC
+is twice the case's.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Generator
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from distsim.accuracy.claim import EXACT
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, parameter_server, tree
 from distsim.engine import collective
@@ -28,16 +32,19 @@ from distsim.units import write
 
 Case = dict[str, Any]
 Inputs = dict[str, str]
+Rows = dict[str, dict[str, float | int | None]]
+
+SHIPPED = resources.files(__package__).joinpath("simgrid_cases.json")
 
 
-def validate(path: Path) -> dict[str, dict[str, dict[str, float | int | None]]]:
+def validate(path: Path | Traversable = SHIPPED) -> dict[str, Rows]:
     """`{"algorithms": {NAME: {"cases": n, "skipped": n, "max_relative_error": x}}}` for the file `path`.
 
     An algorithm that cannot be simulated yet counts its cases as skipped; its error is None.
     Raises InputError where the file is not of that format.
     """
-    document = _read(path)
-    algorithms: dict[str, dict[str, float | int | None]] = {}
+    document = read(path)
+    algorithms: Rows = {}
     for case in progress(document["cases"], "SimGrid cases"):
         row = algorithms.setdefault(case["algorithm"], {"cases": 0, "skipped": 0, "max_relative_error": None})
         row["cases"] = int(row["cases"] or 0) + 1
@@ -58,6 +65,11 @@ def validate(path: Path) -> dict[str, dict[str, dict[str, float | int | None]]]:
     return {"algorithms": algorithms}
 
 
+def disagreeing(algorithms: Rows) -> list[str]:
+    """The algorithms with a case that differs by more than `EXACT`."""
+    return [name for name, row in algorithms.items() if (row["max_relative_error"] or 0.0) > EXACT]
+
+
 def relative_error(case: Case, finish_seconds: list[float]) -> float:
     """The largest relative difference: of every rank or flow where the case gives them, and of the last to finish."""
     expected, found = [case["makespan_s"]], [max(finish_seconds)]
@@ -73,7 +85,8 @@ def relative_error(case: Case, finish_seconds: list[float]) -> float:
     return max(math.inf if math.isnan(difference) else difference for difference in differences)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read(path: Path | Traversable = SHIPPED) -> dict[str, Any]:
+    """The file: `meta`, `cases`, and `inputs`, the texts that cases name. Raises InputError where it is none."""
     cure = "name a file such as simgrid_cases.json, with cases and inputs"
     try:
         document = json.loads(path.read_bytes())
@@ -86,7 +99,7 @@ def _read(path: Path) -> dict[str, Any]:
     return dict(document)
 
 
-def _table(text: str) -> list[list[float]]:
+def compute_table(text: str) -> list[list[float]]:
     """The compute times of "T N" and T rows of N numbers."""
     steps, workers, *numbers = text.split()
     rows = np.array([float(number) for number in numbers]).reshape(int(steps), int(workers))
@@ -117,7 +130,7 @@ def _training(sends: str, kind: str, policy: dict[str, str] | None = None) -> Ca
     """Training steps, through the same door as a user's scenario; synchronous unless `policy` says otherwise."""
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:
-        rows = _table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
+        rows = compute_table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
         server = kind == "parameter_server"
         with tempfile.TemporaryDirectory() as folder:
             times = Path(folder) / "times.csv"

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
+from distsim.accuracy.simgrid import SHIPPED, relative_error, validate
 from distsim.errors import InputError
-from distsim.simgrid import relative_error, validate
 
-CASES = Path(__file__).parent / "reference" / "simgrid_cases.json"
 ALGORITHMS = (
     "ring", "ring_eager", "ps1", "psN", "rhd", "tree", "train_ps", "train_async", "train_ring",
     "train_ring_eager", "flows",
@@ -20,7 +19,7 @@ ALGORITHMS = (
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    return validate(CASES)["algorithms"]
+    return validate()["algorithms"]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -31,14 +30,14 @@ def test_agrees_to_1e_9(found: dict[str, Any], algorithm: str) -> None:
 
 
 def test_every_case_is_counted(found: dict[str, Any]) -> None:
-    assert sum(row["cases"] for row in found.values()) == len(json.loads(CASES.read_text())["cases"])
+    assert sum(row["cases"] for row in found.values()) == len(json.loads(SHIPPED.read_text())["cases"])
     assert found.keys() == set(ALGORITHMS)
     assert all(row["skipped"] == 0 for row in found.values())
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0])
 def test_a_reference_that_is_no_time_is_refused(tmp_path: Path, wrong: float) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     document["cases"][0]["makespan_s"] = wrong
     (tmp_path / "wrong.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match="not a number of seconds"):
@@ -50,7 +49,7 @@ def test_a_time_of_ours_that_is_no_number_is_an_error_without_bound() -> None:
 
 
 def test_an_unknown_algorithm_is_skipped(tmp_path: Path) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     document["cases"] = [document["cases"][0] | {"algorithm": "telepathy"}]
     (tmp_path / "unknown.json").write_text(json.dumps(document))
     row = {"cases": 1, "skipped": 1, "max_relative_error": None}
@@ -59,7 +58,7 @@ def test_an_unknown_algorithm_is_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_wrong_figure_is_seen(tmp_path: Path, algorithm: str) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     case = next(case for case in document["cases"] if case["algorithm"] == algorithm)
     if case.get("finish_s"):
         case["finish_s"][1] *= 1.001
@@ -72,7 +71,7 @@ def test_a_wrong_figure_is_seen(tmp_path: Path, algorithm: str) -> None:
 
 
 def test_a_case_that_lacks_its_input_is_named(tmp_path: Path) -> None:
-    document = json.loads(CASES.read_text())
+    document = json.loads(SHIPPED.read_text())
     document["inputs"] = {}
     (tmp_path / "lacking.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"case 'train:train_ps:4:table_4'.*table_4\.txt"):

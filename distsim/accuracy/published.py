@@ -175,6 +175,7 @@ def deeplab_on_v100() -> list[Row]:
             {
                 "model": model,
                 "share": share,
+                "speed_up_1": speed_up(model, share, 1),
                 "speed_up_4": at_four,
                 "speed_up_8": at_eight,
                 "gain_pct": percent(at_eight, at_four),
@@ -204,13 +205,16 @@ def cifar_with_ddp() -> list[Row]:
     step). `almost eight times slower` in the article is 6.1. `all_reduce_seconds`: a ring on 4 GPUs, 0.25 MB
     (PyTorch's tutorial CNN of 62,006 parameters), with 10 GB/s and 20 us per message assumed: 0.5 % of the excess.
     `own_step_seconds`: what a step of this batch takes alone if it is f + g b, from 73 s at batch 32 and `nearly 8X
-    longer` at batch 8 than at 512 (f / g = 64). The causes in MISSING_IN_ARTICLE_003 are hypotheses.
+    longer` at batch 8 than at 512 (f / g = 64). `model_seconds`: all steps of that and an all-reduce. The causes
+    in MISSING_IN_ARTICLE_003 are hypotheses.
 
     >>> one, four = cifar_with_ddp()
     >>> round(one["step_seconds"], 5), round(four["step_seconds"], 5), round(four["excess_seconds"], 5)
     (0.00584, 0.03544, 0.0296)
     >>> round(four["times_slower"], 2), round(four["all_reduce_seconds"], 6), round(four["own_step_seconds"], 5)
     (6.07, 0.000157, 0.00438)
+    >>> round(four["model_seconds"]), round(four["error_pct"])
+    (57, -87)
     """
     steps = 10 * 40_000 // 32
     all_reduce = ring_all_reduce_seconds(4 * 62_006, 4, 1e10, 20e-6)
@@ -220,6 +224,9 @@ def cifar_with_ddp() -> list[Row]:
         ("one process, batch 32", 1, 32, 73.0),
         ("DDP, 4 processes, batch 8 each", 4, 8, 443.0),
     ):
+        own_step = alone * (64 + batch) / (64 + 32)
+        communication = all_reduce if processes > 1 else 0.0
+        model = steps * (own_step + communication)
         rows.append(
             {
                 "run": run,
@@ -228,10 +235,12 @@ def cifar_with_ddp() -> list[Row]:
                 "seconds": seconds,
                 "steps": steps,
                 "step_seconds": seconds / steps,
-                "own_step_seconds": alone * (64 + batch) / (64 + 32),
+                "own_step_seconds": own_step,
                 "times_slower": seconds / 73.0,
                 "excess_seconds": (seconds - 73.0) / steps,
-                "all_reduce_seconds": all_reduce if processes > 1 else 0.0,
+                "all_reduce_seconds": communication,
+                "model_seconds": model,
+                "error_pct": percent(model, seconds),
                 "missing": "; ".join(MISSING_IN_ARTICLE_003) if processes > 1 else "",
                 "source": ARTICLE_003,
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distsim.published import (
+from distsim.accuracy.published import (
     MISSING_IN_ARTICLE_002,
     MISSING_IN_ARTICLE_003,
     cifar_with_ddp,

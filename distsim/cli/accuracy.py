@@ -1,0 +1,123 @@
+"""The accuracy tables as `distsim validate` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from distsim.accuracy.claim import Claim
+from distsim.accuracy.published import MISSING_IN_ARTICLE_002, MISSING_IN_ARTICLE_003
+from distsim.accuracy.simgrid import Rows, disagreeing
+from distsim.cli.output import NOT_APPLICABLE
+
+Published = Sequence[dict[str, Any]]
+
+
+def claims_table(title: str, beside: str, claims: Sequence[Claim]) -> Table:
+    """Theory against simulation. A bound needs no difference: it may be undercut."""
+    table = _table(title, "case", "expression", beside, "difference", "allowed", "holds")
+    for claim in claims:
+        table.add_row(
+            claim.case,
+            f"{claim.expression:.6g}",
+            f"{claim.found:.6g}",
+            f"{claim.difference:+.1e}",
+            f"{'' if claim.at_most else '±'}{claim.allowed:.1e}",
+            _mark(claim.holds),
+        )
+    return table
+
+
+def simgrid_table(source: str, algorithms: Rows) -> Table:
+    """The largest difference per algorithm."""
+    table = _table(f"SimGrid: {source}", "algorithm", "cases", "skipped", "largest relative error", "holds")
+    off = disagreeing(algorithms)
+    for name, row in algorithms.items():
+        error = row["max_relative_error"]
+        shown = NOT_APPLICABLE if error is None else f"{error:.1e}"
+        holds = Text(NOT_APPLICABLE) if error is None else _mark(name not in off)
+        table.add_row(name, str(row["cases"]), str(row["skipped"]), shown, holds)
+    return table
+
+
+def ddp_benchmark_table(rows: Published) -> Table:
+    """What a fit on few GPUs says of more, beside the constant."""
+    title = "PyTorch's DDP benchmark, V100, seconds per iteration: A + k 2(p - 1)/p fitted on 1, 2, 4 GPUs"
+    table = _table(title, "model", "GPUs", "measured", "fit", "residual", "constant T(4)", "residual", "fit is closer")
+    for row in rows:
+        if not row["fitted"]:
+            table.add_row(
+                row["model"], str(row["gpus"]), f"{row['measured_seconds']:.3f}",
+                f"{row['model_seconds']:.4f}", _percent(row["model_error_pct"]),
+                f"{row['constant_seconds']:.3f}", _percent(row["constant_error_pct"]),
+                _mark(row["better_than_constant"]),
+            )  # fmt: skip
+    return table
+
+
+def ddp_buckets_table(rows: Published) -> Table:
+    """The sign of what small buckets change, measured and by two models."""
+    title = "The same with buckets of 1 MB instead of 25 MB: in how many comparisons they are slower"
+    table = _table(title, "model", "measured", "if communication hides", "if every bucket costs", "µs per bucket")
+    for model in dict.fromkeys(row["model"] for row in rows):
+        own = [row for row in rows if row["model"] == model]
+        slower = [
+            f"{sum(row[sign] > 0 for row in own)} of {len(own)}"
+            for sign in ("measured_sign", "hidden_sign", "paid_sign")
+        ]
+        costs = [row["microseconds_per_bucket"] for row in own]
+        table.add_row(model, *slower, f"{min(costs):.0f} to {max(costs):.0f}")
+    return table
+
+
+def deeplab_table(rows: Published) -> RenderableType:
+    """Speed-ups that no model fitted on four GPUs expects, and what may be missing."""
+    title = "Article 002, DeepLabV3-ResNet101 on V100: speed-ups, models fitted on x4"
+    table = _table(title, "model", "x1", "x4", "x8", "gain from x4 to x8", "residual at x8")
+    first = rows[0]
+    at_four, at_eight, gain = (first[key] for key in ("speed_up_4", "published_speed_up_8", "published_gain_pct"))
+    table.add_row("published", "1.00", f"{at_four:.2f}", f"{at_eight:.2f}", _percent(gain, 0), "")
+    for row in rows:
+        speed_ups = [f"{row[f'speed_up_{gpus}']:.2f}" for gpus in (1, 4, 8)]
+        table.add_row(row["model"], *speed_ups, _percent(row["gain_pct"], 0), _percent(row["error_pct"], 0))
+    return Group(table, _hypotheses(MISSING_IN_ARTICLE_002))
+
+
+def cifar_table(rows: Published) -> RenderableType:
+    """Time per step that no all-reduce explains, and what may."""
+    title = "Article 003, a CNN on CIFAR-10, 4 GPUs: steps of f + g batch and a ring all-reduce"
+    table = _table(title, "run", "published", "model", "residual", "per step", "excess", "all-reduce")
+    for row in rows:
+        table.add_row(
+            row["run"], f"{row['seconds']:.0f} s", f"{row['model_seconds']:.0f} s", _percent(row["error_pct"], 0),
+            *(f"{1e3 * row[key]:.2f} ms" for key in ("step_seconds", "excess_seconds", "all_reduce_seconds")),
+        )  # fmt: skip
+    return Group(table, _hypotheses(MISSING_IN_ARTICLE_003))
+
+
+def _hypotheses(causes: Sequence[str]) -> RenderableType:
+    lines = Text("What the models do not know, as hypotheses:", style="italic")
+    for cause in causes:
+        lines.append(f"\n- {cause}")
+    return Padding(lines, (0, 0, 1, 0))
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
+    return table
+
+
+def _percent(value: float, digits: int = 2) -> str:
+    return f"{value:+.{digits}f} %"
+
+
+def _mark(holds: bool) -> Text:
+    return Text("yes", style="green") if holds else Text("NO", style="bold red")

@@ -1,0 +1,88 @@
+"""`distsim bench`: every speed figure beside SimPy's own speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from distsim.cli.output import console, json_option, print_json
+from distsim.errors import InputError
+from distsim.progress import progress
+from distsim.speed.catalogue import FIGURES
+from distsim.speed.figure import QUICK_ROUNDS, ROUNDS, Figure, Result
+from distsim.units import show
+
+
+@click.command()
+@click.option("--only", multiple=True, metavar="TEXT", help="Only figures whose group or name holds TEXT; repeatable.")
+@click.option("--quick", is_flag=True, help="One round each instead of the best of several: noisier.")
+@json_option
+def bench(only: tuple[str, ...], quick: bool, as_json: bool) -> None:
+    """Measure how fast the simulator is, each figure beside its bound.
+
+    Times are processor seconds, warm, the best of so many repeats. In turns with each figure the floor is measured:
+    how many timeouts a second SimPy does here with 100 processes that do nothing else. The bounds are for a machine
+    on which it does 1.4 million, so that times are scaled before they are compared:
+
+    \b
+        scaled = best time x best floor / 1.4 million
+
+    Ratios and memory are not scaled. SimGrid: what the same takes there, in C++. Ends with 0 also where a bound is
+    missed. Takes a few minutes.
+    """
+    figures = _chosen(only)
+    rounds = QUICK_ROUNDS if quick else ROUNDS
+    results = [figure.measure(rounds) for figure in progress(figures, "speed figures")]
+    if as_json:
+        print_json([result.as_dict() for result in results])
+        return
+    out = console()
+    for group in dict.fromkeys(result.group for result in results):
+        out.print(_table(group, [result for result in results if result.group == group]))
+    out.print(f"{sum(result.met for result in results)} of {len(results)} bounds met.")
+
+
+def _chosen(only: Sequence[str]) -> list[Figure]:
+    found = [
+        figure
+        for figure in FIGURES
+        if not only or any(text.lower() in f"{figure.group}: {figure.name}".lower() for text in only)
+    ]
+    if not found:
+        raise InputError.of("--only", ", ".join(only), "is part of no figure's name", "run without it to see them all")
+    return found
+
+
+def _table(group: str, results: Sequence[Result]) -> Table:
+    """One group; all groups have columns of the same width."""
+    table = Table(
+        title=Text(group), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
+        pad_edge=False, collapse_padding=True,
+    )  # fmt: skip
+    table.add_column("figure", min_width=36, max_width=36)
+    for column, width in (("best", 8), ("of", 5), ("floor", 7), ("scaled", 8), ("bound", 8), ("", 6), ("SimGrid", 7)):
+        table.add_column(column, justify="right", min_width=width, no_wrap=True)
+    for result in results:
+        mark = Text("met", style="green") if result.met else Text("MISSED", style="bold red")
+        table.add_row(
+            result.figure, _shown(result, result.measured), str(result.repeats),
+            "" if result.floor is None else f"{result.floor / 1e6:.2f} M",
+            _shown(result, result.value) if result.unit == "seconds" else "",
+            _shown(result, result.bound), mark,
+            "" if result.simgrid_seconds is None else show(result.simgrid_seconds, "second"),
+        )  # fmt: skip
+    return table
+
+
+def _shown(result: Result, value: float) -> str:
+    match result.unit:
+        case "seconds":
+            return show(value, "second")
+        case "bytes":
+            return f"{value / 2**20:.0f} MiB"
+        case "times":
+            return f"{value:.1f} ×"

@@ -1,0 +1,160 @@
+"""Every speed figure: its scenario, its bound, and what SimGrid takes in C++ where that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from distsim.engine.recurrence.ring import ring_ends
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
+
+MILLISECOND = 1e-3
+GIB = 2.0**30
+LINEAR = 15.0  # ten times the steps, and half as much for caches that they no longer fit in
+
+SYNCHRONOUS: dict[str, Any] = {"kind": "synchronous"}
+BACKUP: dict[str, Any] = {"kind": "backup", "backups": 4}
+CANCELLING: dict[str, Any] = BACKUP | {"cancel": True}
+ASYNCHRONOUS: dict[str, Any] = {"kind": "asynchronous"}
+STALE: dict[str, Any] = {"kind": "stale_synchronous", "staleness": 3}
+FLEXRR: dict[str, Any] = {"kind": "flexrr"}
+LOCAL_SGD: dict[str, Any] = {"kind": "local_sgd", "period": 5}
+DDP: dict[str, Any] = {"kind": "ddp", "bucket": "200 KiB", "first_bucket": "200 KiB"}  # a layer each
+
+RULES = {
+    "synchronous": SYNCHRONOUS,
+    "backup": BACKUP,
+    "cancelling backup": CANCELLING,
+    "asynchronous": ASYNCHRONOUS,
+    "stale synchronous": STALE,
+}
+
+
+def training(
+    policy: dict[str, Any],
+    kind: str = "parameter_server",
+    *,
+    workers: int = 64,
+    steps: int = 50,
+    different_nics: bool = False,
+) -> Scenario:
+    """The run of all figures: lognormal steps of mean 50 ms and cv 0.3, gradients of 4 MiB in 20 layers, 100 Gbit/s.
+
+    different_nics: every up-link and every down-link has its own speed, from 40 Gbit/s on.
+    """
+    nic = {str(i): {"up": f"{50 + i} Gbit/s", "down": f"{40.5 + i} Gbit/s"} for i in range(workers)}
+    return Scenario.of(
+        {
+            "steps": steps,
+            "seed": 7,
+            "cluster": {"workers": workers, "bandwidth": "100 Gbit/s", "latency": "100 us"}
+            | ({"nic": nic} if different_nics else {}),
+            "compute": {"distribution": "lognormal", "mean": "50 ms", "cv": 0.3},
+            "workload": {"gradient": "4 MiB", "layers": 20},
+            "policy": policy,
+            "communication": {"kind": kind},
+        }
+    )
+
+
+def one_ring(ranks: int) -> Callable[[], Work]:
+    """A single all-reduce whose ranks start at different times, over links of different speeds."""
+
+    def prepare() -> Work:
+        generator = np.random.default_rng(ranks)
+        starts, seconds = generator.random(ranks), generator.uniform(1e-3, 1e-2, ranks)
+        return lambda: ring_ends(starts, seconds, 2 * (ranks - 1), eager=False)
+
+    return prepare
+
+
+def whole_run(
+    policy: dict[str, Any], kind: str = "parameter_server", engine: Any = "auto", **size: Any
+) -> Callable[[], Work]:
+    """`simulate`, with its Trace."""
+
+    def prepare() -> Work:
+        scenario = training(policy, kind, **size)
+        return lambda: simulate(scenario, engine=engine)
+
+    return prepare
+
+
+def _rings() -> list[Figure]:
+    group = "Ring all-reduce by recurrence, unequal starts and links"
+    return [
+        Duration(group, "one, 64 ranks", 0.25 * MILLISECOND, one_ring(64), simgrid_seconds=11.5 * MILLISECOND),
+        Duration(group, "one, 256 ranks", 1 * MILLISECOND, one_ring(256), simgrid_seconds=190 * MILLISECOND),
+        Duration(
+            group, "50 training steps, 64 ranks", 5 * MILLISECOND,
+            whole_run(SYNCHRONOUS, "ring", different_nics=True),
+        ),
+    ]  # fmt: skip
+
+
+def _whole_runs() -> list[Figure]:
+    """What has a formula where NICs are equal, and what is left of it where they are not."""
+    group = "64 workers × 50 steps, the whole simulate call with its Trace"
+    found: list[Figure] = []
+    for name, policy, kind, equal, different, simgrid in (
+        ("synchronous, server", SYNCHRONOUS, "parameter_server", 5, 25, 35 * MILLISECOND),
+        ("local SGD, ring", LOCAL_SGD, "ring", 5, 20, None),
+        ("DDP in 20 buckets, ring", DDP, "ring", 5, 20, None),
+    ):
+        found += [
+            Duration(group, f"{name}: equal NICs", equal * MILLISECOND, whole_run(policy, kind), simgrid),
+            Duration(
+                group, f"{name}: all differ", different * MILLISECOND,
+                whole_run(policy, kind, different_nics=True), simgrid,
+            ),
+        ]  # fmt: skip
+    return found
+
+
+def _engines() -> list[Figure]:
+    group = "64 workers × 50 steps, one server, by engine"
+    story = [
+        Duration(group, f"{name}, story", 100 * MILLISECOND, whole_run(policy, engine="story"))
+        for name, policy in (RULES | {"FlexRR": FLEXRR}).items()
+    ]
+    loop = [
+        Duration(group, f"{name}, loop", 15 * MILLISECOND, whole_run(policy, engine="loop"))
+        for name, policy in RULES.items()
+    ]
+    return [*story, *loop]
+
+
+LARGE: dict[str, Any] = {"workers": 100, "steps": 10_000}
+LARGE_SECONDS = {"synchronous": 1, "backup": 3, "cancelling backup": 1, "asynchronous": 4, "stale synchronous": 4}
+
+
+def _large() -> list[Figure]:
+    group = "100 workers × 10,000 steps, one server"
+    return [Duration(group, name, LARGE_SECONDS[name], whole_run(policy, **LARGE)) for name, policy in RULES.items()]
+
+
+def _growth() -> list[Figure]:
+    group = "64 workers: ten times the steps take so many times as long (linear: 10)"
+    return [
+        Growth(group, "story, 20 and 200 steps", LINEAR, lambda n: training(BACKUP, steps=n), 20, "story"),
+        Growth(group, "loop, 50 and 500 steps", LINEAR, lambda n: training(BACKUP, steps=n), 50, "loop"),
+        Growth(
+            group, "recurrence, 1,000 and 10,000 steps", LINEAR,
+            lambda n: training(SYNCHRONOUS, steps=n), 1000, "recurrence",
+        ),
+    ]  # fmt: skip
+
+
+def _memory() -> list[Figure]:
+    group = "Peak memory of a process, 100 workers × 10,000 steps"
+    return [
+        Memory(group, name, GIB, lambda policy=policy: training(policy, **LARGE))  # type: ignore[misc]
+        for name, policy in RULES.items()
+    ]
+
+
+FIGURES: tuple[Figure, ...] = (*_rings(), *_whole_runs(), *_engines(), *_large(), *_growth(), *_memory())
