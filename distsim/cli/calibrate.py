@@ -17,7 +17,7 @@ from distsim.errors import InputError
 from distsim.files import check_writable, write_text
 from distsim.progress import bar
 from distsim.runtime.calibrate import calibrate as run
-from distsim.units import parse, show
+from distsim.units import parse
 
 DEFAULT = Plan()
 
@@ -92,11 +92,12 @@ def calibrate(emulate: bool, out: Path | None, html: Path | None, as_json: bool,
 
 def _table(machine: Machine) -> Table:
     title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}"
-    table = Table(
-        title=Text(f"{title}; latency is per message, [intervals] hold 95 %"), title_justify="left",
-        title_style="bold",
-    )  # fmt: skip
-    for number, column in enumerate(("", "workers", "latency", "bandwidth", "R²", "largest miss")):
+    table = Table(title=Text(title), title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = Text(
+        "latency: what a message costs however small it is. [95 % intervals]. miss: how far the line is off a measured "
+        "time, at most."
+    )
+    for number, column in enumerate(("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)
     for fit in machine.fits:
         table.add_row(*(Text(cell) for cell in _row(fit)), style="yellow" if fit.line.poor else None)
@@ -105,20 +106,19 @@ def _table(machine: Machine) -> Table:
 
 def _row(fit: Fit) -> tuple[str, ...]:
     line = fit.line
-    low, high = line.unit_interval
     if fit.family == "compute":
-        unit = f"{show(line.unit_seconds, 'second')}/sample {_interval(low, high, 'second')}"
+        unit = f"{_with_interval(line.unit_seconds, line.unit_interval, 1e6)} us/sample"
     elif line.unit_seconds:
-        fastest, slowest = bytes_per_second(low), bytes_per_second(high)
-        unit = f"{show(1 / line.unit_seconds, 'byte/second')} {_interval(slowest, fastest, 'byte/second')}"
+        fastest, slowest = (bytes_per_second(bound) for bound in line.unit_interval)
+        unit = _with_interval(1 / line.unit_seconds, (slowest, fastest), 1e-6)
     else:
         unit = NOT_APPLICABLE
     return (
-        fit.title, ",".join(map(str, fit.workers)),
-        f"{show(line.fixed_seconds, 'second')} {_interval(*line.fixed_interval, 'second')}", unit,
-        f"{line.r_squared:.3f}", f"{100 * line.largest_miss:.0f} %",
+        fit.title, ",".join(map(str, fit.workers)), _with_interval(line.fixed_seconds, line.fixed_interval, 1e6),
+        unit, f"{line.r_squared:.2f}", f"{100 * line.largest_miss:.0f} %",
     )  # fmt: skip
 
 
-def _interval(low: float, high: float, unit: Any) -> str:
-    return f"[{show(low, unit, 2)}, {show(high, unit, 2)}]"
+def _with_interval(value: float, bounds: tuple[float, float], scale: float) -> str:
+    value, low, high = (float(f"{number * scale:.3g}") for number in (value, *bounds))
+    return f"{value:g} [{low:g}, {high:g}]"

@@ -1,4 +1,4 @@
-"""`distsim calibrate` on this machine: what it predicts of sizes not measured, its file, and what an interrupt leaves."""
+"""`distsim calibrate` for real: what it predicts of sizes not measured, its file, and what an interrupt leaves."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def calibrated_around(plan: Plan, shows: set[str], targets: list[Scenario]) -> t
     return fitted(samples, usable_cores()), [measured[target.dumps()] for target in targets]
 
 
-def of_other_size(shows: Probe) -> Scenario:
-    return shows.scenario.replacing({"workload.gradient": OTHER_SIZE, "steps": 25})
+def of_other_size(probe: Probe) -> Scenario:
+    return probe.scenario.replacing({"workload.gradient": OTHER_SIZE, "steps": 25})
 
 
 @pytest.mark.whole
@@ -118,10 +118,10 @@ def came_true(condition: Callable[[], bool], seconds: float) -> bool:
 def test_an_interrupt_leaves_no_process_and_no_file(tmp_path: Path, processes_left: Callable[[], int]) -> None:
     files = ("--out", tmp_path / "machine.json", "--html", tmp_path / "page.html")
     process = subprocess.Popen(command("calibrate", *SMALL, *files), start_new_session=True, stderr=subprocess.PIPE)
-    assert came_true(lambda: processes_left() > 2, 60.0), "no ranks were started"
+    assert came_true(lambda: processes_left() > 3, 60.0), "no ranks were started"
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert said.decode() == "distsim: interrupted\n"
+    assert said.decode().strip() == "distsim: interrupted"
     assert came_true(lambda: not processes_left(), 5.0), "ranks go on"
     assert not list(tmp_path.iterdir())
