@@ -83,11 +83,6 @@ class Plan:
         if self.repeats < PASSES:
             raise InputError.of("repeats", self.repeats, f"must be at least {PASSES}", "write 20")
 
-    @property
-    def ranks(self) -> int:
-        """The most ranks that any launch has."""
-        return max(max(self.workers) + 1, *(self.busy or (0,)), 2)
-
     def launches(self) -> list[list[Probe]]:
         """The probes, those together that have the same ranks and can share a launch."""
         together: dict[tuple[int, int], list[Probe]] = {}
