@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distsim.calibration import Calibration, Machine, Plan, fitted
+from distsim.calibration import Calibration, Exchange, Machine, Plan, fitted
 from distsim.calibration.line import Floats
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
@@ -106,6 +106,18 @@ def test_ranks_beyond_the_cores_take_turns() -> None:
     assert "up to 3 ranks shared 2 cores" in warning
 
 
+def test_the_servers_own_work_is_told_from_its_links_and_goes_into_predictions() -> None:
+    own = 2e-3
+    known = Calibration((Exchange("parameter_server", 2, 2e9, 150e-6, own, ()),))
+    plan = Plan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
+    probes = [probe for launch in plan.launches() for probe in launch if probe.shows == "parameter_server"]
+    found = fitted([sample for p in probes for sample in p.samples(simulate(p.scenario, known))], MANY_CORES)
+    for family in ("gather", "broadcast"):
+        assert found.seconds(family, 2, 5e5) == pytest.approx(150e-6 + 2 * 5e5 / 2e9), family
+    assert found.seconds("apply", 2, 5e5) == pytest.approx(own)
+    assert found.exchange(scenario(SYNCHRONOUS, SERVER)).apply_seconds == pytest.approx(own)
+
+
 def points(seconds: Callable[[float], float], sizes: tuple[float, ...] = (1e4, 1e5, 1e6, 1e7)) -> list[Sample]:
     return [("point_to_point", None, 2, size, np.full(5, seconds(size))) for size in sizes]
 
@@ -120,6 +132,19 @@ def test_between_measured_sizes_the_prediction_follows_them_though_the_line_is_p
         true = 1e-4 + 1e-10 * size * (10 if size > 1e6 else 1)
         assert machine.seconds("point_to_point", 2, size) == pytest.approx(true, rel=1e-6)
     assert 1e-3 < machine.seconds("point_to_point", 2, 4e6) < 1e-2
+
+
+def test_buckets_cost_what_messages_of_their_size_do() -> None:
+    """Where small messages cost ten times more per byte, small buckets do."""
+    seconds = {1e5: 1e-3, 1e6: 1e-3, 1e7: 1e-2}
+    machine = fitted([("all_reduce", None, 5, size, np.full(3, time)) for size, time in seconds.items()], MANY_CORES)
+    small, large = (
+        machine.exchange(scenario({"kind": "ddp", "bucket": bucket}, {"kind": "ring"}, gradient="10 MB"))
+        for bucket in ("100 kB", "10 MB")
+    )
+    for exchange, size in ((small, 1e5), (large, 1e7)):
+        total = 8 * (exchange.latency_seconds + size / 5 / exchange.bandwidth_bytes_per_second)
+        assert total == pytest.approx(seconds[size]), size
 
 
 def test_its_own_number_of_workers_goes_before_all_together() -> None:
