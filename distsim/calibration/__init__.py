@@ -8,12 +8,20 @@ machine     all lines of a machine: the links of scenarios of other sizes, numbe
 file        the calibration file, which `simulate` takes
 """
 
-from distsim.calibration.exchange import Exchange, calibrated, exchange_seconds, exchanged_bytes, fit, probes
+from distsim.calibration.exchange import (
+    WARM_UP_STEPS,
+    Exchange,
+    calibrated,
+    exchange_seconds,
+    exchanged_bytes,
+    fit,
+    probes,
+)
 from distsim.calibration.file import Calibration
 from distsim.calibration.machine import Machine, fitted
 from distsim.calibration.plan import Plan
 
 __all__ = [
-    "Calibration", "Exchange", "Machine", "Plan", "calibrated", "exchange_seconds", "exchanged_bytes", "fit", "fitted",
-    "probes",
+    "WARM_UP_STEPS", "Calibration", "Exchange", "Machine", "Plan", "calibrated", "exchange_seconds", "exchanged_bytes",
+    "fit", "fitted", "probes",
 ]  # fmt: skip

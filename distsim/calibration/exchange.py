@@ -14,23 +14,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Le
 from pydantic import ConfigDict
 
+from distsim.communication import Collective
+from distsim.description import Count
 from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
 from distsim.theory import collectives
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
-from distsim.units import show, write
+from distsim.units import BOUNDS, show, write
 
 PROBE_STEPS = 25
 WARM_UP_STEPS = 5
 PROBE_COMPUTE = "4 ms"  # lets every rank arrive before the exchange begins, and the cores rest between two
 SMALL_SHARE = 0.25  # of the scenario's gradient: the second size
+
+Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,20 @@ class Exchange:
 
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)  # in files
 
-    kind: str
-    workers: Annotated[int, Ge(1)]
-    bandwidth_bytes_per_second: Annotated[float, Gt(0.0)]
-    latency_seconds: Annotated[float, Ge(0.0)]
-    apply_seconds: Annotated[float, Ge(0.0)]
-    points: tuple[tuple[float, float], ...]
-    model_seconds: Annotated[float, Ge(0.0)] = 0.0
-    measured_workers: tuple[int, ...] = ()
+    kind: Collective
+    workers: Count
+    bandwidth_bytes_per_second: Annotated[float, Ge(BOUNDS["byte/second"][0]), Le(BOUNDS["byte/second"][1])]
+    latency_seconds: Time
+    apply_seconds: Time
+    points: tuple[tuple[Annotated[float, Ge(0.0)], Time], ...]
+    model_seconds: Time = 0.0
+    measured_workers: tuple[Count, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON gives them back."""
+        return asdict(self) | {
+            "points": [list(point) for point in self.points], "measured_workers": list(self.measured_workers)
+        }  # fmt: skip
 
     def describe(self) -> str:
         """One sentence for the report."""
@@ -138,12 +148,14 @@ def fit(traces: Sequence[Trace]) -> Exchange:
     slope = (large_seconds - small_seconds) / (large - small) if large > small else 0.0
     # Noise can hide the slope or the floor of small messages; what the large one took is then all bandwidth.
     slope = slope if 0.0 < slope * large <= large_seconds else large_seconds / max(large, 1.0)
+    bandwidth = per_byte / slope if per_byte and slope else scenario.cluster.bandwidth_bytes_per_second
+    least, most = BOUNDS["byte/second"]
     floor = max(large_seconds - slope * large, 0.0)
     applies = traces[-1].spans.of_kind(SpanKind.APPLY)
     return Exchange(
         kind=scenario.communication.kind,
         workers=workers,
-        bandwidth_bytes_per_second=per_byte / slope if per_byte else scenario.cluster.bandwidth_bytes_per_second,
+        bandwidth_bytes_per_second=min(max(bandwidth, least), most),
         latency_seconds=floor / per_latency if per_latency else 0.0,
         apply_seconds=float(np.median(applies.end_seconds - applies.start_seconds)) if len(applies) else 0.0,
         points=points,

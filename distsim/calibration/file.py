@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError, model_validator
 
+from distsim import files
 from distsim.calibration.exchange import Exchange
 from distsim.calibration.machine import Machine
 from distsim.description import Description
 from distsim.errors import InputError
-from distsim.files import write_text
 from distsim.scenario import Scenario
+from distsim.validation import findings
 
+LARGEST_MEGABYTES = 10
 CURE = "name a file that distsim calibrate wrote"
 
 
@@ -62,24 +64,22 @@ class Calibration:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as they stand in the file."""
-        table = {"distsim_calibration": 2, "exchanges": [asdict(exchange) for exchange in self.exchanges]}
+        table = {"distsim_calibration": 2, "exchanges": [exchange.as_dict() for exchange in self.exchanges]}
         return table if self.machine is None else table | {"machine": self.machine.model_dump(mode="json")}
 
     def save(self, path: Path) -> None:
         """Writes the calibration as JSON."""
-        write_text(path, json.dumps(self.as_dict(), indent=2) + "\n")
+        files.write_text(path, json.dumps(self.as_dict(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Calibration:
         """Reads what `save` wrote, now or in earlier versions. Raises InputError."""
         try:
-            found = _File.model_validate_json(path.read_bytes())
+            found = _File.model_validate_json(files.read(path, LARGEST_MEGABYTES))
         except OSError as error:
             rule = f"cannot be read ({error.strerror})"
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "text"
-            rule = f"is not a calibration that distsim wrote ({where}: {first['msg']})"
+            rule = f"is not a calibration that distsim wrote ({findings(error)})"
         else:
             return cls(found.exchanges, found.machine)
         raise InputError.of("calibration file", str(path), rule, CURE)

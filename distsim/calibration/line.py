@@ -8,12 +8,11 @@ anew with replacement, and the line is fitted again to their medians.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import numpy as np
-from annotated_types import Ge
 from numpy.typing import ArrayLike, NDArray
 
+from distsim.calibration.exchange import Time
 from distsim.description import Description
 
 RESAMPLES = 400
@@ -21,8 +20,7 @@ CONFIDENCE = 0.95
 POOR_MISS = 0.25  # a line that misses a measured time by more than this share is called poor
 
 Floats = NDArray[np.float64]
-Amount = Annotated[float, Ge(0.0)]
-Interval = tuple[Amount, Amount]
+Interval = tuple[Time, Time]
 
 
 class Line(Description):
@@ -36,12 +34,12 @@ class Line(Description):
     (0.001, 1e-09, False)
     """
 
-    fixed_seconds: Amount
+    fixed_seconds: Time
     fixed_interval: Interval
-    unit_seconds: Amount
+    unit_seconds: Time
     unit_interval: Interval
     r_squared: float
-    largest_miss: Amount
+    largest_miss: Time
 
     @property
     def poor(self) -> bool:

@@ -7,22 +7,24 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import numpy as np
-from annotated_types import Ge, Gt, MinLen
+from annotated_types import Ge, Le, MinLen
 
 from distsim.calibration.exchange import Exchange, exchanged_bytes
 from distsim.calibration.families import FAMILIES, TITLES, Family, crowd_of, terms
 from distsim.calibration.line import POOR_MISS, Floats, Line, fit_line
-from distsim.description import Description
+from distsim.description import Count, Description
 from distsim.errors import InputError
 from distsim.policies import Ddp, Pipeline, WithServer
 from distsim.scenario import Scenario
+from distsim.units import BOUNDS
 from distsim.workload import Model, Workload
 
 # Where more bytes took no longer, a bandwidth has to be told all the same: one that no memory copy reaches.
 FASTEST_BYTES_PER_SECOND = 1e13
 
-Count = Annotated[int, Ge(1)]
-Positive = Annotated[float, Gt(0.0)]
+SHORTEST_SECONDS, LONGEST_SECONDS = BOUNDS["second"]
+Seconds = Annotated[float, Ge(SHORTEST_SECONDS), Le(LONGEST_SECONDS)]
+Amount = Annotated[float, Ge(BOUNDS["byte"][0]), Le(BOUNDS["byte"][1])]
 
 
 class Measured(Description):
@@ -34,9 +36,9 @@ class Measured(Description):
     family: Family
     model: Model | None = None
     workers: Count
-    amount: Positive
-    seconds: Positive
-    quartiles: tuple[Positive, Positive]
+    amount: Amount
+    seconds: Seconds
+    quartiles: tuple[Seconds, Seconds]
     repeats: Count
 
 
@@ -104,8 +106,8 @@ class Machine(Description):
         """
         misses: dict[float, list[float]] = {}
         for found in self._points(fit):
-            told = self.on_line(fit, found.workers, found.amount)
-            misses.setdefault(found.amount, []).append(math.log(found.seconds / told) if told else 0.0)
+            told = max(self.on_line(fit, found.workers, found.amount), SHORTEST_SECONDS)
+            misses.setdefault(found.amount, []).append(math.log(found.seconds / told))
         amounts = sorted(misses)
         means = [sum(misses[known]) / len(misses[known]) for known in amounts]
         return math.exp(float(np.interp(math.log(max(amount, 1.0)), np.log(amounts), means))) if amounts else 1.0
@@ -192,7 +194,7 @@ def family_of(scenario: Scenario) -> Family:
 
 def bytes_per_second(seconds_per_byte: float) -> float:
     """The bandwidth, finite where bytes cost nothing that could be seen."""
-    return 1.0 / max(seconds_per_byte, 1.0 / FASTEST_BYTES_PER_SECOND)
+    return max(1.0 / max(seconds_per_byte, 1.0 / FASTEST_BYTES_PER_SECOND), BOUNDS["byte/second"][0])
 
 
 Sample = tuple[Family, Model | None, int, float, Floats]  # family, model, workers, amount, seconds of the repeats

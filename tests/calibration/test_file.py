@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from distsim.calibration import Calibration, Exchange, fitted
 from distsim.errors import InputError
+from distsim.examples import example
+from distsim.simulation import simulate
 
 EXCHANGE = Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ((1e6, 0.1), (4e6, 0.3)))
 
 
 def whole() -> Calibration:
-    samples = [("gather", None, n, size, np.full(3, 1e-4 + n * size / 1e9)) for n in (1, 2) for size in (1e4, 1e6)]
+    samples = [("all_reduce", None, n, size, np.full(3, 1e-4 * n + size / 1e9)) for n in (2, 4) for size in (1e4, 1e6)]
     return Calibration((EXCHANGE,), fitted(samples, cores=2))
 
 
@@ -75,3 +79,28 @@ def test_a_damaged_file_gets_one_message(tmp_path: Path, damage: str) -> None:
         Calibration.load(tmp_path / "c.json")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+HOSTILE = [None, True, -1, 0, 1, 10**400, -0.5, 1e-320, 1e300, float("nan"), float("inf"), "", "ring", [], {}, [1]]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """(container, key) of every value inside."""
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return [place for key in keys for place in [(value, key), *places(value[key])]]
+
+
+@given(data=st.data())
+def test_whatever_is_damaged_is_refused_or_used(
+    tmp_path_factory: pytest.TempPathFactory, or_input_error: Any, data: st.DataObject
+) -> None:
+    table = json.loads(json.dumps(whole().as_dict()))
+    container, key = data.draw(st.sampled_from(places(table["machine"])))
+    container[key] = data.draw(st.sampled_from(HOSTILE))
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    path.write_text(json.dumps(table))
+    with or_input_error():
+        calibration = Calibration.load(path)
+        scenario = example("synchronous_ring").replacing({"steps": 2, "cluster.workers": 3})
+        assert np.isfinite(simulate(scenario, calibration).total_seconds)
+        assert calibration.of(scenario).describe()
