@@ -1,6 +1,6 @@
 """How long one step takes on one worker: a distribution, persistent stragglers and transient pauses.
 
-    time(worker, draw) = factor(worker) x draw of the distribution + (a pause, with its probability)
+    time(worker, draw) = factor(worker) x draw of the distribution + (a pause, with its probability) + added
 
 `ComputeTimes` hands out the draws. Simulation and real run ask it for the same (worker, index) and get the
 same number.
@@ -62,6 +62,9 @@ class Pauses(Description):
 class Compute(Description):
     """The `[compute]` table: seconds of one step on one worker.
 
+    added_seconds: what every step of every worker takes besides; a calibration puts a model's measured forward and
+    backward here.
+
     >>> compute = Compute(distribution="lognormal", mean="50 ms", cv=0.3, slow={3: 2.0})
     >>> compute.of_worker(0, batch=32).mean_seconds
     0.05
@@ -78,6 +81,7 @@ class Compute(Description):
     file: str | None = None
     slow: Annotated[dict[Annotated[int, Field(ge=0)], Factor], BeforeValidator(rank_keys)] = Field(default={})
     pauses: Pauses | None = None
+    added_seconds: Seconds = Field(default=0.0, alias="added")
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Compute:
@@ -249,7 +253,7 @@ class ComputeTimes:
         if compute.pauses is not None:
             paused = self._generator(Purpose.PAUSE, worker).random(count) < compute.pauses.probability
             times = times + paused * compute.pauses.duration_seconds
-        return times
+        return times + compute.added_seconds
 
     def _generator(self, purpose: Purpose, worker: int) -> np.random.Generator:
         key = purpose, worker

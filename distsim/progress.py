@@ -39,4 +39,10 @@ def bar(label: str) -> Iterator[Report]:
 
 
 def _watched() -> bool:
-    return "ipykernel" in sys.modules or sys.stderr.isatty()
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this process; others may have loaded its modules."""
+    kernel = sys.modules.get("ipykernel.kernelapp")
+    return kernel is not None and kernel.IPKernelApp.initialized()

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import distsim
 from distsim.accuracy.claim import Claim
 from distsim.accuracy.simgrid import SHIPPED
 from distsim.accuracy.tables import PRINTED, Table
+from distsim.calibration import Calibration, Machine, fitted
 from distsim.cli.main import main
 from distsim.examples import NAMES, example
 from distsim.speed.catalogue import one_ring
@@ -196,6 +198,17 @@ def test_files_that_are_no_scenarios(run: Run, tmp_path: Path) -> None:
         (("measure", "s.toml", "--trace", "absent/run.npz"), "cannot be written"),
         (("compare", "s.toml", "--html", "absent/page.html"), "cannot be written"),
         (("validate", "--simgrid", "absent.json"), "cannot be read"),
+        (("calibrate", "--workers", "1,two"), "whole numbers with commas"),
+        (("calibrate", "--workers", "0,2"), "above 0"),
+        (("calibrate", "--busy", "-3"), "whole numbers with commas"),
+        (("calibrate", "--sizes", "1 MiB"), "a line needs two points"),
+        (("calibrate", "--sizes", "1 MiB,4 s"), "'1 MiB,4 s'"),
+        (("calibrate", "--workers", "2", "--batch", "1000"), "more than the 1437 samples"),
+        (("calibrate", "--out", "absent/machine.json"), "cannot be written"),
+        (("calibrate", "--html", "absent/page.html"), "cannot be written"),
+        (("calibrate", "--bandwidth", "1 Gbit/s"), "add --emulate"),
+        (("calibrate", "--emulate", "--bandwidth", "0 Gbit/s"), "write '1 Gbit/s'"),
+        (("calibrate", "--emulate", "--latency", "fast"), "write '0 s'"),
     ],
 )
 def test_bad_arguments_get_one_message(
@@ -215,7 +228,7 @@ def test_bad_arguments_get_one_message(
     [
         (("simulate",), "missing argument 'FILE'. Cure: distsim simulate --help shows how it is called"),
         (("sweep", "s.toml"), "missing option '--vary'. Cure: distsim sweep --help"),
-        (("nonsense",), "command = 'nonsense': is not a command. Cure: take one of bench, compare, doctor, "),
+        (("nonsense",), "command = 'nonsense': is not a command. Cure: take one of bench, calibrate, compare, "),
         (("simulat", "s.toml"), "command = 'simulat': is not a command. Cure: write simulate"),
         (("simulate", "s.toml", "--jsno"), "option = '--jsno': is not an option of distsim simulate. Cure: write --js"),
         (("simulate", "s.toml", "-q"), "option = '-q': is not an option of distsim simulate. Cure: take one of --cal"),
@@ -288,6 +301,31 @@ def test_a_failed_run_leaves_the_trace_of_what_was_recorded(
     assert Trace.load(saved) == until_then
     code, _, said = run("measure", files["backup_server"])
     assert (code, said.splitlines()[-1]) == (3, "distsim: rank 1 (worker 1) was ended by SIGKILL")
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """What `distsim calibrate` finds without measuring: one core, and messages that are no straight line."""
+    seconds = {1e4: 1e-4, 1e5: 3e-4, 1e6: 2e-4}
+    found = fitted([("point_to_point", None, 2, size, np.full(3, time)) for size, time in seconds.items()], cores=1)
+    monkeypatch.setattr("distsim.cli.calibrate.run", lambda _plan, **_options: found)
+    return found
+
+
+def test_calibrate_writes_prints_and_warns(run: Run, machine: Machine, tmp_path: Path) -> None:
+    code, out, err = run("calibrate", "--out", tmp_path / "c.json", "--html", tmp_path / "c.html", "--json")
+    assert code == 0
+    assert json.loads(out) == json.loads((tmp_path / "c.json").read_text())
+    assert Calibration.load(tmp_path / "c.json").machine == machine
+    assert "ranks shared 1 core" in err
+    assert "poor fits" in err
+    page = (tmp_path / "c.html").read_text("utf-8")
+    assert page.count("plotly-graph-div") == 1
+    assert "poor fits" in page
+    code, out, _ = run("calibrate")
+    assert code == 0
+    assert "point to point" in out
+    assert "\x1b" not in out
 
 
 def test_help_lists_every_command(run: Run) -> None:

@@ -13,6 +13,7 @@ import click
 
 from distsim import __version__
 from distsim.cli.bench import bench
+from distsim.cli.calibrate import calibrate
 from distsim.cli.compare import compare
 from distsim.cli.doctor import doctor
 from distsim.cli.measure import measure
@@ -36,7 +37,7 @@ def distsim() -> None:
     """
 
 
-for command in (simulate, measure, compare, sweep, validate, bench, doctor):
+for command in (simulate, measure, compare, calibrate, sweep, validate, bench, doctor):
     distsim.add_command(command)
 
 

@@ -1,4 +1,4 @@
-"""The frame of the HTML report: its head, its style, and the places where the content goes."""
+"""The frame of HTML reports: head, style, and the places where the content goes."""
 
 from string import Template
 
@@ -8,7 +8,7 @@ PAGE = Template("""\
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>distsim: predicted and measured</title>
+<title>distsim: $title</title>
 <link rel="icon" href="data:,">
 <style>
   :root { color-scheme: light; --ink: #222222; --quiet: #555555; --line: #d4d4d4; --accent: #0072b2; --paper: #ffffff; }
@@ -48,15 +48,10 @@ PAGE = Template("""\
 </head>
 <body>
 <header>
-<h1>Predicted and measured</h1>
-<p>Each scenario's prediction beside its real run. Errors are predicted minus measured.</p>
+<h1>$heading</h1>
+<p>$lead</p>
 </header>
 <main>
-<section aria-labelledby="overview-title">
-<h2 id="overview-title">Overview</h2>
-<nav aria-label="Scenarios"><ul>$contents</ul></nav>
-<div class="scroll">$overview</div>
-</section>
 $sections
 </main>
 </body>

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from string import Template
 
 from plotly.offline import get_plotlyjs
 
@@ -20,6 +21,14 @@ from distsim.figures.timeline import timeline
 from distsim.trace import Trace
 
 CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+
+OVERVIEW = Template("""\
+<section aria-labelledby="overview-title">
+<h2 id="overview-title">Overview</h2>
+<nav aria-label="Scenarios"><ul>$contents</ul></nav>
+<div class="scroll">$overview</div>
+</section>
+""")
 
 Compared = tuple[Comparison, Trace, Trace, Sequence[str]]
 
@@ -41,7 +50,11 @@ def html(compared: Sequence[Compared]) -> str:
         f'<li><a href="#scenario-{number}">{escape(one[0].name)}</a></li>'
         for number, one in enumerate(compared, start=1)
     )
-    return PAGE.substitute(plotly=get_plotlyjs(), overview=overview, contents=contents, sections=sections)
+    return PAGE.substitute(
+        plotly=get_plotlyjs(), title="predicted and measured", heading="Predicted and measured",
+        lead="Each scenario's prediction beside its real run. Errors are predicted minus measured.",
+        sections=OVERVIEW.substitute(contents=contents, overview=overview) + sections,
+    )  # fmt: skip
 
 
 def _overview(comparison: Comparison) -> Row:
@@ -67,14 +80,14 @@ def _section(number: int, comparison: Comparison, predicted: Trace, measured: Tr
         *([f'<ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul>'] if notes else []),
         f'<div class="scroll">{table_html(errors.table, caption="Predicted and measured")}</div>',
         "<h3>Timelines</h3>",
-        _figure(f"timeline-{number}", lanes),
+        figure_html(f"timeline-{number}", lanes),
         "<h3>Errors and their causes</h3>",
         _drawing(f"errors-{number}", errors),
     ]
     if comparison.error_pct.step_median is not None:
         parts += [
             "<h3>Step by step</h3>",
-            _figure(f"steps-{number}", step_scatter(predicted, measured)),
+            figure_html(f"steps-{number}", step_scatter(predicted, measured)),
         ]
     scenario = escape(measured.scenario.dumps())
     parts += [f"<details><summary>The scenario's file</summary><pre>{scenario}</pre></details>", "</section>"]
@@ -88,7 +101,8 @@ def _description(trace: Trace) -> str:
     return f"{trace.workers} workers, {steps} steps, {kind} updates by {through}, seed {scenario.seed}."
 
 
-def _figure(name: str, captioned: Captioned) -> str:
+def figure_html(name: str, captioned: Captioned) -> str:
+    """The drawing with its sentence and table."""
     caption, table = f"<figcaption>{escape(captioned.summary)}</figcaption>", table_html(captioned.table)
     return f'<figure>{_drawing(name, captioned)}{caption}</figure><div class="scroll">{table}</div>'
 

@@ -27,12 +27,17 @@ def worker_times(compute: Compute, workers: int, batch: int = 1) -> list[WorkerT
     """The random seconds per step of workers 0 to workers - 1: their distribution, slow factor and pauses.
 
     A replayed table with a column per worker counts as independent draws from the columns; the means of the
-    replay itself follow from its rows, by `ring_step_seconds` or `parameter_server_step_seconds`.
+    replay itself follow from its rows, by `ring_step_seconds` or `parameter_server_step_seconds`. Raises InputError
+    where the table adds a model's own time, which these formulas do not know.
 
     >>> compute = Compute(distribution="exponential", mean="50 ms", slow={1: 2.0})
     >>> [time.mean_seconds for time in worker_times(compute, workers=2)]
     [0.05, 0.1]
     """
+    if compute.added_seconds:
+        raise InputError.of(
+            "compute.added", compute.added_seconds, "is not part of these formulas", "leave it out, or simulate"
+        )
     pauses = compute.pauses
     probability, seconds = (pauses.probability, pauses.duration_seconds) if pauses else (0.0, 0.0)
     return [

@@ -1,4 +1,4 @@
-"""What this machine's links really do: measured exchanges in, effective bandwidth and latency out.
+"""The links of one exchange: measured at the scenario's own number of workers, effective bandwidth and latency out.
 
 On a machine's own links a scenario's bandwidth and latency are wishes. A calibration runs the very collective, or
 the very exchange with the server, at the same number of workers and at two sizes, without work in between, and
@@ -12,34 +12,27 @@ solves the collective's cost formula for the two unknowns:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Ge, Le
-from pydantic import ValidationError
+from pydantic import ConfigDict
 
-from distsim import files
 from distsim.communication import Collective
-from distsim.description import Count, Description
-from distsim.errors import InputError
+from distsim.description import Count
 from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
 from distsim.theory import collectives
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 from distsim.units import BOUNDS, show, write
-from distsim.validation import findings
 
-LARGEST_MEGABYTES = 1  # of a calibration's file
 PROBE_STEPS = 25
 WARM_UP_STEPS = 5
 PROBE_COMPUTE = "4 ms"  # lets every rank arrive before the exchange begins, and the cores rest between two
 SMALL_SHARE = 0.25  # of the scenario's gradient: the second size
-
 
 Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
 
@@ -50,7 +43,11 @@ class Exchange:
 
     points: (bytes, seconds) of the measured exchanges, the median over the probe's steps.
     apply_seconds: the server's own work for one update; 0 among peers.
+    model_seconds: real forward and backward of one batch, where the scenario has a model.
+    measured_workers: where the links were fitted at other numbers of workers, those.
     """
+
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)  # in files
 
     kind: Collective
     workers: Count
@@ -58,67 +55,33 @@ class Exchange:
     latency_seconds: Time
     apply_seconds: Time
     points: tuple[tuple[Annotated[float, Ge(0.0)], Time], ...]
+    model_seconds: Time = 0.0
+    measured_workers: tuple[Count, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as JSON gives them back."""
-        return asdict(self) | {"points": [list(point) for point in self.points]}
+        return asdict(self) | {
+            "points": [list(point) for point in self.points], "measured_workers": list(self.measured_workers)
+        }  # fmt: skip
 
     def describe(self) -> str:
         """One sentence for the report."""
         bandwidth, latency = show(self.bandwidth_bytes_per_second, "byte/second"), show(self.latency_seconds, "second")
-        sizes = " and ".join(f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points)
+        details = [f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points]
+        if self.measured_workers:
+            details.append(f"fitted at {', '.join(map(str, self.measured_workers))} workers")
+        model = f", and {show(self.model_seconds, 'second')} of real compute per step" if self.model_seconds else ""
         return (
             f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: "
-            f"{bandwidth} and {latency} in place of the scenario's ({sizes})"
+            f"{bandwidth} and {latency} in place of the scenario's ({', '.join(details)}){model}"
         )
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Exchanges measured on one machine; `simulate` takes the one that fits its scenario."""
-
-    exchanges: tuple[Exchange, ...]
-
-    def of(self, scenario: Scenario) -> Exchange:
-        """The exchange of this scenario's collective and number of workers. Raises InputError where there is none."""
-        key = (scenario.communication.kind, scenario.cluster.workers)
-        for exchange in self.exchanges:
-            if (exchange.kind, exchange.workers) == key:
-                return exchange
-        known = ", ".join(f"{exchange.kind} with {exchange.workers}" for exchange in self.exchanges) or "nothing"
-        raise InputError.of(
-            f"calibration for {key[0]} with workers", key[1], f"the calibration holds {known}",
-            "calibrate this collective at this number of workers",
-        )  # fmt: skip
-
-    def save(self, path: Path) -> None:
-        """Writes the calibration as JSON."""
-        files.write_text(
-            path, json.dumps({"distsim_calibration": 1, "exchanges": [e.as_dict() for e in self.exchanges]}, indent=2)
-        )
-
-    @classmethod
-    def load(cls, path: Path) -> Calibration:
-        """Reads what `save` wrote. Raises InputError, which names the value that no measurement gives."""
-        try:
-            document = _Document.model_validate_json(files.read(path, LARGEST_MEGABYTES))
-            return cls(document.exchanges)
-        except OSError as error:
-            rule = f"cannot be read ({error.strerror})"
-        except ValidationError as error:
-            rule = f"is not a calibration that distsim wrote ({findings(error)})"
-        raise InputError.of("calibration file", str(path), rule, "name a file that distsim calibrate wrote")
-
-
-class _Document(Description):
-    """A calibration's file."""
-
-    distsim_calibration: Literal[1]
-    exchanges: tuple[Exchange, ...]
 
 
 def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
-    """`scenario` with its links replaced by the measured ones; exceptions for single NICs fall away."""
+    """`scenario` with its links replaced by the measured ones; exceptions for single NICs fall away.
+
+    A model's forward and backward take their measured time on top of the drawn one.
+    """
     table = scenario.table()
     table["cluster"] |= {
         "bandwidth": write(exchange.bandwidth_bytes_per_second, "byte/second"),
@@ -128,6 +91,9 @@ def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
     if "nodes" in table["cluster"]:  # a machine's own links have no fast tier
         links = {key: table["cluster"][key] for key in ("bandwidth", "latency")}
         table["cluster"]["nodes"] = table["cluster"]["nodes"] | links
+    if exchange.model_seconds:
+        added = scenario.compute.added_seconds + exchange.model_seconds
+        table["compute"]["added"] = write(added, "second")
     return Scenario.of(table)
 
 

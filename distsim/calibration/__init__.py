@@ -1,0 +1,27 @@
+"""What a machine really does, and what that predicts: measured times in, links for scenarios out.
+
+exchange    one exchange at one number of workers, measured with the scenario itself
+families    what `distsim calibrate` measures, and what each of it costs
+plan        the scenarios that show it, and what their traces say
+line        latency and bandwidth, with intervals, out of times
+machine     all lines of a machine: the links of scenarios of other sizes, numbers of workers and policies
+file        the calibration file, which `simulate` takes
+"""
+
+from distsim.calibration.exchange import (
+    WARM_UP_STEPS,
+    Exchange,
+    calibrated,
+    exchange_seconds,
+    exchanged_bytes,
+    fit,
+    probes,
+)
+from distsim.calibration.file import Calibration
+from distsim.calibration.machine import Machine, fitted
+from distsim.calibration.plan import Plan
+
+__all__ = [
+    "WARM_UP_STEPS", "Calibration", "Exchange", "Machine", "Plan", "calibrated", "exchange_seconds", "exchanged_bytes",
+    "fit", "fitted", "probes",
+]  # fmt: skip

@@ -1,0 +1,85 @@
+"""The calibration file: JSON, read strictly. `simulate` takes from it what fits its scenario."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError, model_validator
+
+from distsim import files
+from distsim.calibration.exchange import Exchange
+from distsim.calibration.machine import Machine
+from distsim.description import Description
+from distsim.errors import InputError
+from distsim.scenario import Scenario
+from distsim.validation import findings
+
+LARGEST_MEGABYTES = 10
+CURE = "name a file that distsim calibrate wrote"
+
+
+class _File(Description):
+    """What stands in a file. Version 1 had no machine."""
+
+    distsim_calibration: Literal[1, 2]
+    exchanges: tuple[Exchange, ...]
+    machine: Machine | None = None
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> _File:
+        if not self.exchanges and self.machine is None:
+            raise ValueError("holds nothing")
+        return self
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Exchanges measured for a scenario of their own, and all lines of a machine, where it was calibrated.
+
+    >>> from distsim import example
+    >>> known = Calibration((Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ()),))
+    >>> known.of(example("synchronous_ring")).latency_seconds
+    0.0001
+    """
+
+    exchanges: tuple[Exchange, ...] = ()
+    machine: Machine | None = None
+
+    def of(self, scenario: Scenario) -> Exchange:
+        """What `scenario` finds on this machine. Raises InputError where nothing was measured that tells."""
+        key = (scenario.communication.kind, scenario.cluster.workers)
+        for exchange in self.exchanges:
+            if (exchange.kind, exchange.workers) == key:
+                return exchange
+        if self.machine is not None:
+            return self.machine.exchange(scenario)
+        known = ", ".join(f"{exchange.kind} with {exchange.workers}" for exchange in self.exchanges) or "nothing"
+        raise InputError.of(
+            f"calibration for {key[0]} with workers", key[1], f"the calibration holds {known}",
+            "calibrate this collective at this number of workers",
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as they stand in the file."""
+        table = {"distsim_calibration": 2, "exchanges": [exchange.as_dict() for exchange in self.exchanges]}
+        return table if self.machine is None else table | {"machine": self.machine.model_dump(mode="json")}
+
+    def save(self, path: Path) -> None:
+        """Writes the calibration as JSON."""
+        files.write_text(path, json.dumps(self.as_dict(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Calibration:
+        """Reads what `save` wrote, now or in earlier versions. Raises InputError."""
+        try:
+            found = _File.model_validate_json(files.read(path, LARGEST_MEGABYTES))
+        except OSError as error:
+            rule = f"cannot be read ({error.strerror})"
+        except ValidationError as error:
+            rule = f"is not a calibration that distsim wrote ({findings(error)})"
+        else:
+            return cls(found.exchanges, found.machine)
+        raise InputError.of("calibration file", str(path), rule, CURE)

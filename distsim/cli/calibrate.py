@@ -1,0 +1,153 @@
+"""`distsim calibrate`: this machine's latency, bandwidth, overheads and compute times, for predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from distsim.calibration import Calibration, Machine, Plan
+from distsim.calibration.machine import Fit, bytes_per_second
+from distsim.cli.measure import emulate_option
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
+from distsim.errors import InputError
+from distsim.files import check_writable, write_text
+from distsim.progress import bar
+from distsim.runtime.calibrate import calibrate as run
+from distsim.units import SiUnit, parse
+
+DEFAULT = Plan()
+EMULATED = {"bandwidth": "1 Gbit/s", "latency": "0 s"}
+
+
+def _numbers(_context: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise InputError.of(f"--{option.name}", text, "must be whole numbers with commas between", "write 1,2,4")
+    return tuple(map(int, parts))
+
+
+def _sizes(_context: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(parse(part.strip(), "byte") for part in text.split(","))
+    except ValueError as error:
+        raise InputError.of(f"--{option.name}", text, str(error), "write '64 KiB,1 MiB,4 MiB'") from None
+
+
+@click.command()
+@emulate_option
+@click.option("--bandwidth", help=f"Of every emulated NIC.  [default: {EMULATED['bandwidth']}]")
+@click.option("--latency", help=f"Between two emulated NICs.  [default: {EMULATED['latency']}]")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the calibration file, for --calibration.")
+@click.option("--workers", default=",".join(map(str, DEFAULT.workers)), show_default=True, callback=_numbers,
+              metavar="N,N,…", help="Numbers of workers to measure all exchanges at.")  # fmt: skip
+@click.option("--busy", default="", callback=_numbers, metavar="N,N,…",
+              help="More numbers of workers, to measure compute at while all of them work.")  # fmt: skip
+@click.option("--sizes", default="16 KiB,256 KiB,1 MiB,4 MiB", show_default=True,
+              callback=_sizes, metavar="SIZE,SIZE,…", help="Sizes to measure exchanges at.")  # fmt: skip
+@click.option("--model", "models", type=click.Choice(["mlp", "cnn", "transformer"]), multiple=True,
+              default=DEFAULT.models, show_default=True,
+              help="A model to measure compute with; may be repeated.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(min=2), default=DEFAULT.batch, show_default=True,
+              help="The largest batch of the models; a half and a quarter of it are measured too.")  # fmt: skip
+@click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,
+              help="How often each size is measured.")  # fmt: skip
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with measured times and fits.")
+@json_option
+def calibrate(
+    emulate: bool, bandwidth: str | None, latency: str | None, out: Path | None, html: Path | None, as_json: bool,
+    **plan: Any,
+) -> None:  # fmt: skip
+    """Measure what exchanges, messages and compute take on this machine, and fit latency and bandwidth.
+
+    Real runs measure the all-reduce of the backend and by ring schedule, the parameter server's gather and broadcast,
+    single messages, the server's own work, and a model's forward and backward with all ranks busy. The file serves
+    predictions of other sizes, numbers of workers and policies:
+
+    \b
+        distsim calibrate --out machine.json
+        distsim simulate run.toml --calibration machine.json
+
+    With --emulate the links between the ranks are shaped to --bandwidth and --latency.
+    """
+    plan["bandwidth"], plan["latency"] = _links(bandwidth, latency, emulate=emulate)
+    chosen = Plan(**plan)
+    for path in (out, html):
+        if path:
+            check_writable(path)
+    with bar("calibration") as progress:
+        machine = run(chosen, progress=progress)
+    found = Calibration(machine=machine)
+    for warning in machine.warnings():
+        click.echo(f"distsim: warning: {warning}", err=True)
+    if out:
+        found.save(out)
+    if html:
+        from distsim.figures.calibration import page
+
+        write_text(html, page(machine))
+    if as_json:
+        print_json(found.as_dict())
+        return
+    console().print(_table(machine))
+    for name, path in (("calibration", out), ("figure", html)):
+        if path:
+            click.echo(f"{name}: {path}")
+
+
+def _links(bandwidth: str | None, latency: str | None, *, emulate: bool) -> tuple[float | None, float]:
+    """The links that are asked for, in bytes/s and seconds, as the plan takes them."""
+    given = {key: text for key, text in (("bandwidth", bandwidth), ("latency", latency)) if text is not None}
+    if not emulate:
+        for key, text in given.items():
+            raise InputError.of(f"--{key}", text, "is about emulated links", "add --emulate, or leave it out")
+        return None, 0.0
+    return _quantity("bandwidth", given, "byte/second"), _quantity("latency", given, "second")
+
+
+def _quantity(key: str, given: dict[str, str], unit: SiUnit) -> float:
+    text = (EMULATED | given)[key]
+    try:
+        value = parse(text, unit)
+    except ValueError as error:
+        raise InputError.of(f"--{key}", text, str(error), f"write '{EMULATED[key]}'") from None
+    if value < 0 or (value == 0 and unit != "second"):
+        raise InputError.of(f"--{key}", text, "is no speed or time of a link", f"write '{EMULATED[key]}'")
+    return value
+
+
+def _table(machine: Machine) -> Table:
+    title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}"
+    table = Table(title=Text(title), title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = Text(
+        "latency: what a message costs however small it is. [95 % intervals]. miss: how far the line is off a measured "
+        "time, at most."
+    )
+    for number, column in enumerate(("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for fit in machine.fits:
+        table.add_row(*(Text(cell) for cell in _row(fit)), style="yellow" if fit.line.poor else None)
+    return table
+
+
+def _row(fit: Fit) -> tuple[str, ...]:
+    line = fit.line
+    if fit.family == "compute":
+        unit = f"{_with_interval(line.unit_seconds, line.unit_interval, 1e6)} us/sample"
+    elif line.unit_seconds:
+        fastest, slowest = (bytes_per_second(bound) for bound in line.unit_interval)
+        unit = _with_interval(1 / line.unit_seconds, (slowest, fastest), 1e-6)
+    else:
+        unit = NOT_APPLICABLE
+    return (
+        fit.title, ",".join(map(str, fit.workers)), _with_interval(line.fixed_seconds, line.fixed_interval, 1e6),
+        unit, f"{line.r_squared:.2f}", f"{100 * line.largest_miss:.0f} %",
+    )  # fmt: skip
+
+
+def _with_interval(value: float, bounds: tuple[float, float], scale: float) -> str:
+    value, low, high = (float(f"{number * scale:.3g}") for number in (value, *bounds))
+    return f"{value:g} [{low:g}, {high:g}]"

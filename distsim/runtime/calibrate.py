@@ -1,0 +1,55 @@
+"""This machine, calibrated by real runs: a plan in, the measured machine out. All launching goes through `measure`."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from distsim.calibration import Machine, Plan, fitted
+from distsim.calibration.machine import Sample
+from distsim.progress import Report
+from distsim.runtime.limits import check_peers
+from distsim.runtime.measure import check_machine, measure_all
+from distsim.runtime.roles import among_peers
+
+SHORTEST_SECONDS = 1e-7  # of a clock's tick: what took no time that it could see counts as so much
+
+
+def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
+    """Measures what `plan` says, in as many launches as there are different numbers of ranks.
+
+    progress: called with (steps done, steps in all) now and then. Raises RunError where a rank fails, and InputError
+    where torch, or the right to emulate links, is missing or the plan asks for something impossible; then nothing was
+    measured.
+    """
+    launches = plan.launches()
+    check_machine(None)
+    for probe in (probe for probes in launches for probe in probes):
+        if among_peers(probe.scenario):
+            check_peers(probe.scenario)
+    total = sum(probe.scenario.steps for probes in launches for probe in probes)
+    samples: list[Sample] = []
+    done = 0
+    for probes in launches:
+        traces = measure_all(
+            [probe.scenario for probe in probes], emulate=plan.emulated, progress=_after(done, total, progress)
+        )
+        done += sum(probe.scenario.steps for probe in probes)
+        for probe, trace in zip(probes, traces, strict=True):
+            for family, model, workers, amount, seconds in probe.samples(trace):
+                samples.append((family, model, workers, amount, np.maximum(seconds, SHORTEST_SECONDS)))
+    return fitted(samples, usable_cores(), emulated=plan.emulated)
+
+
+def _after(before: int, total: int, progress: Report | None) -> Report | None:
+    """Reports of one launch as those of all."""
+    if progress is None:
+        return None
+    report = progress
+    return lambda done, _of: report(before + done, total)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

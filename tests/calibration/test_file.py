@@ -1,0 +1,106 @@
+"""The calibration file: it comes back as it was, earlier ones are read, and a damaged one gets one message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distsim.calibration import Calibration, Exchange, fitted
+from distsim.errors import InputError
+from distsim.examples import example
+from distsim.simulation import simulate
+
+EXCHANGE = Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ((1e6, 0.1), (4e6, 0.3)))
+
+
+def whole() -> Calibration:
+    samples = [("all_reduce", None, n, size, np.full(3, 1e-4 * n + size / 1e9)) for n in (2, 4) for size in (1e4, 1e6)]
+    return Calibration((EXCHANGE,), fitted(samples, cores=2))
+
+
+def test_a_file_comes_back(tmp_path: Path) -> None:
+    whole().save(tmp_path / "c.json")
+    assert Calibration.load(tmp_path / "c.json") == whole()
+
+
+def test_a_file_of_the_first_version_is_read(tmp_path: Path) -> None:
+    row = {
+        "kind": "ring", "workers": 4, "bandwidth_bytes_per_second": 1.1e9, "latency_seconds": 1e-4,
+        "apply_seconds": 0.0, "points": [[1e6, 0.1], [4e6, 0.3]],
+    }  # fmt: skip
+    (tmp_path / "c.json").write_text(json.dumps({"distsim_calibration": 1, "exchanges": [row]}))
+    assert Calibration.load(tmp_path / "c.json") == Calibration((EXCHANGE,))
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
+    table = whole().as_dict()
+    change(table)
+    return json.dumps(table).encode()
+
+
+def line(table: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = table["machine"]["fits"][0]["line"]
+    return found
+
+
+DAMAGED: dict[str, bytes] = {
+    "cut off": json.dumps(whole().as_dict()).encode()[:-20],
+    "other version": changed(lambda table: table.update(distsim_calibration=3)),
+    "unknown key": changed(lambda table: table.update(machines=1)),
+    "text for a number": changed(lambda table: line(table).update(fixed_seconds="1e-4")),
+    "negative": changed(lambda table: line(table).update(fixed_seconds=-1e-4)),
+    "not a number": changed(lambda table: line(table).update(unit_seconds=float("nan"))),
+    "infinite": changed(lambda table: table["exchanges"][0].update(bandwidth_bytes_per_second=float("inf"))),
+    "no bandwidth": changed(lambda table: table["exchanges"][0].update(bandwidth_bytes_per_second=0.0)),
+    "a key less": changed(lambda table: table["exchanges"][0].pop("latency_seconds")),
+    "a key more": changed(lambda table: table["exchanges"][0].update(latency=1.0)),
+    "unknown family": changed(lambda table: table["machine"]["fits"][0].update(family="gossip")),
+    "no workers": changed(lambda table: table["machine"]["fits"][0].update(workers=[])),
+    "no fits": changed(lambda table: table["machine"].update(fits=[])),
+    "no cores": changed(lambda table: table["machine"].update(cores=0)),
+    "true for a number": changed(lambda table: table["machine"].update(cores=True)),
+    "nested": b"[" * 100_000,
+    "not text": bytes(range(256)),
+    "holds nothing": json.dumps({"distsim_calibration": 1, "exchanges": []}).encode(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_file_gets_one_message(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "c.json").write_bytes(DAMAGED[damage])
+    with pytest.raises(InputError, match=r"c\.json'.*is not a calibration that distsim wrote .*Cure:") as caught:
+        Calibration.load(tmp_path / "c.json")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+HOSTILE = [None, True, -1, 0, 1, 10**400, -0.5, 1e-320, 1e300, float("nan"), float("inf"), "", "ring", [], {}, [1]]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """(container, key) of every value inside."""
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return [place for key in keys for place in [(value, key), *places(value[key])]]
+
+
+@given(data=st.data())
+def test_whatever_is_damaged_is_refused_or_used(
+    tmp_path_factory: pytest.TempPathFactory, or_input_error: Any, data: st.DataObject
+) -> None:
+    table = json.loads(json.dumps(whole().as_dict()))
+    container, key = data.draw(st.sampled_from(places(table["machine"])))
+    container[key] = data.draw(st.sampled_from(HOSTILE))
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    path.write_text(json.dumps(table))
+    with or_input_error():
+        calibration = Calibration.load(path)
+        scenario = example("synchronous_ring").replacing({"steps": 2, "cluster.workers": 3})
+        assert np.isfinite(simulate(scenario, calibration).total_seconds)
+        assert calibration.of(scenario).describe()

@@ -1,0 +1,202 @@
+"""A calibration made on a machine whose links are known predicts other sizes, numbers of workers and policies.
+
+The machine is the simulator: what its traces show is measured like a real run's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distsim.calibration import Calibration, Exchange, Machine, Plan, fitted
+from distsim.calibration.line import Floats
+from distsim.calibration.machine import Sample
+from distsim.calibration.plan import Probe
+from distsim.errors import InputError
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+
+LINKS = {"cluster.bandwidth": "2 GB/s", "cluster.latency": "150 us"}
+MANY_CORES = 64
+
+
+def simulated(plan: Plan, cores: int = MANY_CORES) -> Machine:
+    """The machine that `plan` finds where links are exactly LINKS."""
+    samples: list[Sample] = []
+    for probe in (probe for launch in plan.launches() for probe in launch if probe.shows != "compute"):
+        samples += [(*what, np.maximum(seconds, 1e-9)) for *what, seconds in probe.samples(on_links(probe))]
+    return fitted(samples, cores)
+
+
+def on_links(probe: Probe) -> Any:
+    return simulate(probe.scenario.replacing(LINKS))
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    return simulated(Plan(workers=(1, 2), sizes=(1e5, 1e6, 3e6), models=(), repeats=4))
+
+
+def test_every_family_finds_the_links_again(machine: Machine) -> None:
+    lines = {fit.family: fit.line for fit in machine.fits if len(fit.workers) == 2 or fit.family == "point_to_point"}
+    for family in ("parameter_server", "gather", "broadcast", "point_to_point"):
+        assert lines[family].fixed_seconds == pytest.approx(150e-6, rel=1e-6), family
+        assert lines[family].unit_seconds == pytest.approx(0.5e-9, rel=1e-6), family
+    rings = [fit.line for fit in machine.fits if fit.family in ("all_reduce", "ring_schedule")]
+    assert len(rings) == 2
+    for line in rings:
+        assert line.fixed_seconds == pytest.approx(150e-6, rel=1e-6)
+        assert line.unit_seconds == pytest.approx(0.5e-9, rel=1e-6)
+    assert machine.warnings() == []
+
+
+SYNCHRONOUS = {"kind": "synchronous"}
+SERVER = {"kind": "parameter_server"}
+OTHERS = [
+    (SYNCHRONOUS, {"kind": "ring"}),
+    (SYNCHRONOUS, {"kind": "tree", "implementation": "schedule"}),
+    (SYNCHRONOUS, SERVER),
+    ({"kind": "backup", "backups": 1}, SERVER),
+    ({"kind": "asynchronous"}, SERVER),
+    ({"kind": "stale_synchronous", "staleness": 1}, SERVER),
+    ({"kind": "local_sgd", "period": 3}, {"kind": "ring"}),
+    ({"kind": "ddp", "bucket": "512 KiB"}, {"kind": "ring"}),
+]
+
+
+def scenario(policy: dict[str, Any], communication: dict[str, Any], **workload: Any) -> Scenario:
+    return Scenario.of(
+        {
+            "steps": 8, "seed": 3, "cluster": {"workers": 5, "bandwidth": "1 Mbit/s", "latency": "1 s"},
+            "compute": {"distribution": "lognormal", "mean": "5 ms", "cv": 0.3},
+            "workload": workload or {"gradient": "700 kB"}, "policy": policy, "communication": communication,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "communication"), OTHERS, ids=lambda table: table["kind"])
+def test_other_sizes_workers_and_policies_are_predicted(
+    machine: Machine, policy: dict[str, Any], communication: dict[str, Any]
+) -> None:
+    asked = scenario(policy, communication)
+    predicted = simulate(asked, Calibration(machine=machine))
+    true = simulate(asked.replacing(LINKS))
+    assert predicted.total_seconds == pytest.approx(true.total_seconds, rel=1e-4)
+    assert predicted.total_seconds < 1.0, "the scenario's own links are not the machine's"
+
+
+def test_a_pipeline_takes_the_line_of_single_messages(machine: Machine) -> None:
+    asked = scenario({"kind": "pipeline", "micro_batches": 4}, {"kind": "ring"}, activation="2 MB")
+    predicted, true = simulate(asked, Calibration(machine=machine)), simulate(asked.replacing(LINKS))
+    assert predicted.total_seconds == pytest.approx(true.total_seconds, rel=1e-6)
+
+
+def test_ranks_beyond_the_cores_take_turns() -> None:
+    plan = Plan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
+    roomy, narrow = simulated(plan), simulated(plan, cores=2)
+    ring, server = scenario(SYNCHRONOUS, {"kind": "ring"}), scenario(SYNCHRONOUS, SERVER)
+    for links, factor in ((ring, 5 / 2), (server, 1.0)):
+        alone, crowded = roomy.exchange(links), narrow.exchange(links)
+        assert crowded.latency_seconds == pytest.approx(factor * alone.latency_seconds)
+        assert crowded.bandwidth_bytes_per_second == pytest.approx(alone.bandwidth_bytes_per_second / factor)
+    (warning,) = narrow.warnings()
+    assert "up to 3 ranks shared 2 cores" in warning
+
+
+def test_the_servers_own_work_is_told_from_its_links_and_goes_into_predictions() -> None:
+    own = 2e-3
+    known = Calibration((Exchange("parameter_server", 2, 2e9, 150e-6, own, ()),))
+    plan = Plan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
+    probes = [probe for launch in plan.launches() for probe in launch if probe.shows == "parameter_server"]
+    found = fitted([sample for p in probes for sample in p.samples(simulate(p.scenario, known))], MANY_CORES)
+    for family in ("gather", "broadcast"):
+        assert found.seconds(family, 2, 5e5) == pytest.approx(150e-6 + 2 * 5e5 / 2e9), family
+    assert found.seconds("apply", 2, 5e5) == pytest.approx(own)
+    assert found.exchange(scenario(SYNCHRONOUS, SERVER)).apply_seconds == pytest.approx(own)
+
+
+def points(seconds: Callable[[float], float], sizes: tuple[float, ...] = (1e4, 1e5, 1e6, 1e7)) -> list[Sample]:
+    return [("point_to_point", None, 2, size, np.full(5, seconds(size))) for size in sizes]
+
+
+def test_between_measured_sizes_the_prediction_follows_them_though_the_line_is_poor() -> None:
+    """Ten times the cost per byte beyond 1 MB, as where messages leave a cache."""
+    machine = fitted(points(lambda size: 1e-4 + 1e-10 * size * (10 if size > 1e6 else 1)), MANY_CORES)
+    (warning,) = machine.warnings()
+    assert "poor fits" in warning
+    assert "point to point" in warning
+    for size in (1e4, 1e6, 1e7):
+        true = 1e-4 + 1e-10 * size * (10 if size > 1e6 else 1)
+        assert machine.seconds("point_to_point", 2, size) == pytest.approx(true, rel=1e-6)
+    assert 1e-3 < machine.seconds("point_to_point", 2, 4e6) < 1e-2
+
+
+def test_buckets_cost_what_messages_of_their_size_do() -> None:
+    """Where small messages cost more than large ones, small buckets do."""
+    seconds = {1e5: 5e-3, 1e6: 1e-3, 1e7: 1e-2}
+    machine = fitted([("all_reduce", None, 5, size, np.full(3, time)) for size, time in seconds.items()], MANY_CORES)
+    small, large = (
+        machine.exchange(scenario({"kind": "ddp", "bucket": bucket}, {"kind": "ring"}, gradient="10 MB"))
+        for bucket in ("100 kB", "10 MB")
+    )
+    for exchange, size in ((small, 1e5), (large, 1e7)):
+        total = 8 * (exchange.latency_seconds + size / 5 / exchange.bandwidth_bytes_per_second)
+        assert total == pytest.approx(seconds[size]), size
+
+
+def test_its_own_number_of_workers_goes_before_all_together() -> None:
+    def times(workers: int, latency: float) -> list[Sample]:
+        return [("gather", None, workers, size, np.full(3, latency + workers * size / 1e9)) for size in (1e4, 1e6)]
+
+    machine = fitted(times(1, 1e-3) + times(2, 3e-3), MANY_CORES)
+    assert machine.seconds("gather", 1, 1e4) == pytest.approx(1e-3 + 1e-5)
+    assert machine.seconds("gather", 2, 1e4) == pytest.approx(3e-3 + 2e-5)
+    assert 1e-3 < machine.seconds("gather", 3, 1e4) < 3e-3 + 3e-5
+
+
+def compute(workers: int, crowd: float = 1.0) -> list[Sample]:
+    return [
+        ("compute", "mlp", workers, batch, np.full(3, crowd * (2e-3 + 1e-4 * batch))) for batch in (8.0, 16.0, 32.0)
+    ]
+
+
+@pytest.mark.parametrize(("workers", "factor"), [(1, 1.0), (2, 1.0), (5, 2.5)])
+def test_a_models_work_is_added_to_the_drawn_time(workers: int, factor: float) -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    machine = fitted([*compute(1), *compute(2), *rings], cores=2)
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=24).replacing({"cluster.workers": workers})
+    exchange = machine.exchange(asked)
+    assert exchange.model_seconds == pytest.approx(factor * (2e-3 + 1e-4 * 24))
+    with_model = simulate(asked, Calibration(machine=machine)).scenario.compute_times().first(0, 4)
+    drawn: Floats = asked.compute_times().first(0, 4)
+    assert with_model - drawn == pytest.approx(exchange.model_seconds)
+
+
+def test_what_was_not_measured_is_refused_with_the_cure(machine: Machine) -> None:
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=24)
+    with pytest.raises(InputError, match=r"calibration of = 'compute, mlp'.*--model mlp"):
+        machine.exchange(asked)
+    alone = fitted(points(lambda size: size / 1e9), MANY_CORES)
+    with pytest.raises(InputError, match=r"all-reduce, backend.*holds point to point.*--workers 1,2"):
+        alone.exchange(scenario(SYNCHRONOUS, {"kind": "ring"}))
+
+
+def test_a_transformer_of_another_shape_is_refused() -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    blocks = [("compute", "transformer", 2, batch, np.full(3, 1e-3 * batch)) for batch in (8.0, 32.0)]
+    machine = fitted([*rings, *blocks], MANY_CORES)
+    usual = scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=16)
+    assert machine.exchange(usual).model_seconds == pytest.approx(16e-3)
+    with pytest.raises(InputError, match="transformers of the default width and layers"):
+        machine.exchange(scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=16, width=128))
+
+
+def test_sizes_that_make_no_difference_leave_a_finite_bandwidth() -> None:
+    machine = fitted(points(lambda _size: 1e-3), MANY_CORES)
+    pipeline = scenario({"kind": "pipeline", "micro_batches": 2}, {"kind": "ring"}, activation="1 MB")
+    exchange = machine.exchange(pipeline)
+    assert exchange.latency_seconds == pytest.approx(1e-3)
+    assert 1e12 < exchange.bandwidth_bytes_per_second < 1e15

@@ -1,0 +1,67 @@
+"""What is to be measured: bad plans are refused before anything starts, good ones cover what they say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from distsim.calibration import Plan
+from distsim.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"workers": ()}, "names no number"),
+        ({"workers": (0, 2)}, "above 0"),
+        ({"workers": (2, 2)}, "different"),
+        ({"busy": (3, 3)}, "busy"),
+        ({"sizes": (1e6,)}, "a line needs two points"),
+        ({"sizes": (1e6, 1e6)}, "a line needs two points"),
+        ({"sizes": (1e6, 1e6, 2e6)}, "at least two different"),
+        ({"sizes": (2.0, 1e6)}, "4 bytes or more"),
+        ({"batch": 1}, "at least 2"),
+        ({"repeats": 1}, "at least 2"),
+    ],
+)
+def test_a_plan_without_a_line_is_refused(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        Plan(**changes)
+
+
+def test_every_launch_has_one_number_of_workers_and_servers() -> None:
+    launches = Plan(workers=(1, 2, 4), busy=(3,)).launches()
+    seen = []
+    for launch in launches:
+        kinds = {(len(probe.scenario.servers), probe.scenario.cluster.workers) for probe in launch}
+        assert len(kinds) == 1
+        seen += kinds
+    assert sorted(seen) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 1), (1, 2), (1, 4)]
+
+
+def test_every_size_is_measured_at_two_times() -> None:
+    (launch,) = [launch for launch in Plan(workers=(2,), models=()).launches() if not launch[0].scenario.servers]
+    half = len(launch) // 2
+    assert launch[:half] == launch[half:]
+    assert {probe.shows for probe in launch} == {"all_reduce", "ring_schedule", "point_to_point"}
+
+
+def test_compute_is_measured_at_three_batches_and_where_others_are_not() -> None:
+    plan = Plan(workers=(1,), busy=(3,), models=("mlp", "cnn"), batch=12)
+    found = {
+        (probe.scenario.workload.model, probe.scenario.cluster.workers, probe.scenario.workload.batch)
+        for launch in plan.launches()
+        for probe in launch
+        if probe.shows == "compute"
+    }
+    assert found == {(model, workers, batch) for model in ("mlp", "cnn") for workers in (1, 3) for batch in (3, 6, 12)}
+
+
+@pytest.mark.parametrize("repeats", [2, 5, 20])
+def test_repeats_are_not_fewer_than_asked(repeats: int) -> None:
+    launch = Plan(workers=(2,), models=(), repeats=repeats).launches()[0]
+    steps = launch[0].scenario.steps - 5
+    assert 2 * steps >= repeats
+    assert steps == math.ceil(repeats / 2)

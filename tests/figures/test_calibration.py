@@ -1,0 +1,59 @@
+"""The figure of a calibration: every measured time once, beside the line fitted to it, and the same as a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from distsim.calibration import Machine, fitted
+from distsim.figures.calibration import calibration, page
+
+SIZES, WORKERS = (1e4, 1e5, 1e6), (1, 2)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """Gathers on a line, and computes of one number of workers that are none."""
+    gathers = [
+        ("gather", None, workers, size, np.full(3, 1e-4 + workers * size / 1e9))
+        for workers in WORKERS
+        for size in SIZES
+    ]
+    computes = [
+        ("compute", "cnn", 2, batch, np.array([0.9, 1.0, 1.3]) * 1e-3 * batch**2) for batch in (8.0, 16.0, 32.0)
+    ]
+    return fitted([*gathers, *computes], cores=2)
+
+
+def test_every_measured_time_is_drawn_once_beside_its_line(machine: Machine) -> None:
+    figure = calibration(machine).figure
+    marks = [trace for trace in figure.data if trace.mode == "markers"]
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    drawn = sorted(zip([x for trace in marks for x in trace.x], [y for trace in marks for y in trace.y], strict=True))
+    assert drawn == sorted((found.amount, found.seconds) for found in machine.measured)
+    assert len(lines) == len(marks) == 3
+    gather = next(line for line in lines if line.name == "1 worker, fit")
+    assert gather.y[0] == pytest.approx(1e-4 + 1e4 / 1e9)
+    assert gather.y[-1] == pytest.approx(1e-4 + 1e6 / 1e9)
+    compute = next(trace for trace in marks if trace.xaxis == "x2")
+    assert compute.error_y.array[0] == pytest.approx(0.15e-3 * 64)
+    assert compute.error_y.arrayminus[0] == pytest.approx(0.05e-3 * 64)
+    assert sorted(trace.name for trace in marks if trace.showlegend) == ["1 worker", "2 workers"]
+    assert [note.text for note in figure.layout.annotations] == ["gather (pushes)", "compute, cnn"]
+
+
+def test_the_table_and_the_sentence_say_the_same(machine: Machine) -> None:
+    found = calibration(machine)
+    assert len(found.table) == len(machine.measured) == 9
+    row = next(row for row in found.table if row["family"] == "gather (pushes)" and row["workers"] == 2)
+    assert row["measured (ms)"] == pytest.approx(0.12)
+    assert row["line off by"] in ("+0 %", "-0 %")
+    assert "Of 9 measured times" in found.summary
+    assert "compute, cnn" in found.summary
+
+
+def test_the_page_needs_nothing_beside_it(machine: Machine) -> None:
+    text = page(machine)
+    assert text.count("<h1>Calibration</h1>") == 1
+    assert "poor fits" in text
+    assert "https://" not in text.split("</script>")[-1]

@@ -1,0 +1,127 @@
+"""`distsim calibrate` for real: what it predicts of sizes not measured, its file, and what an interrupt leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from distsim.calibration import Calibration, Machine, Plan, exchange_seconds, fitted
+from distsim.calibration.machine import Sample
+from distsim.calibration.plan import Probe
+from distsim.examples import example
+from distsim.runtime.calibrate import usable_cores
+from distsim.runtime.measure import measure_all
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+
+pytestmark = pytest.mark.real
+
+BAND = 3.0  # loopback is at the mercy of whatever else runs here; a wrong number of bytes or messages goes beyond
+TRIES = 2
+SIZES = (64 * 2.0**10, 512 * 2.0**10, 4 * 2.0**20)
+OTHER_SIZE = "1.5 MiB"
+
+
+def calibrated_around(plan: Plan, shows: set[str], targets: list[Scenario]) -> tuple[Machine, list[float]]:
+    """The machine, and what each target's exchange took in the middle of the launch of its own number of ranks.
+
+    What else runs on the machine is then much the same for both.
+    """
+    samples: list[Sample] = []
+    measured: dict[str, float] = {}
+    for launch in plan.launches():
+        probes = [probe for probe in launch if probe.shows in shows]
+        if not probes:
+            continue
+        half = len(probes) // 2
+        ranks = (len(probes[0].scenario.servers), probes[0].scenario.cluster.workers)
+        own = [target for target in targets if (len(target.servers), target.cluster.workers) == ranks]
+        scenarios = [probe.scenario for probe in probes]
+        traces = measure_all([*scenarios[:half], *own, *scenarios[half:]])
+        for target, trace in zip(own, traces[half:], strict=False):
+            measured[target.dumps()] = float(np.median(exchange_seconds(trace)))
+        for probe, trace in zip(probes, traces[:half] + traces[half + len(own) :], strict=True):
+            samples += probe.samples(trace)
+    return fitted(samples, usable_cores()), [measured[target.dumps()] for target in targets]
+
+
+def of_other_size(probe: Probe) -> Scenario:
+    return probe.scenario.replacing({"workload.gradient": OTHER_SIZE, "steps": 25})
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(600)
+def test_a_size_that_was_not_measured_is_predicted(whole: Callable[[int, int], int]) -> None:
+    """Calibrated at 1 and 2 workers: the exchange of a gradient between the sizes measured."""
+    plan = Plan(workers=(1, 2), sizes=SIZES, models=(), repeats=whole(16, 40))
+    shows = {"all_reduce", "parameter_server"} | ({"ring_schedule"} if whole(0, 1) else set())
+    probes = {(probe.shows, probe.scenario.cluster.workers): probe for launch in plan.launches() for probe in launch}
+    targets = [of_other_size(probes[name, 2]) for name in sorted(shows)]
+    ratios: list[list[float]] = []
+    for _ in range(TRIES):
+        machine, measured = calibrated_around(plan, shows, targets)
+        assert {found.amount for found in machine.measured} == set(SIZES)
+        predicted = [
+            float(np.median(exchange_seconds(simulate(target, Calibration(machine=machine))))) for target in targets
+        ]
+        ratios.append([ours / theirs for ours, theirs in zip(predicted, measured, strict=True)])
+        if all(1 / BAND < ratio < BAND for ratio in ratios[-1]):
+            return
+    pytest.fail(f"predicted / measured exchanges of {sorted(shows)}: {ratios}, within {BAND} times expected")
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "distsim", *map(str, arguments)]
+
+
+SMALL = ("--workers", "1,2", "--sizes", "16 KiB,1 MiB", "--model", "mlp", "--batch", "8", "--repeats", "6")
+
+
+@pytest.mark.timeout(300)
+def test_the_command_writes_what_simulate_takes(tmp_path: Path) -> None:
+    out, page, run = tmp_path / "machine.json", tmp_path / "page.html", tmp_path / "run.toml"
+    arguments = command("calibrate", *SMALL, "--busy", "3", "--out", out, "--html", page)
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    for word in ("all-reduce, backend", "all-reduce, ring schedule", "parameter server", "gather", "broadcast",
+                 "point to point", "server's own work", "compute, mlp", "latency", "bandwidth", "R²"):  # fmt: skip
+        assert word in done.stdout, word
+    assert "<html" in page.read_text("utf-8")
+    machine = Calibration.load(out).machine
+    assert machine is not None
+    assert ("ranks shared" in done.stderr) == (machine.cores < 3)
+    assert {found.workers for found in machine.measured if found.family == "compute"} == {1, 2, 3}
+    assert all(found.repeats >= 6 for found in machine.measured)
+    run.write_text(example("synchronous_ring").replacing({"cluster.workers": 3}).dumps())
+    done = subprocess.run(command("simulate", run, "--calibration", out, "--json"), capture_output=True, check=True)
+    assert json.loads(done.stdout)["updates"] == 50
+
+
+def came_true(condition: Callable[[], bool], seconds: float) -> bool:
+    give_up = time.monotonic() + seconds
+    while not (true := condition()) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return true
+
+
+@pytest.mark.timeout(120)
+def test_an_interrupt_leaves_no_process_and_no_file(tmp_path: Path, processes_left: Callable[[], int]) -> None:
+    files = ("--out", tmp_path / "machine.json", "--html", tmp_path / "page.html")
+    process = subprocess.Popen(command("calibrate", *SMALL, *files), start_new_session=True, stderr=subprocess.PIPE)
+    assert came_true(lambda: processes_left() > 3, 60.0), "no ranks were started"
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said.decode().strip() == "distsim: interrupted"
+    assert came_true(lambda: not processes_left(), 5.0), "ranks go on"
+    assert not list(tmp_path.iterdir())
