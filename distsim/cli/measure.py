@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.text import Text
 
+from distsim.cli.nodes import done_here, node_of, node_options
 from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
 from distsim.cli.simulate import rule_option
-from distsim.errors import RunError
+from distsim.errors import InputError, RunError
 from distsim.files import check_writable
 from distsim.metrics import summary
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe
 from distsim.runtime.measure import measure as run
+from distsim.runtime.measure import measure_on_node
+from distsim.runtime.node import Node, shares
+from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 
 emulate_option = click.option(
@@ -37,25 +42,45 @@ deadline_option = click.option(
 @rule_option
 @trace_option
 @deadline_option
+@node_options
 @json_option
 def measure(
-    file: Path, emulate: bool, rule: str | None, trace: Path | None, deadline: float | None, as_json: bool
+    file: Path,
+    emulate: bool,
+    rule: str | None,
+    trace: Path | None,
+    deadline: float | None,
+    nnodes: int,
+    node_rank: int | None,
+    rdzv_endpoint: str | None,
+    as_json: bool,
 ) -> None:
     """Run a scenario FILE for real: one process per worker and server, with torch.distributed.
 
     Without --emulate the machine's own links carry the bytes, whatever the scenario says about bandwidth.
+    With --nnodes the ranks are divided among that many machines, in order.
     """
     scenario = Scenario.load(file)
-    if trace:
+    node = node_of(nnodes, node_rank, rdzv_endpoint)
+    if node and emulate:
+        raise InputError.of("--emulate", True, "is one machine, and --nnodes are several", "leave one of them out")
+    if trace and (node is None or node.gathers):
         check_writable(trace)
     try:
         with bar(scenario.name) as progress:
-            measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
+            if node:
+                measured = measure_on_node(scenario, node, rule=rule, deadline_seconds=deadline, progress=progress)
+            else:
+                measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
     except RunError as error:
         if trace and error.trace is not None:
             error.trace.save(trace)
             raise RunError(f"{error}\nwhat was recorded until then: {trace}") from error
         raise
+    if measured is None:
+        assert node is not None
+        _tell_done(node, shares(scenario, len(roles(scenario)), node.nodes)[node.number], as_json)
+        return
     if trace:
         measured.save(trace)
     found = summary(measured)
@@ -65,3 +90,11 @@ def measure(
         console().print(summary_table(scenario.name, "measured", found))
         if emulate:
             console().print(Text(f"  {describe(measured.metadata['emulation'])}"), soft_wrap=True)
+
+
+def _tell_done(node: Node, ranks: Sequence[int], as_json: bool) -> None:
+    """The end on a machine that does not get the trace."""
+    if as_json:
+        print_json({"node": node.number, "nodes": node.nodes, "ranks": list(ranks)})
+    else:
+        click.echo(done_here(node, ranks))

@@ -18,16 +18,18 @@ from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime import lifeline
 from distsim.runtime.emulation import order
+from distsim.runtime.node import RANKS_VARIABLE, Node
 from distsim.runtime.seat import end, reserve, use_reserve
 
 FAILURES_FILE = "failures.json"
 RESERVE_FILE = "reserve"
 LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
+PATIENCE_SECONDS = 86400  # with machines that have not come yet: the launching process's deadline ends it
 CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
 
 
 def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
-    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks. The exit status is 0 if all ended well.
+    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks on this machine. The exit status is 0 if all ended well.
 
     restarts: how often all ranks are started again when one has failed.
     """
@@ -37,11 +39,13 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
         return InputError.exit_code
     lifeline.keep(lambda: _abandon(folder), inherit=True)
     reserve(folder / RESERVE_FILE)
+    node = Node.placed(folder)
+    own = range(ranks) if node is None else [int(rank) for rank in os.environ[RANKS_VARIABLE].split()]
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
     options = [
-        "--standalone", f"--local-addr={address}", f"--nproc-per-node={ranks}",
+        *(_alone(address) if node is None else _among(node)), f"--nproc-per-node={ranks}",
         f"--max-restarts={restarts}", f"--monitor-interval={LOOK_SECONDS}",
         f"--log-dir={folder / 'torchrun'}",
     ]  # fmt: skip
@@ -52,11 +56,27 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
         run(arguments)  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
         # In the order of torchrun's notice: who failed by itself, then who was ended because of that.
-        failures = [{"rank": rank, "exitcode": failure.exitcode} for rank, failure in error.failures.items()]
+        failures = [
+            {"rank": own[failure.local_rank], "exitcode": failure.exitcode} for failure in error.failures.values()
+        ]
         use_reserve(folder / RESERVE_FILE)
         write_text(folder / FAILURES_FILE, json.dumps(failures))
         return 1
     return 0
+
+
+def _alone(address: str) -> list[str]:
+    """torchrun's options for a run on one machine, whose ranks reach the agent at `address`."""
+    return ["--standalone", f"--local-addr={address}"]
+
+
+def _among(node: Node) -> list[str]:
+    """torchrun's options for a run on several machines."""
+    return [
+        f"--nnodes={node.nodes}", f"--node-rank={node.number}", f"--local-addr={node.address()}",
+        "--rdzv-backend=c10d", f"--rdzv-endpoint={node.endpoint}", "--rdzv-id=distsim",
+        f"--rdzv-conf=is_host={node.gathers},join_timeout={PATIENCE_SECONDS},read_timeout={PATIENCE_SECONDS}",
+    ]  # fmt: skip
 
 
 def _abandon(folder: Path) -> None:

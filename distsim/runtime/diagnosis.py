@@ -39,7 +39,7 @@ class Evidence:
 
     def of_deadline(self) -> str:
         """A line for each rank, the most telling first, and the Python stacks."""
-        unfinished = [status for status in self._statuses if status.state is not State.FINISHED]
+        unfinished = [status for status in self._statuses if not status.over]
         # Who waits, waits for somebody: so first those who do not; and then whoever stands there longest.
         unfinished.sort(key=lambda status: (status.state is State.RUNNING, status.waiting, status.since_seconds))
         lines = [self._standing(status) for status in unfinished]
@@ -68,9 +68,12 @@ class Evidence:
         if not records and agent_code != 0:
             return self._launcher(agent_code)
         for status in self._statuses:
-            if status.state is not State.FINISHED and status.rank not in recorded:
+            if not status.over and status.rank not in recorded:
                 return self._left(status.rank)
-        return self._raised(min(records, key=lambda record: float(record["seconds"])))
+        consequence = self._raised(min(records, key=lambda record: float(record["seconds"])))
+        if any(status.state is State.ELSEWHERE for status in self._statuses):
+            return f"another node ended first, and says why; here {consequence}"
+        return consequence
 
     def _own_failure(self) -> dict[str, Any] | None:
         """The first failure that is no consequence of another rank's."""

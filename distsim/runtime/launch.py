@@ -33,6 +33,7 @@ from distsim.runtime.diagnosis import Evidence
 from distsim.runtime.emulation import order
 from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.lifeline import RUN_VARIABLE
+from distsim.runtime.node import RANKS_VARIABLE, Node
 from distsim.runtime.output import Output, channel
 from distsim.runtime.seat import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
 from distsim.runtime.status import State, Status
@@ -54,6 +55,7 @@ class Launch:
     what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
     entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
     network: the emulated cluster to run on; without one, this machine.
+    node, here: of a run on several machines, which of them this is, and which ranks run here.
     restarts: how often all ranks are started again when one has failed.
     salvage: makes of a failed run's folder the trace of what was recorded, for the error to carry.
     """
@@ -66,8 +68,15 @@ class Launch:
     steps: int = 0
     progress: Progress | None = None
     network: Plan | None = None
+    node: Node | None = None
+    here: Sequence[int] = ()
     restarts: int = 0
     salvage: Callable[[Path], Trace | None] | None = None
+
+    @property
+    def own(self) -> Sequence[int]:
+        """The ranks that this process watches over."""
+        return self.here if self.node else range(len(self.roles))
 
 
 @contextmanager
@@ -80,7 +89,7 @@ def launched(launch: Launch) -> Iterator[Path]:
     """
     with _termination_raises(), _folder() as folder:
         _prepare(folder, launch)
-        names = ["agent", *(str(rank) for rank in range(len(launch.roles)))]
+        names = ["agent", *map(str, launch.own)]
         with Output(folder, names) as output:
             try:
                 _run(folder, launch, output)
@@ -119,10 +128,12 @@ def _folder() -> Iterator[Path]:
 
 def _prepare(folder: Path, launch: Launch) -> None:
     try:
-        status.create(folder, len(launch.roles))
+        status.create(folder, len(launch.roles), set(range(len(launch.roles))).difference(launch.own))
         write_text(folder / JOB_FILE, json.dumps(launch.job))
         if launch.network is not None:
             order.place(folder, launch.network)
+        if launch.node is not None:
+            launch.node.place(folder)
     except OSError as error:
         raise InputError.of(
             "folder of the run", str(folder), f"cannot be written to ({error.strerror or error})",
@@ -151,13 +162,13 @@ def _run(folder: Path, launch: Launch, output: Output) -> None:
 
 
 def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subprocess.Popen[bytes]:
-    numbers = [str(len(launch.roles)), str(launch.restarts)]
+    numbers = [str(len(launch.own)), str(launch.restarts)]
     command = [sys.executable, "-u", "-m", "distsim.runtime.agent", str(folder), *numbers, *launch.entry]
     printing = os.open(channel(folder, "agent"), os.O_WRONLY)
     try:
         return subprocess.Popen(
             command,
-            env=_environment(folder, run_id),
+            env=_environment(folder, launch, run_id),
             stdin=lifeline,
             stdout=printing,
             stderr=printing,
@@ -167,15 +178,19 @@ def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subproce
         os.close(printing)
 
 
-def _environment(folder: Path, run_id: str) -> dict[str, str]:
+def _environment(folder: Path, launch: Launch, run_id: str) -> dict[str, str]:
     environment = os.environ | {
         RUN_VARIABLE: run_id,
         FOLDER_VARIABLE: str(folder),
         "OMP_NUM_THREADS": "1",
         "TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
     }
-    # All ranks are on this host: no look-up of its name, which can be slow or wrong on a laptop.
-    environment.setdefault("GLOO_SOCKET_IFNAME", _loopback())
+    # No look-up of this host's name, which can be slow, or wrong: all ranks are here, or beyond the endpoint.
+    interface = launch.node.interface() if launch.node else _loopback()
+    if interface is not None:
+        environment.setdefault("GLOO_SOCKET_IFNAME", interface)
+    if launch.node:
+        environment[RANKS_VARIABLE] = " ".join(map(str, launch.own))
     home = str(Path(distsim.__file__).parent.parent)
     if home not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
         paths = [home, *filter(None, [environment.get("PYTHONPATH")])]
@@ -214,7 +229,7 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
             failed_at = now
     if refusal := order.refused(folder):
         raise refusal
-    if agent.returncode != 0 or any(slot.state is not State.FINISHED for slot in slots):
+    if agent.returncode != 0 or not all(slot.over for slot in slots):
         evidence = Evidence(folder, launch.roles, slots, output, now)
         if text := evidence.of_input():
             raise InputError(f"{launch.what}: {text}")
@@ -226,10 +241,13 @@ def _late(folder: Path, launch: Launch, output: Output) -> str:
     now = time.monotonic()
     _ask_for_stacks(folder, slots)
     evidence = Evidence(folder, launch.roles, slots, output, now)
-    return (
-        f"{launch.what}: not finished {launch.deadline_seconds:.4g} s after its launch, its deadline. "
-        f"Cure: find out why the first rank below did not go on, or give a longer deadline\n{evidence.of_deadline()}"
-    )
+    late = f"{launch.what}: not finished {launch.deadline_seconds:.4g} s after its launch, its deadline. "
+    if launch.node and all(slots[rank].state is State.NOT_STARTED for rank in launch.own):
+        return (
+            f"{late}Node {launch.node.number} has waited at {launch.node.endpoint}, and not all {launch.node.nodes} "
+            "nodes have come. Cure: start the same command on each, with a --node-rank of its own"
+        )
+    return f"{late}Cure: find out why the first rank below did not go on, or give a longer deadline\n{evidence.of_deadline()}"
 
 
 def _ask_for_stacks(folder: Path, slots: list[Status]) -> None:

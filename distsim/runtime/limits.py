@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from distsim.errors import InputError, NotAvailableYetError
-from distsim.policies import Ddp, Pipeline
+from distsim.policies import Ddp, FlexRR, Pipeline
 from distsim.scenario import Scenario
 from distsim.workload import TRAINING_SAMPLES
 
@@ -46,6 +46,25 @@ def check_failures(scenario: Scenario) -> None:
             raise NotAvailableYetError.of(
                 asked, value, "cannot come back from a checkpoint in a real run yet",
                 f"{cure}, remove [failures], or simulate it",
+            )  # fmt: skip
+
+
+def check_nodes(scenario: Scenario) -> None:
+    """Raises InputError where a real run of `scenario` shares files among its ranks, and so keeps to one machine."""
+    for asked, value, keeps, why, cure in (
+        (
+            "policy.kind", "flexrr", isinstance(scenario.policy, FlexRR),
+            "hands out its items through files that all ranks share", "take another kind",
+        ),
+        (
+            "failures", "[failures]", scenario.failures is not None,
+            "keeps its checkpoints in files that all ranks share", "remove [failures]",
+        ),
+    ):  # fmt: skip
+        if keeps:
+            raise NotAvailableYetError.of(
+                asked, value, f"{why}, so a real run cannot be spread over several machines yet",
+                f"{cure}, or leave --nnodes out",
             )  # fmt: skip
 
 

@@ -19,8 +19,9 @@ from distsim.runtime.emulation import order
 from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.fragment import fragment
 from distsim.runtime.launch import Launch, Progress, launched
-from distsim.runtime.limits import check_failures, check_peers
+from distsim.runtime.limits import check_failures, check_nodes, check_peers
 from distsim.runtime.merge import merge
+from distsim.runtime.node import Node, shares
 from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario
 from distsim.simulation import check_decides, simulate
@@ -29,6 +30,7 @@ from distsim.trace import Trace
 RANK_ENTRY = ("-m", "distsim.runtime.rank")
 # The estimate of a deadline: far above what a run takes, far below what a person waits for one that hangs.
 START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
+MEETING_SECONDS = 120.0  # until all machines of a run have been started
 COMPUTE_FACTOR = 3.0
 STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
@@ -78,7 +80,50 @@ def measure_all(
     scenarios. entry: what torchrun starts as each rank.
     """
     _check(scenarios, deadline_seconds)
-    own = [located(rule) if rule else None for rule in rules]
+    _check_rules(scenarios, rules)
+    if not scenarios:
+        return []
+    launch = _launch(scenarios, rules, deadline_seconds, _network(scenarios) if emulate else None)
+    with launched(replace(launch, progress=progress, entry=entry)) as folder:
+        traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
+        emulation = order.imposed(folder)
+    return [
+        replace(trace, metadata=trace.metadata | _added(rule, emulation)) for trace, rule in zip_longest(traces, rules)
+    ]
+
+
+def measure_on_node(
+    scenario: Scenario,
+    node: Node,
+    *,
+    rule: str | None = None,
+    deadline_seconds: float | None = None,
+    progress: Progress | None = None,
+    entry: Sequence[str] = RANK_ENTRY,
+) -> Trace | None:
+    """This machine's part of a run on several, all of which call it: the trace on number 0, None on the others.
+
+    The arguments, but for `node`, are the same on all machines, and those of `measure_all`. The clocks of the machines
+    are compared before and after the run; by how much they may be off stands in the trace's metadata under "clock".
+    Raises what `measure` raises, and InputError where the scenario cannot run on several machines, or this one cannot
+    reach the others. A machine that ends early makes the others end with RunError.
+    """
+    _check([scenario], deadline_seconds)
+    _check_rules([scenario], [rule])
+    check_nodes(scenario)
+    machines = shares(scenario, len(roles(scenario)), node.nodes)
+    node.check()
+    launch = _launch([scenario], [rule], deadline_seconds, None, machines)
+    here = machines[node.number]
+    job = launch.job | {"node": node.number}
+    with launched(replace(launch, job=job, node=node, here=here, progress=progress, entry=entry)) as folder:
+        if not node.gathers:
+            return None
+        trace = merge(folder, 0, scenario)
+    return replace(trace, metadata=trace.metadata | {"machines": machines} | _added(rule, None))
+
+
+def _check_rules(scenarios: Sequence[Scenario], rules: Sequence[str | None]) -> None:
     for scenario, rule in zip(scenarios, rules, strict=False):
         if rule:
             check_decides(scenario)
@@ -86,32 +131,36 @@ def measure_all(
                 raise NotAvailableYetError.of(
                     "rule", rule, "cannot come back from a checkpoint in a real run yet", "remove [failures]"
                 )
-    if not scenarios:
-        return []
-    network = _network(scenarios) if emulate else None
-    deadline = estimated_seconds(scenarios, network) if deadline_seconds is None else deadline_seconds
-    launch = Launch(
+
+
+def _launch(
+    scenarios: Sequence[Scenario],
+    rules: Sequence[str | None],
+    deadline_seconds: float | None,
+    network: Plan | None,
+    machines: Sequence[Sequence[int]] = (),
+) -> Launch:
+    """What all measurements have in common. machines: the ranks of each, where there are several."""
+    own = [located(rule) if rule else None for rule in rules]
+    deadline = deadline_seconds
+    if deadline is None:
+        deadline = estimated_seconds(scenarios, network) + (MEETING_SECONDS if machines else 0.0)
+    return Launch(
         what=f"measure {scenarios[-1].name!r}",
         roles=roles(scenarios[0]),
-        entry=entry,
+        entry=RANK_ENTRY,
         job={
             "scenarios": [scenario.table() for scenario in scenarios],
             "rules": own + [None] * (len(scenarios) - len(own)),
+            "machines": list(machines),
             "deadline_seconds": deadline,
         },
         deadline_seconds=deadline,
         steps=sum(scenario.steps for scenario in scenarios),
-        progress=progress,
         network=network,
         restarts=MOST_RESTARTS if any(scenario.failures for scenario in scenarios) else 0,
         salvage=lambda folder: fragment(folder, scenarios),
     )
-    with launched(launch) as folder:
-        traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
-        emulation = order.imposed(folder)
-    return [
-        replace(trace, metadata=trace.metadata | _added(rule, emulation)) for trace, rule in zip_longest(traces, rules)
-    ]
 
 
 def _added(rule: str | None, emulation: dict[str, Any] | None) -> dict[str, Any]:

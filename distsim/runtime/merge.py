@@ -43,7 +43,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         seed=scenario.seed,
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
-        clock=_clock(left),
+        clock=_clock(left, records),
         **(_losses(records[: scenario.cluster.workers]) if told is None else _losses_of_updates(records, scenario)),
     )
     if scenario.failures is not None:
@@ -87,11 +87,13 @@ def _losses_of_updates(records: list[Record], scenario: Scenario) -> dict[str, A
     return {"losses": [sum(batch) / len(batch) for _, batch in sorted(of_update.items())]}
 
 
-def _clock(left: list[float]) -> dict[str, Any]:
-    """What is known about the clock; the ranks of one host share it, so nothing had to be estimated."""
+def _clock(left: list[float], records: list[Record]) -> dict[str, Any]:
+    """What is known about the clock. Where the ranks of one host share it, nothing had to be estimated."""
+    uncertainty = max(record.facts["clock"]["uncertainty_seconds"] for record in records)
+    one = "monotonic clock of one host"
     return {
-        "source": "monotonic clock of one host",
+        "source": one if uncertainty == 0.0 else "monotonic clock of rank 0's host, the others' by ping-pong with it",
         "resolution_seconds": time.get_clock_info("monotonic").resolution,
-        "uncertainty_seconds": 0.0,
+        "uncertainty_seconds": uncertainty,
         "start_spread_seconds": max(left) - min(left),
     }

@@ -2,7 +2,8 @@
 
 A journal keeps them meanwhile, for the case that it never is.
 
-Times are seconds of the monotonic clock, which all processes of a host share; `merge` sets their zero.
+Times are seconds of the monotonic clock, which all processes of a host share; `merge` sets their zero. Between hosts
+clocks differ, and records are written on that of rank 0.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from distsim.runtime import journal
 from distsim.runtime.journal import Journal
+from distsim.runtime.offset import NONE, Offset
 from distsim.runtime.tally import Tally
 
 TABLES: dict[str, tuple[str, ...]] = {
@@ -53,6 +55,10 @@ TABLES: dict[str, tuple[str, ...]] = {
     "dropped": ("worker", "step", "read_version"),
     "cancelled": ("worker", "read_version"),
 }
+# The columns that are moments of the machine's own clock.
+MOMENTS = frozenset(
+    ("moment", "start", "end", "failed", "ready", "arrival", "posted", "turned", "asked", "begin")
+)  # fmt: skip
 NUMBERS = {name: number for number, name in enumerate(TABLES)}
 Row = tuple[float, ...]
 
@@ -81,16 +87,23 @@ class Recorder:
 
         return keep
 
-    def save(self, folder: Path, scenario: int, rank: int) -> None:
-        """Writes the rank's record of scenario number `scenario`."""
+    def save(self, folder: Path, scenario: int, rank: int, offset: Offset = NONE) -> None:
+        """Writes the rank's record of scenario number `scenario`, all moments on the clock of rank 0."""
         arrays = {
-            name: np.array(rows, dtype=np.float64).reshape(len(rows), len(TABLES[name]))
+            name: np.array(rows, dtype=np.float64).reshape(len(rows), len(TABLES[name])) + _shift(name, offset)
             for name, rows in self._rows.items()
         }
-        facts = self.facts | {"tally": self.tally.table()}
+        facts = self.facts | {"tally": self.tally.table(), "clock": offset.table()}
+        if "left_barrier" in facts:
+            facts["left_barrier"] += offset.seconds
         np.savez(
-            _file(folder, scenario, rank), allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays
+            record_file(folder, scenario, rank), allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays
         )  # fmt: skip
+
+
+def _shift(table: str, offset: Offset) -> NDArray[np.float64]:
+    """What to add to a row."""
+    return np.array([offset.seconds if column in MOMENTS else 0.0 for column in TABLES[table]])
 
 
 @dataclass(frozen=True)
@@ -108,7 +121,7 @@ class Record:
 
 def load(folder: Path, scenario: int, rank: int) -> Record:
     """Reads what `Recorder.save` wrote."""
-    with np.load(_file(folder, scenario, rank), allow_pickle=False) as arrays:
+    with np.load(record_file(folder, scenario, rank), allow_pickle=False) as arrays:
         return Record({name: arrays[name] for name in TABLES}, json.loads(str(arrays["facts"])))
 
 
@@ -132,5 +145,6 @@ def _journal_file(folder: Path, scenario: int, rank: int, start: int) -> Path:
     return folder / f"journal-{scenario}-{rank}-{start}"
 
 
-def _file(folder: Path, scenario: int, rank: int) -> Path:
+def record_file(folder: Path, scenario: int, rank: int) -> Path:
+    """Where `Recorder.save` writes."""
     return folder / f"record-{scenario}-{rank}.npz"

@@ -29,6 +29,7 @@ from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime import lifeline
 from distsim.runtime.emulation import order
+from distsim.runtime.node import take_rank
 from distsim.runtime.output import channel
 from distsim.runtime.status import StatusSlot
 
@@ -89,7 +90,7 @@ def _reserve_file(folder: Path, rank: int) -> Path:
 @contextmanager
 def taken() -> Iterator[Seat]:
     """This process is the rank that torchrun's environment names. It ends with the block; errors are recorded."""
-    rank, folder = int(os.environ["RANK"]), Path(os.environ[FOLDER_VARIABLE])
+    rank, folder = take_rank(), Path(os.environ[FOLDER_VARIABLE])
     order.enter_host(rank)
     lifeline.keep(_end_group, inherit=False)
     _redirect_output(folder, rank)

@@ -20,7 +20,10 @@ from distsim.runtime import with_server
 from distsim.runtime.clock import sleep_until
 from distsim.runtime.elastic import Elastic, begun, start_number
 from distsim.runtime.emulation import order
+from distsim.runtime.gathering import hand_in, introduce
 from distsim.runtime.latency import one_way_seconds
+from distsim.runtime.offset import NONE, Offset, between
+from distsim.runtime.ping_pong import measured
 from distsim.runtime.recorder import Recorder, journal_of
 from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat
@@ -41,15 +44,29 @@ def run(seat: Seat) -> None:
             if not _over(seat, number):
                 recorder = Recorder(journal_of(seat.folder, number, seat.rank, start_number()))
                 elastic = Elastic(seat, number, scenario, recorder) if scenario.failures else None
-                _one(seat, number, scenario, seat.job["rules"][number], recorder, done, elastic)
+                before = _offset(seat)
+                _one(seat, number, scenario, seat.job["rules"][number], recorder, done, elastic, before)
+                after = _offset(seat)
                 seat.slot.doing("the writing of its record")
-                recorder.save(seat.folder, number, seat.rank)
+                recorder.save(seat.folder, number, seat.rank, between(before, after))
+                if machines := seat.job["machines"]:
+                    seat.slot.doing("the gathering of records", waiting=True)
+                    hand_in(seat, number, machines)
             done += scenario.steps
 
 
 def _over(seat: Seat, number: int) -> bool:
     """Whether this scenario had come to its end when torchrun started the ranks again, for the sake of a later one."""
     return any(begun(seat.folder, later) for later in range(number + 1, len(seat.job["scenarios"])))
+
+
+def _offset(seat: Seat) -> Offset:
+    """Of this machine's clock, if there are several."""
+    machines = seat.job["machines"]
+    if not machines:
+        return NONE
+    seat.slot.doing("ping-pong for the clock", waiting=True)
+    return measured(machines)
 
 
 @contextmanager
@@ -62,6 +79,8 @@ def process_group(seat: Seat) -> Iterator[None]:
     store.set_timeout(patience)
     # torchrun keeps its store when it starts the ranks again, with the addresses of those that are gone.
     store = PrefixStore(f"start_{start_number()}", store)
+    if seat.job.get("machines"):
+        introduce(seat, store, ranks)
     dist.init_process_group(BACKEND, store=store, rank=rank, world_size=ranks, timeout=patience)
     if order.imposed(seat.folder) is not None:
         seat.slot.doing("ping-pong", waiting=True)
@@ -73,20 +92,20 @@ def process_group(seat: Seat) -> Iterator[None]:
 
 def _one(
     seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int,
-    elastic: Elastic | None,
+    elastic: Elastic | None, offset: Offset,
 ) -> None:  # fmt: skip
     slot = seat.slot
     if among_peers(scenario):
         peer = story_of(scenario, seat.rank, recorder, slot, done, elastic)
         slot.doing("warm-up", waiting=True)
         peer.warm_up()
-        peer.run(_start(recorder, slot, elastic))
+        peer.run(_start(recorder, slot, elastic, offset))
         peer.verify()
     else:
         part = with_server.Part(scenario, rule, seat, number, done, elastic)
         slot.doing("warm-up", waiting=True)
         part.warm_up()
-        part.story(recorder).run(_start(recorder, slot, elastic))
+        part.story(recorder).run(_start(recorder, slot, elastic, offset))
     if elastic is not None:
         elastic.end()
     recorder.facts |= _host()
@@ -94,9 +113,9 @@ def _one(
     dist.barrier()
 
 
-def _start(recorder: Recorder, slot: StatusSlot, elastic: Elastic | None) -> float:
+def _start(recorder: Recorder, slot: StatusSlot, elastic: Elastic | None, offset: Offset) -> float:
     """The moment (monotonic seconds) at which all ranks begin, agreed upon and then waited for."""
-    moment = agreed_moment(slot)
+    moment = agreed_moment(slot, offset)
     if elastic is not None:
         return elastic.begin(moment)
     sleep_until(moment)
@@ -106,13 +125,13 @@ def _start(recorder: Recorder, slot: StatusSlot, elastic: Elastic | None) -> flo
     return left
 
 
-def agreed_moment(slot: StatusSlot) -> float:
-    """A moment soon to come (monotonic seconds), the same for all ranks."""
+def agreed_moment(slot: StatusSlot, offset: Offset = NONE) -> float:
+    """A moment soon to come (monotonic seconds of this machine), the same for all ranks."""
     slot.doing("the start barrier", waiting=True)
     dist.barrier()
-    moment = torch.tensor([time.monotonic() + START_LEAD_SECONDS], dtype=torch.float64)
+    moment = torch.tensor([time.monotonic() + offset.seconds + START_LEAD_SECONDS], dtype=torch.float64)
     dist.all_reduce(moment, op=dist.ReduceOp.MAX)
-    return moment.item()
+    return moment.item() - offset.seconds
 
 
 def _host() -> dict[str, object]:

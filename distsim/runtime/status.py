@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -22,6 +23,7 @@ SLOT_BYTES = 512
 LAYOUT = struct.Struct("<qqqqdq64s256s")
 PHASE = struct.Struct("<qdq64s256s")
 PHASE_OFFSET = 3 * 8
+STATE_OFFSET = 8
 DONE_OFFSET = 2 * 8
 
 
@@ -31,6 +33,7 @@ class State(IntEnum):
     NOT_STARTED = 0
     RUNNING = 1
     FINISHED = 2
+    ELSEWHERE = 3  # on another machine, which watches over it
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Status:
     since_seconds: float
     place: str
     activity: str
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to come of it here."""
+        return self.state in (State.FINISHED, State.ELSEWHERE)
 
 
 class StatusSlot:
@@ -79,12 +87,15 @@ class StatusSlot:
 
     def finished(self) -> None:
         """The rank has done its work and written its records."""
-        struct.pack_into("<q", self._map, self._offset + 8, State.FINISHED)
+        struct.pack_into("<q", self._map, self._offset + STATE_OFFSET, State.FINISHED)
 
 
-def create(folder: Path, ranks: int) -> None:
-    """Empty slots for so many ranks."""
-    (folder / FILE).write_bytes(bytes(SLOT_BYTES * ranks))
+def create(folder: Path, ranks: int, elsewhere: Collection[int] = ()) -> None:
+    """Empty slots for so many ranks. elsewhere: those that run on other machines."""
+    slots = bytearray(SLOT_BYTES * ranks)
+    for rank in elsewhere:
+        struct.pack_into("<q", slots, rank * SLOT_BYTES + STATE_OFFSET, State.ELSEWHERE)
+    (folder / FILE).write_bytes(slots)
 
 
 def read(folder: Path) -> list[Status]:

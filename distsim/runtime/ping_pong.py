@@ -1,0 +1,47 @@
+"""Round trips between the first rank of each machine and rank 0, from which the offsets of their clocks are estimated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+
+from distsim.runtime.offset import Offset, estimated
+
+ROUND_TRIPS = 80
+
+
+def measured(machines: Sequence[Sequence[int]]) -> Offset:
+    """The offset of this rank's machine. All ranks call it; machines: the ranks of each, rank 0 on the first."""
+    rank = dist.get_rank()
+    found = torch.zeros(len(machines), 2, dtype=torch.float64)
+    for number, (first, *_) in enumerate(machines[1:], 1):
+        if rank == 0:
+            _answer(first)
+        elif rank == first:
+            own = estimated(_ask())
+            found[number] = torch.tensor([own.seconds, own.uncertainty_seconds], dtype=torch.float64)
+    dist.all_reduce(found)  # one offset for all ranks of a machine, which share its clock
+    own_machine = next(number for number, ranks in enumerate(machines) if rank in ranks)
+    return Offset(*found[own_machine].tolist())
+
+
+def _ask() -> list[tuple[float, float, float]]:
+    ball = torch.zeros(1, dtype=torch.float64)
+    trips = []
+    for _ in range(ROUND_TRIPS):
+        asked = time.monotonic()
+        dist.send(ball, dst=0)
+        dist.recv(ball, src=0)
+        trips.append((asked, ball.item(), time.monotonic()))
+    return trips
+
+
+def _answer(rank: int) -> None:
+    ball = torch.zeros(1, dtype=torch.float64)
+    for _ in range(ROUND_TRIPS):
+        dist.recv(ball, src=rank)
+        ball[0] = time.monotonic()
+        dist.send(ball, dst=rank)
