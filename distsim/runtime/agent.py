@@ -29,7 +29,7 @@ CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
 
 
 def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
-    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks on this machine. The exit status is 0 if all ended well.
+    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks here. The exit status is 0 if all ended well.
 
     restarts: how often all ranks are started again when one has failed.
     """

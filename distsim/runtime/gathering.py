@@ -1,4 +1,4 @@
-"""What the ranks of several machines do that the ranks of one need not: introduce themselves, and hand in their records.
+"""What ranks do only where they run on several machines: introduce themselves, and hand in their records.
 
 No folder is shared. So all compare by torch's store what they were started with, and the records travel as messages.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import Store
 
 import distsim
 from distsim.errors import InputError
@@ -20,7 +21,7 @@ from distsim.runtime.seat import Seat
 SAME = ("scenarios", "rules", "machines")  # of the job, on all machines
 
 
-def introduce(seat: Seat, store: dist.Store, ranks: int) -> None:
+def introduce(seat: Seat, store: Store, ranks: int) -> None:
     """All ranks read what all were started with. Raises InputError, on all of them, where that cannot be one run."""
     job = {key: seat.job[key] for key in SAME} | {"distsim": distsim.__version__, "torch": torch.__version__}
     digest = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()

@@ -247,7 +247,8 @@ def _late(folder: Path, launch: Launch, output: Output) -> str:
             f"{late}Node {launch.node.number} has waited at {launch.node.endpoint}, and not all {launch.node.nodes} "
             "nodes have come. Cure: start the same command on each, with a --node-rank of its own"
         )
-    return f"{late}Cure: find out why the first rank below did not go on, or give a longer deadline\n{evidence.of_deadline()}"
+    cure = "Cure: find out why the first rank below did not go on, or give a longer deadline"
+    return f"{late}{cure}\n{evidence.of_deadline()}"
 
 
 def _ask_for_stacks(folder: Path, slots: list[Status]) -> None:

@@ -1,4 +1,4 @@
-"""Round trips between the first rank of each machine and rank 0, from which the offsets of their clocks are estimated."""
+"""Round trips between each machine's first rank and rank 0, from which their clocks' offsets are estimated."""
 
 from __future__ import annotations
 
