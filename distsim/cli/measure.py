@@ -64,7 +64,9 @@ def measure(
     node = node_of(nnodes, node_rank, rdzv_endpoint)
     if node and emulate:
         raise InputError.of("--emulate", True, "is one machine, and --nnodes are several", "leave one of them out")
-    if trace and (node is None or node.gathers):
+    if node and not node.gathers:
+        trace = None  # node 0 writes it, maybe to a folder that all of them see
+    if trace:
         check_writable(trace)
     try:
         with bar(scenario.name) as progress:

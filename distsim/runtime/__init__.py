@@ -11,6 +11,7 @@ ddp         forward -> backward, while buckets are all-reduced; with layers, who
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 worker      compute -> push -> wait -> pull
 server      receive -> decide -> apply -> answer; with inbox (receiving) and messages (what travels)
+node        one machine among several; offset, ping_pong: their clocks; gathering: introductions, and records to node 0
 computation what a worker computes in a step: next to nothing, or a real forward and backward
 all_reduce  sums by the backend, or by a schedule (schedules) over point-to-point messages, which traffic counts
 recorder    what each rank saw and when; merge makes the trace of it, with merge_server, merge_peers and so on

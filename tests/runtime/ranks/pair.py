@@ -55,9 +55,9 @@ def main(commands: list[list[str]]) -> int:
         running.append(subprocess.Popen(text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     codes = []
     for process in running:
-        out, error = process.communicate()
+        out, errors = process.communicate()
         codes.append(process.returncode)
-        print(json.dumps({"code": process.returncode, "out": out, "error": error}))
+        print(json.dumps({"code": process.returncode, "out": out, "errors": errors}))
     return max(codes)
 
 
