@@ -72,7 +72,7 @@ class Evidence:
                 return self._left(status.rank)
         consequence = self._raised(min(records, key=lambda record: float(record["seconds"])))
         if any(status.state is State.ELSEWHERE for status in self._statuses):
-            return f"another node ended first, and says why; here {consequence}"
+            return f"another node ended first, and says why; here {consequence.splitlines()[0]}"
         return consequence
 
     def _own_failure(self) -> dict[str, Any] | None:

@@ -168,6 +168,22 @@ def test_a_machine_that_dies_ends_the_other_with_a_message(
         time.sleep(0.1)
 
 
+def test_a_rank_that_dies_is_named_on_its_own_machine(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(scenario({"kind": "ring"}, steps=2000).dumps())
+    endpoint = f"127.0.0.1:{free_port()}"
+    with started([command(tmp_path, node, endpoint) for node in (0, 1)]) as (first, second):
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not running(tmp_path, 3) and time.monotonic() < give_up:
+            time.sleep(0.1)
+        slots = [slot for file in tmp_path.glob("distsim-run-*/status") for slot in status.read(file.parent)]
+        (victim,) = (slot.pid for slot in slots if slot.rank == 2 and slot.state is State.RUNNING)
+        os.kill(victim, signal.SIGKILL)
+        told = [process.communicate(timeout=20)[1] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (3, 3)
+    assert "another node ended first, and says why; here rank" in told[0]
+    assert "rank 2 (worker 2) was ended by SIGKILL" in told[1]
+
+
 def test_a_machine_that_does_not_come_is_told_at_the_deadline(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(scenario({"kind": "ring"}).dumps())
     for node in (0, 1):
