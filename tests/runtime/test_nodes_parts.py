@@ -115,7 +115,7 @@ def test_a_record_is_written_on_the_clock_of_rank_0(tmp_path: Path) -> None:
 
 def introduced(jobs: list[dict[str, Any]], ranks: list[int]) -> list[str]:
     """What the processes of these ranks say, after they have all introduced themselves."""
-    from torch.distributed.distributed_c10d import HashStore
+    from torch.distributed import HashStore  # type: ignore[attr-defined] # torch
 
     from distsim.runtime.gathering import introduce
 
