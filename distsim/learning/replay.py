@@ -37,6 +37,7 @@ def replay(
     staleness_aware: bool = False,
     points: int = POINTS,
     variance: bool = False,
+    target: float | None = None,
 ) -> Curve:
     """Learns `objective` in the order of `trace`; the same arguments give bit-identical curves.
 
@@ -44,7 +45,8 @@ def replay(
     its entries, the largest ones, that a gradient keeps. All three default to what the trace's scenario says.
     staleness_aware: divides a gradient by its staleness, where that is above 1 (Zhang et al. 2016, Staleness-aware
     Async-SGD, arXiv 1511.05950). points: at how many updates, evenly, the loss over all samples is looked at.
-    variance: whether that of the gradient is looked at, too, which takes a whole backward at each point.
+    variance: whether that of the gradient is looked at, too, which takes a whole backward at each point. target: a
+    loss at or below which the replay ends when it is seen.
     Raises InputError where the trace does not tell enough.
 
     >>> from distsim import example, simulate
@@ -66,7 +68,7 @@ def replay(
     run = LocalReplay if tells.averages_parameters else Replay
     # A loss that grows without bound is a finding, not a fault.
     with np.errstate(over="ignore", invalid="ignore"):
-        return run(tells, objective, optimizer, batches, share, staleness_aware).curve(points, variance)
+        return run(tells, objective, optimizer, batches, share, staleness_aware).curve(points, variance, target)
 
 
 class Replay:
@@ -91,7 +93,7 @@ class Replay:
         self.versions = {0: self.parameters}  # those that somebody will still compute on
         self.descent = optimizer.begin()
 
-    def curve(self, points: int, variance: bool) -> Curve:
+    def curve(self, points: int, variance: bool, target: float | None) -> Curve:
         """All updates, and what was seen on the way."""
         updates = len(self.tells.seconds)
         seen = np.unique(np.linspace(0, updates, min(points, updates) + 1).round().astype(np.int64))
@@ -113,6 +115,9 @@ class Replay:
                 losses.append(self.objective.loss(self.parameters))
                 accuracies.append(self.objective.accuracy(self.parameters))
                 variances.append(self._squared_error(mean, before) if variance else math.nan)
+                if target is not None and losses[-1] <= target:
+                    break
+        seen = seen[: len(losses)]
         samples = np.concatenate([[0], np.cumsum(counts)])
         return Curve(
             update=seen,

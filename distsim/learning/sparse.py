@@ -21,7 +21,8 @@ HIDDEN_SCALE = 5.0  # the larger, the fewer classes are wrong
 class SparseLogistic:
     """Logistic regression between two classes, with a weight for each of `features`.
 
-    density: the share of the features that a sample has, each of them +1 or -1 over the root of how many there are.
+    density: the share q of the features that a sample has, as a text has words; all samples have norm 1. Two of them
+    share a part q of their features where these are evenly placed, and so much of one's gradient is in the other's way.
     zipf: 0: all features are equally frequent; above: the k-th one is as frequent as k^-zipf says, as words are.
     A hidden vector of weights decides a sample's class, with a probability that leaves some of them wrong.
 
@@ -46,8 +47,7 @@ class SparseLogistic:
         keys = np.log(draws.random((rows, self.features))) / frequent
         chosen = np.argpartition(keys, -active, axis=1)[:, -active:]
         inputs = np.zeros((rows, self.features))
-        signs = draws.choice([-1.0, 1.0], size=(rows, active))
-        np.put_along_axis(inputs, chosen, signs / np.sqrt(active), axis=1)
+        np.put_along_axis(inputs, chosen, 1.0 / np.sqrt(active), axis=1)
         hidden = HIDDEN_SCALE * draws.standard_normal(self.features)
         classes = np.where(draws.random(rows) < expit(inputs @ hidden), 1.0, -1.0)
         return inputs, classes

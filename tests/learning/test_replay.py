@@ -136,7 +136,7 @@ def test_only_versions_that_somebody_still_reads_are_kept() -> None:
         return apply(update)
 
     running.apply = watched  # type: ignore[method-assign]
-    running.curve(points=1, variance=False)
+    running.curve(points=1, variance=False, target=None)
     assert largest == 4
 
 
@@ -181,6 +181,15 @@ def test_points_are_spread_over_the_run() -> None:
     assert curve.loss_at(600.0) == curve.loss[2]
     assert (curve.seconds_to(curve.loss[0]), curve.updates_to(-1.0)) == (0.0, np.inf)
     assert len(curve.batch_loss) == 1000
+
+
+def test_it_ends_at_its_target() -> None:
+    whole = replay(plain(1000, 8), QUADRATIC, Sgd(0.1), points=100)
+    curve = replay(plain(1000, 8), QUADRATIC, Sgd(0.1), points=100, target=0.5)
+    assert 0.5 >= curve.loss[-1] == whole.loss[len(curve.loss) - 1]
+    assert curve.loss[:-1].min() > 0.5
+    assert curve.seconds_to(0.5) == curve.seconds[-1] == whole.seconds_to(0.5)
+    assert len(curve.batch_loss) == curve.update[-1]
 
 
 def test_a_loss_without_bound_is_a_finding() -> None:
