@@ -1,4 +1,4 @@
-"""Error against run time: asynchronous updates come first and come to rest higher (Dutta et al. 2018, arXiv 1803.01113).
+"""Error against run time: asynchronous updates lead at first and come to rest higher (Dutta et al. 2018).
 
 The noisy quadratic, whose floors are known, on 8 workers with exponential compute times and free communication. By the
 clock, asynchronous training makes 22 updates while synchronous training makes one, so it is ahead at first. But its
@@ -70,7 +70,7 @@ def predicted_floor(name: str) -> float:
     """What theory says of fresh gradients; of asynchronous ones it is too low, for they are stale.
 
     >>> round(predicted_floor("synchronous"), 4)
-    0.0125
+    0.0127
     """
     policy = POLICIES[name]
     batch = WORKERS - policy["backups"] if "backups" in policy else 1

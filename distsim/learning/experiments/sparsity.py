@@ -31,7 +31,8 @@ def harm(objective: SparseLogistic, seeds: Sequence[int], staleness: int = STALE
     True
     """
     fresh, stale = (np.array([_loss(objective, delay, seed) for seed in seeds]) for delay in (0, staleness))
-    return stale / fresh - 1.0
+    harms: NDArray[np.float64] = stale / fresh - 1.0
+    return harms
 
 
 def _loss(objective: SparseLogistic, staleness: int, seed: int) -> float:
