@@ -17,22 +17,31 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge, Le
+from pydantic import ValidationError
 
+from distsim import files
+from distsim.communication import Collective
+from distsim.description import Count, Description
 from distsim.errors import InputError
-from distsim.files import write_text
 from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
 from distsim.theory import collectives
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
-from distsim.units import show, write
+from distsim.units import BOUNDS, show, write
+from distsim.validation import findings
 
+LARGEST_MEGABYTES = 1  # of a calibration's file
 PROBE_STEPS = 25
 WARM_UP_STEPS = 5
 PROBE_COMPUTE = "4 ms"  # lets every rank arrive before the exchange begins, and the cores rest between two
 SMALL_SHARE = 0.25  # of the scenario's gradient: the second size
+
+
+Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
 
 
 @dataclass(frozen=True)
@@ -43,12 +52,16 @@ class Exchange:
     apply_seconds: the server's own work for one update; 0 among peers.
     """
 
-    kind: str
-    workers: int
-    bandwidth_bytes_per_second: float
-    latency_seconds: float
-    apply_seconds: float
-    points: tuple[tuple[float, float], ...]
+    kind: Collective
+    workers: Count
+    bandwidth_bytes_per_second: Annotated[float, Ge(BOUNDS["byte/second"][0]), Le(BOUNDS["byte/second"][1])]
+    latency_seconds: Time
+    apply_seconds: Time
+    points: tuple[tuple[Annotated[float, Ge(0.0)], Time], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON gives them back."""
+        return asdict(self) | {"points": [list(point) for point in self.points]}
 
     def describe(self) -> str:
         """One sentence for the report."""
@@ -80,21 +93,28 @@ class Calibration:
 
     def save(self, path: Path) -> None:
         """Writes the calibration as JSON."""
-        write_text(
-            path, json.dumps({"distsim_calibration": 1, "exchanges": [asdict(e) for e in self.exchanges]}, indent=2)
+        files.write_text(
+            path, json.dumps({"distsim_calibration": 1, "exchanges": [e.as_dict() for e in self.exchanges]}, indent=2)
         )
 
     @classmethod
     def load(cls, path: Path) -> Calibration:
-        """Reads what `save` wrote. Raises InputError."""
+        """Reads what `save` wrote. Raises InputError, which names the value that no measurement gives."""
         try:
-            rows = json.loads(path.read_text("utf-8"))["exchanges"]
-            return cls(tuple(Exchange(**row | {"points": tuple(map(tuple, row["points"]))}) for row in rows))
+            document = _Document.model_validate_json(files.read(path, LARGEST_MEGABYTES))
+            return cls(document.exchanges)
         except OSError as error:
             rule = f"cannot be read ({error.strerror})"
-        except (ValueError, KeyError, TypeError) as error:
-            rule = f"is not a calibration that distsim wrote ({error})"
+        except ValidationError as error:
+            rule = f"is not a calibration that distsim wrote ({findings(error)})"
         raise InputError.of("calibration file", str(path), rule, "name a file that distsim calibrate wrote")
+
+
+class _Document(Description):
+    """A calibration's file."""
+
+    distsim_calibration: Literal[1]
+    exchanges: tuple[Exchange, ...]
 
 
 def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
@@ -162,12 +182,14 @@ def fit(traces: Sequence[Trace]) -> Exchange:
     slope = (large_seconds - small_seconds) / (large - small) if large > small else 0.0
     # Noise can hide the slope or the floor of small messages; what the large one took is then all bandwidth.
     slope = slope if 0.0 < slope * large <= large_seconds else large_seconds / max(large, 1.0)
+    bandwidth = per_byte / slope if per_byte and slope else scenario.cluster.bandwidth_bytes_per_second
+    least, most = BOUNDS["byte/second"]
     floor = max(large_seconds - slope * large, 0.0)
     applies = traces[-1].spans.of_kind(SpanKind.APPLY)
     return Exchange(
         kind=scenario.communication.kind,
         workers=workers,
-        bandwidth_bytes_per_second=per_byte / slope if per_byte else scenario.cluster.bandwidth_bytes_per_second,
+        bandwidth_bytes_per_second=min(max(bandwidth, least), most),
         latency_seconds=floor / per_latency if per_latency else 0.0,
         apply_seconds=float(np.median(applies.end_seconds - applies.start_seconds)) if len(applies) else 0.0,
         points=points,

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from distsim.compute import rank_keys
-from distsim.description import Description
+from distsim.description import Count, Description
 from distsim.units import BytesPerSecond, Seconds
 
 Link = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node
@@ -26,9 +26,9 @@ class Nic(Description):
 class Nodes(Description):
     """A fast tier inside a node: `per_node` workers share it, and share one NIC or have one each."""
 
-    per_node: Annotated[int, Field(ge=1)]
-    bandwidth_bytes_per_second: BytesPerSecond = Field(alias="bandwidth")
-    latency_seconds: Seconds = Field(alias="latency")
+    per_node: Count = Field(examples=[4])
+    bandwidth_bytes_per_second: BytesPerSecond = Field(alias="bandwidth", examples=["300 GB/s"])
+    latency_seconds: Seconds = Field(alias="latency", examples=["2 us"])
     nic_per: Literal["node", "worker"] = "worker"
 
 
@@ -40,9 +40,9 @@ class Cluster(Description):
     (12500000.0, 125000000.0, 0.0001)
     """
 
-    workers: Annotated[int, Field(ge=1)]
-    bandwidth_bytes_per_second: BytesPerSecond = Field(alias="bandwidth")
-    latency_seconds: Seconds = Field(alias="latency")
+    workers: Annotated[int, Field(ge=1, le=10**6, examples=[4])]
+    bandwidth_bytes_per_second: BytesPerSecond = Field(alias="bandwidth", examples=["10 Gbit/s"])
+    latency_seconds: Seconds = Field(alias="latency", examples=["50 us"])
     nic: Annotated[dict[int | str, Nic], BeforeValidator(rank_keys)] = Field(default={})
     nodes: Nodes | None = None
 

@@ -24,8 +24,8 @@ class Communication(Description):
     'rendezvous'
     """
 
-    kind: Collective
-    servers: Annotated[int, Field(ge=1)] = 1
+    kind: Collective = Field(examples=["ring"])
+    servers: Annotated[int, Field(ge=1, le=10**6)] = 1
     colocated: bool = False
     sends: Sends = "rendezvous"
     receive: Receive | None = None

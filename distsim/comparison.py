@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from distsim.errors import InputError
+from distsim.errors import InputError, shown
 from distsim.metrics import PARTS, Summary, step_durations, summary, worker_seconds
 from distsim.trace import Trace
+
+FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # where these differ, much else does
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,16 @@ class Comparison:
 
 
 def compare(predicted: Trace, measured: Trace) -> Comparison:
-    """Joins two traces of the same scenario step by step. Raises InputError where they are not of one kind.
+    """Joins two traces of the same scenario step by step. Raises InputError where their scenarios differ.
+
+    Links may differ, since a calibration replaces them; `link_differences` tells where.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("synchronous_ring"))
     >>> compare(trace, trace).error_pct.step_median
     0.0
     """
-    _check_same_kind(predicted, measured)
+    _check_same_scenario(predicted, measured)
     steps, unmatched = _step_median(predicted, measured)
     of_predicted, of_measured = summary(predicted), summary(measured)
     return Comparison(
@@ -68,18 +72,52 @@ def compare(predicted: Trace, measured: Trace) -> Comparison:
     )
 
 
-def _check_same_kind(predicted: Trace, measured: Trace) -> None:
-    ours, theirs = predicted.scenario, measured.scenario
-    for what, one, other in (
-        ("policy.kind", ours.policy.kind, theirs.policy.kind),
-        ("cluster.workers", ours.cluster.workers, theirs.cluster.workers),
-        ("communication.kind", ours.communication.kind, theirs.communication.kind),
-    ):
-        if one != other:
-            raise InputError.of(
-                f"{what} of the predicted trace", one, f"must equal the measured one's, {other!r}",
-                "compare two traces of one scenario",
-            )  # fmt: skip
+def _check_same_scenario(predicted: Trace, measured: Trace) -> None:
+    differing = {key: values for key, values in _differences(predicted, measured).items() if not _may_differ(key)}
+    if differing:
+        what, *others = sorted(
+            differing, key=lambda key: FIRST_NAMED.index(key) if key in FIRST_NAMED else len(FIRST_NAMED)
+        )
+        one, other = differing[what]
+        more = f" (so must {', '.join(others)})" if others else ""
+        raise InputError.of(
+            f"{what} of the predicted trace", one, f"must equal the measured one's, {shown(other)}{more}",
+            "compare two traces of one scenario",
+        )  # fmt: skip
+
+
+def link_differences(predicted: Trace, measured: Trace) -> list[str]:
+    """One sentence for each link that the prediction took to be another than the measurement's scenario says.
+
+    None where the prediction is calibrated: it took the links that were measured.
+
+    >>> from distsim import example, simulate
+    >>> ring = example("synchronous_ring")
+    >>> link_differences(simulate(ring.replacing({"cluster.latency": "1 ms"})), simulate(ring))
+    ["the prediction has cluster.latency = '1 ms', the measurement's scenario '50 us'"]
+    """
+    if "calibration" in predicted.metadata:
+        return []
+    return [
+        f"the prediction has {key} = {shown(one)}, the measurement's scenario {shown(other)}"
+        for key, (one, other) in _differences(predicted, measured).items()
+        if _of_links(key)
+    ]
+
+
+def _differences(predicted: Trace, measured: Trace) -> dict[str, tuple[Any, Any]]:
+    """The keys in which the scenarios differ, with both values; None for one that is left out."""
+    ours, theirs = predicted.scenario.settings(), measured.scenario.settings()
+    return {key: (ours.get(key), theirs.get(key)) for key in ours | theirs if ours.get(key) != theirs.get(key)}
+
+
+def _of_links(key: str) -> bool:
+    return key in ("cluster.bandwidth", "cluster.latency") or key.startswith("cluster.nic.")
+
+
+def _may_differ(key: str) -> bool:
+    """What a calibration replaces, and what has no part in a prediction."""
+    return _of_links(key) or key in ("name", "communication.implementation") or key.startswith("cost")
 
 
 def _step_median(predicted: Trace, measured: Trace) -> tuple[float | None, int]:

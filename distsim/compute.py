@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, PositiveFloat, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from distsim.description import Description
+from distsim import files
+from distsim.description import Description, Factor
 from distsim.distributions import (
     Constant,
     Distribution,
@@ -27,11 +28,14 @@ from distsim.distributions import (
     ShiftedExponential,
     Uniform,
 )
+from distsim.errors import InputError
 from distsim.random_streams import Purpose, stream
-from distsim.units import PositiveSeconds, Seconds
+from distsim.units import BOUNDS, PositiveSeconds, Seconds
 
 Kind = Literal["constant", "uniform", "exponential", "shifted_exponential", "lognormal", "pareto", "replay"]
 NEEDS_CV = ("uniform", "shifted_exponential", "lognormal")
+LARGEST_MEGABYTES = 100  # of a table of times
+LONGEST_RANK = 9  # digits
 LARGEST_CV = {"uniform": 3**-0.5, "shifted_exponential": 1.0}
 
 
@@ -41,7 +45,9 @@ def rank_keys(table: object) -> object:
         return table
 
     def rank(key: object) -> object:
-        return int(key) if isinstance(key, str) and key.isdecimal() and str(int(key)) == key else key
+        if not isinstance(key, str) or not key.isdecimal() or len(key) > LONGEST_RANK:
+            return key
+        return int(key) if str(int(key)) == key else key
 
     return {rank(key): value for key, value in table.items()}
 
@@ -49,8 +55,8 @@ def rank_keys(table: object) -> object:
 class Pauses(Description):
     """Transient stragglers: with this probability a step takes `duration` longer."""
 
-    probability: Annotated[float, Field(ge=0.0, le=1.0)]
-    duration_seconds: Seconds = Field(alias="duration")
+    probability: Annotated[float, Field(ge=0.0, le=1.0, examples=[0.02])]
+    duration_seconds: Seconds = Field(alias="duration", examples=["500 ms"])
 
 
 class Compute(Description):
@@ -67,10 +73,10 @@ class Compute(Description):
     mean_seconds: PositiveSeconds | None = Field(default=None, alias="mean")
     fixed_seconds: Seconds | None = Field(default=None, alias="fixed")
     per_sample_seconds: Seconds | None = Field(default=None, alias="per_sample")
-    cv: Annotated[float, Field(gt=0.0)] | None = None
-    alpha: Annotated[float, Field(gt=1.0)] | None = None
+    cv: Annotated[float, Field(ge=1e-9, le=1e3)] | None = None
+    alpha: Annotated[float, Field(gt=1.0, le=1e9)] | None = None
     file: str | None = None
-    slow: Annotated[dict[Annotated[int, Field(ge=0)], PositiveFloat], BeforeValidator(rank_keys)] = Field(default={})
+    slow: Annotated[dict[Annotated[int, Field(ge=0)], Factor], BeforeValidator(rank_keys)] = Field(default={})
     pauses: Pauses | None = None
 
     @model_validator(mode="after")
@@ -80,7 +86,8 @@ class Compute(Description):
             self._check_replay(scaled)
             folder = (info.context or {}).get("folder", Path())
             object.__setattr__(self, "file", str(folder / str(self.file)))
-            read_times(Path(str(self.file)))
+            if not (info.context or {}).get("recorded"):
+                read_times(Path(str(self.file)))
             return self
         if self.file is not None:
             raise ValueError(f'file = {self.file!r} goes with distribution = "replay" alone. Cure: remove it')
@@ -176,14 +183,17 @@ class Compute(Description):
         table = self._table
         return None if table is None or table.shape[1] == 1 else table[:, worker]
 
-    def check_workers(self, workers: int) -> None:
-        """Raises ValueError where the table names workers that the cluster does not have."""
+    def check_workers(self, workers: int, *, recorded: bool = False) -> None:
+        """Raises ValueError where the table, or the file of times, is about workers that the cluster does not have.
+
+        recorded: as in `Scenario.of`; the file is left alone.
+        """
         absent = [worker for worker in self.slow if worker >= workers]
         if absent:
             raise ValueError(
                 f"slow names worker {absent[0]}, but workers count 0 to {workers - 1}. Cure: name one of those"
             )
-        table = self._table
+        table = None if recorded else self._table
         if table is not None and table.shape[1] not in (1, workers):
             raise ValueError(
                 f"file = {self.file!r} has {table.shape[1]} columns; it needs one per worker ({workers}), "
@@ -250,13 +260,12 @@ def read_times(path: Path) -> Floats:
     """A table of times in seconds, shape (rows, columns): text, one row per step, separated by commas or spaces.
 
     One column: every worker draws from it at random, with replacement. One per worker: worker i replays
-    column i from the top, and starts over at the end.
+    column i from the top, and starts over at the end. Raises InputError.
     """
     try:
-        changed = path.stat().st_mtime_ns
-        return _read_times(path, changed)
+        return _read_times(path, files.changed(path))
     except OSError as error:
-        raise ValueError(
+        raise InputError(
             f"file = {str(path)!r} cannot be read ({error.strerror}). Cure: give the path of a table of times"
         ) from None
 
@@ -264,14 +273,19 @@ def read_times(path: Path) -> Floats:
 @lru_cache(maxsize=8)
 def _read_times(path: Path, changed: int) -> Floats:  # noqa: ARG001 - a changed file is read anew
     try:
-        rows: list[list[Any]] = [line.replace(",", " ").split() for line in path.read_text("utf-8").splitlines()]
+        lines = files.read(path, LARGEST_MEGABYTES).decode("utf-8").splitlines()
+        rows: list[list[Any]] = [line.replace(",", " ").split() for line in lines]
         table = np.array([row for row in rows if row], dtype=float)
     except ValueError:
-        raise ValueError(
+        raise InputError(
             f"file = {str(path)!r} is not a table of numbers with rows of equal length. Cure: write one row per step, "
             "seconds separated by commas"
         ) from None
-    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all() or (table < 0).any():
-        raise ValueError(f"file = {str(path)!r} needs at least one row of finite times of at least 0. Cure: correct it")
+    longest = BOUNDS["second"][1]
+    if table.ndim != 2 or table.size == 0 or not ((table >= 0) & (table <= longest)).all():
+        raise InputError(
+            f"file = {str(path)!r} needs at least one row of finite times of at least 0, and at most "
+            f"{longest:.0e} seconds. Cure: correct it"
+        )
     table.flags.writeable = False
     return table

@@ -55,5 +55,8 @@ def shown(value: object) -> str:
     >>> shown("10"), len(shown("x" * 1000))
     ("'10'", 80)
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        text = "(a number of thousands of digits)"
     return text if len(text) <= 80 else f"{text[:37]}...{text[-40:]}"

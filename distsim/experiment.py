@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from distsim.calibration import Calibration, fit, probes
-from distsim.comparison import Comparison, compare
+from distsim.comparison import Comparison, compare, link_differences
 from distsim.progress import bar
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
@@ -51,5 +51,6 @@ def predict_and_measure(
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
-    """Two traces saved elsewhere, compared."""
-    return Experiment(compare(predicted, measured), predicted, measured, notes)
+    """Two traces saved elsewhere, compared; a note tells where the prediction took other links."""
+    links = link_differences(predicted, measured)
+    return Experiment(compare(predicted, measured), predicted, measured, [*notes, *links])

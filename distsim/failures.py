@@ -19,8 +19,8 @@ class Failures(Description):
 restart_cost_seconds=120.0)
     """
 
-    mean_time_between_seconds: PositiveSeconds = Field(alias="mean_time_between")
-    checkpoint_every_seconds: PositiveSeconds = Field(alias="checkpoint_every")
+    mean_time_between_seconds: PositiveSeconds = Field(alias="mean_time_between", examples=["4 h"])
+    checkpoint_every_seconds: PositiveSeconds = Field(alias="checkpoint_every", examples=["20 min"])
     checkpoint_cost_seconds: Seconds = Field(default=0.0, alias="checkpoint_cost")
     restart_cost_seconds: Seconds = Field(default=0.0, alias="restart_cost")
 
@@ -28,4 +28,4 @@ restart_cost_seconds=120.0)
 class Cost(Description):
     """The `[cost]` table: the price of one host for an hour, in any currency."""
 
-    price_per_hour: float = Field(ge=0.0)
+    price_per_hour: float = Field(ge=0.0, le=1e12, examples=[2.5])

@@ -1,15 +1,47 @@
-"""Files are written to a temporary name beside their own and renamed: a reader sees the old file or the new one."""
+"""Files are read up to a size, and written to a temporary name beside their own and renamed.
+
+So a device without end does not fill the memory, and a reader sees the old file or the new one.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO
 
 from distsim.errors import InputError
+
+MEGABYTE = 10**6
+
+
+def read(path: Path | Traversable, most_megabytes: int) -> bytes:
+    """What the file holds. Raises OSError, also where that is more than so many megabytes."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(most_megabytes * MEGABYTE + 1)
+    except ValueError as error:
+        raise _no_name(path, error) from None
+    if len(content) > most_megabytes * MEGABYTE:
+        raise OSError(errno.EFBIG, f"it holds more than {most_megabytes} MB", str(path))
+    return content
+
+
+def changed(path: Path) -> int:
+    """When the file was changed, in nanoseconds. Raises OSError where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except ValueError as error:
+        raise _no_name(path, error) from None
+
+
+def _no_name(path: Path | Traversable, error: ValueError) -> OSError:
+    """No file has such a name, as with a zero byte in it."""
+    return OSError(errno.EINVAL, str(error), str(path))
 
 
 def check_writable(path: Path) -> None:

@@ -6,23 +6,26 @@ take the same one.
 
 from __future__ import annotations
 
-import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import tomli_w
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, ValidationInfo, model_validator
 
+from distsim import files, size, toml
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, hierarchical, parameter_server, ring, tree
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
-from distsim.description import Description
+from distsim.description import LARGEST_NAME, Count, Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
-from distsim.policies import Pipeline, Policy, read_policy, write_policy
+from distsim.policies import Pipeline, Policy, read_policy, whole_policy, write_policy
 from distsim.validation import explain
 from distsim.workload import Workload
+
+LARGEST_MEGABYTES = 1  # of a scenario's file
 
 
 class Scenario(Description):
@@ -43,26 +46,34 @@ class Scenario(Description):
     True
     """
 
-    name: str = "scenario"
-    steps: Annotated[int, Field(ge=1)]
-    seed: Annotated[int, Field(ge=0)] = 0
-    cluster: Cluster
-    compute: Compute
-    workload: Workload
-    policy: Annotated[Policy, BeforeValidator(read_policy), PlainSerializer(write_policy)]
-    communication: Communication
+    name: Annotated[str, Field(max_length=LARGEST_NAME)] = "scenario"
+    steps: Annotated[Count, Field(examples=[50])]
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    cluster: Cluster = Field(examples=[{"workers": 4, "bandwidth": "10 Gbit/s", "latency": "50 us"}])
+    compute: Compute = Field(examples=[{"mean": "50 ms"}])
+    workload: Workload = Field(examples=[{"gradient": "4 MiB"}])
+    policy: Annotated[
+        Policy,
+        BeforeValidator(read_policy),
+        PlainSerializer(write_policy),
+        Field(examples=[{"kind": "synchronous"}]),
+    ]
+    communication: Communication = Field(examples=[{"kind": "parameter_server"}])
     failures: Failures | None = None
     learning: dict[str, Any] | None = None
     cost: Cost | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Scenario:
+    def _check(self, info: ValidationInfo) -> Scenario:
         self._check_available()
         self.cluster.check_nics()
-        self.compute.check_workers(self.cluster.workers)
+        recorded = (info.context or {}).get("recorded", False)
+        self.compute.check_workers(self.cluster.workers, recorded=recorded)
         self.policy.check_workers(self.cluster.workers)
         self._check_workload()
         self._check_communication()
+        if not recorded:
+            size.check(self)
         return self
 
     def _check_available(self) -> None:
@@ -90,6 +101,12 @@ class Scenario(Description):
             raise ValueError(
                 "communication.kind = 'hierarchical' needs nodes with a fast tier. Cure: write nodes = { per_node = 4, "
                 'bandwidth = "300 GB/s", latency = "2 us" } in [cluster]'
+            )
+        nodes, workers = self.cluster.nodes, self.cluster.workers
+        if communication.kind == "hierarchical" and nodes is not None and workers % nodes.per_node:
+            raise ValueError(
+                f"cluster.nodes.per_node = {nodes.per_node} must divide the {workers} workers with "
+                "communication.kind = 'hierarchical'. Cure: fill every node with workers"
             )
         if communication.kind == "parameter_server":
             self._check_servers()
@@ -158,7 +175,8 @@ class Scenario(Description):
         return self.cluster.workers if self.communication.colocated else self.ranks
 
     def schedule(self) -> Schedule:
-        """The all-reduce of this scenario, as data."""
+        """The all-reduce of this scenario, as data. Raises InputError where that would fit no memory."""
+        size.check_schedule(self)
         workers, communication = self.cluster.workers, self.communication
         match communication.kind:
             case "ring":
@@ -183,24 +201,22 @@ class Scenario(Description):
         return ComputeTimes(self.compute, self.seed, self.workload.batch)
 
     @classmethod
-    def of(cls, table: dict[str, Any], source: str = "scenario", folder: Path | None = None) -> Scenario:
-        """The scenario of a table as TOML would give it; `folder` is where its files lie (default: here)."""
+    def of(
+        cls, table: dict[str, Any], source: str = "scenario", folder: Path | None = None, *, recorded: bool = False
+    ) -> Scenario:
+        """The scenario of a table as TOML would give it; `folder` is where its files lie (default: here).
+
+        recorded: it has been run already, maybe on another machine; its files need not be here.
+        """
         try:
-            return cls.model_validate(table, context={"folder": folder or Path()})
+            return cls.model_validate(table, context={"folder": folder or Path(), "recorded": recorded})
         except ValidationError as error:
             raise explain(error, cls, source) from None
 
     @classmethod
     def loads(cls, text: str, source: str = "scenario", folder: Path | None = None) -> Scenario:
         """The scenario written in `text`, TOML."""
-        try:
-            table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{source} is not TOML: {error}. Cure: correct that line") from None
-        except (RecursionError, ValueError) as error:
-            raise InputError(
-                f"{source} cannot be read as TOML ({error}). Cure: write plain tables and numbers"
-            ) from None
+        table = toml.read(text, source)
         if not table:
             raise InputError(
                 f"{source} = {text[:40]!r} is empty: a scenario needs steps and the tables [cluster], [compute], "
@@ -213,7 +229,7 @@ class Scenario(Description):
         """The scenario in the file `path`; its name is the file's where it gives none."""
         path = Path(path)
         try:
-            text = path.read_bytes().decode("utf-8-sig")
+            text = files.read(path, LARGEST_MEGABYTES).decode("utf-8-sig")
         except OSError as error:
             raise InputError(
                 f"scenario file = {str(path)!r}: cannot be read ({error.strerror}). Cure: give the path of a TOML file"
@@ -238,6 +254,17 @@ class Scenario(Description):
                 del table[name][key]
         return table
 
+    def settings(self) -> dict[str, Any]:
+        """Every key of the file with its value, defaults too, such as {"steps": 50, "cluster.workers": 4, …}.
+
+        Keys are in the order of a file; a file of times goes by its name, wherever it lies.
+        """
+        table = self.model_dump(by_alias=True) | {"policy": whole_policy(self.policy)}
+        table["communication"]["receive"] = self.receive if self.servers else None
+        if self.compute.file is not None:
+            table["compute"]["file"] = Path(self.compute.file).name
+        return dict(_flat(table))
+
     def dumps(self) -> str:
         """The scenario as TOML; `loads` reads back an equal one."""
         return tomli_w.dumps(self.table())
@@ -257,3 +284,11 @@ class Scenario(Description):
                 inner = inner.setdefault(name, {})
             inner[key] = value
         return type(self).of(table, source="scenario with " + ", ".join(f"{k} = {v!r}" for k, v in changes.items()))
+
+
+def _flat(table: dict[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from distsim.calibration import Calibration, calibrated
 from distsim.engine import choice
@@ -44,7 +44,7 @@ def simulate(
     else:
         exchange = calibration.of(scenario)
         trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)
-        trace = replace(trace, metadata=trace.metadata | {"calibration": asdict(exchange)})
+        trace = replace(trace, metadata=trace.metadata | {"calibration": exchange.as_dict()})
     if isinstance(rule, str):
         trace = replace(trace, metadata=trace.metadata | {"rule": rule})
     if scenario.failures is not None:

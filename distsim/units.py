@@ -1,15 +1,16 @@
 """Quantities at the edge: "10 Gbit/s", "50 us", "25 MB" in files, SI floats inside.
 
-Parsing is pint's, with a registry that holds only the units of this subject and computes in
-decimals, so "50 us" is the float nearest to 0.00005 and every value can be written back without loss.
+A quantity is one number and one unit; pint would compute with what stands there, and "1*3 s" is a slip of the pen.
+The unit is pint's, of a registry that holds only the units of this subject and computes in decimals, so "50 us" is
+the float nearest to 0.00005 and every value can be written back without loss.
 """
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -39,6 +40,10 @@ byte = 8 * bit = B
 bps = bit / second
 """
 
+LONGEST = 200  # characters of a quantity
+
+# What no cluster has: below the least (where 0 is none) or above the most.
+BOUNDS: dict[SiUnit, tuple[float, float]] = {"second": (1e-12, 1e12), "byte": (1.0, 1e15), "byte/second": (1e-3, 1e18)}
 EXAMPLES: dict[SiUnit, str] = {"second": '"50 ms"', "byte": '"4 MiB"', "byte/second": '"10 Gbit/s"'}
 
 # Units a value may be written back in: of those that lose nothing the one with the fewest digits wins,
@@ -90,24 +95,55 @@ def parse(text: object, unit: SiUnit) -> float:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str, unit: SiUnit) -> float:
+    if len(text) > LONGEST:
+        raise ValueError("is too long for a number with a unit")
     if "," in text:
         raise ValueError("has a comma, which could mean a decimal point or thousands")
-    if set(text) & set("#;[]{}"):  # pint reads text as Python does, comments and all
-        raise ValueError("is not a number with a unit")
+    number, name = _split(text.strip(" "))
+    if name.partition(" ")[0].lower() in ("inf", "infinity", "nan"):
+        raise ValueError("is not finite")
+    exact = _number(number) if number or not name else None
+    if not name:
+        raise ValueError("has no unit")
+    size = _size(name, unit)
+    if exact is None:
+        raise ValueError("has no number")
     try:
-        quantity: Any = registry().Quantity(text)
-        if quantity.unitless:
-            raise ValueError("has no unit")
-        value = float(quantity.to(unit).magnitude)
-    except ValueError as error:
-        raise ValueError(str(error) if str(error) == "has no unit" else "is not a number with a unit") from None
-    except Exception as error:  # noqa: BLE001 - pint raises many kinds, AssertionError and TokenError among them
-        raise ValueError(_reason(error, unit)) from None
+        value = float(exact * size)
+    except DecimalException:  # an exponent of many digits
+        value = math.inf
     if not math.isfinite(value):
         raise ValueError("is not finite")
-    if not any(character.isdigit() for character in text):
-        raise ValueError("has no number")
     return value
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The number, and the letters and slashes behind it."""
+    end = len(text)
+    while end and (text[end - 1].isalpha() or text[end - 1] in "/ "):
+        end -= 1
+    return text[:end], text[end:].strip(" ")
+
+
+def _number(text: str) -> Decimal:
+    try:
+        if text.isascii() and "_" not in text:
+            return Decimal(text)
+    except DecimalException:
+        pass
+    raise ValueError("is not a number with a unit")
+
+
+@cache
+def _size(name: str, unit: SiUnit) -> Decimal:
+    """How many `unit` are in one of the unit `name`."""
+    try:
+        size: Decimal = registry().Quantity(Decimal(1), name).to(unit).magnitude
+    except Exception as error:  # noqa: BLE001 - pint raises many kinds, AssertionError and TokenError among them
+        raise ValueError(_reason(error, unit)) from None
+    if not all(part.strip(" ").isalpha() for part in name.split("/", maxsplit=1)):
+        raise ValueError("is not a number with a unit")
+    return size
 
 
 def _reason(error: Exception, unit: SiUnit) -> str:
@@ -142,6 +178,8 @@ def show(value: float, unit: SiUnit, digits: int = 3) -> str:
     >>> show(0.0711106934, "second"), show(314572800.0, "byte"), show(0.0, "second")
     ('71.1 ms', '315 MB', '0 s')
     """
+    if not math.isfinite(value):
+        return f"{value} {SPELLINGS[unit][SI_SPELLING[unit]][0]}"
     return write(float(f"{value:.{digits}g}"), unit)
 
 
@@ -154,6 +192,10 @@ def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerial
             raise ValueError(f"{error}. Cure: {example}") from None
         if value < 0 or (value == 0 and not zero):
             raise ValueError(f"must be {'at least 0' if zero else 'above 0'}. Cure: {example}")
+        least, most = BOUNDS[unit]
+        if value > most or (value < least and not zero):
+            wrong = f"at most {write(most, unit)}" if value > most else f"at least {write(least, unit)}"
+            raise ValueError(f"must be {wrong}. Cure: {example}")
         return value
 
     return BeforeValidator(validate), PlainSerializer(lambda value: write(value, unit))

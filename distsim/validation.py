@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import json
 import types
-from collections.abc import Iterable
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from distsim.errors import InputError, problem, shown
 
@@ -19,6 +20,19 @@ def explain(error: ValidationError, model: type[BaseModel], source: str) -> Inpu
     return InputError(head + "\n  ".join(lines))
 
 
+def findings(error: ValidationError) -> str:
+    """What pydantic found wrong in a file that no person writes: the first few findings, without cures."""
+    found = error.errors()
+    lines = []
+    for finding in found[:3]:
+        where = ".".join(map(str, finding["loc"])) or "what it holds"
+        if finding["type"] == "missing":
+            lines.append(f"{where} is missing")
+        else:
+            lines.append(f"{where} = {shown(finding['input'])} {_rule_and_cure(finding)[0]}")
+    return "; ".join(lines) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
+
+
 def _line(finding: Any, model: type[BaseModel]) -> str:
     path = [str(part) for part in finding["loc"] if part != "[key]"]
     where = ".".join(path)
@@ -27,15 +41,15 @@ def _line(finding: Any, model: type[BaseModel]) -> str:
     if kind == "value_error":
         text = str(finding["ctx"]["error"])
         if isinstance(value, (dict, BaseModel)):  # a rule about a whole table quotes the offending key itself
-            return f"[{where}] {text}" if where else text
+            return text if not where or text.startswith(f"{where}.") else f"[{where}] {text}"
         return f"{where} = {shown(value)} {text}"
     if kind == "extra_forbidden":
         table = f"the table [{'.'.join(path[:-1])}]" if path[:-1] else "the top level"
-        return unknown_key(where, value, table, list(_keys(model, path[:-1])))
+        return unknown_key(where, value, table, list(_fields(model, path[:-1])))
     if kind == "missing":
-        return f"{where} is missing. Cure: add it ({'a table' if len(path) == 1 and path[0] != 'steps' else 'a key'})"
+        return missing_key(where, _fields(model, path[:-1])[path[-1]])
     rule, cure = _rule_and_cure(finding)
-    return problem(where, value, rule, cure)
+    return problem(where or "what should be a table", value, rule, cure)
 
 
 def _rule_and_cure(finding: Any) -> tuple[str, str]:
@@ -55,12 +69,18 @@ def _rule_and_cure(finding: Any) -> tuple[str, str]:
             return "must be a whole number", "write one such as 4, without quotes and without a point"
         case "float_type":
             return "must be a number", "write one such as 0.3, without quotes"
+        case "finite_number":
+            return "must be a finite number", "write one such as 0.3"
+        case "string_too_long":
+            return f"must have at most {context['max_length']} characters", "shorten it"
         case "bool_type":
             return "must be true or false", "write one of the two, without quotes"
         case "string_type":
             return "must be a text", "put it in quotes"
         case "model_type" | "dict_type":
             where = ".".join(str(part) for part in finding["loc"])
+            if not where:
+                return "must be a table", "give one with steps, cluster and the others"
             return "must be a table", f"write [{where}] on a line of its own and its keys below"
     text = str(finding["msg"])
     return text[0].lower() + text[1:], "give it such a value"
@@ -73,19 +93,32 @@ def unknown_key(key: str, value: object, table: str, known: list[str]) -> str:
     return problem(key, value, f"is not a key of {table}", cure)
 
 
-def _keys(model: Any, path: list[str]) -> Iterable[str]:
-    """The keys that a table of the scenario may have; the aliases, as a file spells them."""
+def missing_key(key: str, field: FieldInfo) -> str:
+    """The message about a key, or a table, that `field` asks for; the cure is its example, as a file spells it."""
+    table, _, name = key.rpartition(".")
+    example = field.examples[0] if field.examples else "..."
+    if isinstance(example, dict):
+        keys = ", ".join(f"{inner} = {json.dumps(value)}" for inner, value in example.items())
+        return f"{key} is missing. Cure: write [{key}] on a line of its own, and below it such as {keys}"
+    place = f"in [{table}]" if table else "above the tables"
+    return f"{key} is missing. Cure: write such as {name} = {json.dumps(example)} {place}"
+
+
+def _fields(model: Any, path: list[str]) -> dict[str, FieldInfo]:
+    """The keys that a table of the scenario may have, as a file spells them, and what they ask for."""
     for part in path:
         if get_origin(model) is dict:  # keys of the author's own, such as the ranks in cluster.nic
             model = _model_in(get_args(model)[1])
             continue
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            return ()
-        by_key = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
-        model = _model_in(by_key.get(part))
+        field = _of_model(model).get(part)
+        model = _model_in(field.annotation) if field else None
+    return _of_model(model)
+
+
+def _of_model(model: Any) -> dict[str, FieldInfo]:
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        return ()
-    return (field.alias or name for name, field in model.model_fields.items())
+        return {}
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _model_in(annotation: Any) -> Any:

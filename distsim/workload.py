@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from distsim.description import Description
+from distsim.description import Count, Description
 from distsim.units import Bytes
 
 Model = Literal["mlp", "cnn", "transformer"]
@@ -47,11 +47,11 @@ class Workload(Description):
     """
 
     gradient_bytes: Bytes | None = Field(default=None, alias="gradient")
-    batch: Annotated[int, Field(ge=1)] = 1
+    batch: Count = 1
     model: Model | None = None
-    width: Annotated[int, Field(ge=HEADS, multiple_of=HEADS)] = 64
-    samples: Annotated[int, Field(ge=1)] | None = None
-    layers: Annotated[int, Field(ge=1)] = 16
+    width: Annotated[int, Field(ge=HEADS, le=100_000, multiple_of=HEADS)] = 64
+    samples: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    layers: Annotated[int, Field(ge=1, le=100_000)] = 16
     backward_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 2 / 3
     activation_bytes: Bytes | None = Field(default=None, alias="activation")
     input_bytes: Bytes | None = Field(default=None, alias="input")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from hypothesis import settings
+
+from distsim.errors import InputError
 
 WHOLE = os.environ.get("DISTSIM_TESTS") == "whole"
 NO_SKIPS = os.environ.get("DISTSIM_NO_SKIPS") == "1"
@@ -21,6 +24,21 @@ settings.load_profile("distsim")
 def whole() -> Callable[[int, int], int]:
     """`whole(reduced, full)` is `full` under `make test-all`, else `reduced`."""
     return lambda reduced, full: full if WHOLE else reduced
+
+
+@pytest.fixture(scope="session")
+def or_input_error() -> Callable[[], AbstractContextManager[None]]:
+    """`with or_input_error():` whatever stands there may work, or be refused with a cure, and nothing else."""
+
+    @contextmanager
+    def block() -> Iterator[None]:
+        try:
+            yield
+        except InputError as error:
+            if "Cure: " not in str(error):
+                raise
+
+    return block
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

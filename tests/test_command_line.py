@@ -79,13 +79,16 @@ def test_a_saved_trace_is_the_simulated_one(run: Run, files: dict[str, Path], tm
 
 def test_saved_traces_are_compared(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
     slower = tmp_path / "slower.toml"
-    slower.write_text(example("backup_server").replacing({"compute.mean": "55 ms"}).dumps())
+    slower.write_text(example("backup_server").replacing({"cluster.bandwidth": "5 Gbit/s"}).dumps())
     for file, trace in ((files["backup_server"], "p.npz"), (slower, "m.json.gz")):
         assert run("simulate", file, "--trace", tmp_path / trace)[0] == 0
     arguments = ("compare", "--predicted", tmp_path / "p.npz", "--measured", tmp_path / "m.json.gz")
-    code, out, _ = run(*arguments, "--json")
+    code, out, err = run(*arguments, "--json")
     (found,) = json.loads(out)
     assert code == 0
+    assert err == (
+        "distsim: warning: the prediction has cluster.bandwidth = '10 Gbit/s', the measurement's scenario '5 Gbit/s'\n"
+    )
     assert found.keys() == {"name", "predicted", "measured", "error_pct"}
     assert found["predicted"].keys() == found["measured"].keys() == SUMMARY_KEYS
     assert found["error_pct"].keys() == {"step_median", "total", "staleness", "causes", "unmatched"}
@@ -97,6 +100,16 @@ def test_saved_traces_are_compared(run: Run, files: dict[str, Path], tmp_path: P
     assert code == 0
     assert "predicted" in out
     assert "<html" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_saved_traces_of_two_scenarios_are_refused(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(example("backup_server").replacing({"seed": 8}).dumps())
+    for file, trace in ((files["backup_server"], "p.npz"), (other, "m.json.gz")):
+        assert run("simulate", file, "--trace", tmp_path / trace)[0] == 0
+    code, out, err = run("compare", "--predicted", tmp_path / "p.npz", "--measured", tmp_path / "m.json.gz")
+    assert (code, out) == (2, "")
+    assert "seed of the predicted trace = 7: must equal the measured one's, 8. Cure: " in err
 
 
 BAD_SCENARIOS = {
@@ -198,11 +211,45 @@ def test_bad_arguments_get_one_message(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml"]
 
 
-@pytest.mark.parametrize("arguments", [("simulate",), ("nonsense",), ("simulate", "s.toml", "--jsno")])
-def test_wrong_usage_ends_with_2(run: Run, arguments: tuple[str, ...]) -> None:
-    code, _, err = run(*arguments)
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("simulate",), "missing argument 'FILE'. Cure: distsim simulate --help shows how it is called"),
+        (("sweep", "s.toml"), "missing option '--vary'. Cure: distsim sweep --help"),
+        (("nonsense",), "command = 'nonsense': is not a command. Cure: take one of bench, compare, doctor, "),
+        (("simulat", "s.toml"), "command = 'simulat': is not a command. Cure: write simulate"),
+        (("simulate", "s.toml", "--jsno"), "option = '--jsno': is not an option of distsim simulate. Cure: write --js"),
+        (("simulate", "s.toml", "-q"), "option = '-q': is not an option of distsim simulate. Cure: take one of --cal"),
+        (("simulate", "s.toml", "more"), "unexpected extra argument (more). Cure: distsim simulate --help"),
+        (("measure", "s.toml", "--deadline", "soon"), "'soon' is not a valid float range. Cure: distsim measure --h"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_a_cure(run: Run, arguments: tuple[str, ...], expected: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: distsim ")
+    assert expected in err
+
+
+def test_an_option_without_its_value_ends_with_2_and_a_cure(run: Run) -> None:
+    code, _, err = run("simulate", "s.toml", "--trace")
     assert code == 2
-    assert "Usage:" in err or "usage" in err.lower()
+    assert "'--trace' requires an argument. Cure: " in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_full_disk_ends_without_a_traceback(files: dict[str, Path]) -> None:
+    command = [sys.executable, "-m", "distsim", "simulate", str(files["backup_server"])]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "distsim: No space left on device. Cure: free some space, or write elsewhere\n"
+
+
+def test_a_file_without_end_is_not_read_to_its_end(run: Run) -> None:
+    code, _, err = run("simulate", "/dev/zero")
+    assert code == 2
+    assert "scenario file = '/dev/zero': cannot be read (it holds more than 1 MB). Cure: " in err
 
 
 def test_validate_prints_the_contracts_object(run: Run) -> None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from distsim.calibration import Calibration, Exchange
-from distsim.comparison import compare
+from distsim.comparison import compare, link_differences
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
+from distsim.scenario import Scenario
 from distsim.simulation import simulate
+from distsim.trace import Trace
+
+
+def run_as(scenario: Scenario, true: Scenario) -> Trace:
+    """A run that says it is one of `scenario`, on a machine where things are as in `true`."""
+    trace = simulate(true)
+    return replace(trace, metadata=trace.metadata | {"scenario": scenario.table()})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -22,16 +33,8 @@ def test_a_run_equals_itself(name: str) -> None:
 
 
 def test_errors_are_in_percent_of_the_measurement() -> None:
-    slow = simulate(
-        example("synchronous_ring").replacing(
-            {"compute.distribution": "constant", "compute.cv": None, "compute.mean": "100 ms"}
-        )
-    )
-    fast = simulate(
-        example("synchronous_ring").replacing(
-            {"compute.distribution": "constant", "compute.cv": None, "compute.mean": "50 ms"}
-        )
-    )
+    said = example("synchronous_ring").replacing({"compute.distribution": "constant", "compute.cv": None})
+    slow, fast = run_as(said, said.replacing({"compute.mean": "100 ms"})), run_as(said, said)
     exchange = slow.updates.time_seconds[0] - 0.1
     error = compare(fast, slow).error_pct
     assert error.step_median == pytest.approx(100 * 0.05 / (0.1 + exchange))
@@ -43,18 +46,17 @@ def test_errors_are_in_percent_of_the_measurement() -> None:
 
 
 def test_causes_add_up_to_the_signed_error_of_the_total() -> None:
-    measured = simulate(example("backup_server"))
-    predicted = simulate(example("backup_server").replacing({"cluster.bandwidth": "2 Gbit/s", "compute.mean": "40 ms"}))
+    said = example("backup_server")
+    measured = simulate(said)
+    predicted = run_as(said, said.replacing({"cluster.bandwidth": "2 Gbit/s", "compute.mean": "40 ms"}))
     found = compare(predicted, measured)
     assert sum(found.error_pct.causes.values()) == pytest.approx(predicted.total_seconds - measured.total_seconds)
     assert found.error_pct.causes["compute"] < 0 < found.error_pct.causes["communication"]
 
 
 def test_steps_that_only_one_run_has_are_counted() -> None:
-    longer, shorter = (
-        simulate(example("synchronous_ring")),
-        simulate(example("synchronous_ring").replacing({"steps": 47})),
-    )
+    said = example("synchronous_ring")
+    longer, shorter = simulate(said), run_as(said, said.replacing({"steps": 47}))
     assert compare(longer, shorter).error_pct.unmatched == compare(shorter, longer).error_pct.unmatched == 3
     assert compare(longer, shorter).error_pct.step_median == 0.0
 
@@ -66,12 +68,74 @@ def test_what_does_not_apply_is_none() -> None:
     assert (found.error_pct.step_median, found.error_pct.total, found.error_pct.staleness) == (None, None, None)
 
 
-@pytest.mark.parametrize("changes", [{"cluster.workers": 3}])
-def test_traces_of_different_scenarios_are_refused(changes: dict[str, int]) -> None:
-    with pytest.raises(InputError, match=r"cluster\.workers of the predicted trace = 4"):
-        compare(simulate(example("synchronous_ring")), simulate(example("synchronous_ring").replacing(changes)))
-    with pytest.raises(InputError, match=r"policy\.kind of the predicted trace = 'synchronous'"):
-        compare(simulate(example("synchronous_ring")), simulate(example("backup_server")))
+DIFFERENT: list[tuple[dict[str, Any], str]] = [
+    ({"cluster.workers": 6}, "cluster.workers of the predicted trace = 5: must equal the measured one's, 6"),
+    ({"seed": 8}, "seed of the predicted trace = 7: must equal the measured one's, 8"),
+    ({"steps": 49}, "steps of the predicted trace = 50: must equal the measured one's, 49"),
+    ({"compute.cv": 0.4}, "compute.cv of the predicted trace = 0.3: must equal the measured one's, 0.4"),
+    ({"compute.mean": "51 ms"}, "compute.mean of the predicted trace = '50 ms': must equal the measured one's, '51 m"),
+    ({"compute.slow": {"3": 2.0}}, "compute.slow.3 of the predicted trace = None: must equal the measured one's, 2.0"),
+    ({"workload.gradient": "4 MB"}, "workload.gradient of the predicted trace = '4 MiB': must equal"),
+    ({"workload.batch": 31}, "workload.batch of the predicted trace = 32: must equal the measured one's, 31"),
+    ({"policy.backups": 2}, "policy.backups of the predicted trace = 1: must equal the measured one's, 2"),
+    ({"policy.cancel": True}, "policy.cancel of the predicted trace = False: must equal the measured one's, True"),
+    ({"communication.receive": "fifo"}, "communication.receive of the predicted trace = 'concurrent': must equal"),
+    ({"communication.sends": "eager"}, "communication.sends of the predicted trace = 'rendezvous': must equal"),
+    (
+        {"failures": {"mean_time_between": "1 h", "checkpoint_every": "1 min"}},
+        "failures.mean_time_between of the predicted trace = None: must equal the measured one's, '3600 s' (so must "
+        "failures.checkpoint_every, ",
+    ),
+    ({"policy": {"kind": "asynchronous"}, "seed": 8}, "policy.kind of the predicted trace = 'backup': must equal"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), DIFFERENT, ids=lambda value: str(value)[:40])
+def test_traces_of_different_scenarios_are_refused(changes: dict[str, Any], message: str) -> None:
+    scenario = example("backup_server")
+    with pytest.raises(InputError, match=re.escape(message) + ".* Cure: compare two traces of one scenario"):
+        compare(simulate(scenario), simulate(scenario.replacing(changes)))
+
+
+SAME: list[dict[str, Any]] = [
+    {"name": "the same on the cluster"},
+    {"cost": {"price_per_hour": 1.0}},
+    {"policy.cancel": False, "communication.receive": "concurrent"},
+]
+
+
+@pytest.mark.parametrize("changes", SAME, ids=str)
+def test_what_changes_no_run_may_differ(changes: dict[str, Any]) -> None:
+    scenario = example("backup_server")
+    predicted, measured = simulate(scenario), simulate(scenario.replacing(changes))
+    assert compare(predicted, measured).error_pct.total == 0.0
+    assert link_differences(predicted, measured) == []
+
+
+def test_another_file_of_the_same_name_may_hold_the_times(tmp_path: Path) -> None:
+    runs = []
+    for machine in ("laptop", "cluster"):
+        (tmp_path / machine).mkdir()
+        (tmp_path / machine / "times.csv").write_text("0.1 0.2 0.3 0.4 0.5\n")
+        compute = {"distribution": "replay", "file": str(tmp_path / machine / "times.csv")}
+        runs.append(simulate(Scenario.of(example("backup_server").table() | {"compute": compute})))
+    assert compare(*runs).error_pct.total == 0.0
+
+
+@pytest.mark.parametrize("key", ["cluster.bandwidth", "cluster.latency", "cluster.nic"])
+def test_other_links_are_told_unless_they_are_calibrated(key: str) -> None:
+    scenario = example("synchronous_ring")
+    changes = {
+        "cluster.bandwidth": "1 Gbit/s",
+        "cluster.latency": "1 ms",
+        "cluster.nic": {"2": {"up": "1 Gbit/s"}},
+    }
+    measured, predicted = simulate(scenario), simulate(scenario.replacing({key: changes[key]}))
+    (told,) = link_differences(predicted, measured)
+    assert key in told
+    assert compare(predicted, measured).error_pct.total > 0.0
+    calibrated = simulate(scenario, Calibration((Exchange("ring", 4, 1e9, 1e-3, 0.0, ()),)))
+    assert link_differences(calibrated, measured) == []
 
 
 def test_a_calibrated_prediction_compares_with_the_scenario_it_predicts() -> None:

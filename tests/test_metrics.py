@@ -63,6 +63,19 @@ def test_a_workers_time_is_compute_exposed_communication_and_waiting() -> None:
     assert parts["waiting"].tolist() == [1.0, 0.5]
 
 
+def test_time_that_several_spans_share_counts_once() -> None:
+    """A long receive around two computes: the second starts after the first has ended, but not after the receive."""
+    builder = TraceBuilder()
+    builder.span(0, SpanKind.RECEIVE, 0, 0.0, 10.0)
+    for start in (2.0, 5.0):
+        builder.span(0, SpanKind.COMPUTE, 0, start, start + 1.0)
+    builder.update(1, 12.0, server=1)
+    parts = worker_seconds(builder.build(1, 1, "measured"))
+    assert {part: seconds.tolist() for part, seconds in parts.items()} == {
+        "compute": [2.0], "communication": [8.0], "waiting": [2.0],
+    }  # fmt: skip
+
+
 def test_summary() -> None:
     found = summary(by_hand())
     assert found.step_seconds is not None

@@ -184,7 +184,7 @@ def scenario_tables(draw: st.DrawFn) -> dict[str, Any]:
         optional(nic=nics)
     )
     return {
-        "steps": draw(st.integers(1, 10**9)),
+        "steps": draw(st.integers(1, 30_000)),
         "cluster": cluster,
         "compute": draw(compute_tables(workers)),
         "workload": {"gradient": draw(sizes)} | draw(optional(batch=st.integers(1, 10**6))),

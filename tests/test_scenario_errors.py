@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from distsim.errors import DistsimError, InputError, NotAvailableYetError, RunError
+from distsim.policies import POLICIES
 from distsim.scenario import Scenario
 
 GOOD: dict[str, Any] = {
@@ -63,9 +68,22 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "is not a key of [policy] with kind = 'backup'. Cure: write cancel",
     ),
     "a key of another policy": (changed(policy={"kind": "synchronous", "backups": 1}), "backups = 1", "is not a key"),
-    "missing key": (changed(steps=ABSENT), "steps", "is missing"),
-    "missing table": (changed(workload=ABSENT), "workload", "is missing. Cure: add it (a table)"),
-    "missing backups": (changed(policy__backups=ABSENT), "policy.backups", "is missing"),
+    "missing key": (changed(steps=ABSENT), "steps", "is missing. Cure: write such as steps = 50 above the tables"),
+    "missing key of a table": (
+        changed(cluster__bandwidth=ABSENT),
+        "cluster.bandwidth",
+        'is missing. Cure: write such as bandwidth = "10 Gbit/s" in [cluster]',
+    ),
+    "missing table": (
+        changed(workload=ABSENT),
+        "workload",
+        'is missing. Cure: write [workload] on a line of its own, and below it such as gradient = "4 MiB"',
+    ),
+    "missing backups": (
+        changed(policy__backups=ABSENT),
+        "policy.backups",
+        "is missing. Cure: write such as backups = 1 in [policy]",
+    ),
     "missing gradient": (changed(workload={}), "workload.gradient", "is missing"),
     "missing kind": (changed(policy={}), "policy", "needs a kind, one of synchronous, backup"),
     "missing duration": (changed(compute__pauses={"probability": 0.1}), "compute.pauses.duration", "is missing"),
@@ -97,7 +115,49 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "not a number": (
         changed(compute={"distribution": "lognormal", "mean": "1 s", "cv": math.nan}),
         "compute.cv = nan",
-        "finite number",
+        "must be a finite number. Cure: write one such as 0.3",
+    ),
+    "a calculation": (changed(cluster__bandwidth="2*3 Gbit/s"), "'2*3 Gbit/s'", "is not a number with a unit"),
+    "a character that is none": (changed(cluster__bandwidth="1 Gbit/s\0"), "'1 Gbit/s\\x00'", "is not a number with"),
+    # Sizes that no run has
+    "too long a name": (changed(name="x" * 201), "name = 'xx", "must have at most 200 characters"),
+    "too many steps": (changed(steps=10**9 + 1), "steps = 1000000001", "must be at most 1000000000"),
+    "too many workers": (changed(cluster__workers=10**8), "cluster.workers = 100000000", "must be at most 1000000"),
+    "too large a seed": (changed(seed=2**63), "seed = 9223372036854775808", "must be at most 9223372036854775807"),
+    "a count of 400 digits": (changed(workload__batch=10**400), "workload.batch = 1000", "must be at most 1000000000"),
+    "a count of 5000 digits": (changed(workload__batch=10**5000), "(a number of thousands of", "must be at most"),
+    "too large a time": (
+        changed(compute__mean="1e308 s"),
+        "compute.mean = '1e308 s'",
+        "must be at most 1000000000000 s",
+    ),
+    "too slow a link": (changed(cluster__bandwidth="1e-320 Gbit/s"), "'1e-320 Gbit/s'", "must be at least 0.001 B/s"),
+    "too fast a link": (changed(cluster__bandwidth="1e300 B/s"), "'1e300 B/s'", "must be at most 1000000000 GB/s"),
+    "too large a gradient": (changed(workload__gradient="1e16 B"), "'1e16 B'", "must be at most 1000000 GB"),
+    "a quantity of 400 digits": (changed(compute__mean="9" * 400 + " s"), "compute.mean", "is too long for a number"),
+    "cv beyond all spread": (
+        changed(compute={"distribution": "lognormal", "mean": "1 s", "cv": 1e200}),
+        "compute.cv = 1e+200",
+        "must be at most 1000.0",
+    ),
+    "cv of next to nothing": (
+        changed(compute={"distribution": "uniform", "mean": "1 s", "cv": 1e-320}),
+        "compute.cv = 1e-320",
+        "must be at least 1e-09",
+    ),
+    "too slow a worker": (changed(compute__slow={"1": 1e7}), "slow.1 = 10000000.0", "must be at most 1000000.0"),
+    "too many layers": (changed(workload__layers=10**6), "workload.layers = 1000000", "must be at most 100000"),
+    "too much at once": (changed(steps=10**8), "steps = 100000000 on 4 workers", "GB of memory; at most 100 million"),
+    "too large a cost": (changed(cost={"price_per_hour": 1e300}), "cost.price_per_hour = 1e+300", "must be at most"),
+    "a rank of 5000 digits": (changed(compute__slow={"9" * 5000: 2.0}), "'99", "must be a whole number"),
+    "nodes that are not full": (
+        changed(
+            policy={"kind": "synchronous"},
+            communication={"kind": "hierarchical"},
+            cluster__nodes={"per_node": 3, "bandwidth": "1 GB/s", "latency": "1 us"},
+        ),
+        "cluster.nodes.per_node = 3",
+        "must divide the 4 workers",
     ),
     "no workers": (changed(cluster__workers=0), "cluster.workers = 0", "must be at least 1"),
     "no steps": (changed(steps=0), "steps = 0", "must be at least 1"),
@@ -106,7 +166,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "more backups than workers": (changed(policy__backups=9), "backups = 9", "must be fewer than the 4 workers"),
     "negative backups": (changed(policy__backups=-1), "policy.backups = -1", "must be at least 0"),
     "a slow worker that is not there": (changed(compute__slow={"4": 2.0}), "worker 4", "workers count 0 to 3"),
-    "a factor of 0": (changed(compute__slow={"1": 0.0}), "compute.slow.1 = 0.0", "must be above 0"),
+    "a factor of 0": (changed(compute__slow={"1": 0.0}), "compute.slow.1 = 0.0", "must be at least 1e-06"),
     "a rank with a leading zero": (changed(compute__slow={"01": 2.0}), "'01'", "must be a whole number"),
     "a nic that is not there": (changed(cluster__nic={"4": {"up": "1 B/s"}}), "names 4", "workers count 0 to 3"),
     "a nic by another name": (changed(cluster__nic={"head": {"up": "1 B/s"}}), "names 'head'", "workers count 0 to 3"),
@@ -309,6 +369,69 @@ def test_every_problem_is_listed() -> None:
     assert head == "bad.toml has 3 problems:"
     assert [line.split(" =")[0].strip() for line in lines] == ["steps", "cluster.workers", "compute.mean"]
     assert all("Cure: " in line for line in lines)
+
+
+def required(model: type[BaseModel], table: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """All keys that must be given, those of inner tables and of policies too."""
+    for name, field in model.model_fields.items():
+        key = f"{table}{field.alias or name}"
+        if field.is_required():
+            yield key, field
+        for inner in (field.annotation, *get_args(field.annotation)):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                yield from required(inner, f"{key}.")
+
+
+def test_every_key_that_must_be_given_has_an_example_that_is_good() -> None:
+    keys = dict(required(Scenario))
+    assert {"steps", "cluster.nodes.per_node", "compute.pauses.duration", "failures.checkpoint_every"} <= keys.keys()
+    for key, field in keys.items():
+        assert field.examples, key
+    table = {key: keys[key].examples[0] for key in keys if "." not in key}
+    assert Scenario.of(table).steps == 50
+    for key, field in keys.items():
+        if key.startswith("cluster.") and key.count(".") == 1:
+            assert Scenario.of(table | {"cluster": table["cluster"] | {key.partition(".")[2]: field.examples[0]}})
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+def test_every_policy_shows_an_example_of_what_it_lacks(kind: str) -> None:
+    communication = {"kind": "ring" if kind == "ddp" else "parameter_server"}
+    table = changed(policy={"kind": kind}, communication=communication, workload__activation="1 MiB")
+    for _ in range(3):
+        try:
+            assert Scenario.of(table).policy.kind == kind
+        except InputError as error:
+            cure = str(error).partition("Cure: write such as ")[2]
+            key, value = cure.removesuffix(" in [policy]").split(" = ")
+            table["policy"][key] = json.loads(value)
+        else:
+            return
+    pytest.fail(f"the cures of {kind} cure nothing")
+
+
+TOML_ERRORS = {
+    "a quantity without quotes": ("mean = 50 ms", 1, 'put text and quantities in quotes, such as mean = "50 ms"'),
+    "a comment behind it": ("mean = 50 ms # each", 1, 'such as mean = "50 ms"'),
+    "an open quote": ('steps = 1\nmean = "50 ms\n', 2, "close every quote and bracket on that line"),
+    "an open bracket": ("steps = [1, 2\n[cluster]\n", 2, "close the bracket on that line, or on the one before"),
+    "an open table": ("[cluster\nworkers = 4", 1, "write a table such as [cluster] on a line of its own"),
+    "no value": ("steps =", 1, "write a value, such as steps = 50"),
+    "no key": ("steps", 1, "write key = value, such as steps = 50"),
+    "a zero in front": ("steps = 050", 1, "write the number without a zero in front"),
+    "a key twice": ("steps = 1\nsteps = 2", 2, "write each key and each table once"),
+    "a table twice": ("[policy]\n[policy]", 2, "write each key and each table once"),
+    "JSON": ('{"steps": 50}', 1, "write keys such as steps = 50 and tables such as [cluster], not JSON"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "cure"), TOML_ERRORS.values(), ids=TOML_ERRORS)
+def test_a_slip_in_toml_is_shown_with_its_line_and_cure(text: str, line: int, cure: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Scenario.loads(text, source="bad.toml")
+    message = str(caught.value)
+    assert message.startswith(f"bad.toml, line {line} = {text.splitlines()[line - 1]!r}: is not TOML (")
+    assert cure in message.partition("Cure: ")[2]
 
 
 @pytest.mark.parametrize(

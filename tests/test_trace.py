@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from distsim.errors import InputError
-from distsim.trace import Contributions, SpanKind, Spans, Trace, TraceBuilder, Transfers, Updates
+from distsim.trace import (
+    NO_SERVER,
+    NO_VERSION,
+    Contributions,
+    SpanKind,
+    Spans,
+    Trace,
+    TraceBuilder,
+    Transfers,
+    Updates,
+)
 from distsim.trace.tables import Table
 from distsim.trace.trace import TABLES
 
@@ -60,20 +70,28 @@ def bits(trace: Trace) -> dict[str, Any]:
     return columns | {"metadata": json.dumps(trace.metadata)}
 
 
-# Random tables: any value that a column can hold
+# Random tables: any value that a column may hold
 
 RANKS = st.integers(0, WORKERS + SERVERS - 1)
+FLOATS = st.sampled_from(ODD) | st.floats(allow_nan=False, allow_infinity=False)
+NOT_NEGATIVE = FLOATS.filter(lambda value: value >= 0)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "worker": RANKS,
+    "worker": st.integers(0, WORKERS - 1),
     "source": RANKS,
     "target": RANKS,
-    "server": st.integers(-1, WORKERS + SERVERS - 1),
+    "server": st.sampled_from([NO_SERVER, WORKERS]),
     "kind": st.sampled_from([int(kind) for kind in SpanKind]),
     "label": st.text(max_size=8),
     "applied": st.booleans(),
     "cancelled": st.booleans(),
+    "bytes": NOT_NEGATIVE,
+    "time_seconds": NOT_NEGATIVE,
+    "step": st.integers(0, 2**63 - 1),
+    "version": st.integers(1, 2**63 - 1),
+    "read_version": st.integers(0, 2**63 - 1),
+    "first_item": st.integers(0, 2**31 - 1),
+    "items": st.integers(1, 2**31 - 1),
 }
-FLOATS = st.sampled_from(ODD) | st.floats(allow_nan=False, allow_infinity=False)
 
 
 @st.composite
@@ -87,6 +105,12 @@ def tables(draw: st.DrawFn, table: type[Table]) -> Table:
             columns[name] = draw(hnp.arrays(np.float64, rows, elements=FLOATS))
         else:
             columns[name] = draw(hnp.arrays(dtype, rows))
+    if "end_seconds" in columns:  # nothing ends before it starts
+        swapped = columns["end_seconds"] < columns["start_seconds"]
+        both = columns["start_seconds"], columns["end_seconds"]
+        columns["start_seconds"], columns["end_seconds"] = np.where(swapped, both[::-1], both)
+    if "applied" in columns:
+        columns["version"] = np.where(columns["applied"], columns["version"], NO_VERSION)
     return table.of_columns(columns)
 
 
@@ -136,12 +160,13 @@ def test_the_same_trace_gives_the_same_packed_bytes(tmp_path_factory: pytest.Tem
 def test_odd_floats_of_a_span_come_back(tmp_path: Path) -> None:
     builder = TraceBuilder()
     for value in ODD:
-        builder.span(0, SpanKind.WAIT, 0, value, value, num_bytes=value, label="ß\n\"'\t\u2028")
+        builder.span(0, SpanKind.WAIT, 0, value, value, num_bytes=abs(value), label="ß\n\"'\t\u2028")
     trace = builder.build(1, 0, "measured")
     for suffix in SUFFIXES:
         trace.save(tmp_path / f"odd{suffix}")
         again = Trace.load(tmp_path / f"odd{suffix}")
-        assert again.spans.bytes.tobytes() == np.array(ODD).tobytes()
+        assert again.spans.start_seconds.tobytes() == np.array(ODD).tobytes()
+        assert again.spans.bytes.tobytes() == np.abs(ODD).tobytes()
         assert again.spans.label.tolist() == ["ß\n\"'\t\u2028"] * len(ODD)
 
 

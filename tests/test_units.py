@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distsim.units import SiUnit, parse, write
+from distsim.units import SiUnit, parse, show, write
 
 UNITS: tuple[SiUnit, ...] = ("second", "byte", "byte/second")
 
@@ -28,6 +28,11 @@ READ = [
     ("0 s", "second", 0.0),
     ("1e-3 s", "second", 1e-3),
     ("-1 s", "second", -1.0),
+    ("+1 s", "second", 1.0),
+    (" 1 s ", "second", 1.0),
+    (".5 s", "second", 0.5),
+    ("1 Gbit / s", "byte/second", 1.25e8),
+    ("1e-400 s", "second", 0.0),
     ("4 MiB", "byte", 4.0 * 2**20),
     ("25 MB", "byte", 25e6),
     ("8 bit", "byte", 1.0),
@@ -62,6 +67,23 @@ REFUSED = [
     ("five seconds", "second", "does not know"),
     ("1/0 s", "second", "is not a number with a unit"),
     ("9**9**9**9 s", "second", "is not a number with a unit"),
+    ("2*3 Gbit/s", "byte/second", "is not a number with a unit"),
+    ("1 Gbit/s + 2 Gbit/s", "byte/second", "is not a number with a unit"),
+    ("1 Gbit/s\0", "byte/second", "is not a number with a unit"),
+    ("1 s\n", "second", "is not a number with a unit"),
+    ("(1) s", "second", "is not a number with a unit"),
+    ("1 s**1", "second", "is not a number with a unit"),
+    ("1 B s/s", "byte", "is not a number with a unit"),
+    ("3/2 s", "second", "is not a number with a unit"),
+    ("5 1/s", "byte/second", "is not a number with a unit"),
+    ("1_000 s", "second", "is not a number with a unit"),
+    ("٣ s", "second", "is not a number with a unit"),
+    ("1e99999999999999999999 s", "second", "is not a number with a unit"),
+    ("1e999999999 s", "second", "not finite"),
+    ("Infinity s", "second", "not finite"),
+    ("1 ms ms", "second", "another kind"),
+    ("1 " + "s" * 300, "second", "is too long"),
+    ("9" * 300 + " s", "second", "is too long"),
 ]
 
 
@@ -114,3 +136,9 @@ def test_any_text_is_read_or_refused_but_never_breaks(unit: SiUnit, text: str) -
     except ValueError:
         return
     assert math.isfinite(value)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_what_is_not_finite_is_shown_all_the_same(unit: SiUnit, value: float) -> None:
+    assert show(value, unit).split() == [str(value), {"second": "s", "byte": "B", "byte/second": "B/s"}[unit]]

@@ -14,27 +14,46 @@ from collections.abc import Callable, Generator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import AllowInfNan, BaseModel, ConfigDict, Field, ValidationError
 
+from distsim import files
 from distsim.accuracy.claim import EXACT
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, parameter_server, tree
 from distsim.engine import collective
 from distsim.engine.stage import Stage
-from distsim.errors import InputError
+from distsim.errors import InputError, shown
 from distsim.progress import progress
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace
-from distsim.units import write
+from distsim.units import BOUNDS, write
+from distsim.validation import findings
 
 Case = dict[str, Any]
 Inputs = dict[str, str]
 Rows = dict[str, dict[str, float | int | None]]
 
 SHIPPED = resources.files(__package__).joinpath("simgrid_cases.json")
+LARGEST_MEGABYTES = 100  # of a file of cases
+
+
+class Values(BaseModel):
+    """What a case must have, and within which bounds it can be recomputed."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    N: Annotated[int, Field(ge=1, le=500)]
+    S_bytes: Annotated[float, Field(ge=0.0, le=BOUNDS["byte"][1])]
+    B_bytes_per_s: Annotated[float, Field(ge=BOUNDS["byte/second"][0], le=BOUNDS["byte/second"][1])] | None
+    L_s_per_link: Annotated[float, Field(ge=0.0, le=BOUNDS["second"][1] / 2)]
+    input: str | None
+    link_capacities: str | None
+    makespan_s: Annotated[float, AllowInfNan(True)]
+    finish_s: list[Annotated[float, AllowInfNan(True)]] | None = None
 
 
 def validate(path: Path | Traversable = SHIPPED) -> dict[str, Rows]:
@@ -53,12 +72,14 @@ def validate(path: Path | Traversable = SHIPPED) -> dict[str, Rows]:
             row["skipped"] = int(row["skipped"] or 0) + 1
             continue
         try:
+            Values.model_validate(case)
             error = relative_error(case, recompute(case, document["inputs"]))
         except (KeyError, IndexError, TypeError, ValueError) as problem:
+            found = findings(problem) if isinstance(problem, ValidationError) else problem
             raise InputError.of(
-                f"{path}: case {case.get('case')!r}",
+                f"{path}: case {shown(case.get('case'))}",
                 case["algorithm"],
-                f"lacks something ({problem})",
+                f"lacks something, or has a value that no case has ({found})",
                 "see the file's meta",
             ) from None
         row["max_relative_error"] = max(error, row["max_relative_error"] or 0.0)
@@ -89,14 +110,19 @@ def read(path: Path | Traversable = SHIPPED) -> dict[str, Any]:
     """The file: `meta`, `cases`, and `inputs`, the texts that cases name. Raises InputError where it is none."""
     cure = "name a file such as simgrid_cases.json, with cases and inputs"
     try:
-        document = json.loads(path.read_bytes())
-        if not all("algorithm" in case for case in document["cases"]) or not isinstance(document["inputs"], dict):
-            raise KeyError("cases with an algorithm, and inputs")
+        document = json.loads(files.read(path, LARGEST_MEGABYTES))
+        if not isinstance(document, dict) or not isinstance(document.get("cases"), list):
+            raise ValueError("it has no list of cases")
+        if not all(isinstance(case, dict) and isinstance(case.get("algorithm"), str) for case in document["cases"]):
+            raise ValueError("a case names no algorithm")
+        inputs = document.get("inputs")
+        if not isinstance(inputs, dict) or not all(isinstance(text, str) for text in inputs.values()):
+            raise ValueError("its inputs are no texts by name")
     except OSError as error:
         raise InputError.of("SimGrid cases", str(path), f"cannot be read ({error.strerror})", cure) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError.of("SimGrid cases", str(path), f"is not a file of SimGrid cases ({error})", cure) from None
-    return dict(document)
+    return document
 
 
 def compute_table(text: str) -> list[list[float]]:
@@ -170,11 +196,15 @@ def _collective(schedule_of: Callable[[int], Schedule]) -> Callable[[Case, Input
 def _flows(case: Case, inputs: Inputs) -> list[float]:
     """Independent transfers: number of flows, capacities, then rows of source, target, start seconds and bytes."""
     count, *rest = inputs[case["input"]].split()
+    if not 1 <= int(count) <= len(rest) // 4:
+        raise ValueError(f"{count} flows on a list of {len(rest)} numbers")
     hosts = (len(rest) - 4 * int(count)) // 2
     capacities = [float(x) for x in rest[: 2 * hosts]]
     rows = np.array([float(x) for x in rest[2 * hosts :]]).reshape(int(count), 4).tolist()
     nics = _nics(capacities[:hosts], capacities[hosts:], False, case)
     table = {"workers": hosts, "latency": write(2 * case["L_s_per_link"], "second")} | nics
+    for row in rows:
+        _check_flow(row, hosts)
     stage = Stage(Cluster.model_validate(table), hosts)
     ends = [math.nan] * len(rows)
 
@@ -187,6 +217,13 @@ def _flows(case: Case, inputs: Inputs) -> list[float]:
         stage.environment.process(carry(number, int(source), int(target), start, num_bytes))
     stage.environment.run()
     return ends
+
+
+def _check_flow(row: list[float], hosts: int) -> None:
+    source, target, start, num_bytes = row
+    ends_exist = all(end in range(hosts) for end in (source, target))
+    if not ends_exist or not (0 <= start <= BOUNDS["second"][1] and 0 <= num_bytes <= BOUNDS["byte"][1]):
+        raise ValueError(f"a flow of {num_bytes} bytes from {source} to {target} at {start} s among {hosts} hosts")
 
 
 RECOMPUTE: dict[str, Callable[[Case, Inputs], list[float]]] = {

@@ -79,7 +79,10 @@ def compare(
 
 def _saved(predicted: Path, measured: Path) -> Experiment:
     notes = [f"prediction: {predicted}", f"measurement: {measured}"]
-    return of_traces(Trace.load(predicted), Trace.load(measured), notes)
+    compared = of_traces(Trace.load(predicted), Trace.load(measured), notes)
+    for warning in compared.notes[len(notes) :]:
+        click.echo(f"distsim: warning: {warning}", err=True)
+    return compared
 
 
 def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Path | None) -> None:

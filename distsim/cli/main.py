@@ -6,6 +6,7 @@ traceback); 3 the real run failed (which rank, where); 130 interrupted.
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import click
@@ -17,13 +18,15 @@ from distsim.cli.doctor import doctor
 from distsim.cli.measure import measure
 from distsim.cli.simulate import simulate
 from distsim.cli.sweep import sweep
+from distsim.cli.usage import Commands, explained
 from distsim.cli.validate import validate
-from distsim.errors import DistsimError
+from distsim.errors import DistsimError, InputError
 
 INTERRUPTED = 130
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="distsim")
 def distsim() -> None:
     """Predict a distributed training run, run it for real, and explain the gap.
@@ -40,16 +43,23 @@ for command in (simulate, measure, compare, sweep, validate, bench, doctor):
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
-        distsim.main(standalone_mode=False)
+        distsim.main(prog_name="distsim", standalone_mode=False)
     except DistsimError as error:
         _end(f"distsim: {error}", error.exit_code)
     except click.exceptions.Abort:
         _end("distsim: interrupted", INTERRUPTED)
+    except click.UsageError as error:
+        _end(explained(error), InputError.exit_code)
     except click.ClickException as error:
-        error.show()
-        sys.exit(2)
+        _end(f"distsim: {error.format_message()}", InputError.exit_code)
     except KeyboardInterrupt:
         _end("distsim: interrupted", INTERRUPTED)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _end(f"distsim: {error.strerror}. Cure: free some space, or write elsewhere", InputError.exit_code)
+    except MemoryError:
+        _end("distsim: this needs more memory than there is. Cure: take fewer steps or workers", InputError.exit_code)
 
 
 def _end(message: str, code: int) -> None:

@@ -117,7 +117,7 @@ def _errors(comparison: Comparison) -> dict[str, Text]:
             ("step time, mean", ours.step_seconds.mean, theirs.step_seconds.mean),
             ("step time, 90th percentile", ours.step_seconds.p90, theirs.step_seconds.p90),
         ):
-            found[name] = _percent(100.0 * abs(predicted - measured) / measured)
+            found[name] = _percent(100.0 * abs(predicted - measured) / measured if measured else None)
     for name, one, other in (
         ("idle share", ours.idle_share, theirs.idle_share),
         ("exposed communication", ours.exposed_communication_share, theirs.exposed_communication_share),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from distsim.errors import InputError
 from distsim.failures import Failures
 from distsim.random_streams import Purpose, stream
+from distsim.size import LARGEST_ROWS
 from distsim.trace import SpanKind, Spans, Trace
 
 Floats = NDArray[np.float64]
@@ -91,10 +92,11 @@ def wall_clock(updates: Floats, failures: Failures, seed: int, workers: int) -> 
             while (failure := next(coming)) < now and in_a_row <= HOPELESS:  # fails again while it comes back
                 now = failure + failures.restart_cost_seconds
                 in_a_row += 1
-            if in_a_row > HOPELESS:
+            if in_a_row > HOPELESS or len(pauses) * workers > LARGEST_ROWS:
                 raise InputError.of(
                     "failures.mean_time_between", failures.mean_time_between_seconds,
-                    f"lets {workers} workers fail {HOPELESS} times in a row before the next checkpoint",
+                    f"lets {workers} workers fail {HOPELESS} times in a row before the next checkpoint"
+                    if in_a_row > HOPELESS else f"lets {workers} workers fail too often between two checkpoints",
                     "checkpoint more often, or make failures rarer",
                 )  # fmt: skip
             pauses.append(Pause(SpanKind.RESTART, began, now))

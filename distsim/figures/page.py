@@ -31,6 +31,7 @@ PAGE = Template("""\
              font-size: 14px; overflow-wrap: anywhere; }
   nav ul { margin: 0 0 14px; padding-left: 20px; }
   .scroll { overflow-x: auto; }
+  .plot { min-width: 720px; }  /* a small screen scrolls, and labels stay apart */
   table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; margin: 4px 0 10px; }
   caption { text-align: left; color: var(--quiet); padding-bottom: 4px; }
   th, td { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line); text-align: right; }
@@ -40,6 +41,7 @@ PAGE = Template("""\
   details { margin-top: 20px; }
   summary { cursor: pointer; color: var(--accent); }
   pre { background: #f4f5f7; padding: 12px; overflow-x: auto; font-size: 13px; }
+  @media (max-width: 600px) { header, main { padding: 0 8px; } section { padding: 14px 12px; } }
   @media print { body { background: var(--paper); } section { border: 0; padding: 0; } }
 </style>
 <script>$plotly</script>

@@ -14,6 +14,7 @@ from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import COMMUNICATION, DROPPED, INK, PAPER, SMALL, Look, marker, template
 from distsim.metrics import summary, worker_seconds
 from distsim.trace import Trace
+from distsim.units import show
 
 UPDATES_SHOWN = 10
 MANY_MARKS = 60  # more updates than this in one window are ticks at the panel's top, not lines through it
@@ -28,8 +29,8 @@ def timeline(
     """The lanes of one or more runs from `start_seconds` to `end_seconds`, one panel per run under each other.
 
     Lanes have the same names and the time axis is the same in all panels. end_seconds: None shows every worker's
-    first steps, about `UPDATES_SHOWN` updates of a run where each update waits for all. names: of the panels;
-    None takes who made the trace, "simulated" or "measured".
+    first steps, about `UPDATES_SHOWN` updates of a run where each update waits for all; the summary says which part is
+    drawn. names: of the panels; None takes who made the trace, "simulated" or "measured".
 
     Raises InputError where there is no trace or the window is empty.
 
@@ -52,6 +53,7 @@ def timeline(
         )  # fmt: skip
     scale, unit = (1e3, "ms") if end - start_seconds < 3.0 else (1.0, "s")
     figure = _panels(traces, shown_names, start_seconds * scale, end * scale, unit)
+    whole = start_seconds <= 0.0 and all(trace.total_seconds <= end for trace in traces)
     shown: set[str] = set()
     for panel, trace in enumerate(traces, start=1):
         for look, drawn in bars(trace, start_seconds, end).items():
@@ -59,7 +61,8 @@ def timeline(
         _add_updates(figure, panel, trace, start_seconds, end, scale, unit, shown)
         _add_drops(figure, panel, trace, start_seconds, end, scale, unit, shown)
     table = [_row(trace, name) for trace, name in zip(traces, shown_names, strict=True)]
-    return Captioned(figure, " ".join(_sentence(row) for row in table), table)
+    drawn_part = [] if whole else [f"Drawn: {show(start_seconds, 'second')} to {show(end, 'second')}."]
+    return Captioned(figure, " ".join([*(_sentence(row) for row in table), *drawn_part]), table)
 
 
 def _names(traces: Sequence[Trace], names: Sequence[str] | None) -> list[str]:

@@ -9,7 +9,7 @@ from distsim.policies.pipeline import Pipeline
 from distsim.policies.rule import Decision, Rule
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.synchronous import Synchronous
-from distsim.policies.table import POLICIES, Policy, WithServer, read_policy, write_policy
+from distsim.policies.table import POLICIES, Policy, WithServer, read_policy, whole_policy, write_policy
 
 __all__ = [
     "POLICIES",
@@ -26,5 +26,6 @@ __all__ = [
     "Synchronous",
     "WithServer",
     "read_policy",
+    "whole_policy",
     "write_policy",
 ]

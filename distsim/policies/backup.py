@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
+from pydantic import Field
 
+from distsim.description import CountOrZero
 from distsim.policies.rule import Decision
 
 
@@ -23,7 +24,7 @@ class Backup:
         at once with the newest parameters. True: late workers stop at the update, compute and transfer aborted.
     """
 
-    backups: Annotated[int, Ge(0)]
+    backups: Annotated[CountOrZero, Field(examples=[1])]
     cancel: bool = False
 
     kind: ClassVar = "backup"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 from pydantic import Field
 
+from distsim.description import Count
 from distsim.units import PositiveBytes
 
 MIB = 2.0**20
@@ -27,8 +28,8 @@ class Ddp:
 
     bucket_bytes: Annotated[PositiveBytes, Field(alias="bucket")] = 25 * MIB
     first_bucket_bytes: Annotated[PositiveBytes, Field(alias="first_bucket")] = MIB
-    accumulate: Annotated[int, Ge(1)] = 1
-    compression: Annotated[float, Gt(0.0), Le(1.0)] = 1.0
+    accumulate: Count = 1
+    compression: Annotated[float, Ge(1e-6), Le(1.0)] = 1.0
 
     kind: ClassVar = "ddp"
     has_global_step: ClassVar = True

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge, Gt
+from annotated_types import Gt, Le
 
+from distsim.description import Count, CountOrZero
 from distsim.policies.stale_synchronous import StaleSynchronousRule
 
 
@@ -22,10 +23,10 @@ class FlexRR:
     threshold: how far behind a helper a worker must be to hand it a piece, as a share of a step.
     """
 
-    staleness: Annotated[int, Ge(0)] = 0
-    items: Annotated[int, Ge(1)] = 8
-    group: Annotated[int, Ge(1)] = 2
-    threshold: Annotated[float, Gt(0.0)] = 0.2
+    staleness: CountOrZero = 0
+    items: Count = 8
+    group: Count = 2
+    threshold: Annotated[float, Gt(0.0), Le(1e6)] = 0.2
     stop: Literal["total", "per_worker"] = "total"
 
     kind: ClassVar = "flexrr"

@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
+from pydantic import Field
+
+from distsim.description import Count
 
 
 @dataclass(frozen=True)
 class LocalSgd:
     """`steps` local steps per worker, an average (an update) every `period` and at the end."""
 
-    period: Annotated[int, Ge(1)]
+    period: Annotated[Count, Field(examples=[8])]
 
     kind: ClassVar = "local_sgd"
     has_global_step: ClassVar = True

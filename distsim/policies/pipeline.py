@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge
+from pydantic import Field
+
+from distsim.description import Count
 
 Piece = tuple[Literal["forward", "backward"], int]
 
@@ -21,7 +23,7 @@ class Pipeline:
     never holds more micro-batches than stages are left behind it.
     """
 
-    micro_batches: Annotated[int, Ge(1)]
+    micro_batches: Annotated[Count, Field(examples=[8])]
     schedule: Literal["gpipe", "1f1b"] = "gpipe"
 
     kind: ClassVar = "pipeline"

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge
+from pydantic import Field
 
+from distsim.description import CountOrZero
 from distsim.policies.rule import Decision
 
 
@@ -21,7 +22,7 @@ class StaleSynchronous:
     asynchronous. stop: "total": the run ends after steps x workers updates; "per_worker": each worker does `steps`.
     """
 
-    staleness: Annotated[int, Ge(0)]
+    staleness: Annotated[CountOrZero, Field(examples=[2])]
     stop: Literal["total", "per_worker"] = "total"
 
     kind: ClassVar = "stale_synchronous"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from pydantic import create_model
 
 from distsim.description import Description
+from distsim.errors import shown
 from distsim.policies.asynchronous import Asynchronous
 from distsim.policies.backup import Backup
 from distsim.policies.ddp import Ddp
@@ -16,13 +18,14 @@ from distsim.policies.local_sgd import LocalSgd
 from distsim.policies.pipeline import Pipeline
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.synchronous import Synchronous
-from distsim.validation import unknown_key
+from distsim.validation import missing_key, unknown_key
 
 WithServer = Synchronous | Backup | Asynchronous | StaleSynchronous | FlexRR
 Policy = WithServer | LocalSgd | Ddp | Pipeline
 POLICIES: dict[str, type[Policy]] = {policy.kind: policy for policy in get_args(Policy)}
 
 
+@cache
 def _validator(kind: str) -> type[Description]:
     policy = POLICIES[kind]
     hints = get_type_hints(policy, include_extras=True)
@@ -47,13 +50,16 @@ def read_policy(table: object) -> Policy:
         raise ValueError(f'needs a kind, one of {known}. Cure: write kind = "synchronous"')
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in POLICIES:
-        raise ValueError(f"kind = {kind!r} is not a policy. Cure: take one of {known}")
+        raise ValueError(f"kind = {shown(kind)} is not a policy. Cure: take one of {known}")
     given = {key: value for key, value in table.items() if key != "kind"}
     validator = _validator(kind)
-    keys = [field.alias or name for name, field in validator.model_fields.items()]
+    keys = {field.alias or name: field for name, field in validator.model_fields.items()}
     for key in given:
         if key not in keys:
-            raise ValueError(unknown_key(key, given[key], f"[policy] with kind = {kind!r}", keys))
+            raise ValueError(unknown_key(key, given[key], f"[policy] with kind = {kind!r}", list(keys)))
+    for key, field in keys.items():
+        if field.is_required() and key not in given:
+            raise ValueError(missing_key(f"policy.{key}", field))
     model = validator.model_validate(given)
     return POLICIES[kind](**{name: getattr(model, name) for name in type(model).model_fields})
 
@@ -64,6 +70,18 @@ def write_policy(policy: Policy) -> dict[str, Any]:
     >>> write_policy(Backup(backups=1))
     {'kind': 'backup', 'backups': 1}
     """
+    return {"kind": policy.kind} | _model(policy).model_dump(by_alias=True, exclude_defaults=True, exclude_none=True)
+
+
+def whole_policy(policy: Policy) -> dict[str, Any]:
+    """The same table with all that the policy says, defaults too.
+
+    >>> whole_policy(Backup(backups=1))
+    {'kind': 'backup', 'backups': 1, 'cancel': False}
+    """
+    return {"kind": policy.kind} | _model(policy).model_dump(by_alias=True)
+
+
+def _model(policy: Policy) -> Description:
     given = {field.name: getattr(policy, field.name) for field in fields(policy)}
-    model = _validator(policy.kind).model_construct(**given)
-    return {"kind": policy.kind} | model.model_dump(by_alias=True, exclude_defaults=True, exclude_none=True)
+    return _validator(policy.kind).model_construct(**given)

@@ -12,7 +12,7 @@ from itertools import zip_longest
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
-from distsim.policies import Pipeline
+from distsim.policies import FlexRR, Pipeline
 from distsim.policies.own_rule import located
 from distsim.runtime.launch import Launch, Progress, launched
 from distsim.runtime.limits import check_peers
@@ -131,7 +131,12 @@ def _check_available(scenario: Scenario) -> None:
         ),
         ("cluster.nodes", scenario.cluster.nodes, scenario.cluster.nodes is None, "none"),
         ("failures", scenario.failures, scenario.failures is None, "none"),
-        ("workload.model", scenario.workload.model, scenario.workload.model is None, "none"),
+        (
+            "workload.model",
+            scenario.workload.model,
+            scenario.workload.model is None or not isinstance(scenario.policy, FlexRR),
+            "none with FlexRR",
+        ),
     ):
         if not fine:
             raise NotAvailableYetError.of(asked, value, "cannot be run for real yet", f"take {cure}, or simulate it")

@@ -39,7 +39,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
         clock=_clock(left),
-        **_losses(records[: scenario.cluster.workers]),
+        **(_losses(records[: scenario.cluster.workers]) if told is None else _losses_of_updates(records, scenario)),
     )
     if told is None:
         check_counts(trace, records)
@@ -66,6 +66,18 @@ def _losses(records: list[Record]) -> dict[str, Any]:
     """The loss of each step of a model, the mean over the workers' batches."""
     losses = [[loss for _, loss in record.rows("losses")] for record in records]
     return {"losses": [sum(step) / len(step) for step in zip(*losses, strict=True)]} if losses[0] else {}
+
+
+def _losses_of_updates(records: list[Record], scenario: Scenario) -> dict[str, Any]:
+    """The loss of each update of a model: the mean over the batches whose gradients the first server applied."""
+    workers = records[: scenario.cluster.workers]
+    losses = [{step: loss for step, loss in record.rows("losses")} for record in workers]  # noqa: C416 - typed pairs
+    if not losses[0]:
+        return {}
+    of_update: dict[float, list[float]] = {}
+    for version, worker, step, _ in records[scenario.servers[0]].rows("applied"):
+        of_update.setdefault(version, []).append(losses[int(worker)][step])
+    return {"losses": [sum(batch) / len(batch) for _, batch in sorted(of_update.items())]}
 
 
 def _clock(left: list[float]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 from distsim.workload import FLOAT_BYTES
 
 Shape = tuple[int, int]  # what an all-reduce works on: so many numbers, of so many bytes each
+PARTS_OF_COMPUTE = {SpanKind.COMPUTE: "computes", SpanKind.FORWARD: "forwards", SpanKind.BACKWARD: "backwards"}
 
 
 class PeersMerge:
@@ -43,10 +44,8 @@ class PeersMerge:
 def tell_computes(builder: TraceBuilder, records: Sequence[Record], zero: float) -> None:
     """The spans in which workers compute: the drawn time, and before it forward and backward where there is a model."""
     for worker, record in enumerate(records):
-        for step, _version, start, end in record.rows("computes"):
-            builder.span(worker, SpanKind.COMPUTE, int(step), start - zero, end - zero)
-        for kind, table in ((SpanKind.FORWARD, "forwards"), (SpanKind.BACKWARD, "backwards")):
-            for step, start, end in record.rows(table):
+        for kind, table in PARTS_OF_COMPUTE.items():
+            for step, *_, start, end in record.rows(table):
                 builder.span(worker, kind, int(step), start - zero, end - zero)
 
 

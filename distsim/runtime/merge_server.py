@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 
+from distsim.runtime.merge_peers import PARTS_OF_COMPUTE
 from distsim.runtime.recorder import Record
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, TraceBuilder
@@ -67,12 +68,15 @@ class ServerMerge:
         server, at_server = next(iter(self.servers.items()))
         cancelled = {read_version for _, read_version in rows_of(at_server, "cancelled", worker)}
         told = {version: start for _, version, _, start in rows_of(at_server, "answers", worker)}
-        for step, read_version, start, end in record.rows("computes"):
+        answers: dict[float, float] = {}  # of the cancelled steps: when the answer that cancelled left the server
+        for step, read_version, _, _ in record.rows("computes"):
             if read_version in cancelled:
                 self.builder.not_applied(worker, int(step), int(read_version), cancelled=True, server=server)
-                answer = min(at for version, at in told.items() if version > read_version)
-                end = min(end, max(start, answer))
-            self.builder.span(worker, SpanKind.COMPUTE, int(step), start - self.zero, end - self.zero)
+                answers[step] = min(at for version, at in told.items() if version > read_version)
+        for kind, table in PARTS_OF_COMPUTE.items():
+            for step, *_, start, end in record.rows(table):
+                until = min(end, max(start, answers.get(step, end)))
+                self.builder.span(worker, kind, int(step), start - self.zero, until - self.zero)
 
     def pushes(self, worker: int, server: int) -> None:
         """A worker's gradients on their way to a server."""
@@ -113,8 +117,9 @@ class ServerMerge:
 
     def began(self, worker: int) -> tuple[list[float], list[int]]:
         """When a worker began its steps, and which they were."""
-        rows = self.workers[worker].rows("computes")
-        return [start for _, _, start, _ in rows], [int(step) for step, _, _, _ in rows]
+        record = self.workers[worker]
+        rows = record.rows("forwards") or record.rows("computes")
+        return [row[-2] for row in rows], [int(row[0]) for row in rows]
 
 
 def rows_of(record: Record, table: str, rank: int) -> list[list[float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 import torch
 
@@ -15,14 +16,27 @@ class DisagreementError(RuntimeError):
     """A worker's parameters, or the server's own, are not what they must be at the end of a run."""
 
 
+@dataclass(frozen=True)
+class FirstParameters:
+    """What a model begins with, flat, and the learning rate that it learns with."""
+
+    values: torch.Tensor
+    learning_rate: float
+
+
 class Parameters:
     """Each version is a message, ready to be sent, that stays as it is while it is the newest or lent to somebody.
 
     last_version: the one whose message tells to stop. weight: gradients are so many times what they stand for.
+    first: version 0 of a model, which may be shorter than the message; None: zeros, and gradients that are the pattern.
     """
 
-    def __init__(self, floats: int, workers: int, last_version: int, weight: int = 1) -> None:
+    def __init__(
+        self, floats: int, workers: int, last_version: int, weight: int = 1, first: FirstParameters | None = None
+    ) -> None:
         self.version = 0
+        self._is_pattern = first is None
+        self._rate = LEARNING_RATE if first is None else first.learning_rate
         self._floats = floats
         self._last_version = last_version
         self._weight = weight
@@ -32,6 +46,8 @@ class Parameters:
         self._contributors: list[int] = []  # whose gradients are pending
         self._applied = [0.0] * workers  # sum over updates of 1 / gradients in the update
         self.newest = self._stamped(Message(floats))
+        if first is not None:
+            self.newest.payload[: first.values.numel()].copy_(first.values)
 
     def add(self, worker: int, gradient: torch.Tensor) -> None:
         """The worker's gradient goes into the version to come."""
@@ -45,7 +61,7 @@ class Parameters:
         """A new version: one step down the mean of the gradients that have been added since the last."""
         old, fresh = self.newest, self._unused.pop() if self._unused else Message(self._floats)
         share = 1 / max(len(self._contributors), 1)
-        step = -LEARNING_RATE * share / self._weight if self._contributors else 0.0
+        step = -self._rate * share / self._weight if self._contributors else 0.0
         torch.add(old.payload, self._pending, alpha=step, out=fresh.payload)
         for worker in self._contributors:
             self._applied[worker] += share
@@ -74,7 +90,12 @@ class Parameters:
             self._unused.append(message)
 
     def verify(self) -> None:
-        """Raises DisagreementError where the parameters are not those that the added gradients lead to."""
+        """Raises DisagreementError where the parameters are not those that the added gradients lead to.
+
+        That is known of the pattern alone.
+        """
+        if not self._is_pattern:
+            return
         factor = sum((worker + 1) * applied for worker, applied in enumerate(self._applied))
         expected = pattern(self._floats) * (-LEARNING_RATE * factor)
         # Each update may round once, by half a unit in the last place of float32.

@@ -21,7 +21,7 @@ from distsim.policies import Rule
 from distsim.policies.nonsense import no_answer, unasked_answer, wrong_answer, wrong_version
 from distsim.runtime.inbox import Arrival, inbox
 from distsim.runtime.messages import Kind
-from distsim.runtime.parameters import DisagreementError, Parameters
+from distsim.runtime.parameters import DisagreementError, FirstParameters, Parameters
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.senders import Senders, Sending
 from distsim.runtime.status import StatusSlot
@@ -33,7 +33,7 @@ class Duty:
     """What a server is to do: `updates` updates as `rule` decides.
 
     cancels: the rule may answer who has not pushed. progress: told each version that has been made. weight: how many
-    times what it stands for a gradient is.
+    times what it stands for a gradient is. model: the share of a model that is learned; None: there is none.
     """
 
     rule: Rule
@@ -44,6 +44,7 @@ class Duty:
     cancels: bool
     progress: Callable[[int], object]
     weight: int = 1
+    model: FirstParameters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Server:
         self._facts = recorder.facts
         self._counts = {"applied": 0, "dropped": 0, "staleness": 0}
 
-        self._parameters = Parameters(duty.floats, duty.workers, duty.updates, duty.weight)
+        self._parameters = Parameters(duty.floats, duty.workers, duty.updates, duty.weight, duty.model)
         self._contributors: list[tuple[int, int, int]] = []  # worker, step, read_version of what is pending
         self._reading = [0] * duty.workers  # the version each worker was last sent
         self._waiting: dict[int, Waiting] = {}  # workers whose push has come

@@ -5,6 +5,7 @@ The warm-up is a short synchronous run over the same connections, without comput
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +14,15 @@ import torch
 import torch.distributed as dist
 
 from distsim.errors import InputError
+from distsim.learning.problems import problem
 from distsim.policies import FlexRR, Rule, Synchronous, WithServer
 from distsim.policies.own_rule import load_rule
+from distsim.runtime.computation import LEARNING_RATE, Training
 from distsim.runtime.flexrr import FlexRRWorker
 from distsim.runtime.foreman import ForemansBoxes, ForemansServer
+from distsim.runtime.learner import shares
 from distsim.runtime.messages import Message, num_floats
+from distsim.runtime.parameters import FirstParameters
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.seat import Seat
 from distsim.runtime.server import Duty, Server
@@ -96,6 +101,7 @@ class Part:
             cancels=cancels,
             progress=progress,
             weight=total_weight(policy.items) if isinstance(policy, FlexRR) else 1,
+            model=self._first_parameters(),
         )
         ways = [self._way(worker, recorder) for worker in range(workers)]
         if isinstance(policy, FlexRR):
@@ -119,7 +125,9 @@ class Part:
 
         last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else None
         servers = [self._counterpart(server, recorder) for server in scenario.servers]
-        work = Work(worker, seconds, last_step)
+        gradient = torch.zeros(num_floats(scenario.gradient_bytes))
+        training = Training(scenario, worker, gradient) if scenario.workload.model is not None else None
+        work = Work(worker, seconds, last_step, training)
         if isinstance(policy, FlexRR):
             boxes = self._boxes([worker])
             return FlexRRWorker(policy, scenario.cluster.workers, boxes, work, servers, recorder, self.seat.slot)
@@ -150,4 +158,16 @@ class Part:
     @property
     def _floats(self) -> int:
         """Numbers in the share of the parameters that one server keeps."""
-        return num_floats(self.scenario.gradient_bytes / len(self.scenario.servers))
+        servers = len(self.scenario.servers)
+        if self.scenario.workload.model is None:
+            return num_floats(self.scenario.gradient_bytes / servers)
+        return math.ceil(num_floats(self.scenario.gradient_bytes) / servers)
+
+    def _first_parameters(self) -> FirstParameters | None:
+        """Of this server's share of the model, if there is one."""
+        scenario = self.scenario
+        if scenario.workload.model is None:
+            return None
+        first = torch.nn.utils.parameters_to_vector(problem(scenario.workload, scenario.seed).model.parameters())
+        share = shares(first.numel(), len(scenario.servers))[scenario.servers.index(self.seat.rank)]
+        return FirstParameters(first.detach()[share], LEARNING_RATE)

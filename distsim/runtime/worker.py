@@ -1,8 +1,8 @@
 """A worker with servers: compute -> push -> wait -> pull, until all answers say stop.
 
-compute: the drawn time is slept. push: the gradient goes to the server. wait, pull: the answer brings the parameters
-of a newer version. With several servers it does so with each at once, and goes on when all have answered. At the end
-the worker says goodbye, with a checksum of the parameters it has.
+compute: of a model forward and backward, and then the drawn time is slept. push: the gradient goes to the server.
+wait, pull: the answer brings the parameters of a newer version. With several servers it does so with each at once, and
+goes on when all have answered. At the end the worker says goodbye, with a checksum of the parameters it has.
 
 Under a rule that cancels, an answer may come before the push: a thread always has a receive posted, and an answer that
 comes during compute ends that step. A push that has begun goes through, and the server throws it away.
@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import torch
 
 from distsim.runtime.clock import sleep_until, wait_until
+from distsim.runtime.computation import Training
+from distsim.runtime.learner import Learner
 from distsim.runtime.messages import Kind, Message, pattern
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.status import StatusSlot
@@ -27,11 +29,16 @@ from distsim.runtime.way import Way
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker is to do. seconds: of compute, by (step, version read). last_step: how many steps; None: no end."""
+    """What a worker is to do.
+
+    seconds: of compute, by (step, version read). last_step: how many steps; None: no end. training: the model; None:
+    the gradient is the same pattern in all steps.
+    """
 
     worker: int
     seconds: Callable[[int, int], float]
     last_step: int | None = None
+    training: Training | None = None
 
 
 class Counterpart:
@@ -104,8 +111,13 @@ class Worker:
         self._slot = slot
         self._computed = recorder.table("computes")
         self._pool = ThreadPoolExecutor(len(servers), "with server") if len(servers) > 1 else None
-        for server in servers:
-            torch.mul(pattern(server.gradient.payload.numel()), work.worker + 1, out=server.gradient.payload)
+        self._learner: Learner | None = None
+        if work.training is not None:
+            work.training.record_in(recorder)
+            self._learner = Learner(work.training, [server.gradient for server in servers])
+        else:
+            for server in servers:
+                torch.mul(pattern(server.gradient.payload.numel()), work.worker + 1, out=server.gradient.payload)
         recorder.facts["num_bytes"] = servers[0].gradient.num_bytes
 
     def run(self, start: float) -> None:
@@ -126,6 +138,8 @@ class Worker:
         """A step's work; whether it was cancelled."""
         version = self._servers[0].version
         self._slot.doing(f"compute of step {step}")
+        if self._learner is not None:
+            start = self._learner.work(step, start)
         cancelled = self._sleep(start + self._work.seconds(step, version))
         self._computed((step, version, start, time.monotonic()))
         return cancelled
@@ -138,11 +152,18 @@ class Worker:
         """With each server at once: push, wait, pull; from when on the worker can go on."""
         if self._pool is None:
             self._servers[0].exchange(step)
-            return time.monotonic()
-        self._slot.doing(f"exchange of step {step} with servers {[one.server for one in self._servers]}", waiting=True)
-        for exchanged in [self._pool.submit(server.exchange, step) for server in self._servers]:
-            exchanged.result()
+        else:
+            servers = [one.server for one in self._servers]
+            self._slot.doing(f"exchange of step {step} with servers {servers}", waiting=True)
+            for exchanged in [self._pool.submit(server.exchange, step) for server in self._servers]:
+                exchanged.result()
+        self._adopt()
         return time.monotonic()
+
+    def _adopt(self) -> None:
+        """The model goes on from the parameters that have come."""
+        if self._learner is not None:
+            self._learner.adopt([server.parameters.payload for server in self._servers])
 
     def _await_end(self) -> None:
         """A worker that has done all its steps waits until the run is over."""
@@ -203,6 +224,7 @@ class CancelledWorker(Worker):
             self._news.clear()
             # Answers that came during a push are skipped, all but the newest.
             self._server.read(self._answer)
+            self._adopt()
             return self._answered_at
 
     def _listen(self) -> None:

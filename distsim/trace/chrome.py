@@ -16,6 +16,7 @@ import numpy as np
 
 from distsim.trace.tables import SpanKind, Spans, Table
 from distsim.trace.trace import TABLES, Trace
+from distsim.trace.values import table_of
 
 RANKS, NETWORK, LEARNING = 1, 2, 3  # "processes", the viewer's groups of tracks
 
@@ -29,17 +30,31 @@ def dumps(trace: Trace) -> str:
 
 
 def loads(text: str) -> Trace:
-    """The trace of a text that `dumps` wrote, bit for bit. Raises ValueError or KeyError where it did not."""
+    """The trace of a text that `dumps` wrote, bit for bit. Raises ValueError where it did not."""
     document = json.loads(text)
+    try:
+        events, metadata = document["traceEvents"], document["otherData"]["distsim"]
+    except (KeyError, TypeError):
+        raise ValueError("it holds no traceEvents, or no otherData of distsim") from None
     rows: dict[str, list[Any]] = {name: [] for name in TABLES}
-    for event in document["traceEvents"]:
-        if event["ph"] in ("X", "i", "b"):
-            rows[event["cat"]].append(event["args"])
+    for number, event in enumerate(events):
+        try:
+            if event["ph"] in ("X", "i", "b"):
+                rows[event["cat"]].append(event["args"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"event {number} is none of distsim's: {error}") from None
     tables: dict[str, Any] = {
-        name: table.of_columns({key: [row[key] for row in rows[name]] for key in table.dtypes})
+        name: table_of(name, {key: _column(rows[name], name, key) for key in table.dtypes})
         for name, table in TABLES.items()
     }
-    return Trace(metadata=document["otherData"]["distsim"], **tables)
+    return Trace(metadata=metadata, **tables)
+
+
+def _column(rows: list[Any], name: str, key: str) -> list[Any]:
+    try:
+        return [row[key] for row in rows]
+    except (KeyError, TypeError):
+        raise ValueError(f"one of the {name} has no {key}") from None
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:

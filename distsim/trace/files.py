@@ -12,6 +12,7 @@ from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.trace import chrome
 from distsim.trace.trace import TABLES, Trace
+from distsim.trace.values import check, table_of
 
 SUFFIXES = (".npz", ".json", ".json.gz")
 
@@ -35,14 +36,12 @@ def save(trace: Trace, path: Path) -> None:
 
 
 def load(path: Path) -> Trace:
-    """Reads what `save` wrote."""
+    """Reads what `save` wrote. Raises InputError, where the file is no trace or its values cannot be those of one."""
     suffix = _suffix(path)
     try:
         trace = _load_npz(path) if suffix == ".npz" else _load_json(path, packed=suffix == ".json.gz")
-        absent = [key for key in ("producer", "workers", "servers") if key not in trace.metadata]
-        if not absent:
-            return trace
-        rule = f"is not a trace that distsim wrote (its metadata lacks {', '.join(absent)})"
+        check(trace)
+        return trace
     except OSError as error:
         rule = f"cannot be read ({error.strerror or error})"
     except Exception as error:  # noqa: BLE001 - on a damaged file zipfile, zlib, numpy and json raise all kinds
@@ -57,11 +56,19 @@ def _load_json(path: Path, *, packed: bool) -> Trace:
 
 def _load_npz(path: Path) -> Trace:
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+        absent = [name for name in _arrays() if name not in arrays]
+        if absent:
+            raise ValueError(f"it lacks {', '.join(absent[:3])}")
         tables = {
-            name: table.of_columns({key: arrays[f"{name}.{key}"] for key in table.dtypes})
+            name: table_of(name, {key: arrays[f"{name}.{key}"] for key in table.dtypes})
             for name, table in TABLES.items()
         }
         return Trace(metadata=json.loads(str(arrays["metadata"])), **tables)  # type: ignore[arg-type]
+
+
+def _arrays() -> list[str]:
+    """The names in a file of columns."""
+    return ["metadata", *(f"{name}.{key}" for name, table in TABLES.items() for key in table.dtypes)]
 
 
 def check_name(path: Path) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from distsim.errors import InputError
 from distsim.trace.tables import Contributions, Spans, Table, Transfers, Updates
 
 if TYPE_CHECKING:
@@ -57,10 +58,12 @@ class Trace:
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The scenario that was run."""
+        """The scenario that was run. Raises InputError where the trace holds none."""
         from distsim.scenario import Scenario
 
-        return Scenario.of(self.metadata["scenario"])
+        if "scenario" not in self.metadata:
+            raise InputError("the trace holds no scenario. Cure: take a trace that simulate or measure made")
+        return Scenario.of(self.metadata["scenario"], source="the trace's scenario", recorded=True)
 
     @cached_property
     def total_seconds(self) -> float:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from distsim.accuracy.simgrid import SHIPPED, relative_error, validate
 from distsim.errors import InputError
@@ -83,3 +86,83 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "other.json").write_bytes(content)
     with pytest.raises(InputError, match="is not a file of SimGrid cases"):
         validate(tmp_path / "other.json")
+
+
+SPOILT: list[tuple[str, str, Any, str]] = [
+    ("ring", "N", "4", "N = '4' must be a whole number"),
+    ("ring", "N", 4.5, "N = 4.5 must be a whole number"),
+    ("ring", "N", 10**9, "N = 1000000000 must be at most 500"),
+    ("ring", "N", -4, "N = -4 must be at least 1"),
+    ("tree", "S_bytes", "much", "S_bytes = 'much' must be a number"),
+    ("tree", "S_bytes", float("nan"), "S_bytes = nan must be a finite number"),
+    ("psN", "L_s_per_link", -1.0, "L_s_per_link = -1.0 must be at least 0"),
+    ("psN", "B_bytes_per_s", 0, "B_bytes_per_s = 0 must be at least 0.001"),
+    ("train_ps", "input", 5, "input = 5 must be a text"),
+    ("train_ring", "link_capacities", ["a"], "link_capacities = ['a'] must be a text"),
+    ("rhd", "makespan_s", None, "makespan_s = None must be a number"),
+    ("flows", "finish_s", [1, "2"], "finish_s.1 = '2' must be a number"),
+    ("flows", "case", None, "case None"),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "key", "value", "message"), SPOILT)
+def test_a_value_that_no_case_has_is_named(tmp_path: Path, algorithm: str, key: str, value: Any, message: str) -> None:
+    document = json.loads(SHIPPED.read_text())
+    case = next(case for case in document["cases"] if case["algorithm"] == algorithm)
+    case |= {key: value} if key != "case" else {key: value, "N": None}
+    (tmp_path / "spoilt.json").write_text(json.dumps(document | {"cases": [case]}))
+    with pytest.raises(InputError, match="Cure: see the file's meta") as caught:
+        validate(tmp_path / "spoilt.json")
+    assert "spoilt.json" in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0 1e9 1e9 1e9 1e9", "0 flows on a list of 4 numbers"),
+        ("1 1e9 1e9 1e9 1e9 0 5 0 1e6", "from 0.0 to 5.0 at 0.0 s among 2 hosts"),
+        ("1 1e9 1e9 1e9 1e9 0 0.5 0 1e6", "to 0.5"),
+        ("1 1e9 1e9 1e9 1e9 0 1 -1 1e6", "at -1.0 s"),
+        ("1 1e9 1e9 1e9 1e9 0 1 nan 1e6", "at nan s"),
+        ("1 1e9 1e9 1e9 1e9 0 1 0 -1", "a flow of -1.0 bytes"),
+        ("one", "invalid literal"),
+        ("", "not enough values"),
+    ],
+)
+def test_flows_that_are_none_are_named(tmp_path: Path, text: str, message: str) -> None:
+    document = json.loads(SHIPPED.read_text())
+    case = next(case for case in document["cases"] if case["algorithm"] == "flows")
+    (tmp_path / "spoilt.json").write_text(json.dumps({"cases": [case], "inputs": {case["input"]: text}}))
+    with pytest.raises(InputError, match=re.escape(message)):
+        validate(tmp_path / "spoilt.json")
+
+
+HOSTILE = [
+    None, True, -1, 0, 1, 3, 10**400, 0.5, 1e-320, 1e300, float("nan"), float("inf"), "", "x", "ring", [], {}, [1],
+]  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_recomputed(
+    tmp_path_factory: pytest.TempPathFactory, or_input_error: Any, data: st.DataObject
+) -> None:
+    """One value or one word of an input becomes another; whatever comes of it, there is no traceback."""
+    document = json.loads(SHIPPED.read_text())
+    case = data.draw(st.sampled_from([case for case in document["cases"] if case["N"] <= 4]))
+    document["cases"] = [case]
+    match data.draw(st.integers(0, 3)):
+        case 0:
+            document[data.draw(st.sampled_from(["cases", "inputs"]))] = data.draw(st.sampled_from(HOSTILE))
+        case 1 if case["input"]:
+            words = document["inputs"][case["input"]].split(" ")
+            words[data.draw(st.integers(0, len(words) - 1))] = str(data.draw(st.sampled_from(HOSTILE)))
+            document["inputs"][case["input"]] = " ".join(words)
+        case _:
+            case[data.draw(st.sampled_from(list(case)))] = data.draw(st.sampled_from(HOSTILE))
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    path.write_text(json.dumps(document))
+    with or_input_error():
+        found = validate(path)
+        assert sum(row["cases"] for row in found["algorithms"].values()) == len(document["cases"])

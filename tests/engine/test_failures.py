@@ -100,3 +100,15 @@ def test_the_useful_run_is_all_there(seed: int, mean: str, every: str, kind: str
 def test_a_run_that_never_gets_on_is_refused() -> None:
     with pytest.raises(InputError, match=r"failures\.mean_time_between = 0\.001: lets 4 workers fail 10000 times"):
         simulate(scenario(FAILURES | {"mean_time_between": "1 ms"}))
+
+
+def test_more_pauses_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    often = scenario(FAILURES | {"mean_time_between": "2 s"})
+    rows = sum(
+        len(simulate(often).spans.of_kind(kind)) for kind in (SpanKind.CHECKPOINT, SpanKind.LOST, SpanKind.RESTART)
+    )
+    monkeypatch.setattr(failures_module, "LARGEST_ROWS", rows)
+    simulate(often)
+    monkeypatch.setattr(failures_module, "LARGEST_ROWS", rows // 2)
+    with pytest.raises(InputError, match="lets 4 workers fail too often between two checkpoints"):
+        simulate(often)

@@ -102,6 +102,12 @@ def test_the_report_draws_itself_without_a_network(page: Any, tmp_path: Path) ->
     assert [address for address in asked if not address.startswith(("file:", "data:", "blob:"))] == []
     assert not problems, problems
     _screenshot(page, "report")
+    page.set_viewport_size({"width": 420, "height": 900})
+    page.wait_for_function("document.documentElement.clientWidth <= 420")
+    widths = page.evaluate("[document.documentElement.scrollWidth, document.querySelector('.plot').clientWidth]")
+    assert widths[0] <= 420  # the page itself does not scroll sideways; its figures do
+    assert widths[1] >= 700
+    _screenshot(page, "report_on_a_small_screen")
 
 
 def _run_notebook(page: Any, lab: Any) -> None:

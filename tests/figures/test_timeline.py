@@ -98,6 +98,14 @@ def test_the_window_is_the_first_ten_updates_of_the_slower_run(make_trace: MakeT
     assert list(update.x[::3]) == pytest.approx(times[:10])
 
 
+def test_the_summary_says_which_part_is_drawn_unless_it_is_all(make_trace: MakeTrace) -> None:
+    trace = make_trace(steps=50)
+    assert timeline(trace, start_seconds=0.25, end_seconds=0.5).summary.endswith(" Drawn: 250 ms to 500 ms.")
+    assert " Drawn: 0 s to " in timeline(trace).summary
+    assert "Drawn" not in timeline(trace, end_seconds=2.0 * trace.total_seconds).summary
+    assert "Drawn" not in timeline(make_trace(steps=5)).summary
+
+
 def test_a_window_of_ones_own_shows_what_touches_it_and_nothing_else(make_trace: MakeTrace) -> None:
     trace = make_trace(steps=50)
     start, end = trace.updates.time_seconds[20], trace.updates.time_seconds[30]

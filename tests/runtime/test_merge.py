@@ -123,7 +123,21 @@ def test_a_push_lasts_from_the_workers_clock_to_the_servers_and_an_answer_back(t
     server = spans(trace, 2)
     assert ("apply", 0, 6, 6.5) in server
     assert ("receive", 0, 5.5, 6) in server, "the server turned to it later than it was sent"
+    assert ("receive", 0, 2, 3) in server, "the server was ready for it before it was sent"
     assert trace.transfers.bytes.tolist() == [NUM_BYTES] * 4
+
+
+def test_clocks_read_in_the_wrong_order_make_no_message_that_ends_before_it_starts(tmp_path: Path) -> None:
+    """A rank that was interrupted between an event and its reading of the clock tells it too late."""
+    late = ZERO + 3.001  # the worker says it began to send then; the server has had the gradient since 3
+    ranks = (
+        SYNCHRONOUS_RANKS[0] | {"pushes": [(2, 0, 0, late, ZERO + 3.002)], "pulls": [(2, 1, ZERO + 6.999)]},
+        *SYNCHRONOUS_RANKS[1:],
+    )
+    trace = merged(tmp_path, scenario({"kind": "synchronous"}), *ranks)
+    assert violations(trace) == []
+    assert ("send", 0, 3.001, 3.001) in spans(trace, 0)
+    assert ("receive", 0, 7, 7) in spans(trace, 0), "its answer left the server after it says it had it"
 
 
 def lose_a_message_at_the_server(recorders: list[Recorder]) -> None:

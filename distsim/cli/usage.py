@@ -1,0 +1,52 @@
+"""What is wrong with a command line, and its cure: the nearest command or option there is, or where to look."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import click
+
+from distsim.errors import problem
+
+
+class Commands(click.Group):
+    """A group that knows the nearest of its commands."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """click's own, but for the message about a command that there is not."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            text = problem("command", args[0], "is not a command", _nearest(args[0], self.list_commands(ctx)))
+            raise click.UsageError(text, ctx)
+        return super().resolve_command(ctx, args)
+
+
+def explained(error: click.UsageError) -> str:
+    """The usage line, and one message that ends in a cure."""
+    context = error.ctx
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # of click 8.2 and later
+        return error.format_message()
+    if context is None:
+        return f"distsim: {_sentence(error)} Cure: distsim --help shows how it is called"
+    if isinstance(error, click.NoSuchOption):
+        options = [name for option in context.command.get_params(context) for name in option.opts if "--" in name]
+        rule = f"is not an option of {context.command_path}"
+        text = problem("option", error.option_name, rule, _nearest(error.option_name, options))
+    elif " Cure: " in error.message:
+        text = error.message
+    else:
+        text = f"{_sentence(error)} Cure: {context.command_path} --help shows how it is called"
+    return f"{context.get_usage()}\ndistsim: {text}"
+
+
+def _sentence(error: click.UsageError) -> str:
+    text = error.format_message().strip().rstrip(".")
+    return f"{text[0].lower()}{text[1:]}."
+
+
+def _nearest(wrong: str, names: Iterable[str]) -> str:
+    known = list(names)
+    close = difflib.get_close_matches(wrong, known, n=1)
+    return f"write {close[0]}" if close else f"take one of {', '.join(known)}"

@@ -1,0 +1,97 @@
+"""How large a run gets, told from its scenario alone: what no memory holds is refused before it starts.
+
+A trace has a row for every span, update, gradient and transfer. Counted are those of the most eventful run that the
+scenario allows, in which everybody waits at every turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from distsim.errors import InputError
+from distsim.policies import Ddp, FlexRR, LocalSgd, Pipeline, Synchronous
+
+if TYPE_CHECKING:
+    from distsim.scenario import Scenario
+
+LARGEST_ROWS = 10**8  # of a run, and of its checkpoints and failures
+LARGEST_SCHEDULE = 10**7  # transfers of one all-reduce, each of which the story keeps as an object with its gates
+BYTES_PER_ROW = 100  # of memory while a run is simulated; measured at 74 to 260
+
+
+def check(scenario: Scenario) -> None:
+    """Raises ValueError where the trace of `scenario` would fit no memory."""
+    found = rows(scenario)
+    if found > LARGEST_ROWS:
+        steps, workers = scenario.steps, scenario.cluster.workers
+        raise ValueError(
+            f"steps = {steps} on {workers} workers with policy.kind = {scenario.policy.kind!r} make a trace of about "
+            f"{found / 1e6:.5g} million rows, {found * BYTES_PER_ROW / 1e9:.2g} GB of memory; at most "
+            f"{LARGEST_ROWS / 1e6:.0f} million are possible. Cure: {_cure(scenario, found)}"
+        )
+
+
+def _cure(scenario: Scenario, found: int) -> str:
+    steps = scenario.steps * LARGEST_ROWS // found
+    round_number = steps - steps % 10 ** (len(str(steps)) - 1)
+    return f"write steps = {round_number} or fewer" if round_number else "take fewer workers, or fewer pieces of a step"
+
+
+def check_schedule(scenario: Scenario) -> None:
+    """Raises InputError where the schedule of one all-reduce would fit no memory."""
+    found = transfers(scenario)
+    if found > LARGEST_SCHEDULE:
+        raise InputError.of(
+            f"cluster.workers with communication.kind = {scenario.communication.kind!r}", scenario.cluster.workers,
+            f"make {found:.2g} transfers in one all-reduce; at most {LARGEST_SCHEDULE:.0e} are possible",
+            'take fewer workers, or kind = "tree" or "halving_doubling"',
+        )  # fmt: skip
+
+
+def rows(scenario: Scenario) -> int:
+    """The most rows that the trace of `scenario` can have, those of its failures apart.
+
+    >>> from distsim import example, simulate
+    >>> trace = simulate(example("backup_server"))
+    >>> tables = (trace.spans, trace.updates, trace.contributions, trace.transfers)
+    >>> sum(map(len, tables)) <= rows(trace.scenario) == 5 * 50 * 10
+    True
+    """
+    steps, workers, policy = scenario.steps, scenario.cluster.workers, scenario.policy
+    if isinstance(policy, Pipeline):
+        pieces = 2 * workers * policy.micro_batches  # each computed, waited for, and sent on by one span and another
+        return steps * (pieces * (1 + 1 + 3) + 2 * workers + 1)
+    if isinstance(policy, Ddp):
+        buckets = len(policy.buckets(scenario.workload.layer_bytes))
+        return steps * workers * 3 + steps // policy.accumulate * buckets * _all_reduce_rows(scenario)
+    if isinstance(policy, LocalSgd) or (isinstance(policy, Synchronous) and not scenario.servers):
+        return steps * workers * 2 + policy.updates(steps, workers) * _all_reduce_rows(scenario)
+    # A step with a server: push and pull are three and four rows each, a gradient and its update one.
+    per_server = 3 + 4 + 1 + 1
+    pieces = policy.items * 4 if isinstance(policy, FlexRR) else 1
+    return steps * workers * (pieces + per_server * len(scenario.servers))
+
+
+def _all_reduce_rows(scenario: Scenario) -> int:
+    """Workers wait and communicate, transfers travel, and servers send and receive; then there is an update."""
+    return 2 * scenario.cluster.workers + transfers(scenario) * (2 if scenario.servers else 1) + 1
+
+
+def transfers(scenario: Scenario) -> int:
+    """How many transfers one all-reduce of `scenario` has, without making its schedule."""
+    workers, nodes = scenario.cluster.workers, scenario.cluster.nodes
+    match scenario.communication.kind:
+        case "ring":
+            return 2 * (workers - 1) * workers
+        case "tree":
+            return 2 * (workers - 1)
+        case "halving_doubling":
+            rounds = workers.bit_length() - 1
+            core = 1 << rounds
+            return 2 * (rounds * core + workers - core)
+        case "hierarchical":
+            assert nodes is not None, "checked when the scenario was read"
+            return 2 * workers * (nodes.per_node - 1 + workers // nodes.per_node - 1)
+        case "parameter_server":
+            servers, at_home = scenario.communication.servers, scenario.communication.colocated
+            return 2 * (workers - at_home) * servers

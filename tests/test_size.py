@@ -1,0 +1,118 @@
+"""How large a run gets is told beforehand: the estimate holds against runs, and what fits no memory is refused."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distsim.errors import InputError
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.size import LARGEST_ROWS, rows, transfers
+from distsim.trace.trace import TABLES
+
+SERVER, RING = {"kind": "parameter_server"}, {"kind": "ring"}
+NODES = {"per_node": 2, "bandwidth": "100 GB/s", "latency": "2 us"}
+COLLECTIVES: list[dict[str, Any]] = [
+    {"kind": "ring"},
+    {"kind": "tree"},
+    {"kind": "halving_doubling"},
+    {"kind": "hierarchical"},
+    {"kind": "parameter_server"},
+    {"kind": "parameter_server", "servers": 3},
+    {"kind": "parameter_server", "servers": 3, "colocated": True},
+]
+RUNS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    *(({"kind": "synchronous"}, communication) for communication in COLLECTIVES),
+    *(({"kind": "local_sgd", "period": 3}, communication) for communication in COLLECTIVES[:5]),
+    *(({"kind": "ddp", "accumulate": 2, "bucket": "1 MiB"}, communication) for communication in COLLECTIVES[:4]),
+    ({"kind": "backup", "backups": 2}, SERVER),
+    ({"kind": "backup", "backups": 2}, {"kind": "parameter_server", "servers": 2}),
+    ({"kind": "backup", "backups": 2, "cancel": True}, SERVER),
+    ({"kind": "asynchronous"}, SERVER),
+    ({"kind": "stale_synchronous", "staleness": 1, "stop": "per_worker"}, SERVER),
+    ({"kind": "flexrr"}, SERVER),
+    ({"kind": "flexrr", "items": 1, "group": 5}, SERVER),
+    ({"kind": "pipeline", "micro_batches": 1}, RING),
+    ({"kind": "pipeline", "micro_batches": 5, "schedule": "1f1b"}, RING),
+]
+
+
+def scenario(policy: dict[str, Any], communication: dict[str, Any], workers: int = 6, **more: Any) -> Scenario:
+    nodes = {"nodes": NODES} if communication["kind"] == "hierarchical" else {}
+    return Scenario.of(
+        {
+            "steps": 11,
+            "cluster": {"workers": workers, "bandwidth": "1 Gbit/s", "latency": "100 us"} | nodes,
+            "compute": {"distribution": "exponential", "mean": "50 ms"},
+            "workload": {"gradient": "4 MiB", "activation": "1 MiB"},
+            "policy": policy,
+            "communication": communication,
+        }
+        | more
+    )
+
+
+@pytest.mark.parametrize(("policy", "communication"), RUNS, ids=str)
+def test_no_run_has_more_rows_than_told_and_most_have_half(
+    policy: dict[str, Any], communication: dict[str, Any]
+) -> None:
+    run = scenario(policy, communication)
+    trace = simulate(run)
+    found = sum(len(getattr(trace, name)) for name in TABLES)
+    assert rows(run) / 2.5 <= found <= rows(run)
+
+
+@pytest.mark.parametrize("communication", COLLECTIVES, ids=str)
+@given(workers=st.integers(3, 40))
+def test_an_all_reduce_has_as_many_transfers_as_told(communication: dict[str, Any], workers: int) -> None:
+    run = scenario({"kind": "synchronous"}, communication, 2 * workers)
+    assert transfers(run) == sum(1 for _ in run.schedule().transfers())
+
+
+TOO_LARGE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
+    "steps": ({"kind": "asynchronous"}, SERVER, {"steps": 10**9}, "steps = 1000000000 on 6 workers"),
+    "workers": (
+        {"kind": "synchronous"},
+        RING,
+        {"cluster": {"workers": 10**6, "bandwidth": "1 Gbit/s", "latency": "0 s"}},
+        "on 1000000 workers",
+    ),
+    "servers": ({"kind": "synchronous"}, SERVER | {"servers": 10**6}, {"steps": 3}, "'synchronous' make"),
+    "items": ({"kind": "flexrr", "items": 10**7}, SERVER, {}, "'flexrr' make"),
+    "micro-batches": ({"kind": "pipeline", "micro_batches": 10**6}, RING, {}, "'pipeline' make"),
+    "buckets": (
+        {"kind": "ddp", "bucket": "1 B", "first_bucket": "1 B"},
+        RING,
+        {"workload": {"gradient": "4 MiB", "layers": 10**5}, "steps": 100},
+        "'ddp' make",
+    ),
+}
+
+
+@pytest.mark.parametrize(("policy", "communication", "more", "quoted"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_fits_no_memory_is_refused_at_once(
+    policy: dict[str, Any], communication: dict[str, Any], more: dict[str, Any], quoted: str
+) -> None:
+    start = time.monotonic()
+    with pytest.raises(InputError, match=r"million rows, .* GB of memory; at most 100 million.* Cure: ") as caught:
+        scenario(policy, communication, **more)
+    assert quoted in str(caught.value)
+    assert time.monotonic() - start < 5.0
+
+
+def test_the_cure_is_one() -> None:
+    with pytest.raises(InputError, match="Cure: write steps = 1000000 or fewer"):
+        scenario({"kind": "asynchronous"}, SERVER, steps=10**7)
+    cured = scenario({"kind": "asynchronous"}, SERVER, steps=10**6)
+    assert LARGEST_ROWS / 2 < rows(cured) <= LARGEST_ROWS
+
+
+def test_a_schedule_that_fits_no_memory_is_not_made() -> None:
+    large = scenario({"kind": "synchronous"}, RING, workers=4000, steps=1)
+    with pytest.raises(InputError, match=r"ring' = 4000: make 3\.2e\+07 transfers in one all-reduce.*Cure: "):
+        large.schedule()
