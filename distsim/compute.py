@@ -218,14 +218,16 @@ class ComputeTimes:
         self._batch = batch
         self._seed = seed
         self._drawn: dict[int, Floats] = {}
-        self._generators: dict[int, tuple[np.random.Generator, np.random.Generator]] = {}
+        self._seconds: dict[int, list[float]] = {}  # what was drawn, for those who ask one by one
+        self._generators: dict[tuple[Purpose, int], np.random.Generator] = {}
 
     def __call__(self, worker: int, index: int) -> float:
         """Seconds of this worker's piece of work number `index`, which counts from 0."""
-        drawn = self._drawn.get(worker)
-        if drawn is None or index >= len(drawn):
-            drawn = self.first(worker, index + 1)
-        return float(drawn[index])
+        try:
+            return self._seconds[worker][index]
+        except (KeyError, IndexError):
+            self._seconds[worker] = self.first(worker, index + 1).tolist()
+        return self._seconds[worker][index]
 
     def first(self, worker: int, count: int) -> Floats:
         """The worker's first times in seconds, shape (at least `count`,)."""
@@ -238,22 +240,22 @@ class ComputeTimes:
 
     def _draw(self, worker: int, start: int, count: int) -> Floats:
         compute = self._compute
-        if worker not in self._generators:
-            self._generators[worker] = (
-                stream(self._seed, Purpose.COMPUTE, worker),
-                stream(self._seed, Purpose.PAUSE, worker),
-            )
-        for_compute, for_pauses = self._generators[worker]
         replayed = compute.replayed(worker)
         if replayed is not None:
             times = replayed[np.arange(start, start + count) % len(replayed)]
         else:
-            times = compute.of_worker(worker, self._batch).sample(for_compute, count)
+            times = compute.of_worker(worker, self._batch).sample(self._generator(Purpose.COMPUTE, worker), count)
         times = times * compute.slow_factor(worker)
         if compute.pauses is not None:
-            paused = for_pauses.random(count) < compute.pauses.probability
+            paused = self._generator(Purpose.PAUSE, worker).random(count) < compute.pauses.probability
             times = times + paused * compute.pauses.duration_seconds
         return times
+
+    def _generator(self, purpose: Purpose, worker: int) -> np.random.Generator:
+        key = purpose, worker
+        if key not in self._generators:
+            self._generators[key] = stream(self._seed, purpose, worker)
+        return self._generators[key]
 
 
 def read_times(path: Path) -> Floats:

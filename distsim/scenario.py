@@ -21,7 +21,7 @@ from distsim.compute import Compute, ComputeTimes
 from distsim.description import LARGEST_NAME, Count, Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
-from distsim.policies import Pipeline, Policy, read_policy, whole_policy, write_policy
+from distsim.policies import Ddp, Pipeline, Policy, read_policy, whole_policy, write_policy
 from distsim.validation import explain
 from distsim.workload import Workload
 
@@ -70,6 +70,8 @@ class Scenario(Description):
         recorded = (info.context or {}).get("recorded", False)
         self.compute.check_workers(self.cluster.workers, recorded=recorded)
         self.policy.check_workers(self.cluster.workers)
+        if isinstance(self.policy, Ddp):
+            self.policy.check_steps(self.steps)
         self._check_workload()
         self._check_communication()
         if not recorded:

@@ -155,6 +155,7 @@ def _reason(error: Exception, unit: SiUnit) -> str:
     return "is not a number with a unit"
 
 
+@lru_cache(maxsize=4096)
 def write(value: float, unit: SiUnit) -> str:
     """`value` (in `unit`) as a short text that `parse` reads back to the very same float.
 

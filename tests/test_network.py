@@ -8,7 +8,8 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distsim.network import Network, max_min_rates
+from distsim.network import Flow, Network, max_min_rates
+from distsim.network.link import Link
 
 LINKS = ["a", "b", "c", "d", "e"]
 
@@ -98,14 +99,68 @@ def test_an_aborted_flow_frees_the_link_and_never_happens() -> None:
     assert not in_latency.triggered
 
 
-def test_changes_of_one_instant_are_settled_by_one_solution(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(
-        "distsim.network.max_min_rates",
-        lambda paths, capacities: calls.append(len(paths)) or max_min_rates(paths, capacities),  # type: ignore[func-returns-value]
-    )
+def test_changes_of_one_instant_are_settled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 50 flows the first is alone until the instant is over; at the end none is left to be told of a rate."""
+    rates: list[float] = []
+    run = Link.run
+    monkeypatch.setattr(Link, "run", lambda link, now, rate: rates.append(rate) or run(link, now, rate))  # type: ignore[func-returns-value]
     ends({"link": 1.0}, [(["link"], 5.0, 0.5, 0.0)] * 50)
-    assert calls == [50, 0]
+    assert rates == [1.0, 1.0 / 50]
+
+
+def test_a_tangle_is_filled_once_in_an_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flows that share two links each; they end together too."""
+    filled: list[int] = []
+    fill = Network._fill
+    monkeypatch.setattr(Network, "_fill", lambda *args: filled.append(len(args[2])) or fill(*args))  # type: ignore[func-returns-value]
+    assert ends({"a": 1.0, "b": 2.0}, [(["a", "b"], 5.0, 0.5, 0.0)] * 4) == pytest.approx([20.5] * 4, rel=1e-12)
+    assert filled == [2]
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> tuple[dict[str, float], list[tuple[tuple[str, ...], float, float]], list[float]]:
+    """Capacities, (path, start, how long it may last) of flows too large to end, and when to look at their rates."""
+    time = st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0])
+    path = st.lists(st.sampled_from(LINKS), min_size=1, max_size=draw(st.integers(1, 3)), unique=True).map(tuple)
+    capacity = st.sampled_from([1.0, 3.0, 8.0, 12.0])
+    flows = draw(st.lists(st.tuples(path, time, st.sampled_from([0.5, 1.0, 9.0])), min_size=1, max_size=12))
+    return {link: draw(capacity) for link in LINKS}, flows, [0.25, 0.75, 1.25, 1.75, 2.25]
+
+
+@given(lives())
+def test_rates_under_way_are_those_of_progressive_filling(
+    life: tuple[dict[str, float], list[tuple[tuple[str, ...], float, float]], list[float]],
+) -> None:
+    """Whatever joined and left before: what settles a part of the network settles it as a whole."""
+    capacities, flows, looks = life
+    environment = simpy.Environment()
+    network = Network(environment, capacities)
+    under_way: dict[int, Flow] = {}
+
+    def live(number: int, path: tuple[str, ...], start: float, seconds: float):  # type: ignore[no-untyped-def]
+        yield environment.timeout(start)
+        under_way[number] = network.transfer(path, 1e9, 0.0)
+        yield environment.timeout(seconds)
+        network.abort(under_way.pop(number))
+
+    for number, flow in enumerate(flows):
+        environment.process(live(number, *flow))
+    for look in looks:
+        environment.run(look)
+        rates = [flow.rate for flow in under_way.values()]
+        paths = [flows[number][0] for number in under_way]
+        assert rates == pytest.approx(max_min_rates(paths, capacities), rel=1e-12)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("ulps", "together"), [(5, True), (6, False)])
+def test_what_takes_a_quadrillionth_of_the_time_now_is_over(shared: bool, ulps: int, together: bool) -> None:
+    """At 1 s that is 1e-15 s, which rounds to five units in the last place of a second, or of a byte."""
+    capacities = {"a": 2.0} if shared else {"a": 1.0, "b": 1.0}
+    flows = [(["a"], 1.0, 0.0, 0.0), (["a" if shared else "b"], 1.0 + ulps * np.finfo(float).eps, 0.0, 0.0)]
+    first, second = ends(capacities, flows)
+    assert first == 1.0
+    assert (second == first) == together
 
 
 def test_many_random_flows_conserve_work() -> None:

@@ -308,6 +308,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "workload.activation",
         "is missing",
     ),
+    "more steps to add up than there are": (
+        changed(steps=5, policy={"kind": "ddp", "accumulate": 6}, communication={"kind": "ring"}),
+        "policy.accumulate = 6",
+        "must be at most steps = 5",
+    ),
     "a gradient besides a model": (changed(workload__model="mlp"), "gradient", "which has one of 19240 bytes"),
     "an unknown model": (changed(workload={"model": "resnet"}), "workload.model = 'resnet'", "must be 'mlp', 'cnn' or"),
     "a width for digits": (changed(workload={"model": "cnn", "width": 8}), "width = 8", 'model = "transformer" alone'),

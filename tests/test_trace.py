@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gzip
 import json
 import os
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +72,31 @@ def bits(trace: Trace) -> dict[str, Any]:
         for key, column in getattr(trace, name).columns().items()
     }
     return columns | {"metadata": json.dumps(trace.metadata)}
+
+
+def test_a_table_for_later_is_worked_out_once_when_it_is_asked_for() -> None:
+    asked: list[str] = []
+
+    def columns() -> dict[str, list[Any]]:
+        asked.append("columns")
+        return {"version": [1, 2], "server": [3, 3], "time_seconds": [2.0, 4.5]}
+
+    whole = two_steps()
+    later = Updates.later(2, columns)
+    trace = replace(whole, updates=later)
+    assert len(trace.updates) == 2
+    assert not hasattr(later, "nonsense")
+    assert asked == []
+    assert bits(trace) == bits(whole)
+    assert trace == whole
+    assert trace.total_seconds == 4.5
+    assert asked == ["columns"]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
+def test_a_table_for_later_is_copied_as_what_it_is(copied: Callable[[Updates], Updates]) -> None:
+    later = Updates.later(1, lambda: {"version": [1], "server": [3], "time_seconds": [2.0]})
+    assert copied(later) == Updates.of_rows([(1, 3, 2.0)])
 
 
 # Random tables: any value that a column may hold

@@ -11,11 +11,11 @@ import simpy
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, Transfer
 from distsim.communication import Sends
-from distsim.engine.stage import Stage
+from distsim.engine.stage import Stage, Way
 from distsim.network import Flow
 from distsim.trace import Transfers
 
-Send = Callable[[int, int, float], Flow]  # (source, target, bytes) -> the flow on its way
+Send = Callable[[int, int, float], Flow | Way]  # (source, target, bytes) -> on its way
 Carried = Callable[[Transfer, float, float, float], None]  # (transfer, bytes, start seconds, end seconds)
 
 
@@ -111,7 +111,7 @@ class CollectiveCall:
             flow = self.send(transfer.source, transfer.target, transfer.chunks * self.chunk_bytes)
             flow.callbacks.append(lambda _: self._ended(number, flow))
 
-    def _ended(self, number: int, flow: Flow) -> None:
+    def _ended(self, number: int, flow: Flow | Way) -> None:
         transfer = self.gates.transfers[number]
         self.carried(transfer, transfer.chunks * self.chunk_bytes, flow.start_seconds, self.environment.now)
         for waiting in self.gates.opens_on_end[number]:

@@ -1,6 +1,7 @@
 """The story of FlexRR: that of the server, in which workers do pieces of each other's steps.
 
-compute      a worker does its step piece by piece, from the front, and then waits for what others do for it.
+compute      a worker does its step piece by piece, from the front.
+wait         for what others do for it.
 exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the worker helps:
     hand over    the plan says whose piece it does, from the back of that worker's step; asking takes no time.
     compute      at the helper's own speed: that of its latest step. A piece that has begun is done to its end,
@@ -11,14 +12,13 @@ exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-import simpy
-
-from distsim.engine.server import Push, ServerStory
+from distsim.engine.exchange import Push
+from distsim.engine.server import ServerStory
 from distsim.engine.stage import Story
 from distsim.policies import FlexRR, Rule
 from distsim.policies.flexrr import Piece
@@ -39,7 +39,6 @@ class FlexRRStory(ServerStory):
         workers = scenario.cluster.workers
         self.items = scenario.policy.items
         self.plan = scenario.policy.plan(workers)
-        self.read_versions = [0] * workers
         self.idle = [False] * workers  # who has nothing of its own to do
         self.bells = [self.stage.environment.event() for _ in range(workers)]
         self.sums_to_come = [0] * workers  # by worker: how many helpers do pieces of its step, or send their sum
@@ -73,25 +72,24 @@ class FlexRRStory(ServerStory):
         if self.stage.now > start and self.last_sum_began[worker] > start:
             self.builder.span(worker, SpanKind.WAIT, push.step, start, self.last_sum_began[worker])
 
-    def exchange(self, pushes: list[Push]) -> Generator[simpy.Event, Any, list[int]]:
+    def exchange(self, pushes: list[Push]) -> Story:
         """Push, wait, pull; meanwhile the worker helps, and before it goes on it ends the piece it has begun."""
+        # exchange
         worker = pushes[0].worker
         self.plan.ask(worker)
         self.idle[worker] = True
         helping = self.stage.environment.process(self.help(worker))
-        versions = yield from super().exchange(pushes)
+        yield from super().exchange(pushes)
         self.idle[worker] = False
         self.ring(worker)
         yield helping
-        self.read_versions[worker] = versions[0]
-        return versions
 
     def help(self, helper: int) -> Story:
         """Pieces of others, as long as the worker has nothing of its own to do."""
         first: Piece | None = None  # of those done in a row for one worker
         while True:
             # hand over
-            piece = self.plan.hand_over(helper) if self.idle[helper] and not self.over else None
+            piece = self.plan.hand_over(helper) if self.idle[helper] and self.going_on else None
             # send
             if first and (piece is None or (piece.worker, piece.step) != (first.worker, first.step)):
                 self.stage.environment.process(self.send_sum(helper, first))
@@ -103,7 +101,7 @@ class FlexRRStory(ServerStory):
                     self.sums_to_come[piece.worker] += 1
                 label = f"{FOR_ANOTHER} {piece.worker}: item {piece.item} of step {piece.step}"
                 yield from self.do(piece, helper, label)
-            elif self.idle[helper] and not self.over:
+            elif self.idle[helper] and self.going_on:
                 yield self.bells[helper]
             else:
                 return
@@ -111,7 +109,8 @@ class FlexRRStory(ServerStory):
     def do(self, piece: Piece, worker: int, label: str) -> Story:
         """`worker` does a piece, its own or another's, in an equal share of the time of its own latest step."""
         start, step = self.stage.now, self.plan.steps[worker]
-        self.done_by.setdefault((piece.worker, piece.step), {})[piece.item] = (worker, self.read_versions[worker])
+        who = worker, self.servers[0].read_versions[worker]
+        self.done_by.setdefault((piece.worker, piece.step), {})[piece.item] = who
         yield self.stage.environment.timeout(self.compute_times(worker, step) / self.items)
         self.builder.span(worker, SpanKind.COMPUTE, step, start, self.stage.now, label=label)
         self.plan.done(piece)

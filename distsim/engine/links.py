@@ -1,40 +1,52 @@
-"""Links without a clock, for the loop: transfers of one size that cross one shared link, each at most at its own speed.
+"""Links without a clock, for the loop: transfers of one size, each at most at its worker's own speed.
 
 A push crosses its worker's up-link and the server's down-link, an answer the server's up-link and its worker's
 down-link. A worker has one of each at a time, so max-min fairness is simple here: everybody gets the same share of the
 server's link, except those whose own link is slower than that. Equal shares are kept by virtual time (Parekh and
-Gallager 1993): a clock that counts the bytes each transfer under way has received, so nobody's remainder is ever
-touched. A link tells when its next transfer ends; who owns the time asks.
+Gallager 1993): a clock counts the bytes that each transfer has received, so nobody's remainder is ever touched.
+
+Who owns the time says what begins when, and asks at `next_end` who is done. Who begins meanwhile can only put that off,
+so a link need not act before it is asked; at times nobody is done then.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
-from typing import Protocol
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heappush
 
 from distsim.network import OVER
 
+NEVER = math.inf
 
-class Link(Protocol):
-    """next_end: when the next transfer ends if nobody joins or leaves before."""
 
-    next_end: float
+class Link(ABC):
+    """next_end: nobody is done before. alone_seconds: no transfer is faster."""
 
-    def join(self, now: float, workers: Iterable[int]) -> None:
-        """The transfers of these workers begin."""
-        ...
+    def __init__(self, alone_seconds: float) -> None:
+        self.coming: list[tuple[float, int, Sequence[int]]] = []  # a heap of what is to begin
+        self.alone_seconds = alone_seconds
+        self.next_end = NEVER
 
-    def leave(self, now: float, worker: int) -> None:
-        """This worker's transfer is aborted, if it has one."""
-        ...
+    @abstractmethod
+    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
+        """The transfers of these workers begin at `start`; in one instant, in the order of `number`."""
 
-    def end(self, now: float) -> list[int]:
-        """The workers whose transfers end now, in the order in which they joined."""
-        ...
+    @abstractmethod
+    def end(self, now: float) -> Sequence[int]:
+        """The workers whose transfers are done now, in the order in which they began."""
+
+    @abstractmethod
+    def leave(self, now: float, gone: Collection[int]) -> None:
+        """The transfers of these workers are aborted, or never begin."""
+
+    def _stay_away(self, gone: Collection[int]) -> None:
+        stay = [(start, number, [one for one in workers if one not in gone]) for start, number, workers in self.coming]
+        self.coming[:] = [entry for entry in stay if entry[2]]
+        heapify(self.coming)
 
 
 def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> Link:
@@ -44,245 +56,222 @@ def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: flo
     return UnequalLink(bytes_per_second, limits, num_bytes)
 
 
-class EqualLink:
-    """Everybody has the same limit, so who joined first ends first.
+class Turns(Link):
+    """A link whose owner turns to one transfer after the other, in the order in which they come; worker i's takes
+    seconds[i]. began: when it turned to the one that ended last."""
+
+    def __init__(self, seconds: Sequence[float]) -> None:
+        super().__init__(min(seconds))
+        self.seconds = seconds
+        self.free_seconds = self.began = 0.0
+
+    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
+        heappush(self.coming, (start, number, workers))
+        if start + self.alone_seconds < self.next_end:
+            self.next_end = start + self.alone_seconds
+
+    def wait(self, until: float) -> None:
+        """The owner turns to nobody before."""
+        self.free_seconds = self.next_end = until
+
+    def leave(self, now: float, gone: Collection[int]) -> None:  # noqa: ARG002 - who leaves has not had its turn
+        self._stay_away(gone)
+
+    def end(self, now: float) -> Sequence[int]:
+        done: Sequence[int] = ()
+        while self.coming:
+            start, _, workers = self.coming[0]
+            began = start if start > self.free_seconds else self.free_seconds
+            self.next_end = began + self.seconds[workers[0]]
+            if done or self.next_end > now + OVER * now:
+                return done
+            heappop(self.coming)
+            self.began, self.free_seconds, done = began, now, workers
+        self.next_end = NEVER
+        return done
+
+
+class EqualLink(Link):
+    """Everybody has the same limit, so who began first ends first.
 
     >>> link = EqualLink(bytes_per_second=10.0, limit=10.0, num_bytes=20.0)
-    >>> link.join(0.0, [3])
-    >>> link.join(1.0, [5])     # worker 3 has 10 bytes left, at 5 bytes/s
-    >>> link.next_end, link.end(3.0), link.next_end
-    (3.0, [3], 4.0)
+    >>> link.join(0.0, 1, [3])
+    >>> link.join(1.0, 2, [5])     # worker 3 has 10 bytes left, at 5 bytes/s
+    >>> link.end(2.0), link.next_end, link.end(3.0), link.next_end
+    ([], 3.0, [3], 4.0)
     """
 
     def __init__(self, bytes_per_second: float, limit: float, num_bytes: float) -> None:
-        self.capacity = bytes_per_second
-        self.limit = limit
-        self.bytes = num_bytes
-        self.queue: deque[tuple[float, int]] = deque()  # (the virtual time of its end, worker)
-        self.virtual = 0.0  # bytes that each transfer under way has received
-        self.at_seconds = 0.0
-        self.rate = 0.0
-        self.next_end = math.inf
+        self.capacity, self.limit, self.bytes = bytes_per_second, min(limit, bytes_per_second), num_bytes
+        self.queue: deque[tuple[float, int]] = deque()  # (the clock when it is over, worker)
+        self.clock = self.at_seconds = self.rate = 0.0
+        super().__init__(num_bytes / self.limit)
 
-    def join(self, now: float, workers: Iterable[int]) -> None:
-        self.virtual = self.virtual + (now - self.at_seconds) * self.rate if self.queue else 0.0
-        end = self.virtual + self.bytes
-        for worker in workers:
-            self.queue.append((end, worker))
-        self._share(now)
+    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
+        heappush(self.coming, (start, number, workers))
+        if not self.queue and start + self.alone_seconds < self.next_end:
+            self.next_end = start + self.alone_seconds
 
-    def leave(self, now: float, worker: int) -> None:
-        self.virtual += (now - self.at_seconds) * self.rate
-        self.queue = deque(transfer for transfer in self.queue if transfer[1] != worker)
-        self._share(now)
-
-    def end(self, now: float) -> list[int]:
-        queue = self.queue
-        virtual = self.virtual + (now - self.at_seconds) * self.rate
-        if now >= self.next_end and virtual < queue[0][0]:
-            virtual = queue[0][0]
-        self.virtual = virtual
-        over = virtual + self.rate * OVER * now
+    def end(self, now: float) -> Sequence[int]:
+        coming, queue, clock, at, rate = self.coming, self.queue, self.clock, self.at_seconds, self.rate
+        while coming and coming[0][0] <= now:
+            start, _, workers = heappop(coming)
+            clock = clock + (start - at) * rate if queue else 0.0
+            at, goal = start, clock + self.bytes
+            for worker in workers:
+                queue.append((goal, worker))
+            rate = self.capacity / len(queue)
+            if rate > self.limit:
+                rate = self.limit
         ended = []
-        while queue and queue[0][0] <= over:
-            ended.append(queue.popleft()[1])
-        self._share(now)
+        if queue:
+            goal = queue[0][0]
+            if at + (goal - clock) / rate <= now + OVER * now:
+                clock, over = goal, goal + rate * OVER * now
+                while queue and queue[0][0] <= over:
+                    ended.append(queue.popleft()[1])
+            else:
+                clock += (now - at) * rate
+        if queue:
+            rate = self.capacity / len(queue)
+            if rate > self.limit:
+                rate = self.limit
+            self.next_end = now + (queue[0][0] - clock) / rate
+        else:
+            self.next_end = coming[0][0] + self.alone_seconds if coming else NEVER
+        self.clock, self.at_seconds, self.rate = clock, now, rate
         return ended
 
-    def _share(self, now: float) -> None:
-        self.at_seconds = now
-        queue = self.queue
-        if queue:
-            share = self.capacity / len(queue)
-            self.rate = rate = share if share < self.limit else self.limit
-            left = queue[0][0] - self.virtual
-            self.next_end = now + left / rate if left > 0.0 else now
-        else:
-            self.next_end = math.inf
+    def leave(self, now: float, gone: Collection[int]) -> None:
+        due = self.end(now)  # nobody, but for rounding
+        self._stay_away(gone)
+        under_way = [(self.clock, worker) for worker in due] + list(self.queue)
+        self.queue = deque(transfer for transfer in under_way if transfer[1] not in gone)
+        self.next_end = now  # the others are done sooner
 
 
-class Lane:
-    """The transfers of one limit: a virtual clock of their own, or the link's shared one plus an offset."""
-
-    __slots__ = ("at_limit", "at_seconds", "limit", "queue", "virtual")
-
-    def __init__(self, limit: float) -> None:
-        self.limit = limit
-        self.at_limit = False  # or it has a fair share
-        self.queue: deque[tuple[float, int, int]] = deque()  # (the virtual time of its end, number of joining, worker)
-        self.virtual = 0.0  # at `at_seconds` while at its limit; less the shared clock while it has a fair share
-        self.at_seconds = 0.0
-
-
-class UnequalLink:
-    """Limits differ: a lane for each. The slowest lanes run at their limits, the others divide what those leave.
-
-    Every lane's transfers end in order of joining, so the next end is the soonest of the lanes' heads: two heaps of
-    them, one by time and one by the shared clock.
+class UnequalLink(Link):
+    """Limits differ: the slowest transfers run at their limits, the others divide what those leave.
 
     >>> link = UnequalLink(bytes_per_second=10.0, limits=[2.0, 10.0, 10.0], num_bytes=20.0)
-    >>> link.join(0.0, [0, 1, 2])       # 2, 4 and 4 bytes/s
-    >>> link.next_end, link.end(5.0), link.next_end, link.end(10.0)
-    (5.0, [1, 2], 10.0, [0])
+    >>> link.join(0.0, 1, [0, 1, 2])       # 2, 4 and 4 bytes/s
+    >>> link.end(2.0), link.next_end, link.end(5.0), link.next_end, link.end(10.0)
+    ([], 5.0, [1, 2], 10.0, [0])
     """
 
     def __init__(self, bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> None:
-        self.capacity = bytes_per_second
-        self.bytes = num_bytes
-        self.lanes = [Lane(limit) for limit in sorted(set(limits))]
-        number = {lane.limit: index for index, lane in enumerate(self.lanes)}
-        self.lane_of = [number[limit] for limit in limits]
-        self.busy: list[int] = []  # lanes with transfers, by ascending limit
-        self.slow = 0  # busy[:slow] run at their limits
-        self.taken = 0.0  # bytes per second that those take
-        self.sharing = 0  # transfers that have a fair share
-        self.joined = 0
-        self.virtual = 0.0  # the shared clock: bytes received at a fair share
-        self.at_seconds = 0.0
-        self.share = 0.0
-        self.by_time: list[tuple[float, int]] = []  # (seconds, lane): a head's end at its limit; some are outdated
-        self.by_share: list[tuple[float, int]] = []  # (shared clock, lane): a head's end at a fair share
-        self.next_end = math.inf
+        super().__init__(num_bytes / min(max(limits), bytes_per_second))
+        self.alone = [num_bytes / min(limit, bytes_per_second) for limit in limits]
+        self.capacity, self.limits, self.bytes = bytes_per_second, limits, num_bytes
+        self.began: dict[int, int] = {}  # of all under way, who began as which
+        self.begun = 0
+        self.order: list[tuple[float, int]] = []  # (limit, worker) of all under way
+        self.slow = 0  # the first so many run at their limits,
+        self.taken = 0.0  # which together take so many bytes per second
+        self.ends: dict[int, float] = {}  # of those: the time when it is over
+        self.goals: dict[int, float] = {}  # of the others: the clock when it is over
+        self.clock = self.at_seconds = self.share = 0.0
+        self.first_end = self.first_goal = NEVER  # the least of each
 
-    def join(self, now: float, workers: Iterable[int]) -> None:
-        self._advance(now)
-        for worker in workers:
-            self._add(now, worker)
-        self._settle(now)
+    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
+        heappush(self.coming, (start, number, workers))
+        soonest = start + (self.alone[workers[0]] if len(workers) == 1 else self.alone_seconds)
+        if soonest < self.next_end:
+            self.next_end = soonest
 
-    def leave(self, now: float, worker: int) -> None:
-        number = self.lane_of[worker]
-        lane = self.lanes[number]
-        kept = deque(transfer for transfer in lane.queue if transfer[2] != worker)
-        if len(kept) == len(lane.queue):
-            return
-        self._advance(now)
-        lane.queue = kept
-        self._take_off(number)
-        self._settle(now)
-
-    def end(self, now: float) -> list[int]:
+    def end(self, now: float) -> Sequence[int]:
         self._advance(now)
         ended = []
-        for heap, bound in (
-            (self.by_time, now + OVER * now),
-            (self.by_share, self.virtual + self.share * OVER * now),
-        ):
-            while heap and heap[0][0] <= bound:
-                if not self._is_valid(heap):
-                    heappop(heap)
-                    continue
-                number = heappop(heap)[1]
-                queue = self.lanes[number].queue
-                over = queue[0][0] + self.lanes[number].limit * OVER * now
-                while queue and queue[0][0] <= over:
-                    ended.append(queue.popleft()[1:])
-                    self._take_off(number)
-        self._settle(now)
-        return [worker for _, worker in sorted(ended)] if len(ended) > 1 else [worker for _, worker in ended]
+        if self.first_end <= now + OVER * now:
+            ended = [worker for worker, end in self.ends.items() if end <= now + OVER * now]
+        over = self.clock + self.share * OVER * now if self.goals else 0.0
+        if self.first_goal <= over:
+            ended += [worker for worker, goal in self.goals.items() if goal <= over]
+        if ended:
+            self._remove(ended)
+            if len(ended) > 1:
+                ended.sort(key=self.began.__getitem__)
+        self.next_end = self.first_end
+        if self.coming:
+            start, _, workers = self.coming[0]
+            nobody_else = len(self.coming) == len(workers) == 1
+            soonest = start + (self.alone[workers[0]] if nobody_else else self.alone_seconds)
+            self.next_end = min(self.next_end, soonest)
+        if self.goals:
+            self.next_end = min(self.next_end, now + (self.first_goal - self.clock) / self.share)
+        return ended
+
+    def leave(self, now: float, gone: Collection[int]) -> None:
+        self._advance(now)
+        self._stay_away(gone)
+        self._remove([worker for _, worker in self.order if worker in gone])
+        self.next_end = now  # the others are done sooner
 
     def _advance(self, now: float) -> None:
-        if not self.busy:
-            self.virtual = self.taken = 0.0
-        elif self.sharing:
-            self.virtual += (now - self.at_seconds) * self.share
-            behind = now >= self.next_end and self.virtual < self.by_share[0][0]
-            if behind and not (self.by_time and self.by_time[0][0] <= self.next_end):
-                self.virtual = self.by_share[0][0]  # rounding must not leave behind the transfer whose end is now
+        """Who is to begin by now does so, and the clock goes on."""
+        while self.coming and self.coming[0][0] <= now:
+            start, _, workers = heappop(self.coming)
+            self._go_on(start)
+            for worker in workers:
+                self._add(worker)
+            self._divide()
+        self._go_on(now)
+
+    def _go_on(self, now: float) -> None:
+        if self.goals:
+            due = self.at_seconds + (self.first_goal - self.clock) / self.share <= now + OVER * now
+            self.clock = self.first_goal if due else self.clock + (now - self.at_seconds) * self.share
+        elif not self.order:
+            self.clock = self.taken = 0.0
         self.at_seconds = now
 
-    def _add(self, now: float, worker: int) -> None:
-        number = self.lane_of[worker]
-        lane = self.lanes[number]
-        first = not lane.queue
-        if first:
-            place = bisect_left(self.busy, number)
-            self.busy.insert(place, number)
-            lane.at_limit = place < self.slow
-            self.slow += lane.at_limit
-            lane.virtual = 0.0 if lane.at_limit else -self.virtual
-            lane.at_seconds = now
-            clock = 0.0
-        elif lane.at_limit:
-            clock = lane.virtual + (now - lane.at_seconds) * lane.limit
+    def _add(self, worker: int) -> None:
+        self.begun += 1
+        self.began[worker] = self.begun
+        limit = self.limits[worker]
+        place = bisect_left(self.order, (limit, worker))
+        self.order.insert(place, (limit, worker))
+        if place < self.slow:
+            self.slow += 1
+            self.taken += limit
+            self.ends[worker] = self.at_seconds + self.bytes / limit
         else:
-            clock = lane.virtual + self.virtual
-        self.joined += 1
-        lane.queue.append((clock + self.bytes, self.joined, worker))
-        if lane.at_limit:
-            self.taken += lane.limit
-        else:
-            self.sharing += 1
-        if first:
-            self._tell_head(number)
+            self.goals[worker] = self.clock + self.bytes
 
-    def _take_off(self, number: int) -> None:
-        """One transfer fewer in a lane."""
-        lane = self.lanes[number]
-        if lane.at_limit:
-            self.taken -= lane.limit
-        else:
-            self.sharing -= 1
-        if lane.queue:
-            self._tell_head(number)
-        else:
-            self.busy.remove(number)
-            self.slow -= lane.at_limit
+    def _remove(self, workers: Sequence[int]) -> None:
+        for worker in workers:
+            place = bisect_left(self.order, (self.limits[worker], worker))
+            del self.order[place]
+            if place < self.slow:
+                self.slow -= 1
+                self.taken -= self.limits[worker]
+                del self.ends[worker]
+            else:
+                del self.goals[worker]
+        self._divide()
 
-    def _head_end(self, lane: Lane) -> float:
-        """The end of a lane's first transfer: in seconds at its limit, else on the shared clock."""
-        if lane.at_limit:
-            return lane.at_seconds + (lane.queue[0][0] - lane.virtual) / lane.limit
-        return lane.queue[0][0] - lane.virtual
-
-    def _tell_head(self, number: int) -> None:
-        lane = self.lanes[number]
-        heappush(self.by_time if lane.at_limit else self.by_share, (self._head_end(lane), number))
-
-    def _is_valid(self, heap: list[tuple[float, int]]) -> bool:
-        end, number = heap[0]
-        lane = self.lanes[number]
-        return bool(lane.queue) and lane.at_limit == (heap is self.by_time) and end == self._head_end(lane)
-
-    def _settle(self, now: float) -> None:
-        """Finds the fair share: lanes slower than it run at their limits, and only those."""
-        busy, lanes = self.busy, self.lanes
+    def _divide(self) -> None:
+        """Finds the fair share: who is slower than that runs at the own limit, and nobody else."""
+        order = self.order
         share = self._fair_share()
-        while self.slow and lanes[busy[self.slow - 1]].limit > share:
-            self._move(now, busy[self.slow - 1], to_limit=False)
+        while self.slow and order[self.slow - 1][0] > share:
+            self.slow -= 1
+            limit, worker = order[self.slow]
+            self.taken -= limit
+            self.goals[worker] = self.clock + (self.ends.pop(worker) - self.at_seconds) * limit
             share = self._fair_share()
-        while self.slow < len(busy) and lanes[busy[self.slow]].limit <= share:
-            self._move(now, busy[self.slow], to_limit=True)
+        while self.slow < len(order) and order[self.slow][0] <= share:
+            limit, worker = order[self.slow]
+            self.slow += 1
+            self.taken += limit
+            self.ends[worker] = self.at_seconds + (self.goals.pop(worker) - self.clock) / limit
             share = self._fair_share()
         self.share = share
-        self.next_end = math.inf
-        for heap in (self.by_time, self.by_share):
-            while heap and not self._is_valid(heap):
-                heappop(heap)
-        if self.by_time:
-            self.next_end = max(self.by_time[0][0], now)
-        if self.by_share:
-            self.next_end = min(self.next_end, now + max(self.by_share[0][0] - self.virtual, 0.0) / share)
+        self.first_end = min(self.ends.values()) if self.ends else NEVER
+        self.first_goal = min(self.goals.values()) if self.goals else NEVER
 
     def _fair_share(self) -> float:
-        if self.sharing:
-            return (self.capacity - self.taken) / self.sharing
+        sharing = len(self.order) - self.slow
+        if sharing:
+            return (self.capacity - self.taken) / sharing
         return math.inf if self.taken <= self.capacity else 0.0
-
-    def _move(self, now: float, number: int, *, to_limit: bool) -> None:
-        """A lane changes from a fair share to its limit, or back."""
-        lane = self.lanes[number]
-        count = len(lane.queue)
-        if to_limit:
-            lane.virtual += self.virtual
-            lane.at_seconds = now
-            self.slow += 1
-            self.sharing -= count
-            self.taken += count * lane.limit
-        else:
-            lane.virtual += (now - lane.at_seconds) * lane.limit - self.virtual
-            self.slow -= 1
-            self.sharing += count
-            self.taken -= count * lane.limit
-        lane.at_limit = to_limit
-        self._tell_head(number)

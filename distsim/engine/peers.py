@@ -7,8 +7,9 @@ parameters after every `period` of them and at the end; in between, nobody hears
 from __future__ import annotations
 
 from distsim.collectives import Transfer
+from distsim.engine.averaging import AveragingServer
 from distsim.engine.collective import CollectiveCall, Gates
-from distsim.engine.stage import Stage, Story, finished
+from distsim.engine.stage import ROUNDING, Stage, Story, finished
 from distsim.policies import LocalSgd, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -17,11 +18,13 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 class AllReduces:
     """The all-reduces of one run, by number; each is made by the first worker that joins it.
 
-    arrivals, ends: by number, when each worker joined and when it had the sum.
+    arrivals, ends: by number, when each worker joined and when it had the sum. apply_seconds: a server's own work for
+    each.
     """
 
-    def __init__(self, stage: Stage, scenario: Scenario, builder: TraceBuilder) -> None:
+    def __init__(self, stage: Stage, scenario: Scenario, builder: TraceBuilder, apply_seconds: float = 0.0) -> None:
         self.stage = stage
+        self.send = AveragingServer(stage, scenario, builder, apply_seconds).send if scenario.servers else stage.send
         self.builder = builder
         self.schedule = scenario.schedule()
         self.gates = Gates.of(self.schedule, scenario.communication.sends)
@@ -52,7 +55,7 @@ class AllReduces:
                 label = f"to worker {target}"
                 self.builder.span(source, SpanKind.SEND, number, start_seconds, end_seconds, carried_bytes, label)
 
-        call = CollectiveCall(self.stage.environment, self.gates, chunk_bytes, self.stage.send, carried)
+        call = CollectiveCall(self.stage.environment, self.gates, chunk_bytes, self.send, carried)
         for server in range(workers, self.schedule.ranks):
             call.join(server)
         return call
@@ -65,7 +68,7 @@ class AllReduces:
         """
         last = max(self.arrivals[number])
         for worker, (idle, end) in enumerate(zip(idle_from, self.ends[number], strict=True)):
-            if last > idle:
+            if last - idle > ROUNDING * last:
                 self.builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
             self.builder.span(worker, SpanKind.ALL_REDUCE, step, last, end, num_bytes, label)
 
@@ -78,14 +81,14 @@ class PeersStory:
     each moves the worker's own parameters, which started as that version of the common ones.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, apply_seconds: float = 0.0) -> None:
         assert isinstance(scenario.policy, Synchronous | LocalSgd)
         self.scenario = scenario
         self.period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
         self.stage = Stage(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
-        self.all_reduces = AllReduces(self.stage, scenario, self.builder)
+        self.all_reduces = AllReduces(self.stage, scenario, self.builder, apply_seconds)
 
     def run(self) -> Trace:
         """Tells the story to its end."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import simpy
 
-from distsim.engine.stage import Stage, Story, finished
+from distsim.engine.stage import ROUNDING, Stage, Story, finished
 from distsim.policies import Pipeline
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -91,7 +91,7 @@ class PipelineStory:
         message = self.message(source, stage, step, micro)
         message.wanted.succeed()
         began: float = yield message.arrived
-        if began > turned:
+        if began - turned > ROUNDING * began:
             self.builder.span(stage, SpanKind.WAIT, step, turned, began)
 
     def wait_for_all(self, stage: int, step: int) -> Story:
@@ -104,7 +104,7 @@ class PipelineStory:
             self.through, self.flush = [], self.stage.environment.event()
             flush.succeed()
         yield flush
-        if self.stage.now > start:
+        if self.stage.now - start > ROUNDING * self.stage.now:
             self.builder.span(stage, SpanKind.WAIT, step, start, self.stage.now)
 
     def wire(self, source: int, target: int) -> Story:

@@ -7,40 +7,17 @@ all have answered. A colocated server lives on a worker's host, and what it exch
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
-from typing import Any
+from collections import deque
 
 import simpy
 
+from distsim.engine.exchange import Exchanges, Push, tell_contributions
 from distsim.engine.stage import Stage, Story, finished
 from distsim.errors import InputError
 from distsim.network import Flow
 from distsim.policies import Rule, WithServer
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
-
-
-@dataclass
-class Push:
-    """A gradient for one server: being computed, on its way, or waiting for its turn there."""
-
-    worker: int
-    step: int
-    read_version: int
-    ready_seconds: float = 0.0
-    arrived_seconds: float = 0.0
-    flow: Flow | None = None
-    cancelled: bool = False
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Parameters of one version on their way to a worker."""
-
-    version: int
-    start_seconds: float
-    flow: simpy.Event
 
 
 class ServerStory:
@@ -52,77 +29,67 @@ class ServerStory:
         self.policy = scenario.policy
         self.apply_seconds = apply_seconds
         self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.environment = self.stage.environment
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
         self.bytes = scenario.gradient_bytes / len(rules)
         self.last_step = scenario.steps if getattr(self.policy, "stop", "total") == "per_worker" else None
         self.servers = [Server(self, rank, rule) for rank, rule in zip(scenario.servers, rules, strict=True)]
-        self.processes = [
-            self.stage.environment.process(self.worker(worker)) for worker in range(scenario.cluster.workers)
-        ]
+        self.going_on = len(self.servers)  # those that have not made their last update
+        self.processes = [self.environment.process(self.worker(worker)) for worker in range(scenario.cluster.workers)]
 
     def run(self) -> Trace:
         """Tells the story until the last update has been answered."""
         for server in self.servers:
-            self.stage.environment.process(server.serve())
-        self.stage.environment.run()
+            self.environment.process(server.serve())
+        self.environment.run()
         for server in self.servers:
             server.check_over()
+            server.tell()
         return finished(self.builder, self.scenario)
-
-    @property
-    def over(self) -> bool:
-        """Whether every server has made its last update."""
-        return all(server.over for server in self.servers)
 
     def worker(self, worker: int) -> Story:
         """One worker's steps, until the run is over."""
-        versions = [0] * len(self.servers)
         step = 0
-        while not self.over and step != self.last_step:
-            pushes = [
-                server.expect(worker, step, version) for server, version in zip(self.servers, versions, strict=True)
-            ]
+        while self.going_on and step != self.last_step:
+            pushes = [server.expect(worker, step) for server in self.servers]
             try:
                 # compute
                 yield from self.compute(pushes[0])
-                if self.over:
+                if not self.going_on:
                     return
                 # push, wait, pull
-                versions = yield from self.exchange(pushes)
-            except simpy.Interrupt as cancel:
-                # pull
-                answer = cancel.cause
-                assert isinstance(answer, Answer)
-                versions = [(yield from self.servers[0].pull(pushes[0], answer, self.stage.now))]
+                yield from self.exchange(pushes)
+            except simpy.Interrupt:
+                # pull: its only server has cancelled this step
+                yield from self.servers[0].pull(pushes[0])
             step += 1
 
     def compute(self, push: Push) -> Story:
         """A step's work, or as much of it as is done when it is cancelled."""
         index = push.read_version if self.policy.has_global_step else push.step
-        start = self.stage.now
+        start = self.environment.now
         try:
-            yield self.stage.environment.timeout(self.compute_times(push.worker, index))
+            yield self.environment.timeout(self.compute_times(push.worker, index))
         finally:
-            self.builder.span(push.worker, SpanKind.COMPUTE, push.step, start, self.stage.now)
+            self.builder.span(push.worker, SpanKind.COMPUTE, push.step, start, self.environment.now)
 
-    def exchange(self, pushes: list[Push]) -> Generator[simpy.Event, Any, list[int]]:
-        """With each server at once: push, wait, pull; the versions that came back."""
-        stories = [server.exchange(push) for server, push in zip(self.servers, pushes, strict=True)]
-        if len(stories) == 1:
-            return [(yield from stories[0])]
-        processes = [self.stage.environment.process(story) for story in stories]
-        yield self.stage.environment.all_of(processes)
-        versions: list[int] = [process.value for process in processes]  # type: ignore[misc]
-        return versions
+    def exchange(self, pushes: list[Push]) -> Story:
+        """With each server at once: push, wait, pull."""
+        if len(pushes) == 1:
+            yield from self.servers[0].exchange(pushes[0])
+        else:
+            stories = [server.exchange(push) for server, push in zip(self.servers, pushes, strict=True)]
+            yield self.environment.all_of([self.environment.process(story) for story in stories])
 
 
 class Server:
-    """One server: its rule, its inbox, and the gradients of the update that is not made yet."""
+    """One server: its rule, its inbox, and what it knows of each worker's gradient."""
 
     def __init__(self, story: ServerStory, rank: int, rule: Rule) -> None:
         self.story = story
         self.stage = story.stage
+        self.environment = story.environment
         self.builder = story.builder
         self.rank = rank
         self.host = story.scenario.host(rank)
@@ -133,57 +100,52 @@ class Server:
         self.last_version = story.policy.updates(story.scenario.steps, workers)
         self.version = 0
         self.over = False
-        self.inbox: simpy.Store = simpy.Store(self.stage.environment)
-        self.mail = [self.stage.environment.event() for _ in range(workers)]
+        self.inbox: deque[Push] = deque()
+        self.listening: simpy.Event | None = None  # while the inbox is empty and the server waits
+        self.pushes: list[Push] = []  # all of the run
+        self.latest: dict[int, Push] = {}  # by worker
+        self.read_versions = [0] * workers  # by each worker, at last
         self.expected: dict[int, Push] = {}  # by worker: the gradient that has not been decided about
         self.waiting: dict[int, Push] = {}  # by worker: the gradient that has, and its worker waits for parameters
-        self.pending: list[Push] = []
+        self.pending: list[Push] = []  # gradients for the update that is not made yet
+        self.decided: list[Push] = []  # applied, dropped or cancelled
 
     # What a worker does with this server.
 
-    def expect(self, worker: int, step: int, version: int) -> Push:
-        """A worker begins to compute a gradient on `version` of the parameters."""
-        push = self.expected[worker] = Push(worker, step, version)
-        self.mail[worker] = self.stage.environment.event()
+    def expect(self, worker: int, step: int) -> Push:
+        """A worker begins to compute a gradient on the parameters that it has pulled last."""
+        push = self.expected[worker] = self.latest[worker] = Push(worker, step, self.read_versions[worker])
+        self.pushes.append(push)
         return push
 
-    def exchange(self, push: Push) -> Generator[simpy.Event, Any, int]:
-        """Push, wait, pull; the version that came back."""
-        yield from self.push(push)
-        answer: Answer = yield self.mail[push.worker]
-        return (yield from self.pull(push, answer, push.arrived_seconds))
-
-    def push(self, push: Push) -> Story:
-        """The gradient's way to the server: at once where it receives concurrently, else in its turn."""
-        push.ready_seconds = self.stage.now
+    def exchange(self, push: Push) -> Story:
+        """A gradient for parameters; they are promised when the gradient is ready."""
+        # push
+        push.ready_seconds = self.environment.now
+        push.parameters = self.promise(push.worker)
         if push.worker == self.host:
-            push.arrived_seconds = self.stage.now
+            self.arrived(push)
         elif not self.fifo:
-            push.flow = self.stage.send(push.worker, self.host, self.story.bytes)
-            yield push.flow
-            self.received(push)
-        elif self.eager:
-            yield self.stage.environment.timeout(self.stage.cluster.route(push.worker, self.host)[1])
-        self.inbox.put(push)
+            self.carry(push).callbacks.append(lambda _: self.arrived(push))
+        else:
+            if self.eager:
+                yield self.environment.timeout(self.stage.route(push.worker, self.host)[1])
+            self.deliver(push)
+        # wait, pull
+        yield from self.pull(push)
 
-    def pull(self, push: Push, answer: Answer, asked_seconds: float) -> Generator[simpy.Event, Any, int]:
-        """The parameters' way to the worker; a newer answer takes the place of one still on its way."""
+    def pull(self, push: Push) -> Story:
+        """Until the parameters are here; newer ones may take the place of those on their way."""
         while True:
             try:
-                yield answer.flow
+                yield push.parameters
                 break
-            except simpy.Interrupt as newer:
-                assert isinstance(answer.flow, Flow)
-                assert isinstance(newer.cause, Answer)
-                self.stage.network.abort(answer.flow)
-                answer = newer.cause
-        if push.worker != self.host:
-            self.builder.pull(
-                push.worker, self.rank, push.step, self.story.bytes, asked_seconds, answer.start_seconds, self.stage.now
-            )
-        elif self.stage.now > asked_seconds:
-            self.builder.span(push.worker, SpanKind.WAIT, push.step, asked_seconds, self.stage.now)
-        return answer.version
+            except simpy.Interrupt:
+                continue
+        push.pulled_seconds = self.environment.now
+        push.gradient = None
+        del push.parameters
+        self.read_versions[push.worker] = push.answered_version
 
     # What the server does.
 
@@ -191,97 +153,124 @@ class Server:
         """The server's work, until it has made the last update."""
         while not self.over:
             # receive
-            push: Push = yield self.inbox.get()
+            push: Push = yield self.next_push()
             if push.cancelled:
                 continue
             if self.fifo and push.worker != self.host:
-                yield from self.receive_in_turn(push)
-                if push.cancelled:
-                    continue
+                yield self.carry(push)
+                push.arrived_seconds = push.asked_seconds = self.environment.now
             # decide
             decision = self.rule.arrived(push.worker, push.step, push.read_version)
             del self.expected[push.worker]
             self.waiting[push.worker] = push
-            if decision.applied:
-                self.pending.append(push)
-            else:
-                self.builder.not_applied(push.worker, push.step, push.read_version, cancelled=False, server=self.rank)
+            (self.pending if decision.applied else self.decided).append(push)
             # apply
             if decision.version is not None:
-                yield from self.apply(decision.version, push)
+                if self.story.apply_seconds > 0.0:
+                    yield from self.work()
+                self.apply(decision.version, push)
             # answer
             for worker, version in decision.answers:
                 self.answer(worker, version, push)
 
-    def receive_in_turn(self, push: Push) -> Story:
-        """A fifo server turns to one gradient after the other; with rendezvous sends each turn pays the latency."""
-        push.flow = self.stage.send(push.worker, self.host, self.story.bytes, 0.0 if self.eager else None)
-        yield push.flow
-        self.received(push)
+    def next_push(self) -> simpy.Event:
+        """Happens with the first gradient that the server knows of and has not taken yet."""
+        event = self.environment.event()
+        if self.inbox:
+            event.succeed(self.inbox.popleft())
+        else:
+            self.listening = event
+        return event
 
-    def received(self, push: Push) -> None:
-        """The gradient is here."""
-        assert push.flow is not None
-        push.arrived_seconds = self.stage.now
-        self.builder.push(
-            push.worker, self.rank, push.step, self.story.bytes,
-            push.ready_seconds, self.stage.now, began_seconds=push.flow.start_seconds,
-        )  # fmt: skip
+    def deliver(self, push: Push) -> None:
+        """The server knows of a gradient from now on."""
+        if self.listening:
+            self.listening.succeed(push)
+            self.listening = None
+        else:
+            self.inbox.append(push)
 
-    def apply(self, version: int, push: Push) -> Story:
+    def carry(self, push: Push) -> Flow:
+        """The gradient's bytes on their way; a fifo server's turn pays the latency where sends are rendezvous."""
+        latency = 0.0 if self.fifo and self.eager else None
+        push.gradient = self.stage.send(push.worker, self.host, self.story.bytes, latency)
+        push.began_seconds = self.environment.now
+        return push.gradient
+
+    def arrived(self, push: Push) -> None:
+        """A gradient is here, without having waited for its turn."""
+        push.arrived_seconds = push.asked_seconds = self.environment.now
+        self.deliver(push)
+
+    def work(self) -> Story:
+        """The server's own work for an update."""
+        start = self.environment.now
+        yield self.environment.timeout(self.story.apply_seconds)
+        self.builder.span(self.rank, SpanKind.APPLY, self.version, start, self.environment.now)
+
+    def apply(self, version: int, about: Push) -> None:
         """The pending gradients become a new version of the parameters."""
         if version != self.version + 1:
             raise nonsense(
-                push, f"made version {version}", f"version {self.version + 1} comes next", "count on from it"
+                about, f"made version {version}", f"version {self.version + 1} comes next", "count on from it"
             )
-        applied, self.pending = self.pending, []
-        if self.story.apply_seconds > 0.0:
-            start = self.stage.now
-            yield self.stage.environment.timeout(self.story.apply_seconds)
-            self.builder.span(self.rank, SpanKind.APPLY, version - 1, start, self.stage.now)
-        for gradient in applied:
-            self.builder.applied(version, gradient.worker, gradient.step, gradient.read_version, self.rank)
-        self.builder.update(version, self.stage.now, self.rank)
+        for push in self.pending:
+            push.version = version
+        self.decided += self.pending
+        self.pending = []
+        self.builder.update(version, self.environment.now, self.rank)
         self.version = version
         self.over = version == self.last_version
+        self.story.going_on -= self.over
 
-    def answer(self, worker: int, version: int, push: Push) -> None:
+    def answer(self, worker: int, version: int, about: Push) -> None:
         """Parameters leave for a worker; if it is not waiting for them, what it does is cancelled."""
         if version != self.version:
             raise nonsense(
-                push,
-                f"answered worker {worker} with version {version}",
-                f"the server holds {self.version}",
+                about, f"answered worker {worker} with version {version}", f"the server holds {self.version}",
                 "answer with that",
-            )
-        flow = (
-            self.stage.send(self.host, worker, self.story.bytes)
-            if worker != self.host
-            else self.stage.environment.event().succeed()
-        )
-        answer = Answer(version, self.stage.now, flow)
-        if worker in self.waiting:
-            del self.waiting[worker]
-            self.mail[worker].succeed(answer)
-        elif getattr(self.rule, "cancel", False):
-            self.cancel(worker)
-            self.story.processes[worker].interrupt(answer)
-        else:
-            raise nonsense(
-                push, f"answered worker {worker}", "that worker waits for no answer",
-                "answer each gradient once, or give the rule an attribute cancel = True",
             )  # fmt: skip
-
-    def cancel(self, worker: int) -> None:
-        """The gradient that a worker is computing or sending is no longer wanted."""
-        push = self.expected.pop(worker, None)
+        push = self.waiting.pop(worker, None)
         if push is None:
-            return  # it is still receiving parameters that a newer version now replaces
-        push.cancelled = True
-        if push.flow is not None and not push.flow.triggered:
-            self.stage.network.abort(push.flow)
-            self.builder.span(worker, SpanKind.SEND, push.step, push.ready_seconds, self.stage.now, label="cancelled")
-        self.builder.not_applied(worker, push.step, push.read_version, cancelled=True, server=self.rank)
+            if not getattr(self.rule, "cancel", False):
+                raise nonsense(
+                    about, f"answered worker {worker}", "that worker waits for no answer",
+                    "answer each gradient once, or give the rule an attribute cancel = True",
+                )  # fmt: skip
+            push = self.latest[worker]
+            self.cancel(push)
+        push.answered_version, push.answered_seconds = version, self.environment.now
+        if isinstance(push.parameters, Flow):
+            self.stage.network.start(push.parameters)
+        else:
+            push.parameters.succeed()
+
+    def cancel(self, push: Push) -> None:
+        """The gradient that a worker is computing or sending is no longer wanted, or the parameters it receives."""
+        now = self.environment.now
+        if self.expected.pop(push.worker, None):
+            push.cancelled, push.asked_seconds = True, now
+            if push.gradient and not push.gradient.triggered:
+                self.stage.network.abort(push.gradient)
+                self.builder.span(push.worker, SpanKind.SEND, push.step, push.ready_seconds, now, label="cancelled")
+            self.decided.append(push)
+        else:
+            assert isinstance(push.parameters, Flow)
+            self.stage.network.abort(push.parameters)
+        push.parameters = self.promise(push.worker)
+        self.story.processes[push.worker].interrupt()
+
+    def promise(self, worker: int) -> simpy.Event:
+        """Parameters that have not left yet; as an event they happen when they are here."""
+        if worker == self.host:
+            return self.environment.event()
+        return self.stage.flow(self.host, worker, self.story.bytes)
+
+    def tell(self) -> None:
+        """What the trace is to know of all exchanges with this server."""
+        workers = self.story.scenario.cluster.workers
+        Exchanges(self.pushes, self.rank, self.host, workers, self.story.bytes).tell(self.builder)
+        tell_contributions(self.builder, self.decided, self.rank)
 
     def check_over(self) -> None:
         """Raises InputError where everybody waits for an answer that the rule never gave."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
+from functools import cache
 from typing import Any
 
 import simpy
@@ -12,6 +14,8 @@ from distsim.network import Flow, Network
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
 
+ROUNDING = 1e-12  # who waits for a smaller share of the time now does not wait: clocks are sums of rounded times
+
 
 class Stage:
     """The hosts of a cluster on one SimPy clock."""
@@ -20,6 +24,7 @@ class Stage:
         self.cluster = cluster
         self.environment = simpy.Environment()
         self.network = Network(self.environment, cluster.capacities(hosts))
+        self.route = cache(cluster.route)
 
     @property
     def now(self) -> float:
@@ -28,8 +33,20 @@ class Stage:
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """Bytes from one host to another; the latency is the route's unless given."""
-        links, latency = self.cluster.route(source, target)
-        return self.network.transfer(links, num_bytes, latency if latency_seconds is None else latency_seconds)
+        flow = self.flow(source, target, num_bytes, latency_seconds)
+        self.network.start(flow)
+        return flow
+
+    def flow(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
+        """The same, to be started later."""
+        links, latency = self.route(source, target)
+        return self.network.flow(links, num_bytes, latency if latency_seconds is None else latency_seconds)
+
+
+class Way(simpy.Event):
+    """A transfer that starts later than it was asked for; as an event it happens when the last byte has arrived."""
+
+    start_seconds = math.nan
 
 
 Story = Generator[simpy.Event, Any, None]

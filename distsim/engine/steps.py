@@ -1,37 +1,57 @@
-"""Workers' steps with one server as columns, and the trace they make: for the engines that have no processes.
-
-One row is one step of one worker. Times that have not come to pass are NaN.
-"""
+"""Workers' steps with one server as columns, and the trace they make: for the engines that have no processes."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distsim.scenario import Scenario
-from distsim.trace import NO_COLLECTIVE, NO_VERSION, SpanKind, Trace, TraceBuilder
-
-WORKER, STEP, READ_VERSION = 0, 1, 2
-START, READY = 3, 4  # of the compute: when it began, and when it is over unless it is cut
-BEGAN, ARRIVED = 5, 6  # of the push: when the server turned to it, and when it was there
-ANSWERED, PULLED = 7, 8  # of the pull: when the parameters left, and when they were there
-OUTCOME = 9  # the update that the gradient goes into, NO_VERSION where dropped, less where undecided
-CUT = 10  # when the step was cancelled
+from distsim.trace import NO_COLLECTIVE, NO_VERSION, SpanKind, Texts, Trace, TraceBuilder
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
-def steps_trace(scenario: Scenario, engine: str, steps: Floats, updates: Floats, apply_seconds: float) -> Trace:
-    """The trace of a run. steps: rows as above, shape (rows, 11). updates: the time of each version."""
+@dataclass(frozen=True)
+class Steps:
+    """Each step of a worker has one place in every column. Times are in seconds, NaN where they have not come to pass.
+
+    step: the worker's own count of them. ready: when the compute is over unless it is cut. began, arrived: when the
+    server turned to the push, and had it. outcome: the update that the gradient goes into, NO_VERSION where it is
+    dropped, NaN where that is undecided. answered, pulled: when the parameters left the server, and were there. cut:
+    when the step was cancelled. updates: by version, when it was applied.
+    """
+
+    worker: NDArray[np.int32]
+    step: Integers
+    read_version: Integers
+    start: Floats
+    ready: Floats
+    began: Floats
+    arrived: Floats
+    outcome: Floats
+    answered: Floats
+    pulled: Floats
+    cut: Floats
+    updates: Floats
+
+
+def steps_trace(scenario: Scenario, engine: str, steps: Steps, apply_seconds: float) -> Trace:
+    """The trace of a run. apply_seconds: the server's own work for each update."""
     builder = TraceBuilder()
-    server = scenario.servers[0]
-    _tell_spans(builder, scenario, steps, updates, apply_seconds)
-    _tell_transfers(builder, scenario, steps)
-    versions = np.arange(1, len(updates) + 1)
-    builder.extend("updates", version=versions, server=np.full(len(updates), server), time_seconds=updates)
-    _tell_contributions(builder, server, steps, len(updates))
+    server, updates = scenario.servers[0], steps.updates
+    _tell_computing(builder, scenario, steps)
+    _tell_pushes(builder, scenario, steps)
+    _tell_pulls(builder, scenario, steps)
+    if apply_seconds > 0.0:
+        builder.extend(
+            "spans", worker=server, kind=SpanKind.APPLY, step=np.arange(len(updates)),
+            start_seconds=updates - apply_seconds, end_seconds=updates, bytes=0.0, label="",
+        )  # fmt: skip
+    builder.extend("updates", version=np.arange(1, len(updates) + 1), server=server, time_seconds=updates)
+    _tell_contributions(builder, server, steps)
     return builder.build(
         workers=scenario.cluster.workers,
         servers=1,
@@ -42,104 +62,80 @@ def steps_trace(scenario: Scenario, engine: str, steps: Floats, updates: Floats,
     )
 
 
-def _tell_spans(
-    builder: TraceBuilder, scenario: Scenario, steps: Floats, updates: Floats, apply_seconds: float
-) -> None:
-    num_bytes, server, fifo = scenario.gradient_bytes, scenario.servers[0], scenario.receive == "fifo"
-    worker, step, ready, answered, pulled, cut = (
-        steps[:, column] for column in (WORKER, STEP, READY, ANSWERED, PULLED, CUT)
-    )
-    asked = np.where(np.isnan(cut), steps[:, ARRIVED], cut)
-    here, back = ~np.isnan(steps[:, ARRIVED]), ~np.isnan(pulled)
-    waited = back & (answered > asked)
-    stopped = (ready <= cut) & ~here if not fifo else np.zeros(len(steps), dtype=bool)
-    whole = slice(None)
-    # (rows, whose, kind, start, end, bytes, label)
-    parts: list[tuple[Any, Any, SpanKind, Floats, Floats, float, str]] = [
-        (whole, worker, SpanKind.COMPUTE, steps[:, START], np.fmin(ready, cut), 0.0, ""),
-        (here, worker, SpanKind.SEND, ready, steps[:, ARRIVED], num_bytes, ""),
-        (here, server, SpanKind.RECEIVE, steps[:, BEGAN], steps[:, ARRIVED], num_bytes, "from worker"),
-        (stopped, worker, SpanKind.SEND, ready, cut, 0.0, "cancelled"),
-        (waited, worker, SpanKind.WAIT, asked, answered, 0.0, ""),
-        (back, worker, SpanKind.RECEIVE, answered, pulled, num_bytes, ""),
-        (back, server, SpanKind.SEND, answered, pulled, num_bytes, "to worker"),
-    ]
-    counts = [len(steps) if rows is whole else int(rows.sum()) for rows, *_ in parts]
-    applies = len(updates) if apply_seconds > 0.0 else 0
-    total = sum(counts) + applies
-    names = [f"{way} {rank}" for way in ("from worker", "to worker") for rank in range(scenario.cluster.workers)]
-    spans: dict[str, NDArray[Any]] = {
-        "worker": np.empty(total, np.int32),
-        "kind": np.empty(total, np.int8),
-        "step": np.empty(total, np.int64),
-        "start_seconds": np.empty(total),
-        "end_seconds": np.empty(total),
-        "bytes": np.empty(total),
-        "label": np.zeros(total, dtype=f"U{max(len(name) for name in [*names, 'cancelled'])}"),
-    }
-    at = 0
-    for (rows, whose, kind, start, end, size, label), count in zip(parts, counts, strict=True):
-        here_now = slice(at, at + count)
-        at += count
-        if not count:
-            continue
-        spans["worker"][here_now] = server if whose is server else whose[rows]
-        spans["kind"][here_now] = kind
-        spans["step"][here_now] = step[rows]
-        spans["start_seconds"][here_now] = start[rows]
-        spans["end_seconds"][here_now] = end[rows]
-        spans["bytes"][here_now] = size
-        if label.endswith("worker"):
-            texts = np.array([f"{label} {rank}" for rank in range(scenario.cluster.workers)])
-            spans["label"][here_now] = texts[worker[rows].astype(np.intp)]
-        elif label:
-            spans["label"][here_now] = label
-    if applies:
-        here_now = slice(at, total)
-        spans["worker"][here_now] = server
-        spans["kind"][here_now] = SpanKind.APPLY
-        spans["step"][here_now] = np.arange(applies)
-        spans["start_seconds"][here_now] = updates - apply_seconds
-        spans["end_seconds"][here_now] = updates
-        spans["bytes"][here_now] = 0.0
-    builder.extend("spans", **spans)
-
-
-def _tell_transfers(builder: TraceBuilder, scenario: Scenario, steps: Floats) -> None:
-    server = scenario.servers[0]
-    pushed, pulled = (steps[~np.isnan(steps[:, column])] for column in (ARRIVED, PULLED))
-    count = len(pushed) + len(pulled)
+def _tell_computing(builder: TraceBuilder, scenario: Scenario, steps: Steps) -> None:
     builder.extend(
-        "transfers",
-        source=np.concatenate([pushed[:, WORKER], np.full(len(pulled), server)]).astype(np.int32),
-        target=np.concatenate([np.full(len(pushed), server), pulled[:, WORKER]]).astype(np.int32),
-        bytes=np.full(count, scenario.gradient_bytes),
-        start_seconds=np.concatenate([pushed[:, BEGAN], pulled[:, ANSWERED]]),
-        end_seconds=np.concatenate([pushed[:, ARRIVED], pulled[:, PULLED]]),
-        chunk=np.zeros(count, np.int32),
-        collective=np.full(count, NO_COLLECTIVE),
-    )
+        "spans", worker=steps.worker, kind=SpanKind.COMPUTE, step=steps.step,
+        start_seconds=steps.start, end_seconds=np.fmin(steps.ready, steps.cut), bytes=0.0, label="",
+    )  # fmt: skip
+    if scenario.receive == "fifo":
+        return  # before its turn nothing of a push has begun
+    stopped = (steps.ready <= steps.cut) & np.isnan(steps.arrived)
+    builder.extend(
+        "spans", worker=steps.worker[stopped], kind=SpanKind.SEND, step=steps.step[stopped],
+        start_seconds=steps.ready[stopped], end_seconds=steps.cut[stopped], bytes=0.0, label="cancelled",
+    )  # fmt: skip
 
 
-def _tell_contributions(builder: TraceBuilder, server: int, steps: Floats, versions: int) -> None:
+def _tell_pushes(builder: TraceBuilder, scenario: Scenario, steps: Steps) -> None:
+    """A gradient that arrives: the worker sends, the server receives, the network carries."""
+    server, num_bytes = scenario.servers[0], scenario.gradient_bytes
+    here = _where(~np.isnan(steps.arrived))
+    worker, step, arrived, began = steps.worker[here], steps.step[here], steps.arrived[here], steps.began[here]
+    builder.extend(
+        "spans", worker=worker, kind=SpanKind.SEND, step=step,
+        start_seconds=steps.ready[here], end_seconds=arrived, bytes=num_bytes, label="",
+    )  # fmt: skip
+    builder.extend(
+        "spans", worker=server, kind=SpanKind.RECEIVE, step=step, start_seconds=began, end_seconds=arrived,
+        bytes=num_bytes, label=Texts(worker, [f"from worker {rank}" for rank in range(server)]),
+    )  # fmt: skip
+    builder.extend(
+        "transfers", source=worker, target=server, bytes=num_bytes, start_seconds=began, end_seconds=arrived,
+        chunk=0, collective=NO_COLLECTIVE,
+    )  # fmt: skip
+
+
+def _tell_pulls(builder: TraceBuilder, scenario: Scenario, steps: Steps) -> None:
+    """Parameters that arrive: the worker has waited for them since it sent, or since it was cancelled."""
+    server, num_bytes = scenario.servers[0], scenario.gradient_bytes
+    back = _where(~np.isnan(steps.pulled))
+    worker, step, answered, pulled = steps.worker[back], steps.step[back], steps.answered[back], steps.pulled[back]
+    asked = np.where(np.isnan(steps.cut[back]), steps.arrived[back], steps.cut[back])
+    waits = answered > asked
+    builder.extend(
+        "spans", worker=worker[waits], kind=SpanKind.WAIT, step=step[waits],
+        start_seconds=asked[waits], end_seconds=answered[waits], bytes=0.0, label="",
+    )  # fmt: skip
+    builder.extend(
+        "spans", worker=worker, kind=SpanKind.RECEIVE, step=step,
+        start_seconds=answered, end_seconds=pulled, bytes=num_bytes, label="",
+    )  # fmt: skip
+    builder.extend(
+        "spans", worker=server, kind=SpanKind.SEND, step=step, start_seconds=answered, end_seconds=pulled,
+        bytes=num_bytes, label=Texts(worker, [f"to worker {rank}" for rank in range(server)]),
+    )  # fmt: skip
+    builder.extend(
+        "transfers", source=server, target=worker, bytes=num_bytes, start_seconds=answered, end_seconds=pulled,
+        chunk=0, collective=NO_COLLECTIVE,
+    )  # fmt: skip
+
+
+def _tell_contributions(builder: TraceBuilder, server: int, steps: Steps) -> None:
     """In the order of arrival, or of being cancelled; those for an update that never came are left out."""
-    cancelled = ~np.isnan(steps[:, CUT])
-    decided = (steps[:, OUTCOME] >= NO_VERSION) & (steps[:, OUTCOME] <= versions)
-    rows = steps[decided | cancelled]
-    known = np.where(np.isnan(rows[:, CUT]), rows[:, ARRIVED], rows[:, CUT])
+    cancelled = ~np.isnan(steps.cut)
+    rows = np.flatnonzero((steps.outcome <= len(steps.updates)) | cancelled)
+    known = np.where(cancelled, steps.cut, steps.arrived)[rows]
     if (known[1:] < known[:-1]).any():
         rows = rows[np.argsort(known, kind="stable")]
-    cancelled = ~np.isnan(rows[:, CUT])
-    applied = ~cancelled & (rows[:, OUTCOME] > 0)
+    cancelled = cancelled[rows]
+    applied = ~cancelled & (steps.outcome[rows] > 0)
     builder.extend(
-        "contributions",
-        version=np.where(applied, rows[:, OUTCOME], NO_VERSION).astype(np.int64),
-        server=np.full(len(rows), server, np.int32),
-        worker=rows[:, WORKER].astype(np.int32),
-        step=rows[:, STEP].astype(np.int64),
-        read_version=rows[:, READ_VERSION].astype(np.int64),
-        first_item=np.zeros(len(rows), np.int32),
-        items=np.ones(len(rows), np.int32),
-        applied=applied,
-        cancelled=cancelled,
-    )
+        "contributions", version=np.where(applied, steps.outcome[rows], NO_VERSION).astype(np.int64), server=server,
+        worker=steps.worker[rows], step=steps.step[rows], read_version=steps.read_version[rows],
+        first_item=0, items=1, applied=applied, cancelled=cancelled,
+    )  # fmt: skip
+
+
+def _where(rows: NDArray[np.bool_]) -> slice | NDArray[np.intp]:
+    """What selects these rows: all of them at once where they are all."""
+    return slice(None) if rows.all() else np.flatnonzero(rows)

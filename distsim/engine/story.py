@@ -1,6 +1,6 @@
 """The reference engine: a run told as SimPy processes, one per worker and one per server.
 
-peers       compute -> all-reduce (synchronous, local SGD)
+peers       compute -> all-reduce (synchronous, local SGD; through a server: receive -> apply -> answer)
 ddp         forward -> backward, while buckets are all-reduced
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 server      compute -> push -> wait -> pull, and receive -> decide -> apply -> answer
@@ -17,7 +17,6 @@ from distsim.engine.flexrr import FlexRRStory
 from distsim.engine.peers import PeersStory
 from distsim.engine.pipeline import PipelineStory
 from distsim.engine.server import ServerStory
-from distsim.errors import NotAvailableYetError, problem
 from distsim.policies import Ddp, FlexRR, Pipeline, Rule, WithServer
 from distsim.scenario import Scenario
 from distsim.trace import Trace
@@ -36,11 +35,4 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
         return DdpStory(scenario).run()
     if isinstance(policy, Pipeline):
         return PipelineStory(scenario).run()
-    if scenario.servers and scenario.receive == "fifo":
-        raise not_available("communication.receive", "fifo", f"with policy.kind = {policy.kind!r} take 'concurrent'")
-    return PeersStory(scenario).run()
-
-
-def not_available(asked: str, value: str, cure: str) -> NotAvailableYetError:
-    """The error for what the contract promises and no story tells yet."""
-    return NotAvailableYetError(problem(asked, value, "is not available yet", cure))
+    return PeersStory(scenario, apply_seconds).run()

@@ -69,4 +69,4 @@ class BackupRule:
         self.version += 1
         answered = range(self.workers) if self.cancel else sorted(self.waiting)
         self.waiting = []
-        return Decision(self.version, answers=tuple((worker, self.version) for worker in answered))
+        return Decision(self.version, answers=tuple([(worker, self.version) for worker in answered]))

@@ -40,6 +40,14 @@ class Ddp:
     def check_workers(self, workers: int) -> None:
         """Any number of workers will do."""
 
+    def check_steps(self, steps: int) -> None:
+        """Raises ValueError where a run of so many steps would make no update."""
+        if self.accumulate > steps:
+            raise ValueError(
+                f"policy.accumulate = {self.accumulate} must be at most steps = {steps}, or no gradient is ever sent. "
+                f"Cure: write accumulate = {steps}, or more steps"
+            )
+
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
         """The number of updates: one every `accumulate` steps; steps left over at the end make none."""
         return steps // self.accumulate

@@ -50,13 +50,23 @@ class StaleSynchronousRule:
         self.staleness = staleness
         self.version = 0
         self.steps = [0] * workers  # gradients that have arrived, by worker
-        self.held: list[int] = []  # workers whose answer waits
+        self.slowest = 0  # the fewest of them
+        self.behind = workers  # how many workers have no more than the slowest
+        self.held: dict[int, list[int]] = {}  # by number of steps: workers that have made as many and wait for others
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - their count decides
         self.version += 1
         self.steps[worker] += 1
-        self.held.append(worker)
-        furthest = min(self.steps) + self.staleness
-        answered = sorted(held for held in self.held if self.steps[held] <= furthest)
-        self.held = [held for held in self.held if self.steps[held] > furthest]
-        return Decision(self.version, answers=tuple((held, self.version) for held in answered))
+        made = self.steps[worker]
+        answered = []
+        if made - 1 == self.slowest:
+            self.behind -= 1
+            if self.behind == 0:
+                self.slowest = made
+                self.behind = self.steps.count(made)
+                answered = self.held.pop(made + self.staleness, [])
+        if made > self.slowest + self.staleness:
+            self.held.setdefault(made, []).append(worker)
+            return Decision(self.version)
+        answered.append(worker)
+        return Decision(self.version, answers=tuple([(free, self.version) for free in sorted(answered)]))

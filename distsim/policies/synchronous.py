@@ -44,4 +44,4 @@ class SynchronousRule:
             return Decision()
         self.version += 1
         answered, self.waiting = sorted(self.waiting), []
-        return Decision(self.version, answers=tuple((worker, self.version) for worker in answered))
+        return Decision(self.version, answers=tuple([(worker, self.version) for worker in answered]))

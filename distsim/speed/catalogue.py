@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distsim.engine.recurrence.ring import ring_ends
+from distsim.engine.recurrence.rounds import ring_ends
 from distsim.learning.optimizers import Sgd
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.replay import replay

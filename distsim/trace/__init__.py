@@ -15,6 +15,7 @@ from distsim.trace.tables import (
     Transfers,
     Updates,
 )
+from distsim.trace.texts import Texts
 from distsim.trace.trace import Trace
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Contributions",
     "SpanKind",
     "Spans",
+    "Texts",
     "Trace",
     "TraceBuilder",
     "Transfers",

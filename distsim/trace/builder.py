@@ -10,19 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from distsim.trace.tables import NO_COLLECTIVE, NO_SERVER, NO_VERSION, SpanKind, Table
+from distsim.trace.texts import Texts, joined
 from distsim.trace.trace import TABLES, Trace
 
 
 class Columns:
     """The rows of one table on their way: numbers of single rows in one flat array, and blocks of whole columns.
 
-    A text counts as the number of its entry among the texts seen so far.
+    A text of a single row counts as the number of its entry among the texts seen so far.
     """
 
     def __init__(self, table: type[Table]) -> None:
         self.table = table
         self.rows = array("d")
-        self.blocks: list[Mapping[str, ArrayLike]] = []
+        self.blocks: list[Mapping[str, ArrayLike | Texts]] = []
         self.texts: dict[str, int] = {}
 
     def text(self, text: str) -> int:
@@ -35,10 +36,10 @@ class Columns:
             return
         names = list(self.table.dtypes)
         matrix = np.frombuffer(self.rows, dtype=np.float64).reshape(-1, len(names))
-        block: dict[str, ArrayLike] = {}
+        block: dict[str, ArrayLike | Texts] = {}
         for name, column in zip(names, matrix.T, strict=True):
             dtype = self.table.dtypes[name]
-            block[name] = np.array(list(self.texts))[column.astype(np.intp)] if dtype is str else column.astype(dtype)
+            block[name] = Texts(column.astype(np.int32), list(self.texts)) if dtype is str else column.astype(dtype)
         self.blocks.append(block)
         self.rows = array("d")
 
@@ -47,11 +48,24 @@ class Columns:
         self.close_block()
         if not self.blocks:
             return self.table.empty()
-        if len(self.blocks) == 1:
-            return self.table.of_columns(self.blocks[0])
+        counts = [
+            next(len(column) for column in block.values() if not np.isscalar(column))  # type: ignore[arg-type]
+            for block in self.blocks
+        ]
         return self.table.of_columns(
-            {name: np.concatenate([block[name] for block in self.blocks]) for name in self.table.dtypes}
+            {name: self._column(name, [block[name] for block in self.blocks], counts) for name in self.table.dtypes}
         )
+
+    def _column(self, name: str, parts: list[Any], counts: list[int]) -> Any:
+        if len(parts) == 1 and not np.isscalar(parts[0]):
+            return parts[0]
+        dtype = self.table.dtypes[name]
+        if dtype is str:
+            return joined(parts, counts)
+        column = np.empty(sum(counts), dtype)
+        for place, part in zip(np.split(column, np.cumsum(counts)[:-1]), parts, strict=True):
+            place[:] = part
+        return column
 
 
 class TraceBuilder:
@@ -69,8 +83,8 @@ class TraceBuilder:
         self._span_label = self._tables["spans"].text
         self._span_label("")
 
-    def extend(self, table: str, **columns: ArrayLike) -> None:
-        """Many rows at once: each column of `table` ("spans", "updates", …) by name, all of one length."""
+    def extend(self, table: str, **columns: ArrayLike | Texts) -> None:
+        """Many rows at once: each column of `table` ("spans", "updates", …) by name, or one value for all rows."""
         rows = self._tables[table]
         rows.close_block()
         rows.blocks.append(columns)

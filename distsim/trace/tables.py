@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from distsim.trace.texts import TextColumn, Texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +55,11 @@ class Table:
     def __post_init__(self) -> None:
         lengths = set()
         for name, dtype in self.dtypes.items():
-            column = np.asarray(getattr(self, name))
+            column = self.__dict__[name]
+            if isinstance(column, Texts):
+                lengths.add(len(column))
+                continue
+            column = np.asarray(column)
             if dtype is str:
                 column = column.astype(str, copy=False) if column.size else np.empty(0, dtype="U1")
             else:
@@ -64,7 +70,8 @@ class Table:
             raise ValueError(f"the columns of {type(self).__name__} differ in length: {sorted(lengths)}")
 
     def __len__(self) -> int:
-        return len(getattr(self, next(iter(self.dtypes))))
+        later = self.__dict__.get("_later")
+        return int(later[0]) if later else len(getattr(self, next(iter(self.dtypes))))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, in the order of the fields."""
@@ -84,11 +91,42 @@ class Table:
     @classmethod
     def of_columns(cls, columns: Mapping[str, Any]) -> Self:
         """The table of these columns by name."""
-        return cls(**{name: np.asarray(columns[name]) for name in cls.dtypes})
+        return cls(**{name: columns[name] for name in cls.dtypes})
+
+    @classmethod
+    def later(cls, rows: int, columns: Callable[[], Mapping[str, Any]]) -> Self:
+        """A table of so many rows whose columns `columns()` works out when one is first asked for, to be kept then.
+
+        For what follows from much less, and not everybody reads. `columns` must always give the same.
+
+        >>> table = Updates.later(1, lambda: {"version": [1], "server": [NO_SERVER], "time_seconds": [0.5]})
+        >>> len(table), table.time_seconds
+        (1, array([0.5]))
+        """
+        table = cls.__new__(cls)
+        object.__setattr__(table, "_later", (rows, columns))
+        return table
+
+    if not TYPE_CHECKING:  # a checker shall still miss what no table has
+
+        def __getattr__(self, name: str) -> Any:
+            """A column of a table that was given for later."""
+            later = self.__dict__.get("_later")
+            if name in self.dtypes and later is not None:
+                table = self.of_columns(later[1]())
+                assert len(table) == later[0], "the number of rows that was told"
+                self.__dict__.update(table.__dict__)
+                self.__dict__.pop("_later", None)
+            if name not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, NDArray[Any]]:
+        return self.columns()  # a table for later is copied and pickled as what it is
 
     def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
         """The rows that a boolean mask selects, or that an index array names."""
-        return type(self)(*(column[mask] for column in self.columns().values()))
+        return type(self)(*(self.__dict__[name][mask] for name in self.dtypes))
 
     def sorted(self) -> Self:
         """The rows in an order that depends on nothing but their values."""
@@ -123,7 +161,7 @@ class Spans(Table):
     start_seconds: NDArray[np.float64]
     end_seconds: NDArray[np.float64]
     bytes: NDArray[np.float64]
-    label: NDArray[np.str_]
+    label: NDArray[np.str_] = TextColumn()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor, no default
 
     dtypes: ClassVar = {
         "worker": np.int32, "kind": np.int8, "step": np.int64, "start_seconds": np.float64,

@@ -25,6 +25,9 @@ Producer = Literal["simulated", "measured"]
 class Trace:
     """One run on one clock: 0 is the moment the last rank leaves the start barrier.
 
+    A simulated run's transfers may be a table for later (`Table.later`): millions of rows that follow from a few
+    numbers, worked out when somebody first reads, compares, copies or saves them.
+
     metadata: the scenario's table, `producer` ("simulated" or "measured"), workers and servers, versions of the
     software, and what else the run has to say; values that JSON can hold.
 

@@ -143,12 +143,13 @@ def test_one_bucket_for_all_cannot_overlap() -> None:
 def scenarios(draw: st.DrawFn) -> Scenario:
     workers = draw(st.integers(1, 5))
     nics = draw(st.dictionaries(st.integers(0, workers - 1), st.sampled_from(["50 MB/s", "300 MB/s"]), max_size=2))
+    accumulate = draw(st.integers(1, 3))
     return scenario(
-        steps=draw(st.integers(1, 5)),
+        steps=draw(st.integers(accumulate, 5)),
         policy={
             "bucket": draw(st.sampled_from(["1 kB", "3 MB", "25 MiB"])),
             "first_bucket": draw(st.sampled_from(["1 kB", "1 MiB", "9 MB"])),
-            "accumulate": draw(st.integers(1, 3)),
+            "accumulate": accumulate,
             "compression": draw(st.sampled_from([1.0, 0.5])),
         },
         cluster={

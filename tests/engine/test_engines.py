@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from distsim.engine import loop, recurrence, story
+from distsim.engine.choice import fastest
 from distsim.errors import InputError
 from distsim.policies import Decision
 from distsim.scenario import Scenario
@@ -123,6 +124,122 @@ def test_recurrences_mean_what_the_story_means(scenario: Scenario, apply_seconds
     assert_same(story.run(scenario, apply_seconds), recurrence.run(scenario, apply_seconds))
 
 
+LINKS: list[dict[str, Any]] = [
+    {},
+    {"nodes": {"per_node": 2, "bandwidth": "5 GB/s", "latency": "2 us"}},
+    {"nodes": {"per_node": 3, "bandwidth": "5 GB/s", "latency": "2 us", "nic_per": "node"}},
+]
+
+
+@st.composite
+def clusters(draw: st.DrawFn, *, server: bool = False) -> dict[str, Any]:
+    """Up to nine workers whose NICs may all be unequal, with a fast tier inside nodes or without."""
+    nodes = {} if server else draw(st.sampled_from(LINKS))
+    workers = draw(st.integers(1, 9))
+    per_nic = nodes["nodes"]["per_node"] if nodes and "nic_per" in nodes["nodes"] else 1
+    speed = st.floats(20.0, 2000.0).map(lambda value: f"{value:.3f} MB/s")
+    hosts = [*map(str, range(0, workers, per_nic)), *(["server"] if server else [])]
+    nic = draw(
+        st.dictionaries(st.sampled_from(hosts), st.dictionaries(st.sampled_from(["up", "down"]), speed, min_size=1))
+    )
+    return {
+        "workers": workers,
+        "bandwidth": draw(st.sampled_from(["1 GB/s", "100 MB/s"])),
+        "latency": draw(st.sampled_from(["0 s", "100 us", "3 ms"])),
+        **nodes,
+        **({"nic": nic} if nic else {}),
+    }
+
+
+@st.composite
+def among_peers(draw: st.DrawFn, policies: st.SearchStrategy[dict[str, Any]]) -> Scenario:
+    """All-reduces of any kind on any links, or one server that averages."""
+    policy = draw(policies)
+    kinds = ["ring", "tree", "halving_doubling", "hierarchical"]
+    kind = draw(st.sampled_from([*kinds, *(["parameter_server"] if policy["kind"] == "local_sgd" else [])]))
+    cluster = draw(clusters(server=kind == "parameter_server"))
+    if kind == "hierarchical":
+        assume(cluster["workers"] % cluster.setdefault("nodes", LINKS[1]["nodes"])["per_node"] == 0)
+    receive = {"receive": draw(st.sampled_from(["fifo", "concurrent"]))} if kind == "parameter_server" else {}
+    workload = {"gradient": draw(st.sampled_from(["0 B", "1 MB", "300 kB"]))}
+    if policy["kind"] == "ddp":
+        workload |= {"layers": draw(st.integers(1, 6)), "backward_share": draw(st.sampled_from([0.4, 2 / 3]))}
+    return Scenario.of(
+        {
+            "steps": draw(st.integers(policy.get("accumulate", 1), 12)),
+            "seed": draw(st.integers(0, 999)),
+            "cluster": cluster,
+            "compute": draw(st.sampled_from([found for found in COMPUTE if "slow" not in found])),
+            "workload": workload,
+            "policy": policy,
+            "communication": {"kind": kind, "sends": draw(st.sampled_from(["eager", "rendezvous"])), **receive},
+        }
+    )
+
+
+LOCAL_SGD = st.builds(lambda period: {"kind": "local_sgd", "period": period}, st.integers(1, 5))
+DDP = st.fixed_dictionaries(
+    {
+        "kind": st.just("ddp"),
+        "bucket": st.sampled_from(["1 B", "150 kB", "400 kB", "5 MB"]),
+        "first_bucket": st.sampled_from(["1 B", "100 kB"]),
+        "accumulate": st.integers(1, 3),
+        "compression": st.sampled_from([1.0, 0.3]),
+    }
+)
+
+
+@st.composite
+def pipelines(draw: st.DrawFn) -> Scenario:
+    """Stages of any schedule on any links."""
+    micro_batches = draw(st.integers(1, 6))
+    schedule = draw(st.sampled_from(["gpipe", "1f1b"]))
+    return Scenario.of(
+        {
+            "steps": draw(st.integers(1, 8)),
+            "seed": draw(st.integers(0, 999)),
+            "cluster": draw(clusters()),
+            "compute": draw(st.sampled_from([found for found in COMPUTE if "slow" not in found])),
+            "workload": {
+                "activation": draw(st.sampled_from(["0 B", "1 MB", "300 kB"])),
+                "backward_share": draw(st.sampled_from([0.4, 2 / 3])),
+            },
+            "policy": {"kind": "pipeline", "schedule": schedule, "micro_batches": micro_batches},
+            "communication": {"kind": "ring", "sends": draw(st.sampled_from(["eager", "rendezvous"]))},
+        }
+    )
+
+
+def assert_same_or_refused(scenario: Scenario, apply_seconds: float = 0.0) -> None:
+    """The recurrence gives the story's trace, or says what it has no formula for."""
+    missing = recurrence.cannot(scenario)
+    if missing is None:
+        assert_same(story.run(scenario, apply_seconds), recurrence.run(scenario, apply_seconds))
+        return
+    with pytest.raises(InputError) as caught:
+        recurrence.run(scenario, apply_seconds)
+    assert missing in str(caught.value)
+    assert fastest(scenario) != "recurrence"
+
+
+@settings(max_examples=150)
+@given(among_peers(LOCAL_SGD), st.sampled_from([0.0, 1.7e-3]))
+def test_local_sgd_by_recurrence_means_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
+    assert_same_or_refused(scenario, apply_seconds)
+
+
+@settings(max_examples=150)
+@given(among_peers(DDP))
+def test_ddp_by_recurrence_means_what_the_story_means(scenario: Scenario) -> None:
+    assert_same_or_refused(scenario)
+
+
+@settings(max_examples=150)
+@given(pipelines())
+def test_pipelines_by_recurrence_mean_what_the_story_means(scenario: Scenario) -> None:
+    assert_same_or_refused(scenario)
+
+
 class CancelsAll:
     """A user's own rule: the first gradient in wins, all others are cancelled, wherever they are."""
 
@@ -205,7 +322,11 @@ NIC = {"nic": {"1": {"up": "1 MB/s"}}}
         ({"cluster": SCENARIO["cluster"] | NIC}, "loop"),
         ({"policy": {"kind": "backup", "backups": 1}}, "loop"),
         ({"policy": {"kind": "asynchronous"}}, "loop"),
-        ({"communication": {"kind": "tree"}}, "story"),
+        ({"communication": {"kind": "tree"}}, "recurrence"),
+        ({"policy": {"kind": "local_sgd", "period": 2}}, "recurrence"),
+        ({"policy": {"kind": "local_sgd", "period": 2}, "communication": {"kind": "tree"}}, "recurrence"),
+        ({"policy": {"kind": "ddp"}, "communication": {"kind": "ring"}}, "recurrence"),
+        ({"policy": {"kind": "ddp"}, "communication": {"kind": "halving_doubling", "sends": "eager"}}, "story"),
         ({"communication": {"kind": "parameter_server", "servers": 2}}, "story"),
         ({"policy": {"kind": "flexrr", "group": 1}}, "story"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distsim.engine.links import EqualLink, UnequalLink, shared_link
-from distsim.network import Network, _rates, _star_rates
+from distsim.network import Network
 
 MEGABYTE = 1e6
 
@@ -61,9 +61,9 @@ def by_the_link(
             now = link.next_end
             ends |= dict.fromkeys(link.end(now), now)
         if joins:
-            link.join(at, [worker])
+            link.join(at, worker, [worker])
         elif at < np.inf:
-            link.leave(at, worker)
+            link.leave(at, [worker])
     return ends
 
 
@@ -85,8 +85,8 @@ def test_the_kind_of_link_follows_the_limits() -> None:
 @pytest.mark.parametrize("limits", [[1e6] * 3, [1e6, 2e6, 3e6]])
 def test_nothing_to_carry_ends_in_the_order_of_joining(limits: list[float]) -> None:
     link = shared_link(1e6, limits, 0.0)
-    link.join(1.0, [2, 0])
-    link.join(1.0, [1])
+    link.join(1.0, 1, [2, 0])
+    link.join(1.0, 2, [1])
     assert link.next_end == 1.0
     assert link.end(1.0) == [2, 0, 1]
     assert link.next_end == np.inf
@@ -96,27 +96,12 @@ def test_nothing_to_carry_ends_in_the_order_of_joining(limits: list[float]) -> N
 def test_a_busy_link_does_not_drift(limits: list[float]) -> None:
     """Two at a time, 20,000 of them, never idle: the link ends when its bytes are through."""
     link = shared_link(3e6, limits, MEGABYTE)
-    link.join(0.0, [0, 1])
+    link.join(0.0, 0, [0, 1])
     left, now = 20_000 - 2, 0.0
     while link.next_end < np.inf:
         now = link.next_end
         for worker in link.end(now):
             if left:
-                link.join(now, [worker])
+                link.join(now, left, [worker])
                 left -= 1
     assert now == pytest.approx(20_000 / 3, rel=1e-11)
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["a", "b", "own"]), st.sampled_from([1.0, 3.0, 4.0, 50.0])), max_size=12),
-    st.sampled_from([1.0, 8.0, 12.0]),
-)
-def test_flows_that_share_one_link_each_are_filled_at_once(flows: list[tuple[str, float]], shared: float) -> None:
-    """The network's short way, where links are shared as with a server, against progressive filling."""
-    paths = [((f"leg {flow}",) if link == "own" else (f"leg {flow}", link)) for flow, (link, _) in enumerate(flows)]
-    capacities = {f"leg {flow}": limit for flow, (_, limit) in enumerate(flows)} | {"a": shared, "b": 7.0}
-    assert _star_rates(paths, capacities) == pytest.approx(_rates(paths, capacities), rel=1e-14)
-
-
-def test_the_short_way_declines_where_a_flow_shares_two_links() -> None:
-    assert _star_rates([("a", "b"), ("a",), ("b",)], {"a": 1.0, "b": 1.0}) is None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distsim.errors import InputError
+from distsim.engine import choice
 from distsim.metrics import worker_seconds
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -125,9 +125,35 @@ def test_longer_periods_average_the_stragglers_away(whole: Callable[[int, int], 
         assert rounds.mean() == pytest.approx(expected, abs=4 * error + 1e-3)
 
 
-def test_a_fifo_server_is_not_available_yet() -> None:
-    with pytest.raises(InputError, match=r"receive = 'fifo': is not available yet. Cure: "):
-        simulate(scenario(2, communication={"kind": "parameter_server", "receive": "fifo"}))
+@pytest.mark.parametrize("engine", ["story", "recurrence"])
+@pytest.mark.parametrize(("sends", "latencies"), [("rendezvous", 4), ("eager", 1)])
+def test_a_fifo_server_takes_models_one_after_the_other(engine: Any, sends: str, latencies: int) -> None:
+    """By hand: all four are ready after 20 ms; rendezvous pays the latency at each turn, eager once; then all pull."""
+    found = scenario(2, steps=4, communication={"kind": "parameter_server", "receive": "fifo", "sends": sends})
+    trace = simulate(found, engine=engine)
+    average = 20e-3 + latencies * LATENCY + 4 * BYTES / RATE + exchange_seconds("parameter_server", 4) / 2
+    assert trace.updates.time_seconds == pytest.approx(average * np.arange(1, 3), rel=1e-9)
+    received = trace.spans.where((trace.spans.worker == 4) & (trace.spans.kind == SpanKind.RECEIVE))
+    assert received.label[:4].tolist() == [f"from worker {worker}" for worker in range(4)]
+    assert received.start_seconds[1:4] == pytest.approx(received.end_seconds[:3], rel=1e-9)
+    assert violations(trace) == []
+
+
+@pytest.mark.parametrize("engine", ["story", "recurrence"])
+@pytest.mark.parametrize("receive", ["fifo", "concurrent"])
+def test_the_servers_own_work_delays_each_average(engine: Any, receive: str) -> None:
+    """It stands in a span of its own, between the last model that comes in and the averages that leave."""
+    found = scenario(2, steps=6, communication={"kind": "parameter_server", "receive": receive})
+    free = simulate(found, engine=engine).updates.time_seconds
+    trace = choice.run(engine, found, apply_seconds=5e-3)
+    assert trace.updates.time_seconds == pytest.approx(free + 5e-3 * np.arange(1, 4), rel=1e-9)
+    server = trace.spans.where(trace.spans.worker == 4)
+    applied, received, sent = (server.of_kind(kind) for kind in (SpanKind.APPLY, SpanKind.RECEIVE, SpanKind.SEND))
+    assert applied.step.tolist() == [0, 1, 2]
+    assert applied.end_seconds - applied.start_seconds == pytest.approx(5e-3, rel=1e-9)
+    assert applied.start_seconds == pytest.approx(received.end_seconds.reshape(3, 4).max(axis=1), rel=1e-9)
+    assert applied.end_seconds == pytest.approx(sent.start_seconds.reshape(3, 4)[:, 0], rel=1e-9)
+    assert violations(trace) == []
 
 
 @st.composite

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import statistics
+import time
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from distsim.cluster import Cluster
 from distsim.collectives import ring
 from distsim.engine import collective, recurrence
-from distsim.engine.recurrence.ring import ring_ends, ring_matrix
+from distsim.engine.recurrence.rounds import ring_ends, ring_matrix
 from distsim.errors import InputError
 from distsim.policies import Asynchronous
 from distsim.scenario import Scenario
@@ -48,7 +50,7 @@ def scenario(policy: dict[str, Any], cluster: dict[str, Any] | None = None, **co
             "steps": 5,
             "cluster": {"workers": 4, "bandwidth": "1 GB/s", "latency": "100 us"} | (cluster or {}),
             "compute": {"mean": "10 ms"},
-            "workload": {"gradient": "1 MB"},
+            "workload": {"gradient": "1 MB", "activation": "1 MB"},
             "policy": policy,
             "communication": {"kind": "parameter_server"} | communication,
         }
@@ -65,9 +67,10 @@ NODES = {"nodes": {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}}
     [
         (scenario({"kind": "asynchronous"}), "policy.kind = 'asynchronous'"),
         (scenario({"kind": "backup", "backups": 1}), "policy.kind = 'backup' without cancel"),
-        (scenario(SYNCHRONOUS, kind="tree"), "'synchronous' with communication.kind = 'tree'"),
+        (scenario(SYNCHRONOUS, NODES, kind="tree"), "communication.kind = 'tree' with cluster.nodes"),
+        (scenario(SYNCHRONOUS, kind="halving_doubling", sends="eager"), "may share the down-link of host 1"),
         (scenario(SYNCHRONOUS, servers=2), "communication.servers = 2"),
-        (scenario(SYNCHRONOUS, NODES, kind="ring"), "cluster.nodes"),
+        (scenario({"kind": "flexrr"}), "policy.kind = 'flexrr'"),
         (scenario(SYNCHRONOUS, {"nic": {"1": {"up": "1 MB/s"}}}), "different up-links"),
         (scenario(CANCELLING, {"nic": {"1": {"down": "1 MB/s"}}}), "different down-links"),
     ],
@@ -88,3 +91,39 @@ def test_one_worker_pushes_and_pulls(sends: str, receive: str) -> None:
     found = scenario(SYNCHRONOUS, {"workers": 1}, sends=sends, receive=receive)
     step = 10e-3 + 2 * (100e-6 + 1e-3)
     assert recurrence.run(found).updates.time_seconds == pytest.approx(11.1e-3 + step * np.arange(5), rel=1e-12)
+
+
+def median_seconds(found: Scenario) -> float:
+    """Of the processor, for a whole run with all its rows."""
+    taken = []
+    for _ in range(5):
+        start = time.process_time()
+        assert len(recurrence.run(found).transfers.end_seconds)  # which are worked out when they are asked for
+        taken.append(time.process_time() - start)
+    return statistics.median(taken)
+
+
+LOCAL_SGD = {"kind": "local_sgd", "period": 2}
+DDP = {"kind": "ddp", "bucket": "300 kB", "first_bucket": "1 B"}
+PIPELINE = {"kind": "pipeline", "micro_batches": 2}
+UNEQUAL = {"workers": 4, "nic": {"1": {"up": "300 MB/s"}, "3": {"down": "700 MB/s"}}}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        scenario(SYNCHRONOUS, UNEQUAL, kind="ring"),
+        scenario(LOCAL_SGD, UNEQUAL, kind="halving_doubling"),
+        scenario(LOCAL_SGD, UNEQUAL),
+        scenario(LOCAL_SGD, UNEQUAL, receive="fifo"),
+        scenario(DDP, kind="ring"),
+        scenario(DDP, UNEQUAL, kind="tree"),
+        scenario(PIPELINE, kind="ring"),
+    ],
+    ids=lambda found: f"{found.policy.kind}-{found.communication.kind}-{found.receive}",
+)
+def test_ten_times_the_steps_take_ten_times_as_long(found: Scenario) -> None:
+    """What is worked out once makes it less; a square would make it a hundred. A busy machine has a second try."""
+    few, many = found.replacing({"steps": 1000}), found.replacing({"steps": 10_000})
+    recurrence.run(few).transfers.end_seconds.sum()
+    assert any(median_seconds(many) < 20 * median_seconds(few) for _ in range(2))

@@ -1,10 +1,18 @@
-"""Exact recurrences: runs whose times follow from a formula over arrays, all steps at once. One module per family."""
+"""Exact recurrences: runs whose times follow from a formula over arrays, all steps at once. One module per family.
+
+peers       synchronous training and local SGD by all-reduce
+ddp         distributed data parallel: buckets of gradients, all-reduced during backward
+pipeline    stages that pass micro-batches on
+server      one server that waits for all, or cancels who is late
+Below them: `all_reduce` (what a call is, and calls in sequence) and its kinds, `rounds` (the ring is one) and `tree`;
+`sharing` of one link; and `rows`, what all of them draw and tell.
+"""
 
 from __future__ import annotations
 
-from distsim.engine.recurrence import ring, server
+from distsim.engine.recurrence import ddp, peers, pipeline, server
 from distsim.errors import InputError
-from distsim.policies import Backup, Rule, Synchronous
+from distsim.policies import Backup, Ddp, LocalSgd, Pipeline, Rule, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
@@ -12,12 +20,14 @@ from distsim.trace import Trace
 def cannot(scenario: Scenario) -> str | None:
     """What of `scenario` has no recurrence here; None where there is one."""
     policy = scenario.policy
-    if not isinstance(policy, Synchronous) and not (isinstance(policy, Backup) and policy.cancel):
-        late = " without cancel" if isinstance(policy, Backup) else ""
-        return f"policy.kind = {policy.kind!r}{late}"
-    if scenario.communication.kind == "ring":
-        return None if scenario.cluster.nodes is None else "cluster.nodes"
-    return server.cannot(scenario)
+    if isinstance(policy, LocalSgd | Ddp) or (isinstance(policy, Synchronous) and not scenario.servers):
+        return peers.cannot(scenario)
+    if isinstance(policy, Pipeline):
+        return pipeline.cannot(scenario)
+    if isinstance(policy, Synchronous) or (isinstance(policy, Backup) and policy.cancel):
+        return server.cannot(scenario)
+    late = " without cancel" if isinstance(policy, Backup) else ""
+    return f"policy.kind = {policy.kind!r}{late}"
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
@@ -25,6 +35,11 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
     missing = "a rule of your own" if rule is not None else cannot(scenario)
     if missing is not None:
         raise InputError.of("engine", "recurrence", f"has no formula for {missing}", 'take engine = "auto"')
-    if scenario.communication.kind == "ring":
-        return ring.run(scenario)
+    policy = scenario.policy
+    if isinstance(policy, Ddp):
+        return ddp.run(scenario)
+    if isinstance(policy, Pipeline):
+        return pipeline.run(scenario)
+    if isinstance(policy, LocalSgd) or not scenario.servers:
+        return peers.run(scenario, apply_seconds)
     return server.run(scenario, apply_seconds)

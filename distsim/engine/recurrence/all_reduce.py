@@ -1,0 +1,115 @@
+"""All-reduces as functions of when workers join them, runs that are a chain of such calls, and what these leave behind.
+
+What a call takes follows from the differences between the times of joining alone: later for all by a second, all have
+the sum a second later. Where, besides, everybody has it a fixed time after one common moment, no update of a run
+depends on anything but that moment, and all updates of the run are worked out at once.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.engine.recurrence.rows import NO_LABEL, Floats, Ints, Labels, SpanRows, blank_columns
+from distsim.trace import SpanKind, Transfers
+
+
+class AllReduce(ABC):
+    """A collective of a given size on given links, called any number of times.
+
+    source, target, chunk, bytes: of one call's transfers, shape (transfers,). after: when each worker has the sum,
+    counted from a moment that is common to all, shape (workers,); None where it depends on who came last.
+    """
+
+    source: Ints
+    target: Ints
+    chunk: Ints
+    bytes: Floats
+    after: Floats | None
+
+    @abstractmethod
+    def ends(self, arrivals: Floats) -> Floats:
+        """When each worker has the sum if they join at `arrivals`; both of shape (…, workers)."""
+
+    @abstractmethod
+    def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
+        """Fills in when transfers start and end, (calls, transfers); workers join at `arrivals`, (calls, workers)."""
+
+
+def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats, Floats]:
+    """When each worker joins, and leaves, each all-reduce of a run: two arrays of the shape of `ready`.
+
+    all_reduces: those of one update, in order; a worker joins one when it has left the one before it.
+    ready: how long each worker works from the end of the update before (at first from 0) until it could join, shape
+    (updates, all-reduces, workers).
+    """
+    arrivals, ends = np.empty_like(ready), np.empty_like(ready)
+    after = all_reduces[-1].after
+    if after is not None:
+        # Seconds count from the common moment of the update before.
+        begins = np.concatenate([np.zeros((1, len(after))), np.broadcast_to(after, (len(ready) - 1, len(after)))])
+        _one_update(all_reduces, begins, ready, arrivals, ends)
+        zero = np.zeros((len(ready), 1, 1))
+        np.cumsum(ends[:-1, -1, 0] - after[0], out=zero[1:, 0, 0])
+        arrivals += zero
+        ends += zero
+        return arrivals, ends
+    begin = np.zeros(ready.shape[-1])
+    for update in range(len(ready)):
+        _one_update(all_reduces, begin, ready[update], arrivals[update], ends[update])
+        begin = ends[update, -1]
+    return arrivals, ends
+
+
+def _one_update(
+    all_reduces: Sequence[AllReduce], begins: Floats, ready: Floats, arrivals: Floats, ends: Floats
+) -> None:
+    """Fills in arrivals and ends, shape (…, all-reduces, workers), of updates begun at `begins`, (…, workers)."""
+    for number, all_reduce in enumerate(all_reduces):
+        here = np.add(begins, ready[..., number, :], out=arrivals[..., number, :])
+        if number:
+            np.maximum(here, ends[..., number - 1, :], out=here)
+        ends[..., number, :] = all_reduce.ends(here)
+
+
+def tell_all_reduces(
+    rows: SpanRows, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
+    label: Labels = NO_LABEL,
+) -> None:  # fmt: skip
+    """The spans of all-reduces; every argument is spread over the shape of `ends`, (…, workers).
+
+    Until the last has joined a worker waits, from idle_from on, when it has nothing else to do; from then on it
+    communicates.
+    """
+    worker = np.arange(ends.shape[-1])
+    last = np.broadcast_to(arrivals.max(axis=-1, keepdims=True), ends.shape)
+    rows.add_waits(worker, step, idle_from, last, label)
+    rows.add(SpanKind.ALL_REDUCE, worker, step, last, ends, num_bytes, label)
+
+
+def transfers(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Transfers:
+    """The transfers of a run, call by call; worked out when they are asked for, as there may be millions of them.
+
+    all_reduces: those of one update. arrivals: when workers join them, shape (updates, all-reduces, workers).
+    """
+    rows = arrivals.shape[0] * arrivals.shape[1] * len(all_reduces[0].source)
+    return Transfers.later(rows, partial(_columns, all_reduces, arrivals))
+
+
+def _columns(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Mapping[str, NDArray[Any]]:
+    one, (updates, count, _) = all_reduces[0], arrivals.shape
+    shape = (updates, count, len(one.source))
+    columns = blank_columns(Transfers.dtypes, math.prod(shape))
+    source, target, num_bytes, start, end, chunk, collective = (column.reshape(shape) for column in columns.values())
+    for number, all_reduce in enumerate(all_reduces):
+        all_reduce.transfers(arrivals[:, number], start[:, number], end[:, number])
+        num_bytes[:, number] = all_reduce.bytes
+    source[:], target[:], chunk[:] = one.source, one.target, one.chunk
+    collective[:] = np.arange(updates * count).reshape(updates, count, 1)
+    return columns

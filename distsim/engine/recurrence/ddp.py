@@ -1,0 +1,52 @@
+"""Distributed data parallel training, whose buckets of gradients leave during backward: `engine.ddp` as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distsim.engine.recurrence.all_reduce import in_sequence, tell_all_reduces, transfers
+from distsim.engine.recurrence.peers import all_reduces
+from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
+from distsim.policies import Ddp
+from distsim.scenario import Scenario
+from distsim.trace import SpanKind, Trace, TraceBuilder
+
+
+def run(scenario: Scenario) -> Trace:
+    """Works `scenario` out."""
+    policy, workload, steps, workers = scenario.policy, scenario.workload, scenario.steps, scenario.cluster.workers
+    assert isinstance(policy, Ddp)
+    layer_bytes = scenario.gradient_bytes / workload.layers
+    layers = np.array([len(bucket) for bucket in policy.buckets([layer_bytes] * workload.layers)])
+    updates, together = policy.updates(steps, workers), policy.accumulate
+
+    # The steps of an update, of which the last one communicates, and those that are left over: (…, accumulate, workers)
+    drawn = np.zeros((-(-steps // together), together, workers))
+    drawn.reshape(-1, workers)[:steps] = drawn_seconds(scenario)
+    before = drawn.cumsum(axis=1) - drawn
+    parts = 1.0 - workload.backward_share * (1.0 - layers.cumsum() / workload.layers)  # of a step, before each bucket
+    ready = before[:updates, -1:] + drawn[:updates, -1:] * parts[:, None]
+
+    bucket_bytes = layers * layer_bytes * policy.compression
+    calls = all_reduces(scenario, bucket_bytes.tolist(), updates)
+    arrivals, ends = in_sequence(calls, ready)
+
+    rows, worker, step = SpanRows(), np.arange(workers), np.arange(steps)[:, None]
+    begins = np.concatenate([np.zeros((1, workers)), ends[:, -1]])[: len(drawn), None]
+    forward = begins + before
+    backward = forward + (1.0 - workload.backward_share) * drawn
+    computed = forward + drawn
+    forward_of, backward_of, computed_of = (
+        times.reshape(-1, workers)[:steps] for times in (forward, backward, computed)
+    )
+    rows.add(SpanKind.FORWARD, worker, step, forward_of, backward_of)
+    rows.add(SpanKind.BACKWARD, worker, step, backward_of, computed_of)
+    last_steps = np.arange(1, updates + 1)[:, None, None] * together - 1
+    # While backward goes on a worker does not wait.
+    idle_from = np.maximum(arrivals, computed[:updates, -1:])
+    labels = np.arange(len(layers))[:, None], [f"bucket {number}" for number in range(len(layers))]
+    tell_all_reduces(rows, last_steps, arrivals, ends, idle_from, bucket_bytes[:, None], labels)
+    builder = TraceBuilder()
+    builder.extend("spans", **rows.columns())
+    tell_updates(builder, ends[:, -1].max(axis=1), workers, together, updates * together)
+    return finished(builder, scenario, transfers(calls, arrivals))

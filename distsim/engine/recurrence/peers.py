@@ -1,0 +1,122 @@
+"""Workers that sum gradients, or average parameters, among themselves or through one server: `engine.peers` as arrays.
+
+Synchronous training is local SGD with a period of one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from distsim.engine.recurrence.all_reduce import AllReduce, in_sequence, tell_all_reduces, transfers
+from distsim.engine.recurrence.rounds import Layout, Ring, Rounds, Ways, may_share
+from distsim.engine.recurrence.rows import Floats, SpanRows, drawn_seconds, finished, tell_updates
+from distsim.engine.recurrence.server import OneServer
+from distsim.engine.recurrence.tree import Tree
+from distsim.policies import LocalSgd
+from distsim.scenario import Scenario
+from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
+
+
+def cannot(scenario: Scenario) -> str | None:
+    """What of `scenario`, where all take part in each all-reduce, has no recurrence; None where there is one."""
+    communication, nodes = scenario.communication, scenario.cluster.nodes
+    match communication.kind:
+        case "ring":
+            return None  # only neighbours use a link, also that of a node
+        case "tree":
+            return None if nodes is None else "communication.kind = 'tree' with cluster.nodes"
+        case "parameter_server" if communication.colocated:
+            return "communication.colocated = true"
+        case "parameter_server":
+            return None if nodes is None else "communication.kind = 'parameter_server' with cluster.nodes"
+    if nodes is None and communication.sends == "rendezvous":
+        return None  # a link belongs to one worker, which does one thing after the other
+    link = may_share(scenario.schedule(), scenario.cluster, eager=communication.sends == "eager")
+    if link is None:
+        return None
+    return (
+        f"communication.kind = {communication.kind!r} with sends = {communication.sends!r}, "
+        f"where transfers may share the {link[0]}-link of host {link[1]}"
+    )
+
+
+def all_reduces(scenario: Scenario, sizes: Sequence[float], updates: int) -> list[AllReduce]:
+    """The scenario's collective for each of these numbers of bytes, which each of so many updates needs once."""
+    make = _maker(scenario)
+    of_size = {size: make(size, updates * sizes.count(size)) for size in dict.fromkeys(sizes)}
+    return [of_size[size] for size in sizes]
+
+
+def _maker(scenario: Scenario) -> Callable[[float, int], AllReduce]:
+    """What makes the all-reduce of a size, given how many calls there will be."""
+    cluster, eager = scenario.cluster, scenario.communication.sends == "eager"
+    if scenario.communication.kind == "tree":
+        return lambda num_bytes, _: Tree(cluster, num_bytes, eager=eager)
+    if scenario.communication.kind == "ring":
+        ranks = np.arange(cluster.workers, dtype=np.int32)
+        ways = Ways.of(cluster, ranks, (ranks + 1) % cluster.workers)
+        return lambda num_bytes, calls: Ring(ways, num_bytes, eager=eager, calls=calls)
+    layout = Layout.of(scenario.schedule(), cluster)
+    return lambda num_bytes, _: Rounds(layout, num_bytes, eager=eager)
+
+
+def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
+    """Works `scenario` out. apply_seconds: a server's own work for each average."""
+    steps, workers, num_bytes = scenario.steps, scenario.cluster.workers, scenario.gradient_bytes
+    period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
+    updates = -(-steps // period)
+    drawn = np.zeros((updates, period, workers))
+    drawn.reshape(-1, workers)[:steps] = drawn_seconds(scenario)
+    worked = drawn.cumsum(axis=1)
+    rows = SpanRows()
+    if scenario.servers:
+        arrivals, ends, carried = _through_one_server(rows, scenario, worked[:, -1], apply_seconds)
+    else:
+        calls = all_reduces(scenario, [num_bytes], updates)
+        (arrivals,), (ends,) = (times.swapaxes(0, 1) for times in in_sequence(calls, worked[:, -1:]))
+        carried = transfers(calls, arrivals[:, None])
+
+    begins = np.concatenate([np.zeros((1, workers)), ends[:-1]])[:, None]
+    bounds = np.concatenate([begins, begins + worked], axis=1)  # of the local steps
+    starts, stops = (bound.reshape(-1, workers)[:steps] for bound in (bounds[:, :-1], bounds[:, 1:]))
+    rows.add(SpanKind.COMPUTE, np.arange(workers), np.arange(steps)[:, None], starts, stops)
+    last_steps = np.minimum(np.arange(1, updates + 1) * period, steps) - 1
+    tell_all_reduces(rows, last_steps[:, None], arrivals, ends, arrivals, num_bytes)
+    builder = TraceBuilder()
+    builder.extend("spans", **rows.columns())
+    tell_updates(builder, ends.max(axis=1), workers, period, steps)
+    return finished(builder, scenario, carried)
+
+
+def _through_one_server(
+    rows: SpanRows, scenario: Scenario, work: Floats, apply_seconds: float
+) -> tuple[Floats, Floats, Transfers]:
+    """When workers are ready for each average, and when they have it; the transfers; and what the server does.
+
+    work: seconds that each worker works before each average, shape (averages, workers).
+    """
+    workers, num_bytes = scenario.cluster.workers, scenario.gradient_bytes
+    server = OneServer(scenario)
+    ready = work.copy()
+    ready[1:] += server.pull_seconds  # seconds count from the answers before
+    began, arrived = server.pushes(ready)
+    answered = np.cumsum(arrived.max(axis=1) + apply_seconds)[:, None]
+    zero = np.concatenate([[[0.0]], answered[:-1]])
+    ready, began, arrived = ready + zero, began + zero, arrived + zero
+    answered, pulled = np.broadcast_to(answered, work.shape), answered + server.pull_seconds
+
+    worker, number = np.arange(workers), np.arange(len(work))[:, None]
+    origins, aims = ([f"{way} worker {rank}" for rank in range(workers)] for way in ("from", "to"))
+    rows.add(SpanKind.RECEIVE, workers, number, began, arrived, num_bytes, (worker, origins))
+    if apply_seconds > 0.0:
+        rows.add(SpanKind.APPLY, workers, number, answered[:, :1] - apply_seconds, answered[:, :1])
+    rows.add(SpanKind.SEND, workers, number, answered, pulled, num_bytes, (worker, aims))
+    home = np.full(workers, workers)
+    shape = (len(work), 2, workers)  # of the pushes and pulls
+    columns = (
+        [worker, home], [home, worker], num_bytes, np.stack([began, answered], axis=1),
+        np.stack([arrived, pulled], axis=1), 0, number[:, None],
+    )  # fmt: skip
+    return ready, pulled, Transfers(*(np.broadcast_to(column, shape).ravel() for column in columns))

@@ -1,0 +1,241 @@
+"""Collectives in rounds, in which ranks only wait for each other.
+
+With e[i] the time at which rank i has finished its earlier rounds, its transfer to j takes d from max(e[i], e[j]) on
+(eager: from e[i] on). That is linear in the max-plus algebra (Baccelli et al. 1992, Synchronization and Linearity):
+one matrix serves every call. It holds where no link ever carries two transfers at once. `Rounds` follows any schedule
+that keeps to this; the ring, in which ranks wait for their neighbours alone, is spelled without one.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from distsim.cluster import Cluster, Link
+from distsim.collectives import Schedule
+from distsim.engine.recurrence.all_reduce import AllReduce
+from distsim.engine.recurrence.rows import Floats, Ints
+
+HALO = 16  # rounds between two closings of the circle
+MATRIX_PAYS = 1000  # as measured: a ring's matrix takes as long as ranks^2 / 1000 calls, round by round
+TOGETHER = 64  # calls whose times are worked out at once; more of them leave the processor's cache
+
+Turns = Iterator[Floats]  # by round, when its transfers start; at last, when each rank has finished
+
+
+def finished(turns: Turns) -> Floats:
+    """When each rank has finished all rounds."""
+    for last in turns:
+        times = last
+    return times.copy()
+
+
+def matrix_of(turns: Callable[[Floats], Turns], ranks: int) -> Floats:
+    """The max-plus matrix M of such rounds: rank i has finished at max over j of M[j, i] + starts[j]."""
+    alone = np.full((ranks, ranks), -math.inf)
+    np.fill_diagonal(alone, 0.0)
+    return np.ascontiguousarray(finished(turns(alone)).T)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """From hosts to others, each with its links to itself: seconds of latency, and bytes per second; one shape."""
+
+    latencies: Floats
+    speeds: Floats
+
+    @classmethod
+    def of(cls, cluster: Cluster, source: Ints, target: Ints) -> Ways:
+        """The ways from workers to others."""
+        if cluster.nodes is None:
+            ups, downs = (
+                np.array([way(rank) for rank in range(cluster.workers)]) for way in (cluster.up, cluster.down)
+            )
+            return cls(np.full(len(source), cluster.latency_seconds), np.minimum(ups[source], downs[target]))
+        capacities = cluster.capacities(cluster.workers)
+        routes = [cluster.route(*way) for way in zip(source.tolist(), target.tolist(), strict=True)]
+        speeds = [min(capacities[link] for link in links) for links, _ in routes]
+        return cls(np.array([latency for _, latency in routes]), np.array(speeds))
+
+    def seconds(self, num_bytes: Floats | float) -> Floats:
+        """How long so many bytes take."""
+        return self.latencies + num_bytes / self.speeds
+
+
+class MaxPlus(AllReduce):
+    """An all-reduce among workers alone; in a round each of them sends at most once, and receives at most once.
+
+    seconds: of one call's transfers, round by round, latency included. by_matrix: or round by round, for each call.
+    """
+
+    workers: int
+    seconds: Floats
+    by_matrix = True
+
+    @abstractmethod
+    def turns(self, starts: Floats) -> Turns:
+        """When the transfers of each round start if the ranks join at `starts`, (workers, …). To be read at once."""
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """Of the whole call, see `matrix_of`."""
+        return matrix_of(self.turns, self.workers)
+
+    def ends(self, arrivals: Floats) -> Floats:
+        if self.after is not None:
+            return np.asarray(arrivals.max(axis=-1, keepdims=True) + self.after)
+        if self.by_matrix:
+            return np.asarray((self.matrix + arrivals[..., None]).max(axis=-2))
+        return finished(self.turns(arrivals.T)).T
+
+    def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
+        for first in range(0, len(arrivals), TOGETHER):
+            calls = slice(first, first + TOGETHER)
+            turns = self.turns(np.ascontiguousarray(arrivals[calls].T))
+            at = 0
+            while at < len(self.seconds):
+                begun = next(turns)
+                starts[calls, at : at + len(begun)] = begun.T
+                at += len(begun)
+            np.add(starts[calls], self.seconds, out=ends[calls])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A schedule's transfers, round by round, and the ways they go; `bounds`: the first of each round, and the end."""
+
+    schedule: Schedule
+    source: Ints
+    target: Ints
+    chunk: Ints
+    chunks: Ints
+    bounds: list[int]
+    ways: Ways
+
+    @classmethod
+    def of(cls, schedule: Schedule, cluster: Cluster) -> Layout:
+        """The layout of `schedule`, whose ranks are all workers, on the links of `cluster`."""
+        rows = [
+            (transfer.source, transfer.target, transfer.chunk, transfer.chunks) for _, transfer in schedule.transfers()
+        ]
+        source, target, chunk, chunks = np.array(rows, dtype=np.int32).reshape(-1, 4).T.copy()
+        bounds = np.cumsum([0, *(len(members) for members in schedule.rounds)]).tolist()
+        return cls(schedule, source, target, chunk, chunks, bounds, Ways.of(cluster, source, target))
+
+
+class Rounds(MaxPlus):
+    """The all-reduce of a schedule."""
+
+    def __init__(self, layout: Layout, num_bytes: float, *, eager: bool) -> None:
+        self.layout = layout
+        self.workers = layout.schedule.workers
+        self.eager = eager
+        self.source, self.target, self.chunk = layout.source, layout.target, layout.chunk
+        self.bytes = np.multiply(layout.chunks, num_bytes / layout.schedule.chunks, dtype=np.float64)
+        self.seconds = layout.ways.seconds(self.bytes)
+        self.after = self.matrix[0] if (self.matrix == self.matrix[0]).all() else None
+
+    def turns(self, starts: Floats) -> Turns:
+        free = starts.copy()
+        for first, last in pairwise(self.layout.bounds):
+            source, target = self.source[first:last], self.target[first:last]
+            begun = free[source] if self.eager else np.maximum(free[source], free[target])
+            yield begun
+            ended = begun + self.seconds[first:last].reshape(-1, *[1] * (free.ndim - 1))
+            free[source] = np.maximum(free[source], ended)
+            free[target] = np.maximum(free[target], ended)
+        yield free
+
+
+def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> Link | None:
+    """A link that two transfers of `schedule` may use at once; None where there is none.
+
+    In each of its rounds a rank may send to one other and receive from one other. A rank's own transfers come one
+    after the other; with eager sends those to it need not wait for it.
+
+    >>> from distsim.collectives import halving_doubling
+    >>> cluster = Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms")
+    >>> may_share(halving_doubling(4), cluster, eager=False), may_share(halving_doubling(4), cluster, eager=True)
+    (None, ('down', 1))
+    """
+    users: dict[Link, tuple[set[int], set[int]]] = {}
+    for source, target in sorted({(transfer.source, transfer.target) for _, transfer in schedule.transfers()}):
+        for link in cluster.route(source, target)[0]:
+            sources, targets = users.setdefault(link, (set(), set()))
+            sources.add(source)
+            targets.add(target)
+    for link, (sources, targets) in users.items():
+        if len(sources) > 1 and (eager or len(targets) > 1):
+            return link
+    return None
+
+
+def ring_turns(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> Turns:
+    """By round, when rank i's transfer to i + 1 starts; at last, when each rank has finished. To be read at once.
+
+    starts: when each rank joins, shape (ranks, …), as all that is told. seconds: from rank i to i + 1, latency
+    included, shape (ranks,). The circle is cut open, with copies of its ranks at both ends, of which each round
+    spoils one more.
+    """
+    ranks, halo = len(starts), min(HALO, rounds)
+    unrolled = np.arange(-halo, ranks + halo + 1) % ranks
+    free = starts[unrolled]
+    begun, ended = np.empty_like(free[:-1]), np.empty_like(free[:-1])
+    lasting = seconds[unrolled[:-1]].reshape(-1, *[1] * (starts.ndim - 1))
+    own, of_next, received, sent, both = free[:-1], free[1:], ended[:-1], ended[1:], free[1:-1]
+    true = slice(halo, halo + ranks)
+    for number in range(rounds):
+        if number and number % halo == 0:
+            free[:] = free[true][unrolled]
+        start = own if eager else np.maximum(own, of_next, out=begun)
+        yield start[true]
+        np.add(start, lasting, out=ended)
+        np.maximum(received, sent, out=both)
+    yield free[true]
+
+
+def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats:
+    """When each rank has finished its part of a ring of so many rounds; both of shape (…, ranks).
+
+    starts: when each rank joins. transfer_seconds: from rank i to i + 1, latency included, shape (ranks,).
+
+    >>> ring_ends(np.array([0.0, 0.0, 5.0]), np.array([1.0, 1.0, 1.0]), rounds=4, eager=False).tolist()
+    [9.0, 9.0, 9.0]
+    """
+    return finished(ring_turns(starts.T, transfer_seconds, rounds, eager=eager)).T
+
+
+def ring_matrix(transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats:
+    """The max-plus matrix M of a whole ring: rank i has finished at max over j of M[j, i] + starts[j]."""
+    return matrix_of(lambda starts: ring_turns(starts, transfer_seconds, rounds, eager=eager), len(transfer_seconds))
+
+
+class Ring(MaxPlus):
+    """The ring all-reduce: `collectives.ring`, without its rounds being spelled out.
+
+    ways: from each rank to the next. calls: how many there will be.
+    """
+
+    def __init__(self, ways: Ways, num_bytes: float, *, eager: bool, calls: int) -> None:
+        self.workers = len(ways.speeds)
+        self.eager = eager
+        self.by_matrix = calls * MATRIX_PAYS > self.workers**2
+        self.rounds = 2 * (self.workers - 1)
+        ranks = np.arange(self.workers, dtype=np.int32)
+        self.source, self.target = np.tile(ranks, self.rounds), np.tile((ranks + 1) % self.workers, self.rounds)
+        self.chunk = (ranks - np.arange(self.rounds, dtype=np.int32)[:, None]).ravel() % self.workers
+        self.bytes = np.full(len(self.source), num_bytes / self.workers)
+        self.by_rank = ways.seconds(num_bytes / self.workers)
+        self.seconds = np.tile(self.by_rank, self.rounds)
+        # On equal links, N - 1 rounds are enough for all to feel the last to join, and 2 (N - 1) follow.
+        equal = (self.by_rank == self.by_rank[0]).all()
+        self.after = finished(self.turns(np.zeros(self.workers))) if equal else None
+
+    def turns(self, starts: Floats) -> Turns:
+        return ring_turns(starts, self.by_rank, self.rounds, eager=self.eager)

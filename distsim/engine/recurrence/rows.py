@@ -1,0 +1,152 @@
+"""What every recurrence begins and ends with: all drawn times as one array, and all rows of a trace as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.engine.stage import ROUNDING
+from distsim.scenario import Scenario
+from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+Labels = tuple[Any, Sequence[str]]  # for each span the number of its text, and the texts
+
+NO_LABEL: Labels = (0, ("",))
+
+
+def drawn_seconds(scenario: Scenario) -> Floats:
+    """Seconds of each step's work, shape (steps, workers)."""
+    times = scenario.compute_times()
+    return np.stack(
+        [times.first(worker, scenario.steps)[: scenario.steps] for worker in range(scenario.cluster.workers)], axis=1
+    )
+
+
+def blank_columns(dtypes: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any]]:
+    """Columns of these types, to be filled.
+
+    They share one piece of memory: a system that hands out many small ones may take longer for it than we for the rows.
+    """
+    found = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
+    memory = np.empty(rows * sum(dtype.itemsize for dtype in found.values()), np.uint8)
+    columns: dict[str, NDArray[Any]] = dict.fromkeys(found, memory)
+    first = 0
+    for name, dtype in sorted(found.items(), key=lambda item: -item[1].alignment):
+        columns[name] = memory[first : first + rows * dtype.itemsize].view(dtype)
+        first += rows * dtype.itemsize
+    return columns
+
+
+@dataclass(frozen=True)
+class Part:
+    """Spans; every value is spread over the shape of `end_seconds`. chosen: the places of those there are, or all."""
+
+    kind: Any
+    worker: Any
+    step: Any
+    start_seconds: Any
+    end_seconds: Floats
+    bytes: Any
+    label: Any
+    chosen: NDArray[np.intp] | None
+
+    @property
+    def count(self) -> int:
+        return self.end_seconds.size if self.chosen is None else len(self.chosen)
+
+    def write(self, target: NDArray[Any], values: Any) -> None:
+        """Fills `target`, a piece of a column, with this part's rows."""
+        if self.chosen is None:
+            target.reshape(self.end_seconds.shape)[...] = values
+        elif isinstance(values, np.ndarray):
+            target[...] = np.broadcast_to(values, self.end_seconds.shape).ravel().take(self.chosen)
+        else:
+            target[...] = values
+
+
+class SpanRows:
+    """Collects spans as arrays, and then copies each once, to its place in the columns of all.
+
+    >>> rows = SpanRows()
+    >>> rows.add(SpanKind.COMPUTE, np.arange(2), 0, start=np.zeros(2), end=np.ones(2))
+    >>> rows.add(SpanKind.RECEIVE, 2, 0, 1.0, np.full(2, 3.0), label=(np.arange(2), ["from worker 0", "from worker 1"]))
+    >>> rows.columns()["label"].tolist()
+    ['', '', 'from worker 0', 'from worker 1']
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.texts: dict[str, int] = {}
+
+    def add(
+        self,
+        kind: Any,
+        worker: Any,
+        step: Any,
+        start: Any,
+        end: Floats,
+        num_bytes: Any = 0.0,
+        label: Labels = NO_LABEL,
+        where: Mask | None = None,
+    ) -> None:
+        """As many spans as `end` has entries, or as `where` selects of them; all other values are spread over it."""
+        numbers, texts = label
+        number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.intp)[numbers]
+        chosen = None if where is None else np.flatnonzero(where)
+        self.parts.append(Part(kind, worker, step, start, end, num_bytes, number, chosen))
+
+    def add_waits(self, worker: Any, step: Any, start: Floats, end: Floats, label: Labels = NO_LABEL) -> None:
+        """Waiting from `start` until `end`, of one shape, by whoever does wait."""
+        self.add(SpanKind.WAIT, worker, step, start, end, label=label, where=end - start > ROUNDING * end)
+
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """All rows, as `TraceBuilder.extend` takes them."""
+        counts = [part.count for part in self.parts]
+        texts = np.array(list(self.texts))
+        columns = blank_columns(Spans.dtypes | {"label": texts.dtype}, sum(counts))
+        labels = columns.pop("label")
+        numbers = np.empty(len(labels), np.intp)
+        first = 0
+        for part, count in zip(self.parts, counts, strict=True):
+            rows = slice(first, first + count)
+            first += count
+            for name, column in columns.items():
+                part.write(column[rows], getattr(part, name))
+            part.write(numbers[rows], part.label)
+        texts.take(numbers, out=labels, mode="clip")  # which for numpy is the mode without a copy
+        return columns | {"label": labels}
+
+
+def tell_updates(builder: TraceBuilder, times: Floats, workers: int, together: int, steps: int) -> None:
+    """Updates that peers make at `times`: each of `together` of every worker's first `steps` steps, or of the rest."""
+    versions = np.arange(1, len(times) + 1)
+    builder.extend("updates", version=versions, server=np.full(len(times), NO_SERVER), time_seconds=times)
+    step = np.repeat(np.arange(steps), workers)
+    rows = len(step)
+    builder.extend(
+        "contributions",
+        version=step // together + 1, server=np.full(rows, NO_SERVER, np.int32),
+        worker=np.tile(np.arange(workers, dtype=np.int32), steps), step=step, read_version=step // together,
+        first_item=np.zeros(rows, np.int32), items=np.ones(rows, np.int32),
+        applied=np.ones(rows, dtype=bool), cancelled=np.zeros(rows, dtype=bool),
+    )  # fmt: skip
+
+
+def finished(builder: TraceBuilder, scenario: Scenario, transfers: Transfers) -> Trace:
+    """The trace of a run worked out by recurrence."""
+    trace = builder.build(
+        workers=scenario.cluster.workers,
+        servers=len(scenario.servers),
+        producer="simulated",
+        scenario=scenario.table(),
+        seed=scenario.seed,
+        engine="recurrence",
+    )
+    return replace(trace, transfers=transfers)

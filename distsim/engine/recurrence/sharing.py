@@ -1,0 +1,92 @@
+"""Transfers of equal size that share one link fairly, many such gatherings at once.
+
+Fair is max-min: each has an equal share, but none more than its own limit; what that leaves the others divide.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from distsim.engine.links import shared_link
+from distsim.engine.recurrence.rows import Floats
+
+
+def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: float) -> Floats:
+    """When each transfer is over, shape (gatherings, transfers), as `joined`: when each begins to use the link.
+
+    limits: bytes per second that each can take alone, shape (transfers,). capacity: bytes per second of the link.
+
+    >>> shared_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.array([10.0, 10.0]), 10.0, 20.0).tolist()
+    [[3.0, 4.0], [2.0, 7.0]]
+    >>> shared_ends(np.array([[0.0, 0.0]]), np.array([2.0, 10.0]), 10.0, 20.0).tolist()
+    [[10.0, 2.5]]
+    """
+    if num_bytes == 0.0:
+        return joined.copy()
+    if len(joined) > 1 and (limits == limits[0]).all():
+        return _equal_ends(joined, float(limits[0]), capacity, num_bytes)
+    return np.array([_ends_by_event(times, limits.tolist(), capacity, num_bytes) for times in joined])
+
+
+def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float) -> Floats:
+    """Who joined first is over first: a merge of the sorted joinings with the endings, in all gatherings at once.
+
+    `received` counts the bytes that a transfer would have got which is always under way.
+    """
+    gatherings, transfers = joined.shape
+    order = np.argsort(joined, axis=1, kind="stable")
+    # Flat arrays of one more place per gathering, in which nobody joins.
+    joins = np.full((gatherings, transfers + 1), math.inf)
+    joins[:, :-1] = np.take_along_axis(joined, order, axis=1)
+    joins = joins.ravel()
+    goals, ends = np.full(joins.shape, math.inf), np.empty(joins.shape)
+    joining = np.arange(gatherings) * (transfers + 1)
+    ending = joining.copy()
+    shares = np.minimum(limit, capacity / np.maximum(np.arange(transfers + 1), 1))  # by number under way
+    received, now = np.zeros(gatherings), np.zeros(gatherings)
+    for _ in range(2 * transfers):
+        rate = shares[joining - ending]
+        next_join, goal = joins[joining], goals[ending]
+        next_end = now + (goal - received) / rate
+        joins_now = next_join <= next_end
+        received = np.where(joins_now, received + (next_join - now) * rate, goal)
+        now = np.where(joins_now, next_join, next_end)
+        goals[joining[joins_now]] = received[joins_now] + num_bytes
+        ends[ending[~joins_now]] = now[~joins_now]
+        joining += joins_now
+        ending += ~joins_now
+    found = np.empty_like(joined)
+    np.put_along_axis(found, order, ends.reshape(gatherings, transfers + 1)[:, :-1], axis=1)
+    return found
+
+
+def _ends_by_event(joined: Floats, limits: list[float], capacity: float, num_bytes: float) -> list[float]:
+    """One gathering, from one event to the next."""
+    link, ends = shared_link(capacity, limits, num_bytes), [math.inf] * len(limits)
+    for place, number in enumerate(np.argsort(joined, kind="stable").tolist()):
+        link.join(float(joined[number]), place, (number,))
+    while link.next_end < math.inf:
+        now = link.next_end
+        for ended in link.end(now):
+            ends[ended] = now
+    return ends
+
+
+def two_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float) -> Floats:
+    """When each transfer is over, of pairs that have a link each: shape (…, pairs, 2), as `joined`.
+
+    limits: bytes per second that each can take alone, shape (pairs, 2). capacity: of the pairs' links, (pairs,).
+
+    >>> two_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.full((2, 2), 10.0), np.full(2, 10.0), 20.0).tolist()
+    [[3.0, 4.0], [2.0, 7.0]]
+    """
+    of_link, of_other = capacity[:, None], limits[:, ::-1]
+    alone = np.minimum(limits, of_link)
+    shared = np.minimum(limits, np.maximum(of_link / 2, of_link - of_other))
+    before = np.maximum(joined[..., ::-1] - joined, 0.0)  # until the other joins
+    left = np.maximum(num_bytes - before * alone, 0.0)
+    until_one_ends = (left / shared).min(axis=-1, keepdims=True)
+    ends = joined.max(axis=-1, keepdims=True) + until_one_ends + np.maximum(left - shared * until_one_ends, 0.0) / alone
+    return np.asarray(np.where(left > 0.0, ends, joined + num_bytes / alone))

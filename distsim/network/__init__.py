@@ -1,0 +1,17 @@
+"""The fluid model of a network: transfers wait the latency, then share links max-min fairly.
+
+The model is SimGrid's (Casanova et al. 2014) in its plain form; max-min fairness is Bertsekas and Gallager, Data
+Networks, section 6.5.2.
+
+fairness    the rates of given flows, by progressive filling
+link        one link on its own: who crosses it, and the clock of the flows that it slows down
+network     flows on a SimPy clock, for the stories
+given       when flows end that are all given beforehand, without a clock
+"""
+
+from distsim.network.fairness import max_min_rates
+from distsim.network.given import flow_ends
+from distsim.network.link import OVER, Flow
+from distsim.network.network import Network
+
+__all__ = ["OVER", "Flow", "Network", "flow_ends", "max_min_rates"]

@@ -1,0 +1,232 @@
+"""Flows on a SimPy clock: flows join and leave, and then the rates of those that are in each other's way are settled.
+
+All changes of one instant are settled together, and no more of the network than they can change: a flow alone on its
+links needs no comparison, a link whose flows share no other, such as a server's, one division. Only links that are
+tangled by flows that share several of them are filled progressively, apart from all others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from heapq import heappop
+from operator import attrgetter
+from typing import Any
+
+import simpy
+
+from distsim.network.fairness import bottlenecks
+from distsim.network.link import OVER, Flow, Link, Route
+
+AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): settle when the instant has nothing left to say
+
+
+class Network:
+    """Flows over links of given capacity on a SimPy clock.
+
+    >>> environment = simpy.Environment()
+    >>> network = Network(environment, {"up 0": 1e6, "up 1": 1e6, "down 2": 1e6})
+    >>> first, second = (network.transfer(("up 0", "down 2"), 1e6, 0.5), network.transfer(("up 1", "down 2"), 5e5, 0.5))
+    >>> environment.run(first)
+    >>> round(environment.now, 9)
+    2.0
+    """
+
+    def __init__(self, environment: simpy.Environment, capacities: Mapping[Any, float]) -> None:
+        self.environment = environment
+        self._ends: list[tuple[float, int, Link]] = []  # a heap of links by end_seconds; some entries are outdated
+        self._links = {name: Link(capacities[name], number, self._ends) for number, name in enumerate(capacities)}
+        self._routes: dict[tuple[Hashable, ...], Route] = {}
+        self._joined = 0  # flows so far
+        self._tangled = 0  # flows that share several of their links
+        self._changed: dict[Link, None] = {}  # links whose flows need new rates
+        self._settling = False
+        self._timer: simpy.Event | None = None
+        self._timer_seconds = math.inf
+
+    def transfer(self, path: tuple[Hashable, ...], num_bytes: float, latency_seconds: float) -> Flow:
+        """Sends `num_bytes` over the links of `path`; the flow it returns is an event."""
+        flow = self.flow(path, num_bytes, latency_seconds)
+        self.start(flow)
+        return flow
+
+    def flow(self, path: tuple[Hashable, ...], num_bytes: float, latency_seconds: float) -> Flow:
+        """A transfer that `start` sends on its way."""
+        route = self._routes.get(path)
+        if route is None:
+            route = self._routes[path] = Route.of(tuple(self._links[name] for name in path))
+        return Flow(self.environment, route, num_bytes, latency_seconds)
+
+    def start(self, flow: Flow) -> None:
+        """The flow begins to wait its latency."""
+        flow.start_seconds = self.environment.now
+        if flow.latency_seconds > 0.0:
+            self.environment.timeout(flow.latency_seconds, flow).callbacks.append(self._join_after_the_latency)
+        else:
+            self._join(flow)
+
+    def abort(self, flow: Flow) -> None:
+        """Takes a flow off the network; its event never happens."""
+        flow.aborted = True
+        if flow.number:
+            if flow.holder:
+                flow.holder.let_go(flow)
+            self._leave(flow)
+            self._settle_at_the_end_of_this_instant(self.environment.now)
+
+    def _join_after_the_latency(self, latency: simpy.Event) -> None:
+        self._join(latency.value)  # type: ignore[arg-type]
+
+    def _join(self, flow: Flow) -> None:
+        if flow.aborted:
+            return
+        if flow.num_bytes <= 0.0:
+            flow.succeed()
+            return
+        now, limit = self.environment.now, flow.route.limit
+        self._joined += 1
+        flow.number = self._joined
+        for link in flow.route.links:
+            flows = link.flows
+            if flows:
+                self._changed[link] = None
+                flow.shared += 1
+                if len(flows) == 1:
+                    (other,) = flows
+                    other.shared += 1
+                    self._tangled += other.shared == 2
+            if not flows or limit < link.lowest:
+                link.lowest = limit
+            flows[flow] = None
+        self._tangled += flow.shared > 1
+        if not flow.shared:
+            self._run_alone(now, flow)
+        self._settle_at_the_end_of_this_instant(now)
+
+    def _leave(self, flow: Flow) -> None:
+        flow.number = 0
+        self._tangled -= flow.shared > 1
+        for link in flow.route.links:
+            flows = link.flows
+            del flows[flow]
+            if flows:
+                self._changed[link] = None
+                if len(flows) == 1:
+                    (other,) = flows
+                    other.shared -= 1
+                    self._tangled -= other.shared == 1
+                    if other.shared:
+                        self._changed.update(dict.fromkeys(other.route.links))
+
+    def _settle_at_the_end_of_this_instant(self, now: float) -> None:
+        if self._settling:
+            return
+        if self.environment.peek() > now:
+            self._settle(now)  # this is the end
+        else:
+            self._settling = True
+            settle = self.environment.event()
+            settle._ok, settle._value = True, None
+            settle.callbacks.append(lambda _: self._settle(now))
+            self.environment.schedule(settle, priority=AFTER_ALL)  # type: ignore[arg-type]
+
+    def _settle(self, now: float) -> None:
+        self._settling = False
+        changed = self._changed
+        while changed:
+            link, _ = changed.popitem()
+            if len(link.flows) > 1:
+                tangle = _tangle_of(link) if self._tangled else ()
+                if len(tangle) > 1:
+                    self._fill(now, tangle)
+                    for filled in tangle:
+                        changed.pop(filled, None)
+                else:
+                    self._share_out(now, link)
+            else:
+                for flow in link.flows:
+                    if not flow.shared:
+                        self._run_alone(now, flow)
+        self._wake_at_the_next_end(now)
+
+    def _run_alone(self, now: float, flow: Flow) -> None:
+        """A flow that is in nobody's way has its narrowest link, or one as narrow that holds it already."""
+        route, holder = flow.route, flow.holder
+        if holder is None or holder.capacity > route.limit:
+            holder = route.narrowest
+            holder.hold(now, flow)
+        if holder.rate != route.limit:
+            holder.run(now, route.limit)
+
+    def _share_out(self, now: float, link: Link) -> None:
+        """Of flows that share this link only, the slow keep to their own; the others divide what those leave."""
+        left, sharing, share = link.capacity, len(link.flows), link.capacity / len(link.flows)
+        if share > link.lowest:
+            for flow in sorted(link.flows, key=attrgetter("route.limit")):
+                if flow.route.limit >= share:
+                    break
+                self._run_alone(now, flow)
+                left, sharing = left - flow.route.limit, sharing - 1
+                share = left / sharing if sharing else math.inf
+        if link.holding < sharing:
+            for flow in link.flows:
+                if flow.holder is not link and flow.route.limit >= share:
+                    link.hold(now, flow)
+        if sharing:
+            link.run(now, share)
+
+    def _fill(self, now: float, tangle: tuple[Link, ...]) -> None:
+        """Links that are tangled by flows that share several of them."""
+        flows = list(dict.fromkeys(flow for link in tangle for flow in link.flows))
+        paths = [flow.route.links for flow in flows]
+        for link, share, held in bottlenecks(paths, {link: link.capacity for path in paths for link in path}):
+            for number in held:
+                if flows[number].holder is not link:
+                    link.hold(now, flows[number])
+            link.run(now, share)
+
+    def _wake_at_the_next_end(self, now: float) -> None:
+        ends = self._ends
+        while ends and ends[0][0] != ends[0][2].end_seconds:
+            heappop(ends)
+        if ends and (self._timer is None or ends[0][0] < self._timer_seconds):
+            self._timer_seconds = ends[0][0]
+            self._timer = self.environment.timeout(max(self._timer_seconds - now, 0.0))
+            self._timer.callbacks.append(self._end_flows)
+
+    def _end_flows(self, timer: simpy.Event) -> None:
+        if timer is not self._timer:
+            return  # an earlier one was set since
+        self._timer = None
+        now, ends = self.environment.now, self._ends
+        ended: list[Flow] = []
+        while ends and ends[0][0] <= now + OVER * now:
+            end_seconds, _, link = heappop(ends)
+            if end_seconds == link.end_seconds:
+                ended += link.end(now)
+        if not ended:
+            self._wake_at_the_next_end(now)
+            return
+        if len(ended) > 1:
+            ended.sort(key=_number)
+        for flow in ended:
+            self._leave(flow)
+        self._settle_at_the_end_of_this_instant(now)
+        for flow in ended:
+            flow.succeed()
+
+
+_number = attrgetter("number")
+
+
+def _tangle_of(link: Link) -> tuple[Link, ...]:
+    """The links that one reaches from this one by way of flows that share several of theirs."""
+    tangle = {link: None}
+    new = [link]
+    while new:
+        for flow in new.pop().flows:
+            if flow.shared > 1:
+                reached = [other for other in flow.route.links if len(other.flows) > 1 and other not in tangle]
+                tangle.update(dict.fromkeys(reached))
+                new += reached
+    return tuple(tangle)
