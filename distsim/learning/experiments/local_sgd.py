@@ -1,8 +1,8 @@
 """Local SGD: what a longer period H between averages costs in steps, and what it brings in rounds (Stich 2019).
 
 The MLP on digits, 8 workers with batches of 4. After the same number of local steps a longer period has a higher loss,
-for the workers drift apart between averages. After the same number of averages, which are what communication costs,
-it has a lower one, for it has made more steps.
+for the workers drift apart between averages; from H = 1 to 4 by about 0.01, hardly more than 20 seeds can tell. After
+the same number of averages, which are what communication costs, it has a lower one, for it has made more steps.
 """
 
 from __future__ import annotations
