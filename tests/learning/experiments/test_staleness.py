@@ -27,7 +27,7 @@ def test_each_delay_raises_the_loss_more_than_the_last(whole: Callable[[int, int
 
 @pytest.mark.whole
 def test_a_real_schedule_of_the_same_mean_is_milder(whole: Callable[[int, int], int]) -> None:
-    own = seeds(whole(3, 20), first=201)
+    own = seeds(whole(6, 20), first=201)
     delay = DELAYS[-1]
     fresh, fixed = of_fixed_delays(own, (0, delay))
     real, staleness = of_asynchronous_runs(own, workers=delay + 1)
