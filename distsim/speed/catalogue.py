@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from distsim.engine.recurrence.rounds import ring_ends
+from distsim.learning.optimizers import Sgd
+from distsim.learning.quadratic import Quadratic
+from distsim.learning.replay import replay
 from distsim.network.given import in_columns
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -165,6 +168,16 @@ def _flows() -> list[Figure]:
     return figures
 
 
+def _learning() -> list[Figure]:
+    """Without torch, so that the figure needs no more than the others."""
+
+    def prepare() -> Work:
+        trace, problem = simulate(training(ASYNCHRONOUS, workers=8, steps=6250)), Quadratic()
+        return lambda: replay(trace, problem, Sgd(rate=0.05), batch=1)
+
+    return [Duration("Replay of a trace", "50,000 asynchronous updates of the quadratic", 1, prepare)]
+
+
 def _growth() -> list[Figure]:
     group = "64 workers: ten times the steps take so many times as long (linear: 10)"
     return [
@@ -185,4 +198,6 @@ def _memory() -> list[Figure]:
     ]
 
 
-FIGURES: tuple[Figure, ...] = (*_rings(), *_whole_runs(), *_engines(), *_large(), *_flows(), *_growth(), *_memory())
+FIGURES: tuple[Figure, ...] = (
+    *_rings(), *_whole_runs(), *_engines(), *_large(), *_flows(), *_learning(), *_growth(), *_memory(),
+)  # fmt: skip
