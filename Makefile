@@ -23,8 +23,8 @@ demo: $(STAMP)  ## predict and really run two scenarios; writes out/demo.html
 	$(BIN)/distsim compare distsim/examples/synchronous_ring.toml distsim/examples/backup_server.toml --html out/demo.html
 
 test: lint  ## lint, then every test that fits in minutes
-	$(TEST) -n $(WORKERS) -m "not real and not chromium"
-	$(TEST) -m "real or chromium"
+	$(TEST) --durations=10 -n $(WORKERS) -m "not real and not chromium"
+	$(TEST) --durations=15 -m "real or chromium"
 	$(TEST) --nbval-lax --nbval-cell-timeout=120 course
 
 test-all: export DISTSIM_TESTS = whole

@@ -12,6 +12,7 @@ from distsim.metrics import PARTS, Summary, step_durations, summary, worker_seco
 from distsim.trace import Trace
 
 FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # where these differ, much else does
+MAY_DIFFER = ("name", "communication.implementation", "compute.added")
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def _of_links(key: str) -> bool:
 
 def _may_differ(key: str) -> bool:
     """What a calibration replaces, and what has no part in a prediction."""
-    return _of_links(key) or key in ("name", "communication.implementation") or key.startswith("cost")
+    return _of_links(key) or key in MAY_DIFFER or key.startswith("cost")
 
 
 def _step_median(predicted: Trace, measured: Trace) -> tuple[float | None, int]:

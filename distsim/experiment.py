@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from distsim.calibration import Calibration, fit, probes
 from distsim.comparison import Comparison, compare, link_differences
+from distsim.errors import InputError
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
@@ -52,22 +53,46 @@ def predict_and_measure(
 
 
 def predict_and_emulate(
-    scenario: Scenario, *, rule: str | None = None, deadline_seconds: float | None = None
+    scenario: Scenario,
+    calibration: Calibration | None = None,
+    *,
+    rule: str | None = None,
+    deadline_seconds: float | None = None,
 ) -> Experiment:
     """Runs `scenario` for real on an emulated cluster, which has its links, and predicts that run with those.
 
     Where the kernel could not impose the latency, the prediction takes what a message without content took there.
-    rule: of your own, in both. Raises RunError where the real run fails, and
-    InputError where torch, or the right to emulate links, is missing.
+    With `calibration`, which must have been made on emulated links, the prediction takes what it says of links, the
+    server's work and a model's. rule: of your own, in both. Raises RunError where the real run fails, and InputError
+    where torch, or the right to emulate links, is missing, or the calibration says nothing of such links.
     """
+    if calibration is not None:
+        _check_emulated(calibration, scenario)
     with bar(scenario.name) as progress:
         measured = measure(scenario, emulate=True, rule=rule, deadline_seconds=deadline_seconds, progress=progress)
     emulation = measured.metadata["emulation"]
+    if calibration is not None:
+        predicted = simulate(scenario, calibration, rule=rule)
+        notes = [describe(emulation), calibration.of(scenario).describe()]
+        return Experiment(compare(predicted, measured), predicted, measured, notes)
     predicted = simulate(predicted_on(scenario, emulation), rule=rule)
     notes = [describe(emulation)]
     if latency_is_measured(emulation):
         notes.append("the prediction takes this measured latency in place of the scenario's")
     return Experiment(compare(predicted, measured), predicted, measured, notes)
+
+
+def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
+    if calibration.machine is None or not calibration.machine.emulated:
+        raise InputError(
+            "the calibration was made on the machine's own links, and --emulate imposes others. "
+            "Cure: make one with distsim calibrate --emulate, or leave it out"
+        )
+    if scenario.cluster.nic:
+        raise InputError.of(
+            "cluster.nic", sorted(scenario.cluster.nic),
+            "has no place in a calibration, whose links are all equal", "leave one of the two out",
+        )  # fmt: skip
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:

@@ -140,5 +140,7 @@ def test_other_links_are_told_unless_they_are_calibrated(key: str) -> None:
 
 def test_a_calibrated_prediction_compares_with_the_scenario_it_predicts() -> None:
     exchange = Exchange("ring", 4, 1e9, 1e-4, 0.0, ())
+    exchange = replace(exchange, model_seconds=2e-3)  # a model's own time, which no scenario's file has
     predicted = simulate(example("synchronous_ring"), Calibration((exchange,)))
+    assert predicted.scenario.compute.added_seconds == 2e-3
     assert compare(predicted, simulate(example("synchronous_ring"))).name == "synchronous-ring"

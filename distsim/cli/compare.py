@@ -45,11 +45,12 @@ def compare(
 
     The real run uses this machine's own links, so a short calibration of the very collective goes first and takes
     the place of the scenario's bandwidth and latency in the prediction. With --emulate the scenario's links are
-    imposed and predicted with; where the kernel cannot impose the latency, the prediction takes the measured one. With
-    --predicted and --measured two saved traces are compared instead.
+    imposed and predicted with; where the kernel cannot impose the latency, the prediction takes the measured one. A
+    --calibration, made with --emulate where the run is, takes the place of both. With --predicted and --measured two
+    saved traces are compared instead.
     """
     _check_inputs(files, predicted, measured)
-    _check_emulation(emulate, files, calibration)
+    _check_emulation(emulate, files)
     if html:
         check_writable(html)
     for option, value in (("--calibration", calibration), ("--rule", rule)):
@@ -59,15 +60,11 @@ def compare(
             )
     if predicted and measured:
         compared = [_saved(predicted, measured)]
-    elif emulate:
-        scenarios = [Scenario.load(file) for file in files]
-        compared = [predict_and_emulate(scenario, rule=rule, deadline_seconds=deadline) for scenario in scenarios]
     else:
         known = Calibration.load(calibration) if calibration else None
         scenarios = [Scenario.load(file) for file in files]
-        compared = [
-            predict_and_measure(scenario, known, rule=rule, deadline_seconds=deadline) for scenario in scenarios
-        ]
+        run = predict_and_emulate if emulate else predict_and_measure
+        compared = [run(scenario, known, rule=rule, deadline_seconds=deadline) for scenario in scenarios]
     if html:
         from distsim.figures.report import html as page
 
@@ -100,13 +97,9 @@ def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Pat
         )
 
 
-def _check_emulation(emulate: bool, files: tuple[Path, ...], calibration: Path | None) -> None:
+def _check_emulation(emulate: bool, files: tuple[Path, ...]) -> None:
     if emulate and not files:
         raise InputError.of("--emulate", emulate, "changes nothing about saved traces", "leave it out")
-    if emulate and calibration:
-        raise InputError.of(
-            "--calibration", str(calibration), "--emulate imposes the scenario's own links", "leave one of them out"
-        )
 
 
 def _print(compared: Experiment) -> None:

@@ -1,4 +1,16 @@
-"""Real learning: models and data, for real runs. The only part of distsim besides `runtime` that uses torch.
+"""Learning: what real training learns, and real gradients on the clock of any trace. Only torch models need torch.
 
-problems    models and data
+objective       what is learned, as a replay sees it:
+quadratic           a known optimum, and noise
+logistic            digits, without torch
+sparse              a made-up task whose gradients touch few of the parameters
+network             any torch model
+problems        the models of real runs and their data
+digits, cifar   data
+batches         which samples each worker has
+rates           learning rates, and the effective batch that they go with
+optimizers      SGD, momentum, Adam
+updates         what a trace tells those who replay it
+replay          gradients in the order of a trace
+curve           loss and accuracy against updates, samples and seconds
 """

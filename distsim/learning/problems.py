@@ -11,20 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from distsim.errors import InputError
+from distsim.learning.digits import digits as images
 from distsim.random_streams import Purpose, stream
 from distsim.workload import HEADS, TRAINING_SAMPLES, Workload
 
-TEST_SAMPLES = 360
-SPLIT_SEED = 0
-BRIGHTEST_PIXEL = 16.0
 TOKENS = 8
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -112,21 +109,9 @@ def transformer(blocks: int, width: int) -> nn.Sequential:
 
 @cache
 def digits() -> tuple[Data, Data]:
-    """scikit-learn's digits, for training and for testing: pixels from 0 to 1, and classes in equal shares in both."""
-    try:
-        from sklearn.datasets import load_digits
-        from sklearn.model_selection import train_test_split
-    except ImportError:
-        raise InputError(
-            "the digits need scikit-learn, which is not installed. Cure: pip install 'distsim-course[labs]'"
-        ) from None
-    pixels, classes = load_digits(return_X_y=True)
-    parts = train_test_split(
-        torch.tensor(pixels, dtype=torch.float32) / BRIGHTEST_PIXEL, torch.tensor(classes),
-        train_size=TRAINING_SAMPLES["mlp"], test_size=TEST_SAMPLES, stratify=classes, random_state=SPLIT_SEED,
-    )  # fmt: skip
-    training_pixels, test_pixels, training_classes, test_classes = parts
-    return Data(training_pixels, training_classes), Data(test_pixels, test_classes)
+    """scikit-learn's digits as tensors, to train and to test with. Raises InputError where scikit-learn is missing."""
+    training, test = (Data(torch.from_numpy(part.pixels), torch.from_numpy(part.classes)) for part in images())
+    return training, test
 
 
 @cache
@@ -135,42 +120,3 @@ def sequences(width: int) -> Data:
     shape = (TRAINING_SAMPLES["transformer"], TOKENS, width)
     inputs = torch.from_numpy(stream(0, Purpose.DATA, 0).standard_normal(shape, dtype=np.float32))
     return Data(inputs, inputs.roll(1, dims=1))
-
-
-@dataclass(frozen=True)
-class Batches:
-    """Which samples each worker has in each step: all of them in a seeded order, and again in another order.
-
-    In a step no two workers have a sample in common, so together they have one batch of workers x batch samples.
-    What is left over at the end of a pass is left out.
-    """
-
-    samples: int
-    workers: int
-    batch: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        if self.workers * self.batch > self.samples:
-            raise InputError.of(
-                "batch", self.batch, f"of {self.workers} workers is more than the {self.samples} samples there are",
-                f"take {self.samples // self.workers} or less",
-            )  # fmt: skip
-
-    def of(self, worker: int, step: int) -> torch.Tensor:
-        """The numbers of the samples, shape (batch,).
-
-        >>> batches = Batches(samples=8, workers=2, batch=2, seed=7)
-        >>> sorted(batches.of(0, 0).tolist() + batches.of(1, 0).tolist() + batches.of(0, 1).tolist()
-        ...        + batches.of(1, 1).tolist())
-        [0, 1, 2, 3, 4, 5, 6, 7]
-        """
-        together = self.workers * self.batch
-        whole, place = divmod(step, self.samples // together)
-        first = place * together + worker * self.batch
-        return torch.from_numpy(_order(self.seed, whole, self.samples)[first : first + self.batch])
-
-
-@lru_cache(maxsize=8)
-def _order(seed: int, number: int, samples: int) -> NDArray[np.int64]:
-    return stream(seed, Purpose.DATA, number).permutation(samples)

@@ -13,7 +13,8 @@ from typing import Protocol
 
 import torch
 
-from distsim.learning.problems import Batches, problem
+from distsim.learning.batches import Batches
+from distsim.learning.problems import problem
 from distsim.runtime.messages import num_floats, pattern
 from distsim.runtime.recorder import Recorder
 from distsim.scenario import Scenario
@@ -104,7 +105,7 @@ class Training:
     def work(self, step: int, start: float) -> float:
         """Forward and backward on the step's batch."""
         self.gradient.zero_()
-        loss = self._problem.loss_of(self._batches.of(self._worker, step))
+        loss = self._problem.loss_of(torch.from_numpy(self._batches.of(self._worker, step)))
         between = time.monotonic()
         loss.backward()  # type: ignore[no-untyped-call] # torch
         end = time.monotonic()

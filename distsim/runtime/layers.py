@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from distsim.learning.problems import Batches, problem
+from distsim.learning.batches import Batches
+from distsim.learning.problems import problem
 from distsim.runtime.clock import sleep_until
 from distsim.runtime.computation import factor
 from distsim.runtime.messages import pattern
@@ -118,7 +119,7 @@ class PacedModel(nn.Module):
 
     def forward(self, step: int) -> torch.Tensor:
         """The loss, a scalar."""
-        samples = self._batches.of(self._worker, step)
+        samples = torch.from_numpy(self._batches.of(self._worker, step))
         values, layers = self._problem.training.inputs[samples], self._problem.layers
         for child in self.model:
             values = child(values)

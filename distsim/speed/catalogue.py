@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from distsim.engine.recurrence.rounds import ring_ends
+from distsim.learning.optimizers import Sgd
+from distsim.learning.quadratic import Quadratic
+from distsim.learning.replay import replay
+from distsim.network.given import in_columns
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
 
 MILLISECOND = 1e-3
+HOSTS, FLOWS, FLOWS_PER_SECOND = 64, 5_000, 141.0  # the last: begin at one host
 GIB = 2.0**30
 LINEAR = 15.0  # ten times the steps, and half as much for caches that they no longer fit in
 
@@ -137,6 +143,41 @@ def _large() -> list[Figure]:
     return [Duration(group, name, LARGE_SECONDS[name], whole_run(policy, **LARGE)) for name, policy in RULES.items()]
 
 
+def given_flows(ends_of: Callable[..., object]) -> Callable[[], Work]:
+    """`FLOWS` flows between random hosts; as many a second for each host as in SimGrid's case of 16 hosts."""
+
+    def prepare() -> Work:
+        generator = np.random.default_rng(HOSTS)
+        capacities = generator.choice([1.25e9, 3.125e9, 12.5e9], 2 * HOSTS)  # up-links, and then down-links
+        source = generator.integers(0, HOSTS, FLOWS)
+        target = (source + generator.integers(1, HOSTS, FLOWS)) % HOSTS + HOSTS
+        start = np.sort(generator.uniform(0.0, FLOWS / (HOSTS * FLOWS_PER_SECOND), FLOWS))
+        num_bytes = generator.lognormal(np.log(18e6), 1.0, FLOWS).round()
+        return lambda: ends_of(source, target, capacities, start, num_bytes)
+
+    return prepare
+
+
+def _flows() -> list[Figure]:
+    group = f"{FLOWS:,} random flows that are all given, on {HOSTS} hosts"
+    figures: list[Figure] = [Duration(group, "numpy", 2.5, given_flows(in_columns), simgrid_seconds=2.486)]
+    if find_spec("numba"):
+        from distsim.network.given_compiled import ends_of
+
+        figures.append(Duration(group, "compiled by numba", 0.3, given_flows(ends_of), simgrid_seconds=2.486))
+    return figures
+
+
+def _learning() -> list[Figure]:
+    """Without torch, so that the figure needs no more than the others."""
+
+    def prepare() -> Work:
+        trace, problem = simulate(training(ASYNCHRONOUS, workers=8, steps=6250)), Quadratic()
+        return lambda: replay(trace, problem, Sgd(rate=0.05), batch=1)
+
+    return [Duration("Replay of a trace", "50,000 asynchronous updates of the quadratic", 1, prepare)]
+
+
 def _growth() -> list[Figure]:
     group = "64 workers: ten times the steps take so many times as long (linear: 10)"
     return [
@@ -157,4 +198,6 @@ def _memory() -> list[Figure]:
     ]
 
 
-FIGURES: tuple[Figure, ...] = (*_rings(), *_whole_runs(), *_engines(), *_large(), *_growth(), *_memory())
+FIGURES: tuple[Figure, ...] = (
+    *_rings(), *_whole_runs(), *_engines(), *_large(), *_flows(), *_learning(), *_growth(), *_memory(),
+)  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from distsim import InputError, Scenario
-from distsim.learning.problems import Batches, digits, problem
+from distsim.learning.problems import digits, problem
 from distsim.workload import TRAINING_SAMPLES, Workload
 
 WORKLOADS = [
@@ -63,24 +63,6 @@ def test_the_digits_are_split_by_class() -> None:
     assert np.abs(shares[0] - shares[1]).max() < 0.003
     everything = torch.cat([training.inputs, test.inputs])
     assert len(torch.unique(everything, dim=0)) == 1797
-
-
-def test_batches_of_a_pass_share_no_sample_and_passes_differ() -> None:
-    batches = Batches(samples=26, workers=3, batch=4, seed=2)
-    passes = [
-        [number for step in (first, first + 1) for worker in range(3) for number in batches.of(worker, step).tolist()]
-        for first in (0, 2)
-    ]
-    for numbers in passes:
-        assert len(numbers) == len(set(numbers)) == 24
-        assert set(numbers) <= set(range(26))
-    assert passes[0] != passes[1]
-    assert batches.of(1, 3).tolist() == Batches(26, 3, 4, 2).of(1, 3).tolist()
-
-
-def test_a_batch_beyond_the_samples_is_refused() -> None:
-    with pytest.raises(InputError, match=r"batch = 9: of 3 workers is more than the 26 samples.*take 8 or less"):
-        Batches(samples=26, workers=3, batch=9, seed=0)
 
 
 def test_a_workload_without_a_model_is_no_problem() -> None:

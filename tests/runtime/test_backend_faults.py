@@ -22,6 +22,7 @@ from distsim.trace import SpanKind, Trace, violations
 
 pytestmark = pytest.mark.real
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
+DEADLINES = (30.0, 120.0)  # a busy machine may still be starting the ranks when the first has passed
 LATE_SECONDS = 5.0  # what the end of a run may take beyond its deadline
 
 
@@ -39,14 +40,17 @@ def scenario(kind: str, steps: int = 6) -> Scenario:
     )
 
 
-def failed(monkeypatch: pytest.MonkeyPatch, kind: str, deadline: float = 60.0, **fault: Any) -> tuple[str, Trace]:
+def failed(monkeypatch: pytest.MonkeyPatch, kind: str, **fault: Any) -> tuple[str, Trace]:
     """The message of a run with this fault, and what had been recorded."""
     monkeypatch.setenv("DISTSIM_TEST_FAULT", json.dumps(fault))
-    started = time.monotonic()
-    with pytest.raises(RunError) as caught:
-        measure_all([scenario(kind)], deadline_seconds=deadline, entry=(FAULTY,))
-    assert time.monotonic() - started < deadline + LATE_SECONDS
-    trace = caught.value.trace
+    for deadline in DEADLINES:
+        started = time.monotonic()
+        with pytest.raises(RunError) as caught:
+            measure_all([scenario(kind)], deadline_seconds=deadline, entry=(FAULTY,))
+        assert time.monotonic() - started < deadline + LATE_SECONDS
+        trace = caught.value.trace
+        if trace is not None and len(trace.spans):
+            break
     assert trace is not None, str(caught.value)
     assert trace.metadata["complete"] is False
     assert violations(trace) == []
@@ -74,7 +78,7 @@ def test_what_was_recorded_until_a_rank_went_is_told(
 
 
 def test_a_deadline_leaves_what_each_rank_was_doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for deadline in (9.0, 40.0):  # a busy machine may still be starting the ranks when the first has passed
+    for deadline in (9.0, *DEADLINES):
         monkeypatch.setenv("DISTSIM_TEST_FAULT", json.dumps({"rank": 1, "where": "peers", "call": 3, "fault": "print"}))
         with pytest.raises(RunError) as caught:
             measure_all([scenario("ring")], deadline_seconds=deadline, entry=(FAULTY,))
@@ -93,7 +97,7 @@ def test_a_deadline_leaves_what_each_rank_was_doing(monkeypatch: pytest.MonkeyPa
 
 
 def test_mismatched_collectives_end_with_the_ranks_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    message, trace = failed(monkeypatch, "ring", deadline=20.0, rank=1, where="collective", call=6)
+    message, trace = failed(monkeypatch, "ring", rank=1, where="collective", call=6)
     assert re.search(r"rank \d \(worker \d\) (has waited|raised|was ended by)", message), message
     assert re.search(r"all_reduce of step \d", message)
     assert re.search(r"\w+\.py:\d+", message)
@@ -101,7 +105,7 @@ def test_mismatched_collectives_end_with_the_ranks_named(monkeypatch: pytest.Mon
 
 
 def test_a_message_longer_than_expected_names_who_received_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    message, trace = failed(monkeypatch, "parameter_server", deadline=20.0, rank=1, where="length", call=7)
+    message, trace = failed(monkeypatch, "parameter_server", rank=1, where="length", call=7)
     assert re.search(r"rank 2 \(server 2\) (raised \w+|was ended by SIG\w+)", message), message
     assert re.search(r"(server|inbox|way)\.py:\d+", message)
     assert len(trace.updates) <= 4

@@ -7,11 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from distsim import Scenario
+from distsim.calibration import Calibration, fitted
+from distsim.calibration import Plan as CalibrationPlan
 from distsim.cli.main import main
 from distsim.errors import InputError, NotAvailableYetError
+from distsim.experiment import predict_and_emulate
+from distsim.runtime.calibrate import calibrate
 from distsim.runtime.emulation.plan import Host, Plan
 from distsim.runtime.emulation.report import describe, predicted_on
 from distsim.runtime.measure import measure, measure_all
@@ -90,6 +95,28 @@ def test_compare_predicts_with_the_links_that_were_imposed(
     if found["measured"]["total_seconds"] < 0.5 * with_latency:  # the kernel could not impose it
         assert found["predicted"]["total_seconds"] < 0.5 * with_latency
     assert found["error_pct"]["total"] < 40
+
+
+@real
+@iproute2
+def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() -> None:
+    plan = CalibrationPlan(workers=(1, 2), sizes=(64e3, 512e3), models=(), repeats=4, bandwidth=5e6)
+    machine = calibrate(plan)
+    assert machine.emulated
+    run = scenario({"kind": "synchronous"}, RING)
+    assert machine.exchange(run).bandwidth_bytes_per_second == pytest.approx(5e6, rel=0.25)
+    found = predict_and_emulate(run, Calibration(machine=machine))
+    assert 0.6 < found.predicted.total_seconds / found.measured.total_seconds < 1.6
+
+
+def test_a_calibration_of_other_links_is_refused_with_emulation() -> None:
+    asked = scenario({"kind": "synchronous"}, RING)
+    loopback = fitted([("all_reduce", None, 2, size, np.full(3, size / 1e9)) for size in (1e5, 1e6)], cores=2)
+    with pytest.raises(InputError, match="distsim calibrate --emulate"):
+        predict_and_emulate(asked, Calibration(machine=loopback))
+    imposed = loopback.model_copy(update={"emulated": True})
+    with pytest.raises(InputError, match=r"cluster\.nic"):
+        predict_and_emulate(asked.replacing({"cluster.nic": {"1": {"up": "20 Mbit/s"}}}), Calibration(machine=imposed))
 
 
 HOST = {"ranks": [0], "up_bytes_per_second": 5e6, "down_bytes_per_second": 5e6}

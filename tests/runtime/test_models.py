@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from distsim.learning.problems import Batches, problem
+from distsim.learning.batches import Batches
+from distsim.learning.network import Network
+from distsim.learning.optimizers import Sgd
+from distsim.learning.problems import problem
+from distsim.learning.replay import replay
 from distsim.runtime.computation import LEARNING_RATE
 from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario
@@ -49,7 +53,7 @@ def told_again(trace: Trace) -> list[float]:
         )), strict=True):  # fmt: skip
             torch.nn.utils.vector_to_parameters(versions[read], parameters)
             found.model.zero_grad()
-            loss = found.loss_of(batches.of(worker, step))
+            loss = found.loss_of(torch.from_numpy(batches.of(worker, step)))
             loss.backward()  # type: ignore[no-untyped-call] # torch
             total += torch.cat([one.grad.flatten() for one in parameters])
             loss_of.append(loss.item())
@@ -71,6 +75,7 @@ def check(trace: Trace) -> None:
     losses = trace.metadata["losses"]
     assert len(losses) == len(np.unique(trace.updates.version))
     assert losses == pytest.approx(told_again(trace), rel=TOLERANCE)
+    assert losses == pytest.approx(replay(trace, Network.of("mlp"), Sgd(LEARNING_RATE)).batch_loss, rel=TOLERANCE)
     assert losses[-1] < losses[0]
     for kind in (SpanKind.FORWARD, SpanKind.BACKWARD):
         assert len(trace.spans.of_kind(kind)) == len(trace.spans.of_kind(SpanKind.COMPUTE))

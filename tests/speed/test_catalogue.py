@@ -42,7 +42,8 @@ def test_large_runs_need_no_story(different_nics: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["one, 64 ranks", "one, 256 ranks", "server: equal NICs", "backup, story", "backup, loop"]
+    "words",
+    ["one, 64 ranks", "one, 256 ranks", "server: equal NICs", "backup, story", "backup, loop", "of the quadratic"],
 )
 def test_no_figure_is_far_beyond_its_bound(words: str) -> None:
     """A generous band for busy machines; `distsim bench` tells the rest."""

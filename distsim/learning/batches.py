@@ -1,0 +1,90 @@
+"""Which samples each worker has in each step: those that torch's `DistributedSampler` and `DataLoader` would give it.
+
+An epoch is a permutation of all samples. Worker w of N has number w, w + N, w + 2 N, … of it; where N does not divide
+the samples, the first ones of the permutation fill up, so that all have equally many. A worker takes them in batches
+of b, and the last batch of an epoch may be smaller. So the batches of one step together are a stretch of N b samples
+of the permutation: what one process with batches of N b has in that step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.errors import InputError
+
+SEEDS = 2**32  # torch's generator, a Mersenne twister, looks at no more of a seed
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The samples of every worker's every step. batch: samples per worker and step.
+
+    Like `DistributedSampler`, epoch e of seed s is epoch 0 of seed s + e: for runs that have nothing to do with each
+    other take seeds that are further apart than their epochs.
+    """
+
+    samples: int
+    workers: int
+    batch: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.workers * self.batch > self.samples:
+            raise InputError.of(
+                "batch", self.batch, f"of {self.workers} workers is more than the {self.samples} samples there are",
+                f"take {self.samples // self.workers} or less",
+            )  # fmt: skip
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many steps a worker takes for its share of the samples.
+
+        >>> Batches(samples=10, workers=2, batch=2, seed=0).steps_per_epoch
+        3
+        """
+        share = -(-self.samples // self.workers)
+        return -(-share // self.batch)
+
+    def of(self, worker: int, step: int) -> NDArray[np.int64]:
+        """The numbers of the samples.
+
+        >>> batches = Batches(samples=8, workers=2, batch=2, seed=7)
+        >>> sorted(sample for worker in (0, 1) for step in (0, 1) for sample in batches.of(worker, step).tolist())
+        [0, 1, 2, 3, 4, 5, 6, 7]
+        """
+        epoch, place = divmod(step, self.steps_per_epoch)
+        return self.share(worker, epoch)[place * self.batch : (place + 1) * self.batch]
+
+    def share(self, worker: int, epoch: int) -> NDArray[np.int64]:
+        """All of a worker's samples of an epoch, in their order."""
+        own: NDArray[np.int64] = _shares(self.samples, self.workers, (self.seed + epoch) % SEEDS)[worker]
+        return own
+
+
+@lru_cache(maxsize=64)
+def _shares(samples: int, workers: int, seed: int) -> NDArray[np.int64]:
+    """A row for each worker."""
+    order = permutation(samples, seed)
+    filled = np.concatenate([order, order[: -samples % workers]])
+    return np.ascontiguousarray(filled.reshape(-1, workers).T)
+
+
+def permutation(count: int, seed: int) -> NDArray[np.int64]:
+    """What `torch.randperm` gives for this seed, without torch.
+
+    Both draw from the Mersenne twister that Matsumoto and Nishimura's `init_genrand` starts, and torch swaps number i
+    with one of those from i on (Fisher and Yates).
+
+    >>> permutation(5, seed=0).tolist()
+    [4, 0, 1, 3, 2]
+    """
+    drawn = np.frombuffer(np.random.RandomState(seed).bytes(4 * count), dtype="<u4").astype(np.int64)
+    left = np.arange(count, 0, -1)
+    numbers = list(range(count))
+    for place, ahead in enumerate((drawn % left).tolist()):
+        numbers[place], numbers[place + ahead] = numbers[place + ahead], numbers[place]
+    return np.array(numbers, dtype=np.int64)

@@ -1,0 +1,41 @@
+"""A run told by nothing but the staleness of its gradients: for learning without a cluster and without a clock."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from distsim.errors import InputError
+from distsim.trace import Trace, TraceBuilder
+
+
+def delayed(staleness: ArrayLike, batch: int = 1, seed: int = 0) -> Trace:
+    """An update a second, each by one gradient; the k-th gradient's parameters were `staleness[k]` updates old.
+
+    The first ones cannot be older than the start. All are one worker's: two such runs of one seed have the very same
+    samples in the same order and differ in nothing but their delays. `delayed([0] * 500, batch=B)` is plain SGD in one
+    process, which N workers with batches of B / N do together.
+
+    >>> delayed([0, 3, 0, 3, 3]).contributions.read_version.tolist()
+    [0, 0, 2, 0, 1]
+    """
+    delays = np.asarray(staleness)
+    if delays.ndim != 1 or not len(delays) or not np.issubdtype(delays.dtype, np.integer) or delays.min() < 0:
+        raise InputError.of(
+            "staleness", staleness, "must be whole numbers from 0 on, one for each update", "take [0, 1]"
+        )
+    builder = TraceBuilder()
+    for step, read_version in enumerate(np.maximum(np.arange(len(delays)) - delays, 0).tolist()):
+        builder.applied(step + 1, worker=0, step=step, read_version=read_version)
+        builder.update(step + 1, time_seconds=step + 1.0)
+    scenario = {"policy": {"kind": "asynchronous"}, "workload": {"batch": batch}, "seed": seed}
+    return builder.build(workers=1, servers=0, producer="simulated", scenario=scenario)
+
+
+def plain(updates: int, batch: int, seed: int = 0) -> Trace:
+    """Plain SGD in one process, an update a second.
+
+    >>> plain(3, batch=8).contributions.staleness.tolist()
+    [0, 0, 0]
+    """
+    return delayed(np.zeros(updates, dtype=np.int64), batch, seed)

@@ -1,0 +1,76 @@
+"""Large batches at constant and at linearly scaled learning rates (Keskar et al. 2017; Goyal et al. 2017).
+
+Plain SGD on digits for ten epochs, two of them warm-up; an effective batch of B = N x b is that of N workers with
+batches of b, which one process does alike. Article 003_b5f69825a7cf0271.txt does the same on CIFAR-10.
+
+What digits show: at a constant rate a large batch ends worse after the same epochs, because it makes fewer updates; a
+rate that grows with the batch makes up for it as long as the steps are not too long for the curvature, and then fails.
+What they do not show: that large batches generalize worse. After as many *updates* the gap is gone. Keskar et al.'s
+sharp minima are a matter of the end of training, on harder data; here the large batch at a constant rate has not got
+to the end of anything, and `sharpness` of where it stands says no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.learning.curve import Curve
+from distsim.learning.delays import plain
+from distsim.learning.network import Network
+from distsim.learning.optimizers import Sgd
+from distsim.learning.rates import Scaling, scaled, warm_up
+from distsim.learning.replay import replay
+from distsim.learning.sharpness import sharpness
+
+EPOCHS, WARM_UP_EPOCHS = 10, 2
+SMALL, RATE = 8, 0.02
+LARGE = (128, 256, 512, 1437)  # the last: all samples at once
+Model = Literal["mlp", "cnn"]
+
+
+def train(
+    model: Model, batch: int, seed: int, scaling: Scaling = "constant", updates: int | None = None, points: int = 1
+) -> Curve:
+    """One run at an effective batch of `batch`, for ten epochs or for so many updates.
+
+    >>> curve = train("mlp", batch=512, seed=1000)
+    >>> int(curve.update[-1]), curve.accuracy[-1] < 0.5    # 3 updates in each of 10 epochs
+    (30, np.True_)
+    """
+    network = Network.of(model)
+    per_epoch = updates_per_epoch(network.samples, batch)
+    count = EPOCHS * per_epoch if updates is None else updates
+    rate = warm_up(scaled(RATE, batch, SMALL, scaling), WARM_UP_EPOCHS * per_epoch)
+    return replay(plain(count, batch, seed), network, Sgd(rate), points=points)
+
+
+def accuracies(
+    model: Model, batch: int, seeds: Sequence[int], scaling: Scaling = "constant", updates: int | None = None
+) -> NDArray[np.float64]:
+    """The share of the test images that each run classifies rightly at its end."""
+    return np.array([train(model, batch, seed, scaling, updates).accuracy[-1] for seed in seeds])
+
+
+def recovered(model: Model, batch: int, seeds: Sequence[int]) -> NDArray[np.float64]:
+    """Which share of the gap between small and large batches linear scaling closes, for each seed."""
+    small, constant = accuracies(model, SMALL, seeds), accuracies(model, batch, seeds)
+    shares: NDArray[np.float64] = (accuracies(model, batch, seeds, "linear") - constant) / (small - constant)
+    return shares
+
+
+def sharpnesses(model: Model, batch: int, seeds: Sequence[int], updates: int | None = None) -> NDArray[np.float64]:
+    """The steepest curvature where each run at a constant rate has ended."""
+    return np.array([sharpness(Network.of(model), train(model, batch, s, updates=updates).parameters) for s in seeds])
+
+
+def updates_per_epoch(samples: int, batch: int) -> int:
+    """The last batch of an epoch may be smaller.
+
+    >>> updates_per_epoch(1437, 8)
+    180
+    """
+    return -(-samples // batch)

@@ -1,0 +1,51 @@
+"""The mean of some runs and how sure it is: Student's interval, and a one-sided test for pairs of runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+CONFIDENCE = 0.95
+SEEDS_APART = 1000  # a run of seed s and epoch e has the order of seed s + e
+
+
+class Interval(NamedTuple):
+    """low and high: where the true mean lies, with the confidence asked for."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+    """Student's interval for the mean of these values, one for each seed.
+
+    >>> found = interval([1.0, 2.0, 3.0])    # 4.30 standard errors of 3 ** -0.5 to either side
+    >>> found.mean, round(found.low, 3), round(found.high, 3)
+    (2.0, -0.484, 4.484)
+    """
+    found = np.asarray(values, dtype=float)
+    mean, error = float(found.mean()), float(stats.sem(found))
+    reach = float(stats.t.ppf((1.0 + confidence) / 2.0, len(found) - 1)) * error
+    return Interval(mean, mean - reach, mean + reach)
+
+
+def chance_that_none_is_larger(larger: ArrayLike, smaller: ArrayLike) -> float:
+    """The p-value of the paired, one-sided test of Student that `larger` exceeds `smaller` on average.
+
+    >>> round(chance_that_none_is_larger([2.0, 3.0, 4.5], [1.0, 2.0, 3.0]), 4)
+    0.0099
+    """
+    return float(stats.ttest_rel(np.asarray(larger), np.asarray(smaller), alternative="greater").pvalue)
+
+
+def seeds(count: int, first: int = 1) -> list[int]:
+    """Seeds of runs that have no order of samples in common.
+
+    >>> seeds(3)
+    [1000, 2000, 3000]
+    """
+    return [SEEDS_APART * number for number in range(first, first + count)]

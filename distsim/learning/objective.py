@@ -1,0 +1,37 @@
+"""What is learned, as a replay sees it: a loss over numbered samples, of one flat array of parameters.
+
+quadratic    a known optimum and noise                                         numpy
+logistic     digits                                                            numpy
+sparse       a made-up task of which each sample knows few of the features     numpy
+network      any torch model: the MLP and the CNN on digits, or one of yours   torch
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Samples = NDArray[np.int64]
+
+
+class Objective(Protocol):
+    """A loss to be made small. Parameters and gradients are arrays of one dimension and one type."""
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are to learn from."""
+
+    def start(self, seed: int) -> Floats:
+        """Parameters to begin with; the same for the same seed."""
+
+    def gradient(self, parameters: Floats, samples: Samples | None = None) -> tuple[float, Floats]:
+        """The mean loss over these samples (None: over all), and its gradient, a new array."""
+
+    def loss(self, parameters: Floats) -> float:
+        """The mean loss over all samples."""
+
+    def accuracy(self, parameters: Floats) -> float:
+        """The share of the test samples that are classified rightly; NaN where there is nothing to classify."""

@@ -1,0 +1,108 @@
+"""What a gradient does to the parameters: plain and momentum SGD, and Adam; each as in torch.
+
+An optimizer is a frozen description. `begin()` gives the one who keeps count of what has been: the server, the peers
+together, or with local SGD each worker for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from distsim.learning.objective import Floats
+from distsim.learning.rates import Rate, constant
+
+
+class Descent(Protocol):
+    """One run's optimizer, with its memory."""
+
+    def step(self, parameters: Floats, gradient: Floats) -> Floats:
+        """New parameters; those given are left as they are."""
+
+
+class Optimizer(Protocol):
+    """A description of how to descend."""
+
+    def begin(self) -> Descent:
+        """A fresh memory for one run."""
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """v = momentum v + g; x = x - rate v (torch.optim.SGD). rate: a number, or a rule of `rates`.
+
+    >>> import numpy as np
+    >>> descent = Sgd(rate=0.5, momentum=0.5).begin()
+    >>> x = descent.step(np.array([1.0]), np.array([1.0]))
+    >>> float(x[0]), float(descent.step(x, np.array([1.0]))[0])    # 1 - 0.5, and then - 0.5 x 1.5
+    (0.5, -0.25)
+    """
+
+    rate: float | Rate
+    momentum: float = 0.0
+
+    def begin(self) -> Descent:
+        """No speed yet."""
+        return _Rolling(_rule(self.rate), self.momentum)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma and Ba 2015 (arXiv 1412.6980), with torch.optim.Adam's defaults. rate: a number, or a rule of `rates`.
+
+    >>> import numpy as np
+    >>> x = Adam(rate=0.5).begin().step(np.array([1.0, 1.0]), np.array([3.0, -0.1]))
+    >>> x.round(6).tolist()    # the first step is as long in every direction
+    [0.5, 1.5]
+    """
+
+    rate: float | Rate
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def begin(self) -> Descent:
+        """No means yet."""
+        return _Adapting(self, _rule(self.rate))
+
+
+def _rule(rate: float | Rate) -> Rate:
+    return rate if callable(rate) else constant(rate)
+
+
+class _Rolling:
+    def __init__(self, rate: Rate, momentum: float) -> None:
+        self._rate = rate
+        self._momentum = momentum
+        self._velocity: Floats | None = None
+        self._steps = 0
+
+    def step(self, parameters: Floats, gradient: Floats) -> Floats:
+        rate = self._rate(self._steps)
+        self._steps += 1
+        if self._momentum == 0.0:
+            return parameters - rate * gradient
+        if self._velocity is None:
+            self._velocity = gradient.copy()
+        else:
+            self._velocity *= self._momentum
+            self._velocity += gradient
+        return parameters - rate * self._velocity
+
+
+class _Adapting:
+    def __init__(self, settings: Adam, rate: Rate) -> None:
+        self._settings = settings
+        self._rate = rate
+        self._steps = 0
+        self._mean: Floats | float = 0.0
+        self._square: Floats | float = 0.0
+
+    def step(self, parameters: Floats, gradient: Floats) -> Floats:
+        beta1, beta2 = self._settings.beta1, self._settings.beta2
+        rate = self._rate(self._steps)
+        self._steps += 1
+        self._mean = beta1 * self._mean + (1.0 - beta1) * gradient
+        self._square = beta2 * self._square + (1.0 - beta2) * gradient**2
+        scale = (self._square / (1.0 - beta2**self._steps)) ** 0.5 + self._settings.epsilon
+        return parameters - (rate / (1.0 - beta1**self._steps)) * (self._mean / scale)

@@ -1,0 +1,224 @@
+"""Learning on a trace's clock: real gradients, in the order in which a run, simulated or measured, applied them.
+
+read      a gradient is computed at the parameters of the version that its worker had read,
+compute   on that worker's own samples,
+apply     and the update that the trace names descends by the mean of its gradients.
+
+With local SGD workers descend on their own from the version they read, and an update is the mean of their parameters.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.errors import InputError
+from distsim.learning.batches import Batches
+from distsim.learning.curve import Curve
+from distsim.learning.objective import Floats, Objective
+from distsim.learning.optimizers import Descent, Optimizer
+from distsim.learning.updates import Gradient, Told, Update, told
+from distsim.progress import progress
+from distsim.trace import Trace
+
+POINTS = 200
+
+
+def replay(
+    trace: Trace,
+    objective: Objective,
+    optimizer: Optimizer,
+    *,
+    batch: int | None = None,
+    seed: int | None = None,
+    touched: float | None = None,
+    staleness_aware: bool = False,
+    points: int = POINTS,
+    variance: bool = False,
+    target: float | None = None,
+) -> Curve:
+    """Learns `objective` in the order of `trace`; the same arguments give bit-identical curves.
+
+    batch: samples per worker and step; seed: of the first parameters and of the samples' order; touched: the share of
+    its entries, the largest ones, that a gradient keeps. All three default to what the trace's scenario says.
+    staleness_aware: divides a gradient by its staleness, where that is above 1 (Zhang et al. 2016, Staleness-aware
+    Async-SGD, arXiv 1511.05950). points: at how many updates, evenly, the loss over all samples is looked at.
+    variance: whether that of the gradient is looked at, too, which takes a whole backward at each point. target: a
+    loss at or below which the replay ends when it is seen.
+    Raises InputError where the trace does not tell enough.
+
+    >>> from distsim import example, simulate
+    >>> from distsim.learning.optimizers import Sgd
+    >>> from distsim.learning.quadratic import Quadratic
+    >>> curve = replay(simulate(example("synchronous_ring")), Quadratic(), Sgd(rate=0.1), batch=8)
+    >>> curve.effective_batch, bool(curve.loss[-1] < 0.1 * curve.loss[0])    # 4 workers x 8 samples
+    (32.0, True)
+    """
+    tells = told(trace)
+    batches = Batches(
+        objective.samples, tells.workers, tells.batch if batch is None else batch, tells.seed if seed is None else seed
+    )
+    share = tells.touched if touched is None else touched
+    if not 0.0 < share <= 1.0:
+        raise InputError.of("touched", share, "must be above 0 and at most 1", "write touched = 1 for all of them")
+    if points < 1:
+        raise InputError.of("points", points, "must be at least 1", "write points = 200")
+    run = LocalReplay if tells.averages_parameters else Replay
+    # A loss that grows without bound is a finding, not a fault.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return run(tells, objective, optimizer, batches, share, staleness_aware).curve(points, variance, target)
+
+
+class Replay:
+    """Updates that descend by the mean of their gradients."""
+
+    def __init__(
+        self,
+        tells: Told,
+        objective: Objective,
+        optimizer: Optimizer,
+        batches: Batches,
+        touched: float,
+        staleness_aware: bool,
+    ) -> None:
+        self.tells = tells
+        self.objective = objective
+        self.optimizer = optimizer
+        self.batches = batches
+        self.touched = touched
+        self.staleness_aware = staleness_aware
+        self.parameters = objective.start(batches.seed)
+        self.versions = {0: self.parameters}  # those that somebody will still compute on
+        self.descent = optimizer.begin()
+
+    def curve(self, points: int, variance: bool, target: float | None) -> Curve:
+        """All updates, and what was seen on the way."""
+        updates = len(self.tells.seconds)
+        seen = np.unique(np.linspace(0, updates, min(points, updates) + 1).round().astype(np.int64))
+        looks = set(seen.tolist())
+        losses, accuracies = [self.objective.loss(self.parameters)], [self.objective.accuracy(self.parameters)]
+        variances = [math.nan]
+        batch_losses, counts = [], []
+        forgotten = self._forgotten()
+        for update in progress(self.tells.updates(), "replay", updates):
+            looked = update.version in looks
+            before = self.parameters
+            batch_loss, count, mean = self.apply(update)
+            batch_losses.append(batch_loss)
+            counts.append(count)
+            self.versions[update.version] = self.parameters
+            for version in forgotten[update.version]:
+                del self.versions[version]
+            if looked:
+                losses.append(self.objective.loss(self.parameters))
+                accuracies.append(self.objective.accuracy(self.parameters))
+                variances.append(self._squared_error(mean, before) if variance else math.nan)
+                if target is not None and losses[-1] <= target:
+                    break
+        seen = seen[: len(losses)]
+        samples = np.concatenate([[0], np.cumsum(counts)])
+        return Curve(
+            update=seen,
+            samples=samples[seen],
+            seconds=np.concatenate([[0.0], self.tells.seconds])[seen],
+            loss=np.array(losses),
+            accuracy=np.array(accuracies),
+            variance=np.array(variances),
+            batch_loss=np.array(batch_losses),
+            update_samples=np.array(counts),
+            parameters=self.parameters,
+        )
+
+    def apply(self, update: Update) -> tuple[float, int, Floats]:
+        """Makes one update; returns the mean loss of its batches, how many samples they had, and the mean gradient."""
+        if len(update.gradients) == 1:
+            gradient = update.gradients[0]
+            loss, count, mean = self.compute(gradient, self.versions[gradient.read_version], update.version)
+        else:
+            loss, count, mean = self._mean(update)
+        self.parameters = self.descent.step(self.parameters, mean)
+        return loss, count, mean
+
+    def _mean(self, update: Update) -> tuple[float, int, Floats]:
+        """Every worker's step counts as much as the others', and a part of one as its samples do."""
+        loss, count, weight, total = 0.0, 0, 0.0, np.zeros_like(self.parameters)
+        for gradient in update.gradients:
+            own_loss, samples, own = self.compute(gradient, self.versions[gradient.read_version], update.version)
+            part = samples / len(self.batches.of(gradient.worker, gradient.step))
+            loss += part * own_loss
+            count += samples
+            weight += part
+            total += own if part == 1.0 else part * own
+        return loss / weight, count, total / weight
+
+    def compute(self, gradient: Gradient, parameters: Floats, version: int) -> tuple[float, int, Floats]:
+        """A gradient for update `version` at these parameters: its batch's mean loss, how many samples, itself."""
+        worker, step, read_version, first, last = gradient
+        samples = self.batches.of(worker, step)
+        if first > 0.0 or last < 1.0:
+            samples = samples[round(first * len(samples)) : round(last * len(samples))]
+            if not len(samples):
+                return 0.0, 0, np.zeros_like(parameters)
+        loss, found = self.objective.gradient(parameters, samples)
+        if self.touched < 1.0:
+            keep_largest(found, self.touched)
+        if self.staleness_aware and version - 1 - read_version > 1:
+            found /= version - 1 - read_version
+        return loss, len(samples), found
+
+    def _squared_error(self, applied: Floats, parameters: Floats) -> float:
+        _, whole = self.objective.gradient(parameters)
+        return float(np.square(applied - whole).sum(dtype=np.float64))
+
+    def _forgotten(self) -> list[list[int]]:
+        """For each update, the versions that nobody needs when it has been made."""
+        forgotten: list[list[int]] = [[] for _ in self.tells.last_read]
+        for version, last in enumerate(self.tells.last_read.tolist()):
+            forgotten[max(last, version)].append(version)
+        return forgotten
+
+
+class LocalReplay(Replay):
+    """Updates that are the mean of what the workers' parameters have become, each with an optimizer of its own."""
+
+    def __init__(
+        self,
+        tells: Told,
+        objective: Objective,
+        optimizer: Optimizer,
+        batches: Batches,
+        touched: float,
+        staleness_aware: bool,
+    ) -> None:
+        super().__init__(tells, objective, optimizer, batches, touched, staleness_aware)
+        self.descents: list[Descent] = [optimizer.begin() for _ in range(tells.workers)]
+
+    def apply(self, update: Update) -> tuple[float, int, Floats]:
+        """Makes one update; the mean gradient is that of all its steps."""
+        losses, counts, total = [], 0, np.zeros_like(self.parameters)
+        own: dict[int, Floats] = {}
+        for gradient in update.gradients:
+            parameters = own.get(gradient.worker, self.versions[gradient.read_version])
+            loss, count, found = self.compute(gradient, parameters, update.version)
+            own[gradient.worker] = self.descents[gradient.worker].step(parameters, found)
+            losses.append(loss)
+            counts += count
+            total += found
+        self.parameters = np.add.reduce(list(own.values())) / len(own)
+        return math.fsum(losses) / len(losses), counts, total / len(losses)
+
+
+def keep_largest(gradient: Floats, share: float) -> None:
+    """Sets all entries to 0 but a share of them, the largest.
+
+    >>> gradient = np.array([3.0, -4.0, 1.0, 2.0])
+    >>> keep_largest(gradient, 0.5)
+    >>> gradient.tolist()
+    [3.0, -4.0, 0.0, 0.0]
+    """
+    small = len(gradient) - max(round(share * len(gradient)), 1)
+    if small:
+        places: NDArray[np.intp] = np.argpartition(np.abs(gradient), small - 1)[:small]
+        gradient[places] = 0.0

@@ -1,0 +1,159 @@
+"""What a trace tells those who replay it: of each update, whose gradients made it and what they were computed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.errors import InputError
+from distsim.policies.table import POLICIES
+from distsim.trace import Contributions, Trace
+
+
+class Gradient(NamedTuple):
+    """One worker's gradient of one step, or of a range of its items: the part [first, last) of the step's batch.
+
+    first, last: shares of the batch, 0 and 1 for a whole step.
+    """
+
+    worker: int
+    step: int
+    read_version: int
+    first: float
+    last: float
+
+
+class Update(NamedTuple):
+    """A new version of the parameters, and the gradients it averages, in the order of workers and steps."""
+
+    version: int
+    seconds: float
+    gradients: list[Gradient]
+
+
+@dataclass(frozen=True)
+class Told:
+    """All that a replay needs of a trace.
+
+    workers: who share the samples. averages_parameters: whether workers descend on their own and an update is the
+    mean of their parameters, or it descends by the mean of their gradients. last_read: for each version from 0 on, the
+    last update that looks back at it. batch, seed, touched: as the scenario says.
+    """
+
+    workers: int
+    averages_parameters: bool
+    seconds: NDArray[np.float64]
+    last_read: NDArray[np.int64]
+    batch: int
+    seed: int
+    touched: float
+    rows: Contributions
+    bounds: list[int]
+    kind: str
+
+    def updates(self) -> Iterator[Update]:
+        """One after the other, from version 1 on."""
+        rows = self.rows
+        columns = (rows.worker, rows.step, rows.read_version, *_parts(rows))
+        gradients = list(map(Gradient, *(column.tolist() for column in columns)))
+        times = self.seconds.tolist()
+        for number, seconds in enumerate(times):
+            yield Update(number + 1, seconds, gradients[self.bounds[number] : self.bounds[number + 1]])
+
+
+def told(trace: Trace) -> Told:
+    """What `trace` tells.
+
+    Raises InputError where it does not tell enough: it names the field that is missing.
+
+    >>> from distsim import example, simulate
+    >>> found = told(simulate(example("synchronous_ring")))
+    >>> [gradient.worker for gradient in next(found.updates()).gradients]
+    [0, 1, 2, 3]
+    """
+    kind, table = _kind(trace)
+    rows = _rows(trace, kind)
+    times = trace.updates.where(np.argsort(trace.updates.time_seconds, kind="stable"))
+    seconds = np.zeros(int(trace.updates.version.max()))
+    seconds[times.version - 1] = times.time_seconds  # of several servers, the last
+    bounds = np.searchsorted(rows.version, np.arange(1, len(seconds) + 2)).tolist()
+    last_read = np.zeros(len(seconds) + 1, dtype=np.int64)
+    np.maximum.at(last_read, rows.read_version, rows.version)
+    workload = table.get("workload", {})
+    return Told(
+        workers=1 if kind == "pipeline" else trace.workers,
+        averages_parameters=kind == "local_sgd",
+        seconds=seconds,
+        last_read=last_read,
+        batch=int(workload.get("batch", 1)),
+        seed=int(table.get("seed", 0)),
+        touched=float(table["policy"].get("touched", 1.0)),
+        rows=rows,
+        bounds=bounds,
+        kind=kind,
+    )
+
+
+def _kind(trace: Trace) -> tuple[str, dict[str, Any]]:
+    table: dict[str, Any] = trace.metadata.get("scenario") or {}
+    kind = table.get("policy", {}).get("kind")
+    if kind is None:
+        raise _missing("metadata.scenario.policy.kind", "which says how gradients become an update")
+    if kind not in POLICIES:
+        raise InputError.of(
+            "the trace's metadata.scenario.policy.kind", kind, "is a policy that no replay knows",
+            f"take a trace of {', '.join(POLICIES)}",
+        )  # fmt: skip
+    return kind, table
+
+
+def _rows(trace: Trace, kind: str) -> Contributions:
+    """The applied rows of one server, in the order of versions, workers and steps."""
+    if not len(trace.updates):
+        raise _missing("updates.version", "without which nothing is learned")
+    rows = trace.contributions.where(trace.contributions.applied)
+    absent = np.setdiff1d(trace.updates.version, rows.version)
+    if len(absent):
+        raise _missing("contributions.version", f"which names the gradients of update {absent[0]}")
+    if (rows.read_version < 0).any():
+        raise _missing("contributions.read_version", "which says what parameters a gradient was computed on")
+    if (rows.read_version >= rows.version).any():
+        late = rows.where(rows.read_version >= rows.version)
+        raise InputError.of(
+            "the trace's contributions.read_version", int(late.read_version[0]),
+            f"is no older than the update {late.version[0]} that it went into", "record the trace anew",
+        )  # fmt: skip
+    if kind == "pipeline":  # every stage has its part of the one gradient
+        rows = rows.where(rows.worker == 0)
+    servers = [rows.where(rows.server == server).sorted() for server in np.unique(rows.server)]
+    order = [one.where(np.lexsort((one.first_item, one.step, one.worker, one.version))) for one in servers]
+    for one in order[1:]:
+        if not all(
+            np.array_equal(getattr(one, name), getattr(order[0], name)) for name in ("version", "worker", "step")
+        ):
+            raise InputError.of(
+                "the trace's contributions.server", int(one.server[0]),
+                f"averaged other gradients than server {order[0].server[0]}, and a replay knows one server's",
+                "write servers = 1 in [communication]",
+            )  # fmt: skip
+    return order[0]
+
+
+def _parts(rows: Contributions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The part of its step's batch that each row covers: the rows of a step are in the order of their items."""
+    last = rows.first_item + rows.items
+    begins = np.flatnonzero(rows.first_item == 0)
+    lengths = np.diff(np.append(begins, len(rows)))
+    of = np.repeat(np.maximum.reduceat(last, begins), lengths)
+    return rows.first_item / of, last / of
+
+
+def _missing(field: str, why: str) -> InputError:
+    return InputError(
+        f"the trace cannot be replayed: it has no {field}, {why}. Cure: take a trace of `distsim simulate` or "
+        "`distsim measure`"
+    )

@@ -1,0 +1,28 @@
+"""Where stochastic gradient descent with a constant learning rate comes to rest: it does not, it keeps a distance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from distsim.theory.arguments import above, at_least
+
+
+def quadratic_floor(curvature: ArrayLike, noise_variance: ArrayLike, rate: float, batch: int) -> float:
+    """The mean loss in the long run on a loss of sum h_i x_i^2 / 2 with noisy gradients:
+
+        sum over i of  rate s_i / (2 B (2 - rate h_i))
+
+    since the variance v of x_i settles where v = (1 - rate h)^2 v + rate^2 s / B. Fresh gradients, plain SGD. The floor
+    falls with the effective batch B and rises with the rate; asynchronous updates have B of one worker.
+    Source: for the noisy quadratic, Schaul et al. 2013, No more pesky learning rates (arXiv 1206.1106).
+
+    curvature: h, one for each direction. noise_variance: s, of one sample's gradient. rate: below 2 / h.
+
+    >>> quadratic_floor([1.0], [1.0], rate=0.5, batch=1), quadratic_floor([1.0], [1.0], rate=0.5, batch=4)
+    (0.16666666666666666, 0.041666666666666664)
+    """
+    steepness = np.asarray(curvature, dtype=float)
+    at_least(1, batch=batch)
+    above(0, rate=rate, room=2.0 - rate * float(steepness.max()))
+    return float((rate * np.asarray(noise_variance) / (2 * batch * (2 - rate * steepness))).sum())

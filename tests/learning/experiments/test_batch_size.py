@@ -1,0 +1,59 @@
+"""Large batches: worse after the same epochs, better at a scaled rate up to a point, alike after the same updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from distsim.learning.experiments.batch_size import (
+    EPOCHS,
+    LARGE,
+    SMALL,
+    Model,
+    accuracies,
+    recovered,
+    sharpnesses,
+    updates_per_epoch,
+)
+from distsim.learning.experiments.interval import interval, seeds
+from distsim.learning.network import Network
+
+EVERY = LARGE[-1]
+SAMPLES = Network.of("mlp").samples
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+def test_at_a_constant_rate_a_large_batch_ends_worse(model: Model, whole: Callable[[int, int], int]) -> None:
+    own = seeds(whole(2, 10), first=101)
+    small, large = accuracies(model, SMALL, own), accuracies(model, 512, own)
+    assert small.min() > 0.85
+    assert interval(small - large).low > 0.3
+
+
+@pytest.mark.whole
+def test_linear_scaling_closes_the_gap_up_to_some_batch_and_fails_beyond(whole: Callable[[int, int], int]) -> None:
+    own = seeds(whole(3, 10), first=201)
+    up_to = whole(128, 256)
+    assert interval(recovered("mlp", up_to, own)).low > 0.5
+    assert interval(recovered("mlp", EVERY, own)).high < 0.5
+
+
+@pytest.mark.whole
+def test_after_as_many_updates_the_gap_is_gone(whole: Callable[[int, int], int]) -> None:
+    own = seeds(whole(2, 10), first=301)
+    updates = EPOCHS * updates_per_epoch(SAMPLES, SMALL)
+    small, large = accuracies("mlp", SMALL, own), accuracies("mlp", whole(128, 512), own, updates=updates)
+    assert (abs(small - large) < 0.05).all()
+    assert interval(small - large).low < 0.01
+
+
+@pytest.mark.whole
+def test_sharpness_says_how_far_training_has_come(whole: Callable[[int, int], int]) -> None:
+    own = seeds(whole(2, 10), first=401)
+    updates = EPOCHS * updates_per_epoch(SAMPLES, SMALL)
+    small = sharpnesses("mlp", SMALL, own)
+    large = sharpnesses("mlp", whole(128, 512), own, updates=updates)
+    assert (small > 0.0).all()
+    assert (abs(small / large - 1.0) < 0.5).all(), "after as many updates both stand in valleys alike"
