@@ -41,7 +41,11 @@ def or_input_error() -> Callable[[], AbstractContextManager[None]]:
     return block
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not WHOLE:
+        thorough = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=thorough)
     for item in items:
         for marker, program in TOOLS.items():
             if item.get_closest_marker(marker) and shutil.which(program) is None:

@@ -62,7 +62,7 @@ def computed(trace: Trace, worker: int) -> list[int]:
     return spans.where(spans.worker == worker).step.tolist()
 
 
-@pytest.mark.parametrize("fault", ["kill", "exit", "raise"])
+@pytest.mark.parametrize("fault", ["kill", pytest.param("exit", marks=pytest.mark.thorough), "raise"])
 @pytest.mark.parametrize(("kind", "where", "call"), [("ring", "peers", 4), ("parameter_server", "worker", 7)])
 def test_what_was_recorded_until_a_rank_went_is_told(
     monkeypatch: pytest.MonkeyPatch, kind: str, where: str, call: int, fault: str

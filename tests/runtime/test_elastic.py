@@ -20,7 +20,8 @@ from distsim.trace import SpanKind, Trace, TraceBuilder, violations
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
 RESTART_SECONDS = 15.0  # far above what torchrun and the import of torch take
 KINDS = [
-    ("ring", {"kind": "synchronous"}, 335),  # worker 0 fails, who keeps the checkpoint
+    # Worker 0 fails, who keeps the checkpoint.
+    pytest.param("ring", {"kind": "synchronous"}, 335, marks=pytest.mark.thorough),
     ("parameter_server", {"kind": "synchronous"}, 145),  # worker 1 fails
     ("ring", {"kind": "local_sgd", "period": 3}, 335),
 ]

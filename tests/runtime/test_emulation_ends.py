@@ -28,6 +28,9 @@ RANKS = 3
 ROLES = [f"worker {rank}" for rank in range(RANKS)]
 PLAN = Plan(tuple(Host((rank,), 1e7, 1e7) for rank in range(RANKS)), 0.0)
 
+thorough = pytest.mark.thorough
+STANDING_FOR_ALL = {(signal.SIGINT, "wait"), (signal.SIGTERM, "busy_in_c"), (signal.SIGKILL, "deaf")}
+
 
 def links(process: Path) -> Iterator[str]:
     """What a process is in, and what it holds open."""
@@ -92,8 +95,14 @@ def parent(tmp_path: Path, fault: str) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-@pytest.mark.parametrize("fault", ["wait", "busy_in_c", "deaf"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("number", "fault"),
+    [
+        pytest.param(number, fault, marks=() if (number, fault) in STANDING_FOR_ALL else thorough)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+        for fault in ("wait", "busy_in_c", "deaf")
+    ],
+)
 def test_the_cluster_falls_with_the_launching_process(
     parent: subprocess.Popen[bytes], tmp_path: Path, processes_left: Callable[[], int], number: signal.Signals
 ) -> None:
@@ -135,7 +144,17 @@ def watched() -> Iterator[set[str]]:
         watcher.join()
 
 
-@pytest.mark.parametrize("fault", ["none", "raise", "kill", "exit", "kill_torchrun", "child"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "none",
+        pytest.param("raise", marks=thorough),
+        "kill",
+        pytest.param("exit", marks=thorough),
+        "kill_torchrun",
+        pytest.param("child", marks=thorough),
+    ],
+)
 def test_the_cluster_falls_with_its_run(fault: str) -> None:
     well = fault in ("none", "child")
     job = {"faults": {"1": fault}, "others": "none" if well else "wait"}

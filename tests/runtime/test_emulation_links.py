@@ -107,7 +107,7 @@ def check(scenario: Scenario, phases: dict[str, dict[str, Any]], late: float) ->
         assert not [fault for name, repeats in zip(wrong, again, strict=True) for fault in faults(name, repeats, late)]
 
 
-@pytest.mark.parametrize("transport", ["tcp", "gloo"])
+@pytest.mark.parametrize("transport", [pytest.param("tcp", marks=pytest.mark.thorough), "gloo"])
 @pytest.mark.parametrize(
     ("bandwidth", "num_bytes", "repeats", "late"), [("100 Mbit/s", 2 * MIB, 4, 0.06), ("1 Gbit/s", 8 * MIB, 8, 0.2)]
 )
@@ -122,6 +122,8 @@ def test_a_nic_may_be_an_exception_in_one_direction() -> None:
     check(scenario, {name: phase(name, "tcp", 4 * MIB, 4) for name in PATTERNS}, 0.1)
 
 
-@pytest.mark.parametrize(("bandwidth", "num_bytes"), [("200 Mbit/s", MIB), ("1 Gbit/s", 4 * MIB)])
+@pytest.mark.parametrize(
+    ("bandwidth", "num_bytes"), [pytest.param("200 Mbit/s", MIB, marks=pytest.mark.thorough), ("1 Gbit/s", 4 * MIB)]
+)
 def test_a_message_that_finds_its_link_idle_is_hardly_early(bandwidth: str, num_bytes: int) -> None:
     check(cluster(bandwidth), {"one way": phase("one way", "tcp", num_bytes, 12)}, 0.1)

@@ -99,6 +99,7 @@ def test_compare_predicts_with_the_links_that_were_imposed(
 
 @real
 @iproute2
+@pytest.mark.thorough
 def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() -> None:
     plan = CalibrationPlan(workers=(1, 2), sizes=(64e3, 512e3), models=(), repeats=4, bandwidth=5e6)
     machine = calibrate(plan)

@@ -120,7 +120,7 @@ def test_two_machines_run_one_scenario(
     assert os.listdir("/sys/class/net") == before
 
 
-@pytest.mark.parametrize("ahead", [0, 1])
+@pytest.mark.parametrize("ahead", [pytest.param(0, marks=pytest.mark.thorough), 1])
 def test_clocks_that_differ_become_one(tmp_path: Path, ahead: int) -> None:
     """One machine's clock is 1000 s ahead."""
     in_future = ["unshare", "--time", "--monotonic", "1000", "--fork", "--kill-child"]
@@ -148,7 +148,7 @@ def running(folder: Path, ranks: int) -> bool:
     return sum(slot.state is State.RUNNING and slot.steps_done > 0 for slot in slots) >= ranks
 
 
-@pytest.mark.parametrize("dies", [0, 1])
+@pytest.mark.parametrize("dies", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_a_machine_that_dies_ends_the_other_with_a_message(
     tmp_path: Path, processes_left: Callable[[], int], dies: int
 ) -> None:
@@ -184,6 +184,7 @@ def test_a_rank_that_dies_is_named_on_its_own_machine(tmp_path: Path) -> None:
     assert "rank 2 (worker 2) was ended by SIGKILL" in told[1]
 
 
+@pytest.mark.thorough
 def test_a_machine_that_does_not_come_is_told_at_the_deadline(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(scenario({"kind": "ring"}).dumps())
     for node in (0, 1):
