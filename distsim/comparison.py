@@ -43,7 +43,7 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as `distsim compare --json` prints them."""
-        return asdict(self)
+        return asdict(self) | {"predicted": self.predicted.as_dict(), "measured": self.measured.as_dict()}
 
 
 def compare(predicted: Trace, measured: Trace) -> Comparison:

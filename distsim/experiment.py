@@ -98,4 +98,6 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
     """Two traces saved elsewhere, compared; a note tells where the prediction took other links."""
     links = link_differences(predicted, measured)
+    if (predicted.producer, measured.producer) == ("measured", "simulated"):
+        links.append("the predicted trace was measured and the measured one simulated: are they swapped?")
     return Experiment(compare(predicted, measured), predicted, measured, [*notes, *links])

@@ -33,7 +33,8 @@ class Summary:
 
     total_seconds: the time of the last update. idle_share, exposed_communication_share: of the workers' time until
     then. bytes_per_link_max: over all up-links and down-links, bytes of transfers that had ended by then; None where
-    the run's transfers were not observed (a backend's own all-reduce).
+    the run's transfers were not observed (a backend's own all-reduce). failures, goodput: of a scenario that has
+    failures.
     """
 
     step_seconds: StepSeconds | None
@@ -44,10 +45,15 @@ class Summary:
     idle_share: float | None
     exposed_communication_share: float | None
     bytes_per_link_max: float | None
+    failures: int | None = None
+    goodput: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as `distsim simulate --json` prints them."""
-        return asdict(self)
+        """Plain values, as `distsim simulate --json` prints them; of failures only where there may be some."""
+        table = asdict(self)
+        if self.failures is None:
+            del table["failures"], table["goodput"]
+        return table
 
 
 def summary(trace: Trace) -> Summary:
@@ -73,7 +79,21 @@ def summary(trace: Trace) -> Summary:
         idle_share=shares.get("waiting"),
         exposed_communication_share=shares.get("communication"),
         bytes_per_link_max=_bytes_per_link_max(trace),
+        failures=_failures(trace),
+        goodput=goodput(trace) if _may_fail(trace) and trace.total_seconds > 0.0 else None,
     )
+
+
+def _may_fail(trace: Trace) -> bool:
+    return bool(trace.metadata.get("scenario", {}).get("failures"))
+
+
+def _failures(trace: Trace) -> int | None:
+    """How often all workers had to start again."""
+    if not _may_fail(trace):
+        return None
+    restarts = trace.spans.of_kind(SpanKind.RESTART)
+    return int(np.bincount(restarts.worker).max()) if len(restarts) else 0
 
 
 @dataclass(frozen=True)

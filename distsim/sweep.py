@@ -163,12 +163,14 @@ def _append(journal: Path, key: str, row: Row) -> None:
 
 
 def _read(journal: Path) -> Iterator[tuple[str, Row]]:
-    """What the journal keeps; a last line that an interrupt cut off is left out."""
+    """What the journal keeps; what is no row of it, such as a last line that an interrupt cut off, is left out."""
     if not journal.exists():
         return
     for line in journal.read_text("utf-8").splitlines():
         try:
-            key, row = json.loads(line)
+            found = json.loads(line)
         except ValueError:
             continue
-        yield key, row
+        match found:
+            case [str(key), dict(row)]:
+                yield key, row

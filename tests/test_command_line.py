@@ -430,7 +430,7 @@ def test_bench_tells_a_figure_that_has_become_slow(run: Run, monkeypatch: pytest
     swift = one_ring(64)()
     slow = Duration("Rings", "slow", 0.25e-3, lambda: lambda: [swift() for _ in range(40)])
     easy = Duration("Rings", "easy", 10.0, lambda: swift)
-    monkeypatch.setattr("distsim.cli.bench.FIGURES", (slow, easy))
+    monkeypatch.setattr("distsim.speed.catalogue.FIGURES", (slow, easy))
     code, out, _ = run("bench", "--quick")
     rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     assert code == 0

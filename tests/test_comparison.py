@@ -13,6 +13,7 @@ from distsim.calibration import Calibration, Exchange
 from distsim.comparison import compare, link_differences
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
+from distsim.experiment import of_traces
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -136,6 +137,14 @@ def test_other_links_are_told_unless_they_are_calibrated(key: str) -> None:
     assert compare(predicted, measured).error_pct.total > 0.0
     calibrated = simulate(scenario, Calibration((Exchange("ring", 4, 1e9, 1e-3, 0.0, ()),)))
     assert link_differences(calibrated, measured) == []
+
+
+def test_swapped_traces_are_told() -> None:
+    simulated = simulate(example("synchronous_ring"))
+    measured = replace(simulated, metadata=simulated.metadata | {"producer": "measured"})
+    assert of_traces(simulated, measured, []).notes == []
+    (told,) = of_traces(measured, simulated, []).notes
+    assert "swapped" in told
 
 
 def test_a_calibrated_prediction_compares_with_the_scenario_it_predicts() -> None:

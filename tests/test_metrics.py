@@ -11,6 +11,7 @@ from distsim.examples import example
 from distsim.metrics import (
     UnavailableError,
     bytes_per_link,
+    goodput,
     link_utilization,
     messages,
     price,
@@ -168,3 +169,20 @@ def test_what_cannot_be_computed_says_why(metric: Callable[[Trace], object], rea
     trace = TraceBuilder().build(4, 0, "measured", scenario=example("synchronous_ring").table())
     with pytest.raises(UnavailableError, match=reason):
         metric(trace)
+
+
+def test_the_summary_of_a_run_that_may_fail_counts_failures() -> None:
+    scenario = example("synchronous_ring")
+    assert not {"failures", "goodput"} & summary(simulate(scenario)).as_dict().keys()
+    failing = scenario.replacing(
+        {"failures": {"mean_time_between": "4 s", "checkpoint_every": "500 ms", "checkpoint_cost": "20 ms",
+                      "restart_cost": "200 ms"}}
+    )  # fmt: skip
+    trace = simulate(failing)
+    found = summary(trace)
+    assert found.goodput == goodput(trace) < 1.0
+    one = trace.spans.of_kind(SpanKind.RESTART)
+    assert found.failures == len(one.where(one.worker == 0)) > 0
+    assert {"failures", "goodput"} <= found.as_dict().keys()
+    never = simulate(failing.replacing({"failures.mean_time_between": "100000 h"}))
+    assert (summary(never).failures, summary(never).goodput) == (0, goodput(never))

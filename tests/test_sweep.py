@@ -17,7 +17,7 @@ from distsim import sweep as sweep_module
 from distsim.cli.main import main
 from distsim.errors import InputError
 from distsim.examples import example
-from distsim.sweep import RESULTS, combinations, parse_values, sweep, without_effect
+from distsim.sweep import RESULTS, _read, combinations, parse_values, sweep, without_effect
 
 SMALL = example("backup_server").replacing({"steps": 5})
 GRID = {"policy.backups": [0, 2, 5], "compute.cv": [0.1, 0.5]}
@@ -184,3 +184,10 @@ def test_bad_arguments_end_with_2(
     assert end.value.code == 2
     assert expected in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
+
+
+@pytest.mark.parametrize("line", ["5", "[]", '["key", 3]', "null", '{"key": 1}', '["cut of'])
+def test_a_line_of_the_journal_that_is_no_row_is_left_out(tmp_path: Path, line: str) -> None:
+    journal = tmp_path / "out.csv.journal"
+    journal.write_text(f'["one", {{"total": 1.0}}]\n{line}\n')
+    assert list(_read(journal)) == [("one", {"total": 1.0})]

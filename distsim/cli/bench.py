@@ -12,7 +12,6 @@ from rich.text import Text
 from distsim.cli.output import console, json_option, print_json
 from distsim.errors import InputError
 from distsim.progress import progress
-from distsim.speed.catalogue import FIGURES
 from distsim.speed.figure import QUICK_ROUNDS, ROUNDS, Figure, Result
 from distsim.units import show
 
@@ -47,6 +46,8 @@ def bench(only: tuple[str, ...], quick: bool, as_json: bool) -> None:
 
 
 def _chosen(only: Sequence[str]) -> list[Figure]:
+    from distsim.speed.catalogue import FIGURES
+
     found = [
         figure
         for figure in FIGURES

@@ -60,7 +60,7 @@ def _finite(value: Any) -> Any:
 def figures_of(summary: Summary) -> list[tuple[str, str]]:
     """(name, value as text) of each figure of a run."""
     steps = summary.step_seconds
-    return [
+    figures = [
         ("step time, median", _seconds(steps.median if steps else None)),
         ("step time, mean", _seconds(steps.mean if steps else None)),
         ("step time, 90th percentile", _seconds(steps.p90 if steps else None)),
@@ -75,6 +75,9 @@ def figures_of(summary: Summary) -> list[tuple[str, str]]:
             NOT_APPLICABLE if summary.bytes_per_link_max is None else show(summary.bytes_per_link_max, "byte"),
         ),
     ]
+    if summary.failures is not None:
+        figures += [("failures", str(summary.failures)), ("goodput", _share(summary.goodput))]
+    return figures
 
 
 def summary_table(name: str, producer: str, summary: Summary) -> Table:
@@ -111,6 +114,8 @@ def _errors(comparison: Comparison) -> dict[str, Text]:
         "mean staleness": _percent(error.staleness),
         "dropped gradients": Text(f"{ours.dropped_gradients - theirs.dropped_gradients:+d}"),
     }
+    if ours.failures is not None and theirs.failures is not None:
+        found["failures"] = Text(f"{ours.failures - theirs.failures:+d}")
     if ours.step_seconds and theirs.step_seconds:
         for name, predicted, measured in (
             ("step time, median", ours.step_seconds.median, theirs.step_seconds.median),
@@ -121,6 +126,7 @@ def _errors(comparison: Comparison) -> dict[str, Text]:
     for name, one, other in (
         ("idle share", ours.idle_share, theirs.idle_share),
         ("exposed communication", ours.exposed_communication_share, theirs.exposed_communication_share),
+        ("goodput", ours.goodput, theirs.goodput),
     ):
         if one is not None and other is not None:
             found[name] = Text(f"{100 * (one - other):+.1f} points")

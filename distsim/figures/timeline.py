@@ -142,7 +142,7 @@ def _add_bars(figure: go.Figure, panel: int, look: Look, drawn: Bars, scale: flo
     figure.add_trace(
         go.Bar(
             orientation="h", base=start, x=np.round(end - start, DECIMALS), y=drawn.middle.astype(np.float32),
-            width=drawn.height.astype(np.float32), marker=marker(look), hovertext=drawn.text,
+            width=drawn.height.astype(np.float32), marker=marker(look), hovertext=np.array(drawn.text),
             customdata=np.column_stack([drawn.step, drawn.bytes]).astype(np.float32),
             hovertemplate="<b>%{hovertext}</b>, step %{customdata[0]}<br>"
             f"%{{base:.3f}} to %{{x:.3f}} {unit}{carried}<extra></extra>",

@@ -33,6 +33,8 @@ class Batches:
     seed: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.batch, int | np.integer) or self.batch < 1:
+            raise InputError.of("batch", self.batch, "must be a whole number above 0", "write batch = 32")
         if self.workers * self.batch > self.samples:
             raise InputError.of(
                 "batch", self.batch, f"of {self.workers} workers is more than the {self.samples} samples there are",

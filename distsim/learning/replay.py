@@ -63,8 +63,8 @@ def replay(
     share = tells.touched if touched is None else touched
     if not 0.0 < share <= 1.0:
         raise InputError.of("touched", share, "must be above 0 and at most 1", "write touched = 1 for all of them")
-    if points < 1:
-        raise InputError.of("points", points, "must be at least 1", "write points = 200")
+    if not isinstance(points, int) or points < 1:
+        raise InputError.of("points", points, "must be a whole number above 0", "write points = 200")
     run = LocalReplay if tells.averages_parameters else Replay
     # A loss that grows without bound is a finding, not a fault.
     with np.errstate(over="ignore", invalid="ignore"):

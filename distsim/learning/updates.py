@@ -76,7 +76,11 @@ def told(trace: Trace) -> Told:
     [0, 1, 2, 3]
     """
     kind, table = _kind(trace)
+    workers = trace.metadata.get("workers")
+    if not isinstance(workers, int):
+        raise _missing("metadata.workers", "which says how many share the samples")
     rows = _rows(trace, kind)
+    _check_ranges(trace, rows, workers)
     times = trace.updates.where(np.argsort(trace.updates.time_seconds, kind="stable"))
     seconds = np.zeros(int(trace.updates.version.max()))
     seconds[times.version - 1] = times.time_seconds  # of several servers, the last
@@ -85,7 +89,7 @@ def told(trace: Trace) -> Told:
     np.maximum.at(last_read, rows.read_version, rows.version)
     workload = table.get("workload", {})
     return Told(
-        workers=1 if kind == "pipeline" else trace.workers,
+        workers=1 if kind == "pipeline" else workers,
         averages_parameters=kind == "local_sgd",
         seconds=seconds,
         last_read=last_read,
@@ -141,6 +145,20 @@ def _rows(trace: Trace, kind: str) -> Contributions:
                 "write servers = 1 in [communication]",
             )  # fmt: skip
     return order[0]
+
+
+def _check_ranges(trace: Trace, rows: Contributions, workers: int) -> None:
+    """Raises InputError where a row names a worker or an update that there is not."""
+    strange = rows.worker[(rows.worker < 0) | (rows.worker >= workers)]
+    if len(strange):
+        raise InputError.of(
+            "the trace's contributions.worker", int(strange[0]), f"is none of its {workers} workers",
+            "record the trace anew",
+        )  # fmt: skip
+    versions = np.unique(trace.updates.version)
+    absent = np.setdiff1d(np.arange(1, max(versions[-1], rows.version.max()) + 1), versions)
+    if len(absent):
+        raise _missing("updates.version", f"of which number {absent[0]} is absent")
 
 
 def _parts(rows: Contributions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,6 +35,7 @@ STEP_SECONDS, STEP_SECONDS_PER_RANK = 0.1, 0.02
 SLOW_BYTES_PER_SECOND = 50e6
 MESSAGES_PER_RANK = 4.0  # one after the other, in a step
 EMULATION_FACTOR = 3.0  # how much slower than their shapers' rate links may become on a machine that is busy
+LARGEST_DEADLINE_SECONDS = 30 * 86400.0
 MOST_RESTARTS = 10_000
 RESTART_SECONDS, RESTART_SECONDS_PER_RANK = 3.0, 1.0  # torchrun's own, where the scenario's is shorter
 MODEL_SECONDS_PER_SAMPLE = 0.02  # forward and backward, of one worker after the other
@@ -260,5 +260,6 @@ def check_machine(deadline_seconds: float | None) -> None:
         raise InputError.of("real run on", sys.platform, "needs Linux or macOS", "use the Windows Subsystem for Linux")
     if find_spec("torch") is None:
         raise InputError("a real run needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
-    if deadline_seconds is not None and not (deadline_seconds > 0 and math.isfinite(deadline_seconds)):
-        raise InputError.of("deadline_seconds", deadline_seconds, "must be a number above 0", "write 60")
+    if deadline_seconds is not None and not 0 < deadline_seconds <= LARGEST_DEADLINE_SECONDS:
+        rule = f"must be a number above 0 and at most {LARGEST_DEADLINE_SECONDS:.0f}, a month"
+        raise InputError.of("deadline_seconds", deadline_seconds, rule, "write 60")

@@ -68,7 +68,7 @@ def test_hover_tells_lane_kind_step_times_and_bytes(make_trace: MakeTrace) -> No
     communication = of_name(timeline(trace).figure, COMMUNICATION.name)
     for field in ("%{hovertext}", "step %{customdata[0]}", "%{base:.3f}", "%{x:.3f} ms", "%{customdata[1]:.4s}B"):
         assert field in communication.hovertemplate
-    first = communication.hovertext.index("worker 0: send")
+    first = list(communication.hovertext).index("worker 0: send")
     step, num_bytes = communication.customdata[first]
     assert (step, num_bytes) == (0, 4 * 2**20)
     assert "bytes" not in of_name(timeline(trace).figure, COMPUTE.name).hovertemplate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -77,3 +79,9 @@ def test_shares_are_filled_up_to_one_length() -> None:
 def test_a_batch_beyond_the_samples_is_refused() -> None:
     with pytest.raises(InputError, match=r"batch = 9: of 3 workers is more than the 26 samples.*take 8 or less"):
         Batches(samples=26, workers=3, batch=9, seed=0)
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5])
+def test_a_batch_is_a_whole_number_above_0(batch: Any) -> None:
+    with pytest.raises(InputError, match=r"batch = .* must be a whole number above 0"):
+        Batches(samples=100, workers=2, batch=batch, seed=0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from distsim import InputError, Scenario, Trace, simulate
+from distsim.examples import example
 from distsim.learning.batches import Batches
 from distsim.learning.delays import delayed, plain
 from distsim.learning.optimizers import Adam, Optimizer, Sgd
@@ -255,3 +256,30 @@ def test_nonsense_is_refused(argument: str, value: float) -> None:
     settings: dict[str, Any] = {argument: value}
     with pytest.raises(InputError, match=f"{argument} = {value}"):
         replay(run("asynchronous"), QUADRATIC, Sgd(0.1), **settings)
+
+
+def damaged(change: str) -> Trace:
+    trace = simulate(example("backup_server"))
+    match change:
+        case "no workers":
+            return replace(trace, metadata={key: value for key, value in trace.metadata.items() if key != "workers"})
+        case "one worker":
+            return replace(trace, metadata=trace.metadata | {"workers": 1})
+        case "fewer updates":
+            return replace(trace, updates=trace.updates.where(trace.updates.version <= 7))
+        case _:
+            return replace(trace, updates=trace.updates.where(trace.updates.version != 7))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("no workers", "metadata.workers"),
+        ("one worker", "contributions.worker"),
+        ("fewer updates", "updates.version, of which number 8"),
+        ("a gap", "updates.version, of which number 7"),
+    ],
+)
+def test_a_trace_that_contradicts_itself_is_refused(change: str, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        replay(damaged(change), Quadratic(), Sgd(rate=0.1))

@@ -26,7 +26,7 @@ def test_without_torch_the_cure_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     assert importlib.util.find_spec("torch") is not None
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e308, math.inf, math.nan])
 def test_a_deadline_must_be_a_time(seconds: float) -> None:
     with pytest.raises(InputError, match=r"deadline_seconds = .*above 0"):
         measure(example("synchronous_ring"), deadline_seconds=seconds)
