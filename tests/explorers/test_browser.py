@@ -89,7 +89,9 @@ def test_the_report_draws_itself_without_a_network(page: Any, tmp_path: Path) ->
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     predicted = simulate(example("backup_server"))
     slower = simulate(example("backup_server").replacing({"compute.mean": "52 ms"}))
-    measured = replace(slower, metadata=slower.metadata | {"producer": "measured"})
+    measured = replace(
+        slower, metadata=slower.metadata | {"producer": "measured", "scenario": predicted.scenario.table()}
+    )
     file = tmp_path / "report.html"
     file.write_text(html([(compare(predicted, measured), predicted, measured, ["a note"])]), encoding="utf-8")
     page.goto(file.as_uri())
