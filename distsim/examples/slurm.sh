@@ -17,7 +17,8 @@ trace=${2:-measured.npz}
 # Make the command distsim available here, for example by: source "$HOME/distsim/.venv/bin/activate"
 # Where machines have several networks, choose one, for example by: export GLOO_SOCKET_IFNAME=ib0
 
-first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+first=${hosts%%$'\n'*}
 port=$((20000 + SLURM_JOB_ID % 20000)) # jobs that share a machine do not share a port
 
 # Only the tasks know their SLURM_NODEID, so they fill it in.

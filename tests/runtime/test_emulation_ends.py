@@ -167,14 +167,16 @@ def test_the_cluster_falls_with_its_run(fault: str) -> None:
 
 
 def test_the_cluster_falls_with_an_error_of_the_launching_process() -> None:
-    def break_down(_done: int, _of: int) -> None:
-        assert came_true(lambda: len(of_tree(os.getpid())) >= 1 + RANKS, 20.0)
-        raise ZeroDivisionError("on purpose")
-
     script = (str(RANKS_FOLDER / "little.py"),)
     job = {"faults": {}, "others": "wait"}
-    launch = Launch("a little run", ROLES, script, job, 60.0, progress=break_down, network=PLAN)
-    with watched() as seen, pytest.raises(ZeroDivisionError), launched(launch):
-        pass
+    with watched() as seen:
+
+        def break_down(_done: int, _of: int) -> None:
+            assert came_true(lambda: len(seen) >= 1 + RANKS, 20.0)
+            raise ZeroDivisionError("on purpose")
+
+        launch = Launch("a little run", ROLES, script, job, 60.0, progress=break_down, network=PLAN)
+        with pytest.raises(ZeroDivisionError), launched(launch):
+            pass
     assert len(seen) >= 1 + RANKS
     assert came_true(lambda: not seen & namespaces(), 5.0), "namespaces are left"
