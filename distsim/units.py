@@ -126,12 +126,12 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _number(text: str) -> Decimal:
+    if not text.isascii() or "_" in text:  # which Decimal would take
+        raise ValueError("is not a number with a unit")
     try:
-        if text.isascii() and "_" not in text:
-            return Decimal(text)
+        return Decimal(text)
     except DecimalException:
-        pass
-    raise ValueError("is not a number with a unit")
+        raise ValueError("is not a number with a unit") from None
 
 
 @cache

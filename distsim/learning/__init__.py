@@ -4,7 +4,7 @@ objective       what is learned, as a replay sees it:
 quadratic           a known optimum, and noise
 logistic            digits, without torch
 sparse              a made-up task whose gradients touch few of the parameters
-network             any torch model
+torch_model         any torch model
 problems        the models of real runs and their data
 digits, cifar   data
 batches         which samples each worker has

@@ -3,7 +3,7 @@
 quadratic    a known optimum and noise                                         numpy
 logistic     digits                                                            numpy
 sparse       a made-up task of which each sample knows few of the features     numpy
-network      any torch model: the MLP and the CNN on digits, or one of yours   torch
+torch_model  any torch model: the MLP and the CNN on digits, or one of yours   torch
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ With local SGD workers descend on their own from the version they read, and an u
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,17 +184,10 @@ class Replay:
 class LocalReplay(Replay):
     """Updates that are the mean of what the workers' parameters have become, each with an optimizer of its own."""
 
-    def __init__(
-        self,
-        tells: Told,
-        objective: Objective,
-        optimizer: Optimizer,
-        batches: Batches,
-        touched: float,
-        staleness_aware: bool,
-    ) -> None:
-        super().__init__(tells, objective, optimizer, batches, touched, staleness_aware)
-        self.descents: list[Descent] = [optimizer.begin() for _ in range(tells.workers)]
+    @cached_property
+    def descents(self) -> list[Descent]:
+        """Of the workers."""
+        return [self.optimizer.begin() for _ in range(self.tells.workers)]
 
     def apply(self, update: Update) -> tuple[float, int, Floats]:
         """Makes one update; the mean gradient is that of all its steps."""

@@ -10,11 +10,15 @@ peers       compute -> all_reduce (synchronous, local SGD)
 ddp         forward -> backward, while buckets are all-reduced; with layers, whose backward takes the drawn time
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 worker      compute -> push -> wait -> pull
-server      receive -> decide -> apply -> answer; with inbox (receiving) and messages (what travels)
+server      receive -> decide -> apply -> answer; with inbox, senders, messages, way, shelf, parameters; learner: a model
+flexrr      a worker that helps others; foreman: who does what, by notes; sums: what helpers send
+elastic     failures on purpose, checkpoints, restarts; journal, fragment: what a run that failed leaves
+emulation   a cluster of network namespaces with shaped links
+limits      what cannot be run for real; calibrate: many small runs, for `distsim calibrate`
 node        one machine among several; offset, ping_pong: their clocks; gathering: introductions, and records to node 0
 computation what a worker computes in a step: next to nothing, or a real forward and backward
 all_reduce  sums by the backend, or by a schedule (schedules) over point-to-point messages, which traffic counts
-recorder    what each rank saw and when; merge makes the trace of it, with merge_server, merge_peers and so on
+recorder    what each rank saw and when; merge makes the trace of it, a module for each kind of story
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 import distsim
 from distsim.policies import Ddp, LocalSgd, Pipeline
 from distsim.runtime import status
-from distsim.runtime.merge_elastic import joined
+from distsim.runtime.merge.elastic import joined
 from distsim.runtime.recorder import Row
 from distsim.runtime.roles import among_peers, roles
 from distsim.runtime.status import State, Status

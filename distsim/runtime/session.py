@@ -21,9 +21,8 @@ from distsim.runtime.clock import sleep_until
 from distsim.runtime.elastic import Elastic, begun, start_number
 from distsim.runtime.emulation import order
 from distsim.runtime.gathering import hand_in, introduce
-from distsim.runtime.latency import one_way_seconds
 from distsim.runtime.offset import NONE, Offset, between
-from distsim.runtime.ping_pong import measured
+from distsim.runtime.ping_pong import measured, one_way_seconds
 from distsim.runtime.recorder import Recorder, journal_of
 from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat

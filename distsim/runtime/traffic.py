@@ -8,7 +8,7 @@ from distsim.runtime.recorder import Recorder
 
 
 class Traffic:
-    """A rank's own count of messages and bytes; `merge_peers` compares it with the trace that all ranks make."""
+    """A rank's own count of messages and bytes; `merge.peers` compares it with the trace that all ranks make."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._counts = recorder.facts.setdefault(

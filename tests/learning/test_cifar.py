@@ -13,7 +13,7 @@ from torch import nn
 
 from distsim import InputError
 from distsim.learning.cifar import TEST_FILES, TRAINING_FILES, cifar10
-from distsim.learning.network import Network
+from distsim.learning.torch_model import TorchModel
 
 IMAGES = 4
 
@@ -40,8 +40,8 @@ def test_the_files_become_images(folder: Path) -> None:
 
 def test_they_are_learned(folder: Path) -> None:
     training, test = cifar10(folder)
-    network = Network(lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)), training, test)
-    loss, gradient = network.gradient(network.start(0), np.array([0, 5, 19]))
+    model = TorchModel(lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)), training, test)
+    loss, gradient = model.gradient(model.start(0), np.array([0, 5, 19]))
     assert loss > 0.0
     assert np.count_nonzero(gradient) > 3072
 

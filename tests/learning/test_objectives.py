@@ -12,11 +12,11 @@ from torch import nn
 
 from distsim.learning.digits import digits
 from distsim.learning.logistic import Logistic
-from distsim.learning.network import Network
 from distsim.learning.objective import Objective
 from distsim.learning.problems import problem
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.sparse import SparseLogistic
+from distsim.learning.torch_model import TorchModel
 from distsim.workload import Workload
 
 OBJECTIVES: dict[str, Objective] = {
@@ -24,8 +24,8 @@ OBJECTIVES: dict[str, Objective] = {
     "logistic": Logistic(),
     "sparse": SparseLogistic(samples=500, density=0.05),
     "zipf": SparseLogistic(samples=500, zipf=1.0),
-    "mlp": Network.of("mlp", torch.float64),
-    "cnn": Network.of("cnn", torch.float64, samples=100),
+    "mlp": TorchModel.of("mlp", torch.float64),
+    "cnn": TorchModel.of("cnn", torch.float64, samples=100),
 }
 
 
@@ -72,7 +72,7 @@ def test_logistic_regression_has_torch_s_gradient() -> None:
 
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
 def test_a_network_starts_and_descends_as_the_model_of_real_runs(model: str) -> None:
-    network, real = Network.of(model), problem(Workload(model=model), seed=4)
+    network, real = TorchModel.of(model), problem(Workload(model=model), seed=4)
     samples = np.arange(10, 42)
     real.loss_of(torch.from_numpy(samples)).backward()
     expected = torch.cat([parameter.grad.flatten() for parameter in real.model.parameters()]).numpy()
@@ -85,7 +85,7 @@ def test_a_network_starts_and_descends_as_the_model_of_real_runs(model: str) -> 
 
 
 def test_a_network_leaves_torch_s_threads_as_they_are() -> None:
-    network, before = Network.of("mlp"), torch.get_num_threads()
+    network, before = TorchModel.of("mlp"), torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         network.gradient(network.start(0))

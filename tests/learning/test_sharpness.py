@@ -8,9 +8,9 @@ import torch
 
 from distsim.learning.digits import digits
 from distsim.learning.logistic import Logistic
-from distsim.learning.network import Network
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.sharpness import sharpness
+from distsim.learning.torch_model import TorchModel
 
 
 def test_a_quadratic_s_is_its_steepest_curvature() -> None:
@@ -29,7 +29,7 @@ def test_logistic_regression_s_is_the_hessian_s_largest_eigenvalue() -> None:
 
 def test_float32_finds_what_float64_finds() -> None:
     found = [
-        sharpness(Network.of("mlp", dtype), Network.of("mlp", dtype).start(1))
+        sharpness(TorchModel.of("mlp", dtype), TorchModel.of("mlp", dtype).start(1))
         for dtype in (torch.float32, torch.float64)
     ]
     assert found[0] == pytest.approx(found[1], rel=0.01)

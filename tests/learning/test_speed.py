@@ -1,13 +1,13 @@
-"""How fast networks are replayed; `distsim bench` has the figure of the quadratic, which needs no torch."""
+"""How fast models are replayed; `distsim bench` has the figure of the quadratic, which needs no torch."""
 
 from __future__ import annotations
 
 import pytest
 
 from distsim import simulate
-from distsim.learning.network import Network
 from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import replay
+from distsim.learning.torch_model import TorchModel
 from distsim.speed.catalogue import ASYNCHRONOUS, training
 from distsim.speed.figure import Duration, Work
 
@@ -15,8 +15,8 @@ TRIES = 2  # machines are shared: one more try before it counts
 
 
 def replay_the_mlp() -> Work:
-    trace, network = simulate(training(ASYNCHRONOUS, workers=8, steps=250)), Network.of("mlp")
-    return lambda: replay(trace, network, Sgd(rate=0.05), batch=32)
+    trace, objective = simulate(training(ASYNCHRONOUS, workers=8, steps=250)), TorchModel.of("mlp")
+    return lambda: replay(trace, objective, Sgd(rate=0.05), batch=32)
 
 
 def test_2000_updates_of_the_mlp_take_two_seconds() -> None:

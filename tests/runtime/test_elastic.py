@@ -13,7 +13,7 @@ import pytest
 from distsim import InputError, RunError, Scenario, simulate
 from distsim.metrics import goodput
 from distsim.runtime.measure import measure, measure_all
-from distsim.runtime.merge_elastic import joined, load_joined, with_pauses
+from distsim.runtime.merge.elastic import joined, load_joined, with_pauses
 from distsim.runtime.recorder import Recorder, journal_of
 from distsim.trace import SpanKind, Trace, TraceBuilder, violations
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from distsim.learning.batches import Batches
-from distsim.learning.network import Network
 from distsim.learning.optimizers import Sgd
 from distsim.learning.problems import problem
 from distsim.learning.replay import replay
+from distsim.learning.torch_model import TorchModel
 from distsim.runtime.computation import LEARNING_RATE
 from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario
@@ -75,7 +75,7 @@ def check(trace: Trace) -> None:
     losses = trace.metadata["losses"]
     assert len(losses) == len(np.unique(trace.updates.version))
     assert losses == pytest.approx(told_again(trace), rel=TOLERANCE)
-    assert losses == pytest.approx(replay(trace, Network.of("mlp"), Sgd(LEARNING_RATE)).batch_loss, rel=TOLERANCE)
+    assert losses == pytest.approx(replay(trace, TorchModel.of("mlp"), Sgd(LEARNING_RATE)).batch_loss, rel=TOLERANCE)
     assert losses[-1] < losses[0]
     for kind in (SpanKind.FORWARD, SpanKind.BACKWARD):
         assert len(trace.spans.of_kind(kind)) == len(trace.spans.of_kind(SpanKind.COMPUTE))

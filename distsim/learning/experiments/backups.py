@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.learning.network import Network
 from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import replay
+from distsim.learning.torch_model import TorchModel
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -60,7 +60,11 @@ def seconds_to_target(setting: Setting, backups: Sequence[int], seeds: Sequence[
 
 def _seconds(setting: Setting, backups: int, seed: int) -> float:
     curve = replay(
-        run(setting, backups, seed), Network.of("mlp"), Sgd(setting.rate, MOMENTUM), points=MOST_UPDATES, target=TARGET
+        run(setting, backups, seed),
+        TorchModel.of("mlp"),
+        Sgd(setting.rate, MOMENTUM),
+        points=MOST_UPDATES,
+        target=TARGET,
     )
     return curve.seconds_to(TARGET)
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from distsim.learning.curve import Curve
 from distsim.learning.delays import plain
-from distsim.learning.network import Network
 from distsim.learning.optimizers import Sgd
 from distsim.learning.rates import Scaling, scaled, warm_up
 from distsim.learning.replay import replay
 from distsim.learning.sharpness import sharpness
+from distsim.learning.torch_model import TorchModel
 
 EPOCHS, WARM_UP_EPOCHS = 10, 2
 SMALL, RATE = 8, 0.02
@@ -41,11 +41,11 @@ def train(
     >>> int(curve.update[-1]), curve.accuracy[-1] < 0.5    # 3 updates in each of 10 epochs
     (30, np.True_)
     """
-    network = Network.of(model)
-    per_epoch = updates_per_epoch(network.samples, batch)
+    objective = TorchModel.of(model)
+    per_epoch = updates_per_epoch(objective.samples, batch)
     count = EPOCHS * per_epoch if updates is None else updates
     rate = warm_up(scaled(RATE, batch, SMALL, scaling), WARM_UP_EPOCHS * per_epoch)
-    return replay(plain(count, batch, seed), network, Sgd(rate), points=points)
+    return replay(plain(count, batch, seed), objective, Sgd(rate), points=points)
 
 
 def accuracies(
@@ -64,7 +64,9 @@ def recovered(model: Model, batch: int, seeds: Sequence[int]) -> NDArray[np.floa
 
 def sharpnesses(model: Model, batch: int, seeds: Sequence[int], updates: int | None = None) -> NDArray[np.float64]:
     """The steepest curvature where each run at a constant rate has ended."""
-    return np.array([sharpness(Network.of(model), train(model, batch, s, updates=updates).parameters) for s in seeds])
+    return np.array(
+        [sharpness(TorchModel.of(model), train(model, batch, s, updates=updates).parameters) for s in seeds]
+    )
 
 
 def updates_per_epoch(samples: int, batch: int) -> int:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.learning.delays import delayed
-from distsim.learning.network import Network
 from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import replay
+from distsim.learning.torch_model import TorchModel
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
@@ -47,7 +47,7 @@ def of_asynchronous_runs(seeds: Sequence[int], workers: int) -> tuple[NDArray[np
 
 
 def _loss(staleness: NDArray[np.int64], seed: int) -> float:
-    curve = replay(delayed(staleness, BATCH, seed), Network.of("mlp"), Sgd(RATE), points=1)
+    curve = replay(delayed(staleness, BATCH, seed), TorchModel.of("mlp"), Sgd(RATE), points=1)
     return float(curve.loss[-1])
 
 

@@ -17,10 +17,10 @@ from distsim.learning.experiments.batch_size import (
     updates_per_epoch,
 )
 from distsim.learning.experiments.interval import interval, seeds
-from distsim.learning.network import Network
+from distsim.learning.torch_model import TorchModel
 
 EVERY = LARGE[-1]
-SAMPLES = Network.of("mlp").samples
+SAMPLES = TorchModel.of("mlp").samples
 
 
 @pytest.mark.whole

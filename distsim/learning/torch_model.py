@@ -15,14 +15,14 @@ from distsim.learning.problems import Data, Loss, cnn, digits, mlp
 Make = Callable[[], nn.Module]
 
 
-class Network:
+class TorchModel:
     """A model that `make` makes anew, what it learns from, and what it is tested on.
 
     loss: the mean over the samples of a batch. dtype: of parameters and inputs; float64 where rounding must not show.
     The parameters of `start` are those that `torch.manual_seed(seed)` gives, as in real runs.
 
-    >>> network = Network.of("mlp")
-    >>> loss, gradient = network.gradient(network.start(seed=0))
+    >>> model = TorchModel.of("mlp")
+    >>> loss, gradient = model.gradient(model.start(seed=0))
     >>> gradient.shape, 2.2 < loss < 2.4    # log 10 is 2.303
     ((4810,), True)
     """
@@ -44,7 +44,7 @@ class Network:
         self._adopt()
 
     @classmethod
-    def of(cls, model: str, dtype: torch.dtype = torch.float32, samples: int | None = None) -> Network:
+    def of(cls, model: str, dtype: torch.dtype = torch.float32, samples: int | None = None) -> TorchModel:
         """The models of real runs on digits: "mlp" or "cnn". samples: only the first so many to learn from."""
         training, test = digits()
         if samples is not None:

@@ -12,12 +12,12 @@ from typing import Any
 import distsim
 from distsim.policies import Ddp, FlexRR, Pipeline
 from distsim.runtime import audit
-from distsim.runtime.merge_ddp import DdpMerge
-from distsim.runtime.merge_elastic import load_joined, with_pauses
-from distsim.runtime.merge_flexrr import FlexRRMerge
-from distsim.runtime.merge_peers import PeersMerge, check_counts
-from distsim.runtime.merge_pipeline import PipelineMerge
-from distsim.runtime.merge_server import ServerMerge
+from distsim.runtime.merge.ddp import DdpMerge
+from distsim.runtime.merge.elastic import load_joined, with_pauses
+from distsim.runtime.merge.flexrr import FlexRRMerge
+from distsim.runtime.merge.peers import PeersMerge, check_counts
+from distsim.runtime.merge.pipeline import PipelineMerge
+from distsim.runtime.merge.server import ServerMerge
 from distsim.runtime.recorder import Record, load
 from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from distsim.policies import Ddp
-from distsim.runtime.merge_peers import all_reduces, tell_all_reduce, tell_computes, tell_transfers
+from distsim.runtime.merge.computes import tell_computes
+from distsim.runtime.merge.peers import all_reduces, tell_all_reduce, tell_transfers
 from distsim.runtime.recorder import Record
 from distsim.scenario import Scenario
 from distsim.trace import TraceBuilder

@@ -13,7 +13,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 
-from distsim.runtime.merge_peers import PARTS_OF_COMPUTE
+from distsim.runtime.merge.computes import PARTS
 from distsim.runtime.recorder import Record
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, TraceBuilder
@@ -73,7 +73,7 @@ class ServerMerge:
             if read_version in cancelled:
                 self.builder.not_applied(worker, int(step), int(read_version), cancelled=True, server=server)
                 answers[step] = min(at for version, at in told.items() if version > read_version)
-        for kind, table in PARTS_OF_COMPUTE.items():
+        for kind, table in PARTS.items():
             for step, *_, start, end in record.rows(table):
                 until = min(end, max(start, answers.get(step, end)))
                 self.builder.span(worker, kind, int(step), start - self.zero, until - self.zero)

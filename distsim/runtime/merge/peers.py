@@ -12,13 +12,13 @@ from typing import NamedTuple
 from distsim.collectives import Schedule
 from distsim.errors import RunError
 from distsim.policies import LocalSgd
+from distsim.runtime.merge.computes import tell_computes
 from distsim.runtime.recorder import Record
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 from distsim.workload import FLOAT_BYTES
 
 Shape = tuple[int, int]  # what an all-reduce works on: so many numbers, of so many bytes each
-PARTS_OF_COMPUTE = {SpanKind.COMPUTE: "computes", SpanKind.FORWARD: "forwards", SpanKind.BACKWARD: "backwards"}
 
 
 class PeersMerge:
@@ -39,14 +39,6 @@ class PeersMerge:
                     self.builder.applied(call + 1, worker, step, read_version=call)
             self.builder.update(call + 1, max(ends))
         tell_transfers(self.builder, records, scenario, [(int(num_bytes) // FLOAT_BYTES, FLOAT_BYTES)], zero)
-
-
-def tell_computes(builder: TraceBuilder, records: Sequence[Record], zero: float) -> None:
-    """The spans in which workers compute: the drawn time, and before it forward and backward where there is a model."""
-    for worker, record in enumerate(records):
-        for kind, table in PARTS_OF_COMPUTE.items():
-            for step, *_, start, end in record.rows(table):
-                builder.span(worker, kind, int(step), start - zero, end - zero)
 
 
 def all_reduces(records: Sequence[Record], zero: float) -> Iterator[tuple[int, list[float], list[float]]]:

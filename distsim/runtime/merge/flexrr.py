@@ -7,7 +7,7 @@ from dataclasses import replace
 from distsim.engine.flexrr import by_ranges
 from distsim.errors import RunError
 from distsim.policies import FlexRR
-from distsim.runtime.merge_server import ServerMerge, rows_of
+from distsim.runtime.merge.server import ServerMerge, rows_of
 from distsim.runtime.recorder import Record
 from distsim.scenario import Scenario
 from distsim.trace import FOR_ANOTHER, SpanKind, Trace
