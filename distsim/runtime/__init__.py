@@ -10,7 +10,8 @@ peers       compute -> all_reduce (synchronous, local SGD)
 ddp         forward -> backward, while buckets are all-reduced; with layers, whose backward takes the drawn time
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 worker      compute -> push -> wait -> pull
-server      receive -> decide -> apply -> answer; with inbox, senders, messages, way, shelf, parameters; learner: a model
+server      receive -> decide -> apply -> answer; with inbox, senders, messages, way, shelf, parameters;
+            learner: a server with a model
 flexrr      a worker that helps others; foreman: who does what, by notes; sums: what helpers send
 elastic     failures on purpose, checkpoints, restarts; journal, fragment: what a run that failed leaves
 emulation   a cluster of network namespaces with shaped links
