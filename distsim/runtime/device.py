@@ -106,13 +106,19 @@ def devices(scenarios: Sequence[Scenario], *, emulated: bool, patience: timedelt
 
     patience: for a sum by NCCL.
     """
-    obstacles = [obstacle(scenario, emulated=emulated) for scenario in scenarios]
-    ranks = dist.get_world_size()
-    free = agreed(patience) if None in obstacles else None
-    return [free if why is None and free is not None else on_cpu(str(why), ranks) for why in obstacles]
+    ranks, chosen = dist.get_world_size(), []
+    unhindered: Device | None = None  # chosen once, where a scenario asks for it
+    for scenario in scenarios:
+        why = obstacle(scenario, emulated=emulated)
+        if why is not None:
+            chosen.append(on_cpu(why, ranks))
+        else:
+            unhindered = unhindered or free(patience)
+            chosen.append(unhindered)
+    return chosen
 
 
-def agreed(patience: timedelta) -> Device:
+def free(patience: timedelta) -> Device:
     """The device where no obstacle is in the way: a GPU if no machine lacks anything. All ranks call it."""
     own = Machine.own().lack()
     name = torch.cuda.get_device_name(int(os.environ["LOCAL_RANK"])) if own is None else "cpu"
