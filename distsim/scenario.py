@@ -18,7 +18,7 @@ from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, hierarchical, parameter_server, ring, tree
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
-from distsim.description import LARGEST_NAME, Count, Description
+from distsim.description import LARGEST_NAME, NOT_YET, Count, Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
 from distsim.policies import Ddp, Pipeline, Policy, read_policy, whole_policy, write_policy
@@ -60,7 +60,7 @@ class Scenario(Description):
     ]
     communication: Communication = Field(examples=[{"kind": "parameter_server"}])
     failures: Failures | None = None
-    learning: dict[str, Any] | None = None
+    learning: Annotated[dict[str, Any] | None, NOT_YET] = None
     cost: Cost | None = None
 
     @model_validator(mode="after")
@@ -80,7 +80,7 @@ class Scenario(Description):
 
     def _check_available(self) -> None:
         if self.learning is not None:
-            raise ValueError("the table [learning] is not available yet. Cure: remove it")
+            raise ValueError(f"the table [learning] is {NOT_YET}. Cure: remove it")
 
     def _check_workload(self) -> None:
         pipeline = isinstance(self.policy, Pipeline)
