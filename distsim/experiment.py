@@ -10,7 +10,7 @@ from distsim.errors import InputError
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
-from distsim.scenario import Scenario
+from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
 
@@ -39,6 +39,7 @@ def predict_and_measure(
     that one is taken instead. Nothing of the measured run itself enters the prediction. rule: of your own, in both.
     Raises RunError where the real run fails, and InputError where torch is missing.
     """
+    check_scenario(scenario)
     before = probes(scenario) if calibration is None else []
     with bar(scenario.name) as progress:
         *probed, measured = measure_all(
@@ -66,6 +67,7 @@ def predict_and_emulate(
     server's work and a model's. rule: of your own, in both. Raises RunError where the real run fails, and InputError
     where torch, or the right to emulate links, is missing, or the calibration says nothing of such links.
     """
+    check_scenario(scenario)
     if calibration is not None:
         _check_emulated(calibration, scenario)
     with bar(scenario.name) as progress:

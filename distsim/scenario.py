@@ -288,6 +288,18 @@ class Scenario(Description):
         return type(self).of(table, source="scenario with " + ", ".join(f"{k} = {v!r}" for k, v in changes.items()))
 
 
+def check_scenario(given: object) -> None:
+    """Raises InputError where what is to be a Scenario is something else, such as the path of its file.
+
+    >>> check_scenario("run.toml")
+    Traceback (most recent call last):
+    ...
+    distsim.errors.InputError: scenario = 'run.toml': is no Scenario. Cure: read it by Scenario.load, loads or of
+    """
+    if not isinstance(given, Scenario):
+        raise InputError.of("scenario", given, "is no Scenario", "read it by Scenario.load, loads or of")
+
+
 def _flat(table: dict[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, dict):

@@ -17,7 +17,7 @@ from typing import Any
 
 from distsim.errors import InputError
 from distsim.metrics import summary
-from distsim.scenario import Scenario
+from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import simulate
 
 Row = dict[str, Any]
@@ -91,6 +91,7 @@ def sweep(
     >>> rows[1]["policy.backups"], rows[1]["dropped_gradients"] > 0
     (1, True)
     """
+    check_scenario(scenario)
     planned = combinations(scenario, vary)
     results: list[Row | None] = [_impossible(one) if isinstance(one, InputError) else None for _, one in planned]
     known = dict(_read(journal)) if journal else {}

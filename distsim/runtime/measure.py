@@ -22,7 +22,7 @@ from distsim.runtime.limits import check_failures, check_nodes, check_peers
 from distsim.runtime.merge import merge
 from distsim.runtime.node import Node, shares
 from distsim.runtime.roles import among_peers, roles
-from distsim.scenario import Scenario
+from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
@@ -248,6 +248,7 @@ def _check_available(scenario: Scenario) -> None:
 def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> None:
     check_machine(deadline_seconds)
     for scenario in scenarios:
+        check_scenario(scenario)
         _check_available(scenario)
     ranks = [len(roles(scenario)) for scenario in scenarios]
     if len(set(ranks)) > 1:
