@@ -49,6 +49,27 @@ def test_values_that_make_no_sense(text: str) -> None:
         parse_values(text)
 
 
+@pytest.mark.parametrize("bound", ["--5", "9" * 5000, "[" * 5000, "1e3", "+1", "1_0", "²", "٣"])
+def test_what_is_no_whole_number_is_no_bound(bound: str) -> None:
+    assert parse_values(f"name={bound}:7") == ("name", [f"{bound}:7"])
+
+
+@pytest.mark.parametrize(
+    "values", ["1:100000000", "1:100001", "-100000:0", "5:-999999999999999999:-1", f"1:{10**29}:3"]
+)
+def test_more_values_than_a_sweep_may_have_are_refused_before_they_are_made(values: str) -> None:
+    rule = r"--vary = 'steps=.*': makes \d+ combinations, and a sweep may have 100000\. Cure: "
+    with pytest.raises(InputError, match=rule):
+        parse_values(f"steps={values}")
+
+
+def test_more_combinations_than_a_sweep_may_have_are_refused() -> None:
+    assert len(parse_values("steps=1:100000")[1]) == len(parse_values("steps=1:200000:2")[1]) == 100_000
+    rule = r"--vary = 'steps, seed': makes 1000 x 101 combinations, and a sweep may have 100000\. Cure: "
+    with pytest.raises(InputError, match=rule):
+        sweep(SMALL, {"steps": range(1, 1001), "seed": range(101)})
+
+
 def test_every_combination_is_one_row() -> None:
     rows = sweep(SMALL, GRID)
     assert [(row["policy.backups"], row["compute.cv"]) for row in rows] == [
