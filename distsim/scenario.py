@@ -285,7 +285,16 @@ class Scenario(Description):
             for name in tables:
                 inner = inner.setdefault(name, {})
             inner[key] = value
-        return type(self).of(table, source="scenario with " + ", ".join(f"{k} = {v!r}" for k, v in changes.items()))
+        return type(self).of(table, source=with_changes(changes))
+
+
+def with_changes(changes: dict[str, Any]) -> str:
+    """What messages call a scenario in which some keys were changed.
+
+    >>> with_changes({"steps": 0})
+    'scenario with steps = 0'
+    """
+    return "scenario with " + ", ".join(f"{key} = {value!r}" for key, value in changes.items())
 
 
 def check_scenario(given: object) -> None:

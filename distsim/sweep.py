@@ -19,7 +19,7 @@ from typing import Any
 
 from distsim.errors import InputError
 from distsim.metrics import summary
-from distsim.scenario import Scenario, check_scenario
+from distsim.scenario import Scenario, check_scenario, with_changes
 from distsim.simulation import simulate
 
 MOST_COMBINATIONS = 100_000  # each is held as a scenario, of about 10 kB
@@ -131,15 +131,28 @@ def without_effect(rows: Sequence[Row], vary: Mapping[str, Sequence[Any]]) -> li
     """The varied keys whose values changed no figure of any run, everything else being equal."""
     idle = []
     for key in vary:
-        groups: dict[str, set[str]] = {}
+        groups: dict[str, list[str]] = {}
         for row in rows:
             if row["error"] is None:
                 others = json.dumps({other: row[other] for other in vary if other != key}, default=str)
                 figures = json.dumps([row[name] for name in RESULTS])
-                groups.setdefault(others, set()).add(figures)
-        if len(vary[key]) > 1 and groups and all(len(figures) == 1 for figures in groups.values()):
+                groups.setdefault(others, []).append(figures)
+        compared = [figures for figures in groups.values() if len(figures) > 1]
+        if compared and all(len(set(figures)) == 1 for figures in compared):
             idle.append(key)
     return idle
+
+
+def reason(row: Row) -> str:
+    """Why a row is impossible, without the values that it tries.
+
+    >>> from distsim import example
+    >>> rows = sweep(example("backup_server"), {"policy.backups": [1, -1]})
+    >>> reason(rows[1])
+    'policy.backups = -1: must be at least 0. Cure: write 0 or more'
+    """
+    varied = {key: value for key, value in row.items() if key not in RESULTS}
+    return str(row["error"]).removeprefix(with_changes(varied)).removeprefix(": ").lstrip()
 
 
 def run_one(table: dict[str, Any]) -> Row:

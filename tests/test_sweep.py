@@ -158,6 +158,41 @@ def test_a_key_that_changes_nothing_is_named() -> None:
     assert without_effect(sweep(SMALL, vary), vary) == ["workload.batch"]
     single = {"workload.batch": [1]}
     assert without_effect(sweep(SMALL, single), single) == []
+    one_possible = {"policy.backups": [1, 5], "seed": [1, 2]}
+    assert without_effect(sweep(SMALL, one_possible), one_possible) == []
+
+
+def test_every_reason_is_told_once_under_the_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    varied = ["--vary", "policy.kind=backup,synchronous,none", "--vary", "seed=1,2", "--out", "table.csv"]
+    monkeypatch.setattr(sys, "argv", ["distsim", "sweep", "s.toml", *varied, "--workers", "1"])
+    monkeypatch.chdir(tmp_path)
+    main()
+    said = capsys.readouterr()
+    assert said.err == ""
+    reasons = [line.strip() for line in said.out.splitlines() if "Cure: " in line]
+    assert len(reasons) == 2
+    assert reasons[0].startswith(
+        "impossible: scenario with policy.kind = 'synchronous', seed = 1: [policy] backups = 1: is not a key of"
+    )
+    assert reasons[1].startswith("impossible: scenario with policy.kind = 'none', seed = 1: [policy] kind = 'none' is")
+    written = pd.read_csv("table.csv")["error"]
+    assert written[:2].isna().all()
+    assert written[2:].str.contains("Cure: ").all()
+
+
+def test_a_flood_of_reasons_is_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    arguments = ["sweep", str(tmp_path / "s.toml"), "--vary", "policy.backups=1:17", "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["distsim", *arguments])
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("impossible: scenario with" in line for line in lines) == 10
+    assert lines[-1].strip() == "and 3 more reasons, which --json and --out tell"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

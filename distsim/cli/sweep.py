@@ -17,7 +17,7 @@ from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.progress import bar
 from distsim.scenario import Scenario
-from distsim.sweep import parse_values, without_effect
+from distsim.sweep import parse_values, reason, without_effect
 from distsim.sweep import sweep as run
 
 SUFFIXES = (".csv", ".parquet")
@@ -28,6 +28,7 @@ SHOWN = {
     "mean_staleness": "staleness",
     "idle_share": "idle (%)",
 }
+MOST_REASONS = 10
 SCALE = {"step_seconds_median": 1e3, "idle_share": 100.0}
 
 
@@ -62,6 +63,8 @@ def sweep(
         print_json(rows)
     else:
         console().print(_table(scenario.name, rows, list(varied)))
+        for line in _reasons(rows):
+            console().print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _journal(out: Path | None) -> Path | None:
@@ -124,6 +127,17 @@ def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Tabl
             continue
         table.add_row(*values, *(_shown(row[key], SCALE.get(key, 1.0)) for key in SHOWN))
     return table
+
+
+def _reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Why rows are impossible, each reason at the first row that it is true of."""
+    first: dict[str, str] = {}
+    for row in rows:
+        if row["error"] is not None:
+            first.setdefault(reason(row), row["error"])
+    more = len(first) - MOST_REASONS
+    rest = [f"and {more} more reasons, which --json and --out tell"] if more > 0 else []
+    return [f"impossible: {error}" for error in list(first.values())[:MOST_REASONS]] + rest
 
 
 def _shown(value: Any, scale: float) -> str:
