@@ -17,6 +17,7 @@ from distsim.accuracy.simgrid import SHIPPED
 from distsim.accuracy.tables import PRINTED, Table
 from distsim.calibration import Calibration, Machine, fitted
 from distsim.cli.main import main
+from distsim.doctor import examine
 from distsim.examples import NAMES, example
 from distsim.speed.catalogue import one_ring
 from distsim.speed.figure import Duration
@@ -281,6 +282,20 @@ def test_doctor_tells_what_it_found(run: Run) -> None:
     assert checks["python"]["ok"]
     assert {"cores", "torch", "gloo", "jupyterlab", "namespaces", "gpu"} <= checks.keys()
     assert all(check["ok"] or check["cure"] for check in checks.values())
+
+
+def test_doctor_looks_for_both_programs_of_the_emulated_cluster_where_it_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system, own = tmp_path / "sbin", tmp_path / "bin"
+    for program in (system / "tc", own / "other"):
+        program.parent.mkdir()
+        program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(own))
+    monkeypatch.setattr("distsim.doctor.SYSTEM_FOLDERS", (str(system),))
+    checks = {check.name: check for check in examine()}
+    assert (checks["tc"].ok, checks["tc"].cure) == (True, "")
+    assert (checks["ip"].ok, checks["ip"].cure) == (False, "install the package iproute2")
 
 
 def test_a_failed_run_leaves_the_trace_of_what_was_recorded(
