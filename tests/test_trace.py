@@ -93,6 +93,11 @@ def test_a_table_for_later_is_worked_out_once_when_it_is_asked_for() -> None:
     assert asked == ["columns"]
 
 
+def test_rows_of_a_table_for_later_can_be_chosen_before_a_column_is_read() -> None:
+    later = Updates.later(2, lambda: {"version": [1, 2], "server": [3, 3], "time_seconds": [2.0, 4.5]})
+    assert later.where(np.array([False, True])) == Updates.of_rows([(2, 3, 4.5)])
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
 def test_a_table_for_later_is_copied_as_what_it_is(copied: Callable[[Updates], Updates]) -> None:
     later = Updates.later(1, lambda: {"version": [1], "server": [3], "time_seconds": [2.0]})
