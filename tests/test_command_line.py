@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,49 @@ def test_simulate_prints_a_plain_table_in_a_pipe(run: Run, files: dict[str, Path
     assert code == 0
     assert "step time, median" in out
     assert "\x1b" not in out
+
+
+LOCAL = {"policy": {"kind": "local_sgd", "period": 4}}
+DDP = {"policy": {"kind": "ddp", "accumulate": 2}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "notes"),
+    [
+        (LOCAL, ["step time: from one update to the next, and an update comes every 4 local steps (policy.period)"]),
+        (DDP, ["step time: from one update to the next, and an update comes every 2 local steps (policy.accumulate)"]),
+        ({"policy.kind": "ddp"}, []),
+        ({"cluster.workers": 1}, ["busiest link –: one worker alone sends nothing"]),
+    ],
+)
+def test_what_may_be_taken_amiss_is_told_under_the_table(
+    run: Run, tmp_path: Path, changes: dict[str, object], notes: list[str]
+) -> None:
+    (tmp_path / "s.toml").write_text(example("synchronous_ring").replacing(changes).dumps())
+    code, out, _ = run("simulate", tmp_path / "s.toml")
+    assert code == 0
+    assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == notes
+    assert ("–" in out) == ("cluster.workers" in changes)
+
+
+def test_a_comparison_tells_why_the_measurement_has_no_busiest_link(run: Run, tmp_path: Path) -> None:
+    predicted = distsim.simulate(example("synchronous_ring"))
+    unseen = predicted.transfers.where(np.zeros(len(predicted.transfers), dtype=bool))
+    measured = replace(predicted, transfers=unseen, metadata=predicted.metadata | {"producer": "measured"})
+    predicted.save(tmp_path / "p.npz")
+    measured.save(tmp_path / "m.npz")
+    code, out, _ = run("compare", "--predicted", tmp_path / "p.npz", "--measured", tmp_path / "m.npz")
+    assert code == 0
+    assert "  busiest link –: the backend's own all-reduce does not show its transfers; communication.impl" in out
+    assert out.count("busiest link –") == 1
+
+
+def test_a_sweep_over_the_period_tells_what_its_step_is(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(example("synchronous_ring").replacing({**LOCAL, "steps": 8}).dumps())
+    _, out, _ = run("sweep", tmp_path / "s.toml", "--vary", "policy.period=1,4", "--workers", "1")
+    assert "step: from one update to the next; policy.period says after how many local steps" in out
+    _, out, _ = run("sweep", tmp_path / "s.toml", "--vary", "seed=1,2", "--workers", "1")
+    assert "an update comes every 4 local steps (policy.period)" in out
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json", ".json.gz"])

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.text import Text
 
+from distsim.cli.footnotes import footnotes
 from distsim.cli.nodes import done_here, node_of, node_options
-from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
+from distsim.cli.output import console, json_option, print_json, print_notes, summary_table, trace_option
 from distsim.cli.simulate import rule_option
 from distsim.errors import InputError, RunError
 from distsim.files import check_writable
@@ -90,8 +90,7 @@ def measure(
         print_json(found.as_dict())
     else:
         console().print(summary_table(scenario.name, "measured", found))
-        if emulate:
-            console().print(Text(f"  {describe(measured.metadata['emulation'])}"), soft_wrap=True)
+        print_notes([*footnotes(measured), *([describe(measured.metadata["emulation"])] if emulate else [])])
 
 
 def _tell_done(node: Node, ranks: Sequence[int], as_json: bool) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from distsim.calibration import Calibration
-from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
+from distsim.cli.footnotes import footnotes
+from distsim.cli.output import console, json_option, print_json, print_notes, summary_table, trace_option
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate as run
@@ -38,3 +39,4 @@ def simulate(file: Path, calibration: Path | None, rule: str | None, trace: Path
         print_json(found.as_dict())
     else:
         console().print(summary_table(scenario.name, "predicted", found))
+        print_notes(footnotes(predicted))

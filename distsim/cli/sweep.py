@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +12,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
+from distsim.cli.footnotes import of_step
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.progress import bar
@@ -28,6 +29,7 @@ SHOWN = {
     "mean_staleness": "staleness",
     "idle_share": "idle (%)",
 }
+LOCAL_STEPS = frozenset({"policy.period", "policy.accumulate"})
 MOST_REASONS = 10
 SCALE = {"step_seconds_median": 1e3, "idle_share": 100.0}
 
@@ -63,8 +65,7 @@ def sweep(
         print_json(rows)
     else:
         console().print(_table(scenario.name, rows, list(varied)))
-        for line in _reasons(rows):
-            console().print(Text(f"  {line}"), soft_wrap=True)
+        print_notes([*_of_step(scenario, varied), *_reasons(rows)])
 
 
 def _journal(out: Path | None) -> Path | None:
@@ -127,6 +128,13 @@ def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Tabl
             continue
         table.add_row(*values, *(_shown(row[key], SCALE.get(key, 1.0)) for key in SHOWN))
     return table
+
+
+def _of_step(scenario: Scenario, varied: Iterable[str]) -> list[str]:
+    keys = LOCAL_STEPS.intersection(varied)
+    return [f"step: from one update to the next; {key} says after how many local steps" for key in keys] or of_step(
+        scenario.policy
+    )
 
 
 def _reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
