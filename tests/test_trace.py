@@ -115,7 +115,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "target": RANKS,
     "server": st.sampled_from([NO_SERVER, WORKERS]),
     "kind": st.sampled_from([int(kind) for kind in SpanKind]),
-    "label": st.text(max_size=8),
+    "label": st.text(max_size=8).map(lambda text: text.rstrip("\0")),  # numpy keeps no zero character at an end
     "applied": st.booleans(),
     "cancelled": st.booleans(),
     "bytes": NOT_NEGATIVE,
