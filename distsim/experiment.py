@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from distsim.calibration import Calibration, fit, probes
-from distsim.comparison import Comparison, compare, link_differences
+from distsim.comparison import Comparison, compare, link_differences, rule_difference
 from distsim.errors import InputError
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
@@ -98,8 +98,8 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
-    """Two traces saved elsewhere, compared; a note tells where the prediction took other links."""
-    links = link_differences(predicted, measured)
+    """Two traces saved elsewhere, compared; notes tell where the prediction took other links, or another rule."""
+    differences = link_differences(predicted, measured) + rule_difference(predicted, measured)
     if (predicted.producer, measured.producer) == ("measured", "simulated"):
-        links.append("the predicted trace was measured and the measured one simulated: are they swapped?")
-    return Experiment(compare(predicted, measured), predicted, measured, [*notes, *links])
+        differences.append("the predicted trace was measured and the measured one simulated: are they swapped?")
+    return Experiment(compare(predicted, measured), predicted, measured, [*notes, *differences])

@@ -47,8 +47,9 @@ def simulate(
         exchange = calibration.of(scenario)
         trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)
         trace = replace(trace, metadata=trace.metadata | {"calibration": exchange.as_dict()})
-    if isinstance(rule, str):
-        trace = replace(trace, metadata=trace.metadata | {"rule": rule})
+    if rule is not None:
+        name = rule if isinstance(rule, str) else type(rule).__name__
+        trace = replace(trace, metadata=trace.metadata | {"rule": name})
     if scenario.failures is not None:
         trace = with_failures(trace, scenario.failures, scenario.seed)
     return trace
