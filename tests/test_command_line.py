@@ -387,6 +387,21 @@ def test_calibrate_writes_prints_and_warns(run: Run, machine: Machine, tmp_path:
     assert "\x1b" not in out
 
 
+def test_a_prediction_far_beyond_its_calibration_warns_in_one_line(
+    run: Run, files: dict[str, Path], tmp_path: Path
+) -> None:
+    samples = [("all_reduce", None, 2, size, np.full(3, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
+    Calibration(machine=fitted(samples, cores=8)).save(tmp_path / "c.json")
+    arguments = ("simulate", files["synchronous_ring"], "--calibration", tmp_path / "c.json", "--json")
+    code, out, err = run(*arguments)
+    assert code == 0
+    assert json.loads(out).keys() == SUMMARY_KEYS
+    assert err == (
+        "distsim: warning: all-reduce, backend: 4.19 MB on 4 workers are far beyond the 1 MB on 2 that was measured; "
+        "the prediction is a guess\n"
+    )
+
+
 def test_help_lists_every_command(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from distsim.calibration import Calibration
+from distsim.calibration import Calibration, far_beyond
 from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
-from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json, print_notes
+from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json, print_notes, warn
 from distsim.cli.simulate import rule_option
 from distsim.errors import InputError
 from distsim.experiment import Experiment, of_traces, predict_and_emulate, predict_and_measure
@@ -63,6 +63,8 @@ def compare(
     else:
         known = Calibration.load(calibration) if calibration else None
         scenarios = [Scenario.load(file) for file in files]
+        if known:
+            warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
         run = predict_and_emulate if emulate else predict_and_measure
         compared = [run(scenario, known, rule=rule, deadline_seconds=deadline) for scenario in scenarios]
     if html:
@@ -84,8 +86,7 @@ def compare(
 def _saved(predicted: Path, measured: Path) -> Experiment:
     notes = [f"prediction: {predicted}", f"measurement: {measured}"]
     compared = of_traces(Trace.load(predicted), Trace.load(measured), notes)
-    for warning in compared.notes[len(notes) :]:
-        click.echo(f"distsim: warning: {warning}", err=True)
+    warn(compared.notes[len(notes) :])
     return compared
 
 

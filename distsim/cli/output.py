@@ -57,6 +57,12 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def warn(lines: Iterable[str]) -> None:
+    """A line each on standard error."""
+    for line in lines:
+        click.echo(f"distsim: warning: {line}", err=True)
+
+
 def figures_of(summary: Summary) -> list[tuple[str, str]]:
     """(name, value as text) of each figure of a run."""
     steps = summary.step_seconds

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.cli.footnotes import of_step
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes, warn
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.progress import bar
@@ -56,8 +56,7 @@ def sweep(
     journal = _journal(out)
     with _executor(scheduler, workers) as executor, bar(scenario.name) as progress:
         rows = run(scenario, varied, executor=executor, journal=journal, progress=progress)
-    for key in without_effect(rows, varied):
-        click.echo(f"distsim: warning: varying {key} changed nothing in this scenario", err=True)
+    warn(f"varying {key} changed nothing in this scenario" for key in without_effect(rows, varied))
     if out and journal:
         _write(rows, out)
         journal.unlink(missing_ok=True)
