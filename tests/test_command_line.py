@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,6 +123,28 @@ def test_a_saved_trace_is_the_simulated_one(run: Run, files: dict[str, Path], tm
     code, _, _ = run("simulate", files["backup_server"], "--trace", tmp_path / f"run{suffix}")
     assert code == 0
     assert Trace.load(tmp_path / f"run{suffix}") == distsim.simulate(example("backup_server"))
+
+
+def test_tables_round_what_they_show(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
+    """As with 0.1 + 0.2 = 0.30000000000000004; JSON keeps every digit."""
+    for name, bandwidth in (("p.npz", "10 Gbit/s"), ("m.npz", "3 Gbit/s")):
+        distsim.simulate(example("backup_server").replacing({"cluster.bandwidth": bandwidth})).save(tmp_path / name)
+    saved = ("--predicted", tmp_path / "p.npz", "--measured", tmp_path / "m.npz")
+    for arguments in (
+        ("simulate", files["backup_server"]),
+        ("compare", *saved),
+        ("sweep", files["backup_server"], "--vary", "compute.cv=0.1,0.7", "--workers", "1"),
+        ("validate", "--simgrid", SHIPPED),
+    ):
+        _, out, _ = run(*arguments)
+        assert "." in out
+        assert re.findall(r"\d\.\d{6,}", out) == [], arguments[0]
+    _, out, _ = run("compare", *saved, "--html", tmp_path / "page.html")
+    shown = re.sub(
+        r"(?s)<script.*?</script>|<style.*?</style>|<[^>]*>", "", (tmp_path / "page.html").read_text("utf-8")
+    )
+    assert "measured total (s)" in shown
+    assert re.findall(r"\d\.\d{6,}", shown) == []
 
 
 def test_saved_traces_are_compared(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
