@@ -385,6 +385,30 @@ def test_a_failed_run_leaves_the_trace_of_what_was_recorded(
     assert (code, said.splitlines()[-1]) == (3, "distsim: rank 1 (worker 1) was ended by SIGKILL")
 
 
+@pytest.mark.parametrize(("interrupt", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
+def test_an_interrupted_run_leaves_the_trace_of_what_was_recorded(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, Path],
+    tmp_path: Path,
+    interrupt: BaseException,
+    code: int,
+) -> None:
+    until_then = distsim.simulate(example("backup_server"))
+
+    def interrupted(*_arguments: object, **_options: object) -> Trace:
+        interrupt.trace = until_then  # type: ignore[attr-defined] # as the launch does
+        raise interrupt
+
+    monkeypatch.setattr("distsim.cli.measure.run", interrupted)
+    saved = tmp_path / "measured.json"
+    found, out, said = run("measure", files["backup_server"], "--trace", saved)
+    assert (found, out) == (code, "")
+    assert f"what was recorded until then: {saved}" in said
+    assert Trace.load(saved) == until_then
+    assert run("measure", files["backup_server"])[0] == code
+
+
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """What `distsim calibrate` finds without measuring: one core, and messages that are no straight line."""

@@ -1,7 +1,8 @@
 """`distsim`: the group of commands, and how errors end it.
 
 Exit codes: 0 fine; 1 a row of an accuracy table does not hold; 2 bad input or a missing right (one message, no
-traceback); 3 the real run failed (which rank, where); 130 interrupted.
+traceback); 3 the real run failed (which rank, where); 130 interrupted; 143 ended by SIGTERM, in a
+real run.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from distsim.files import check_writable
 from distsim.metrics import summary
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe
+from distsim.runtime.launch import INTERRUPTS
 from distsim.runtime.measure import measure as run
 from distsim.runtime.measure import measure_on_node
 from distsim.runtime.node import Node, shares
@@ -74,10 +75,15 @@ def measure(
                 measured = measure_on_node(scenario, node, rule=rule, deadline_seconds=deadline, progress=progress)
             else:
                 measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
-    except RunError as error:
-        if trace and error.trace is not None:
-            error.trace.save(trace)
-            raise RunError(f"{error}\nwhat was recorded until then: {trace}") from error
+    except (RunError, *INTERRUPTS) as error:
+        found = getattr(error, "trace", None)
+        if trace is None or found is None:
+            raise
+        found.save(trace)
+        saved = f"what was recorded until then: {trace}"
+        if isinstance(error, RunError):
+            raise RunError(f"{error}\n{saved}") from error
+        click.echo(saved, err=True)
         raise
     if measured is None:
         assert node is not None

@@ -56,8 +56,9 @@ def measure(
     stands in the trace's metadata under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
     policy's, which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress:
     called with (steps done, steps in all) now and then.
-    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, and
-    InputError where torch, or the right to emulate links, is missing or the rule decides something impossible.
+    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, as
+    do KeyboardInterrupt and the SystemExit of a SIGTERM; and InputError where torch, or the right to emulate links, is
+    missing or the rule decides something impossible.
     """
     (trace,) = measure_all(
         [scenario], emulate=emulate, rules=[rule], deadline_seconds=deadline_seconds, progress=progress
