@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 import pytest
+from pydantic_core import PydanticSerializationError
 
 import distsim
 from distsim import sweep as sweep_module
@@ -151,6 +158,75 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypat
     assert plain(rows) == plain(sweep(SMALL, GRID))
     assert seen[0] == (impossible + kept, 6)
     assert seen[-1] == (6, 6)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
+def test_a_command_that_is_ended_leaves_no_process_and_a_journal_to_go_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv("DISTSIM_TEST_MARK", mark)
+
+    def started(seeds: int) -> subprocess.Popen[str]:
+        options = ["--vary", f"seed=1:{seeds}", "--workers", "2", "--out", "t.csv"]
+        command = [sys.executable, "-m", "distsim", "sweep", "s.toml", *options]
+        return subprocess.Popen(
+            command, cwd=tmp_path, start_new_session=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+
+    process = started(seeds=20_000)
+    journal = tmp_path / "t.csv.journal"
+    assert came_true(lambda: journal.exists() and journal.stat().st_size > 5000, 120.0), "no row came"
+    # Ctrl-C is for all processes of the terminal's foreground group.
+    (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+    process.wait(30.0)
+    assert came_true(lambda: marked(mark) == 0, 10.0), "processes go on without the command"
+    _, said = process.communicate()
+    assert (process.returncode, "Traceback" in said) == (code, False)
+    kept = len(list(_read(journal)))
+    again = started(seeds=kept)
+    assert (again.communicate()[1], again.returncode) == ("", 0)
+    assert len(pd.read_csv(tmp_path / "t.csv")) == kept > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml", "t.csv"]
+
+
+def came_true(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether the condition came true within so many seconds."""
+    give_up = time.monotonic() + seconds
+    while not (true := condition()) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return true
+
+
+def marked(mark: str) -> int:
+    """How many living processes have this mark in their environment, apart from this one."""
+    found = 0
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                found += process.environ().get("DISTSIM_TEST_MARK") == mark
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), ValueError("other")])
+def test_ctrl_c_while_pydantic_writes_is_ctrl_c(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cause: BaseException
+) -> None:
+    def interrupted(**_options: object) -> None:
+        raise PydanticSerializationError("as pydantic wraps it") from cause
+
+    monkeypatch.setattr("distsim.cli.main.distsim.main", interrupted)
+    with pytest.raises((SystemExit, PydanticSerializationError)) as end:
+        main()
+    if isinstance(cause, KeyboardInterrupt):
+        assert isinstance(end.value, SystemExit)
+        assert (end.value.code, capsys.readouterr().err) == (130, "distsim: interrupted\n")
+    else:
+        assert isinstance(end.value, PydanticSerializationError)
 
 
 def test_a_key_that_changes_nothing_is_named() -> None:

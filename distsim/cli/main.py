@@ -11,6 +11,7 @@ import errno
 import sys
 
 import click
+from pydantic_core import PydanticSerializationError
 
 from distsim import __version__
 from distsim.cli.bench import bench
@@ -55,6 +56,10 @@ def main() -> None:
     except click.ClickException as error:
         _end(f"distsim: {error.format_message()}", InputError.exit_code)
     except KeyboardInterrupt:
+        _end("distsim: interrupted", INTERRUPTED)
+    except PydanticSerializationError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):  # which came while a scenario was written out
+            raise
         _end("distsim: interrupted", INTERRUPTED)
     except OSError as error:
         if error.errno not in FULL:

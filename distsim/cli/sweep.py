@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from distsim.cli.footnotes import of_step
 from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes, warn
+from distsim.cli.pool import pool
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.progress import bar
@@ -79,12 +80,8 @@ def _journal(out: Path | None) -> Path | None:
 @contextmanager
 def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
     if scheduler is None:
-        with ProcessPoolExecutor(workers) as pool:
-            try:
-                yield pool
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        with pool(workers) as processes:
+            yield processes
         return
     try:
         from distributed import Client
