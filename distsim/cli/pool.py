@@ -7,8 +7,11 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+
+QUEUED_BESIDES = 1  # how many more pieces than processes the pool's queue holds
 
 
 @contextmanager
@@ -18,10 +21,22 @@ def pool(workers: int | None) -> Iterator[Executor]:
         try:
             yield processes
         except BaseException:
-            processes.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                process.terminate()
+            _give_up(processes, workers or os.cpu_count() or 1)
             raise
+
+
+def _give_up(processes: ProcessPoolExecutor, count: int) -> None:
+    # Processes may only be ended once the pool has forgotten all cancelled work, which it would else count as lost, in
+    # a traceback of its own. It has when it comes to the last piece of so many that they do not fit into its queue.
+    with suppress(BrokenProcessPool):
+        *_, last = [processes.submit(int) for _ in range(count + QUEUED_BESIDES + 1)]
+        last.add_done_callback(_terminate)
+    processes.shutdown(cancel_futures=True)
+
+
+def _terminate(_last: Future[int]) -> None:
+    for process in multiprocessing.active_children():
+        process.terminate()
 
 
 def _begin() -> None:
