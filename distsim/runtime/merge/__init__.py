@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import distsim
@@ -44,7 +45,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
         clock=_clock(left, records),
-        **(_losses(records[: scenario.cluster.workers]) if told is None else _losses_of_updates(records, scenario)),
+        **(_losses(records[: scenario.cluster.workers]) if told is None else _told_by_servers(records, scenario)),
     )
     if scenario.failures is not None:
         return with_pauses(trace, records, max(left))  # what a rank had counted is gone when it fails
@@ -73,6 +74,12 @@ def _losses(records: list[Record]) -> dict[str, Any]:
     """The loss of each step of a model, the mean over the workers' batches."""
     losses = [[loss for _, loss in record.rows("losses")] for record in records]
     return {"losses": [sum(step) / len(step) for step in zip(*losses, strict=True)]} if losses[0] else {}
+
+
+def _told_by_servers(records: list[Record], scenario: Scenario) -> dict[str, Any]:
+    """What their own work for an update took in the warm-up, and the losses of a model."""
+    applies = [records[server].facts["apply_seconds"] for server in scenario.servers]
+    return {"warm_up": {"apply_seconds": median(applies)}} | _losses_of_updates(records, scenario)
 
 
 def _losses_of_updates(records: list[Record], scenario: Scenario) -> dict[str, Any]:
