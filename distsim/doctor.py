@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import psutil
 
+from distsim.runtime.emulation.iproute import SYSTEM_FOLDERS
+
 LEAST_PYTHON = (3, 11)
 PROBE_SECONDS = 60.0
 
@@ -45,7 +47,7 @@ def examine() -> list[Check]:
         _gloo(),
         _gpu(),
         _program("chromium", "browser tests", "install Debian's package chromium, or any Chromium"),
-        _program("ip", "the emulated cluster", "install the package iproute2"),
+        *(_program(name, "the emulated cluster", "install the package iproute2") for name in ("ip", "tc")),
         _namespaces(),
     ]
 
@@ -130,7 +132,7 @@ def _python_says(code: str) -> tuple[bool, str]:
 
 
 def _program(name: str, needed_for: str, cure: str) -> Check:
-    path = shutil.which(name)
+    path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS]))
     return Check(name, path is not None, "found" if path else "not on the PATH", needed_for, "" if path else cure)
 
 
