@@ -28,7 +28,7 @@ from distsim.network import after_all
 from distsim.policies import FlexRR, Rule
 from distsim.policies.flexrr import Piece
 from distsim.scenario import Scenario
-from distsim.trace import SpanKind, Trace
+from distsim.trace import Trace
 
 SOON = 1e-9  # of a piece's time: a piece that ends sooner is done, since clocks are sums of rounded times
 
@@ -50,7 +50,7 @@ class FlexRRStory(ServerStory):
         self.sums = Sums(scenario.gradient_bytes)
         self.began = [0.0] * workers  # by worker: when it began its step
         self.piece_seconds = [0.0] * workers  # by worker: each piece of its step, and of others' until its next
-        self.timers = [self.environment.event()] * workers  # by worker: when it has done what nobody took from it
+        self.timers = [self.environment.timeout(0.0)] * workers  # by worker: when it has done what nobody took from it
         self.idle: set[int] = set()  # who has nothing of its own to do
         self.rows: list[Piece | None] = [None] * workers  # by helper: the first piece it does in a row for one worker
         self.free: list[simpy.Event | None] = [None] * workers  # by worker: while it waits to end a piece for another
@@ -91,7 +91,7 @@ class FlexRRStory(ServerStory):
             self.sums_are_here[worker] = here = self.environment.event()
             yield here
             if self.last_sum_began[worker] > start:
-                self.builder.span(worker, SpanKind.WAIT, step, start, self.last_sum_began[worker])
+                self.sums.awaited(worker, step, start, self.last_sum_began[worker])
 
     def exchange(self, pushes: list[Push]) -> Story:
         """Push, wait, pull; meanwhile the worker helps, and before it goes on it ends the piece it has begun."""
@@ -109,7 +109,7 @@ class FlexRRStory(ServerStory):
     def begin(self, worker: int, step: int) -> None:
         """A worker begins its step, and those who may help it hear of it."""
         self.plan.begin(worker, step)
-        self.plan.own(worker)
+        self.plan.on_its_own(worker, done=0)
         seconds = self.compute_times(worker, step)
         self.began[worker] = self.environment.now
         self.piece_seconds[worker] = seconds / self.items
@@ -160,26 +160,19 @@ class FlexRRStory(ServerStory):
 
     def hand_over(self, helper: int) -> Piece | None:
         """The plan's piece for a worker that has nothing of its own to do; another's part ends sooner by it."""
-        if not (helper in self.idle and self.going_on):
+        if helper not in self.idle or not self.going_on:
             return None
-        for worker in self.plan.helped(helper):
-            if self.plan.left(worker):
-                self.plan.on_its_own(worker, self.items_done(worker))
-        piece = self.plan.hand_over(helper)
+        plan, now = self.plan, self.environment.now
+        for worker in plan.helped(helper):
+            if plan.left(worker):
+                # How many it would have done by now if others had taken none.
+                seconds = self.piece_seconds[worker]
+                plan.on_its_own(worker, int((now - self.began[worker]) / seconds + SOON) if seconds else self.items)
+        piece = plan.hand_over(helper)
         if piece:
-            self.end_at(piece.worker, self.began[piece.worker] + piece.item * self.piece_seconds[piece.worker])
+            worker, _, item = piece
+            self.environment.sooner(self.timers[worker], self.began[worker] + item * self.piece_seconds[worker])
         return piece
-
-    def items_done(self, worker: int) -> int:
-        """How many items of its step a worker has done by now, or would have if others had taken none."""
-        seconds = self.piece_seconds[worker]
-        return int((self.environment.now - self.began[worker]) / seconds + SOON) if seconds else self.items
-
-    def end_at(self, worker: int, end: float) -> None:
-        """A worker's part of its step ends sooner than it was to."""
-        old, new = self.timers[worker], self.environment.timeout(max(end - self.environment.now, 0.0))
-        new.callbacks, old.callbacks = old.callbacks, []
-        self.timers[worker] = new
 
     def send_sum(self, helper: int, piece: Piece) -> None:
         """The sum of what a helper did in a row for one worker, from this piece on, travels there."""

@@ -80,7 +80,8 @@ class Pieces:
         return self._columns()[:WIDTH].T.astype(np.int64)
 
     def _columns(self) -> NDArray[np.float64]:
-        return np.ascontiguousarray(np.array(self._rows, dtype=np.float64).reshape(-1, WIDTH + 3).T)
+        rows = np.fromiter(self._rows, np.float64, len(self._rows))
+        return np.ascontiguousarray(rows.reshape(-1, WIDTH + 3).T)
 
 
 class Sums:
@@ -89,13 +90,23 @@ class Sums:
     def __init__(self, num_bytes: float) -> None:
         self._bytes = num_bytes
         self._rows: list[float] = []
+        self._waits: list[float] = []
 
     def arrived(self, helper: int, helpers_step: int, worker: int, step: int, start: float, end: float) -> None:
         """A sum for a worker's step, sent from `start` to `end` during this step of the helper's own."""
         self._rows += (helper, helpers_step, worker, step, start, end)
 
+    def awaited(self, worker: int, step: int, start: float, end: float) -> None:
+        """A worker had nothing to do in its step from `start` until the last sum was on its way, at `end`."""
+        self._waits += (worker, step, start, end)
+
     def tell(self, builder: TraceBuilder, workers: int) -> None:
-        """The helper sends, the worker receives, the network carries."""
+        """The worker waits, the helper sends, the worker receives, the network carries."""
+        worker, step, start, end = np.array(self._waits, dtype=np.float64).reshape(-1, 4).T
+        builder.extend(
+            "spans", worker=worker, kind=SpanKind.WAIT, step=step, start_seconds=start, end_seconds=end, bytes=0.0,
+            label="",
+        )  # fmt: skip
         helper, helpers_step, worker, step, start, end = np.array(self._rows, dtype=np.float64).reshape(-1, 6).T
         for who, whose_step, kind, way, other in (
             (helper, helpers_step, SpanKind.SEND, "to", worker),

@@ -10,6 +10,7 @@ from typing import Any
 import simpy
 
 from distsim.cluster import Cluster
+from distsim.engine.clock import Clock
 from distsim.network import Flow, Network, Route
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
@@ -22,7 +23,7 @@ class Stage:
 
     def __init__(self, cluster: Cluster, hosts: int) -> None:
         self.cluster = cluster
-        self.environment = simpy.Environment(0.0)
+        self.environment = Clock(0.0)
         self.network = Network(self.environment, cluster.capacities(hosts))
         self.route = cache(self._route)
 

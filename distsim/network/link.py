@@ -8,6 +8,7 @@ when the clock reads its end. A new rate changes the clock alone, however many f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -92,6 +93,10 @@ class Link:
         Those left need a rate again.
         """
         held = self._held
+        if len(held) == 1:
+            flow = held[0][2]
+            self.let_go(flow)
+            return [flow]
         over = max(self._bytes + self.rate * (now - self._at_seconds), held[0][0]) + self.rate * OVER * now
         ended = []
         while held and held[0][0] <= over:
@@ -156,3 +161,15 @@ class Flow(simpy.Event):
     def rate(self) -> float:
         """Bytes per second now."""
         return self.holder.rate if self.holder else 0.0
+
+
+class Departure(simpy.Event):
+    """What happens to a flow when its latency is over: a timeout that costs less, since there are so many."""
+
+    __slots__ = ("flow",)
+
+    def __init__(self, flow: Flow, joins: Callable[[simpy.Event], None]) -> None:
+        self.env = flow.env
+        self.callbacks = [joins]
+        self._ok, self._value = True, None
+        self.flow = flow

@@ -16,7 +16,7 @@ from typing import Any
 import simpy
 
 from distsim.network.fairness import bottlenecks
-from distsim.network.link import OVER, Flow, Link, Route
+from distsim.network.link import OVER, Departure, Flow, Link, Route
 
 AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): when the instant has nothing left to say
 
@@ -43,6 +43,7 @@ class Network:
         self._settling = False
         self._timer: simpy.Event | None = None
         self._timer_seconds = math.inf
+        self._joins = self._join_after_the_latency
 
     def transfer(self, path: tuple[Hashable, ...], num_bytes: float, latency_seconds: float) -> Flow:
         """Sends `num_bytes` over the links of `path`; the flow it returns is an event."""
@@ -65,7 +66,7 @@ class Network:
         """The flow begins to wait its latency."""
         flow.start_seconds = self.environment.now
         if flow.latency_seconds > 0.0:
-            self.environment.timeout(flow.latency_seconds, flow).callbacks.append(self._join_after_the_latency)
+            self.environment.schedule(Departure(flow, self._joins), delay=flow.latency_seconds)
         else:
             self._join(flow)
 
@@ -78,8 +79,8 @@ class Network:
             self._leave(flow)
             self._settle_at_the_end_of_this_instant(self.environment.now)
 
-    def _join_after_the_latency(self, latency: simpy.Event) -> None:
-        self._join(latency.value)  # type: ignore[arg-type]
+    def _join_after_the_latency(self, departure: simpy.Event) -> None:
+        self._join(departure.flow)  # type: ignore[attr-defined] # it is a Departure
 
     def _join(self, flow: Flow) -> None:
         if flow.aborted:
@@ -205,7 +206,8 @@ class Network:
         self._timer = None
         now, ends = self.environment.now, self._ends
         ended: list[Flow] = []
-        while ends and ends[0][0] <= now + OVER * now:
+        soon = now + OVER * now
+        while ends and ends[0][0] <= soon:
             end_seconds, _, link = heappop(ends)
             if end_seconds == link.end_seconds:
                 ended += link.end(now)

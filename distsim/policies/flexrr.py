@@ -127,10 +127,11 @@ class FlexRRPlan:
 
         done: how many items it has done, or would have if others had taken none. Returns how many it has done.
         """
-        done = min(done, self._taken[worker])
+        taken = self._taken[worker]
+        done = done if done < taken else taken
         self.undone[worker] -= done - self._done[worker]
         self._done[worker] = done
-        self._begun[worker] = min(done + 1, self._taken[worker])
+        self._begun[worker] = done + 1 if done < taken else taken
         return done
 
     def ask(self, helper: int) -> None:

@@ -1,0 +1,63 @@
+"""SimPy's clock, made for stories that are told to their end."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+import simpy
+
+NORMAL = 1  # SimPy's priority of timeouts
+new = object.__new__
+
+
+class Clock(simpy.Environment):
+    """A SimPy environment that spends less on each timeout and between two events.
+
+    >>> clock = Clock(0.0)
+    >>> clock.timeout(1.5).callbacks.append(lambda _: print(clock.now))
+    >>> clock.run()
+    1.5
+    """
+
+    __slots__ = ("_now",)
+
+    def timeout(self, delay: float, value: Any = None) -> simpy.Timeout:  # type: ignore[override] # a method there too
+        """As SimPy's, for a delay of 0 or more."""
+        event = new(simpy.Timeout)
+        event.env, event.callbacks = self, []
+        event._ok, event._value, event._delay = True, value, delay
+        heappush(self._queue, (self._now + delay, NORMAL, next(self._eid), event))  # type: ignore[misc]
+        return event
+
+    def sooner(self, event: simpy.Timeout, seconds: float) -> None:
+        """A timeout happens at this time, which is earlier than it was to be, and not again then."""
+        heappush(self._queue, (max(seconds, self._now), NORMAL, next(self._eid), event))  # type: ignore[misc]
+
+    def step(self) -> None:
+        """As SimPy's, for what has not happened sooner."""
+        while self._queue and self._queue[0][3].callbacks is None:
+            heappop(self._queue)
+        super().step()
+
+    def run(self, until: Any = None) -> Any:
+        """As SimPy's. Until nothing is left to happen, that is its `step` over and over, without a call for each."""
+        if until is not None:
+            return super().run(until)
+        queue = self._queue
+        while queue:
+            now, _, _, event = heappop(queue)
+            callbacks = event.callbacks
+            if callbacks is None:
+                continue  # it has happened sooner
+            self._now = now
+            event.callbacks = None  # type: ignore[assignment]
+            for callback in callbacks:
+                callback(event)
+            if not event._ok and not hasattr(event, "_defused"):
+                raise event._value  # what failed has an exception as its value
+        return None
+
+
+if not TYPE_CHECKING:
+    Clock.now = Clock._now  # the same place: SimPy's property makes a call each time
