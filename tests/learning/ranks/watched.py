@@ -1,7 +1,7 @@
 """The real rank of DDP runs, which also keeps the parameters and the mean gradient that each update was made of.
 
-DISTSIM_TEST_WATCHED = {"folder": where each rank leaves `NAME-RANK.npz`, "samples": how many it learns from}. A scenario
-whose name ends in "float64" runs in double precision.
+DISTSIM_TEST_WATCHED = {"folder": where each rank leaves `NAME-RANK.npz`, "samples": how many there are}. A scenario whose
+name ends in "float64" runs in double precision.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ def watch(rank: int, folder: Path, samples: int) -> None:
         kept["gradients"].append(torch.cat([one.grad.flatten() for one in parameters]).numpy())
         true_learn(self, last=last)
         if last:
-            np.savez(
-                folder / f"{self._scenario.name}-{rank}.npz", **{key: np.array(rows) for key, rows in kept.items()}
-            )
+            columns = {key: np.array(rows) for key, rows in kept.items()}
+            np.savez(folder / f"{self._scenario.name}-{rank}.npz", **columns)
 
     true_learn = ddp.DdpWorker._learn
     ddp.PacedModel = Model  # type: ignore[misc]
