@@ -1,7 +1,7 @@
 """The real rank of DDP runs, which also keeps the parameters and the mean gradient that each update was made of.
 
-DISTSIM_TEST_WATCHED = {"folder": where each rank leaves `NAME-RANK.npz`, "samples": how many there are}. A scenario whose
-name ends in "float64" runs in double precision.
+DISTSIM_TEST_WATCHED = {"folder": where each rank leaves `NAME-RANK.npz`, "samples": how many there are}. A scenario
+whose name ends in "float64" runs in double precision.
 """
 
 from __future__ import annotations
