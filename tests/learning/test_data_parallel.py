@@ -26,7 +26,7 @@ from distsim.runtime.measure import measure_all
 WATCHED = str(Path(__file__).parent / "ranks" / "watched.py")
 TOGETHER, STEPS, SEED = 32, 50, 5
 SAMPLES = 1408  # 44 whole steps, so that 50 of them reach into the next epoch
-IN_ONE_EPOCH = 40  # of all 1437 samples, whose last step of an epoch has some of them twice, for workers to be equal
+IN_ONE_EPOCH = 20  # of all 1437 samples, whose last step of an epoch has some of them twice, for workers to be equal
 MODELS = ("mlp", "cnn")
 CASES = [(model, workers) for model in MODELS for workers in (2, 4, 8)]
 SEVERAL_BUCKETS = {"kind": "ddp", "bucket": "4 KiB", "first_bucket": "4 KiB"}

@@ -9,7 +9,7 @@ that grows with the batch makes up for it, until steps are too long for the curv
 512 and 3.6 for all of them. After as many *updates* the gap is gone.
 
 What they do not show: that large batches generalize worse, for that they end in sharp minima (Keskar et al.). After the
-same epochs the large batch stands in a place that is flatter than the small one's, because it has hardly left the
+same epochs the large batch stands in a place that is less curved than the small one's, because it has hardly left the
 start; after as many updates both are as sharp, and as accurate. None is near the bottom: the loss falls all along, and
 to be compared minima have to be reached. That takes harder data and longer training than these.
 """

@@ -62,5 +62,5 @@ def test_sharpness_says_how_far_training_has_come(whole: Callable[[int, int], in
     updates = EPOCHS * updates_per_epoch(SAMPLES, SMALL)
     small, large = sharpnesses("mlp", SMALL, own), sharpnesses("mlp", 512, own)
     after_as_many_updates = sharpnesses("mlp", whole(128, 512), own, updates)
-    assert (large < 0.7 * small).all(), "it has hardly left the start, which is flat"
+    assert (abs(large) < 0.7 * small).all(), "it has hardly left the start, which is flat"
     assert (abs(after_as_many_updates / small - 1.0) < 0.3).all(), "both stand in valleys alike"
