@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from distsim.calibration import Calibration, fit, probes
 from distsim.comparison import Comparison, compare, link_differences
@@ -13,6 +14,7 @@ from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
+from distsim.units import show
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def predict_and_emulate(
 ) -> Experiment:
     """Runs `scenario` for real on an emulated cluster, which has its links, and predicts that run with those.
 
-    Where the kernel could not impose the latency, the prediction takes what a message without content took there.
+    Where the kernel could not impose the latency, the prediction takes what a message without content took there. A
+    server's own work for an update takes what it took in the warm-up, before the run.
     With `calibration`, which must have been made on emulated links, the prediction takes what it says of links, the
     server's work and a model's. rule: of your own, in both. Raises RunError where the real run fails, and InputError
     where torch, or the right to emulate links, is missing, or the calibration says nothing of such links.
@@ -75,11 +78,26 @@ def predict_and_emulate(
         predicted = simulate(scenario, calibration, rule=rule)
         notes = [describe(emulation), calibration.of(scenario).describe()]
         return Experiment(compare(predicted, measured), predicted, measured, notes)
-    predicted = simulate(predicted_on(scenario, emulation), rule=rule)
+    predicted = predict_emulated(scenario, measured.metadata, rule=rule)
     notes = [describe(emulation)]
     if latency_is_measured(emulation):
         notes.append("the prediction takes this measured latency in place of the scenario's")
+    if work := _server_seconds(measured.metadata):
+        notes.append(f"and {show(work, 'second')} for the server's own work per update, as its warm-up measured it")
     return Experiment(compare(predicted, measured), predicted, measured, notes)
+
+
+def predict_emulated(scenario: Scenario, metadata: dict[str, Any], *, rule: str | None = None) -> Trace:
+    """The prediction of a run on emulated links: those of the scenario, and what its launch measured before the run.
+
+    metadata: of the measured trace. That is the latency, where none could be imposed, and the server's own work.
+    """
+    links = predicted_on(scenario, metadata["emulation"])
+    return simulate(links, rule=rule, apply_seconds=_server_seconds(metadata))
+
+
+def _server_seconds(metadata: dict[str, Any]) -> float:
+    return float(metadata.get("warm_up", {}).get("apply_seconds", 0.0))
 
 
 def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:

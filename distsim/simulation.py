@@ -20,10 +20,12 @@ def simulate(
     *,
     rule: Rule | str | None = None,
     engine: choice.Engine = "auto",
+    apply_seconds: float = 0.0,
 ) -> Trace:
     """Simulates `scenario`; the same scenario gives a bit-identical Trace.
 
-    calibration: links and overheads measured on a machine, which take the place of the scenario's.
+    calibration: links and overheads measured on a machine, which take the place of the scenario's. apply_seconds:
+    without one, the servers' own work for each update.
     rule: a fresh rule of your own in place of the policy's, or "my_rule.py:MyRule", which makes one; `policy` then
     still says when the run ends and how compute times are keyed. engine: "story" is the reference, "loop" and
     "recurrence" mean the same and are faster; "auto" takes the fastest that serves the scenario, and the metadata say
@@ -40,7 +42,7 @@ def simulate(
         workers = scenario.cluster.workers
         own = load_rule(rule, workers) if isinstance(rule, str) else OwnRule(rule, workers)
     if calibration is None:
-        trace = choice.run(engine, scenario, rule=own)
+        trace = choice.run(engine, scenario, apply_seconds, own)
     else:
         exchange = calibration.of(scenario)
         trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)

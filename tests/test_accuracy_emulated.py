@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from distsim.comparison import Comparison, compare
-from distsim.runtime.emulation.report import predicted_on
+from distsim.experiment import predict_emulated
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
-from distsim.simulation import simulate
 from distsim.trace import Trace
 
 pytestmark = [pytest.mark.real, pytest.mark.iproute2, pytest.mark.whole]
@@ -73,7 +72,7 @@ def scenarios(pairs: Pairs, bandwidth: str, gradient: str) -> list[Scenario]:
 def runs(asked: list[Scenario]) -> Iterator[tuple[Trace, Trace]]:
     """Predicted and measured, in one launch."""
     for scenario, measured in zip(asked, measure_all(asked, emulate=True), strict=True):
-        yield simulate(predicted_on(scenario, measured.metadata["emulation"])), measured
+        yield predict_emulated(scenario, measured.metadata), measured
 
 
 def misses(found: Comparison, percent: float) -> list[str]:

@@ -87,6 +87,10 @@ class Recorder:
 
         return keep
 
+    def rows(self, name: str) -> list[Row]:
+        """The rows of a table until now."""
+        return self._rows[name]
+
     def save(self, folder: Path, scenario: int, rank: int, offset: Offset = NONE) -> None:
         """Writes the rank's record of scenario number `scenario`, all moments on the clock of rank 0."""
         arrays = {

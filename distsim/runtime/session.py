@@ -103,7 +103,7 @@ def _one(
     else:
         part = with_server.Part(scenario, rule, seat, number, done, elastic)
         slot.doing("warm-up", waiting=True)
-        part.warm_up()
+        recorder.facts["apply_seconds"] = part.warm_up()
         part.story(recorder).run(_start(recorder, slot, elastic, offset))
     if elastic is not None:
         elastic.end()

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import torch
 import torch.distributed as dist
@@ -51,8 +52,11 @@ class Part:
     done: int
     elastic: Elastic | None = None
 
-    def warm_up(self) -> None:
-        """Opens the connections and touches the memory."""
+    def warm_up(self) -> float | None:
+        """Opens the connections and touches the memory.
+
+        Returns what a server's own work for an update took, in seconds; None for a worker.
+        """
         scenario = self.scenario
         short = scenario.model_copy(
             update={
@@ -61,8 +65,10 @@ class Part:
                 "communication": scenario.communication.model_copy(update={"receive": scenario.receive}),
             }
         )
-        warm = Part(short, None, self.seat, self.number, self.done - WARM_UP_STEPS)
-        warm.story(Recorder(), idle=True).run(time.monotonic())
+        warm, recorder = Part(short, None, self.seat, self.number, self.done - WARM_UP_STEPS), Recorder()
+        warm.story(recorder, idle=True).run(time.monotonic())
+        updates = recorder.rows("updates")[1:]  # the first touches the memory
+        return median(end - begin for _, begin, end in updates) if updates else None
 
     def story(self, recorder: Recorder, *, idle: bool = False) -> Server | Worker:
         """The story to run from an agreed moment on. idle: without compute."""

@@ -15,7 +15,7 @@ from distsim.calibration import Calibration, fitted
 from distsim.calibration import Plan as CalibrationPlan
 from distsim.cli.main import main
 from distsim.errors import InputError, NotAvailableYetError
-from distsim.experiment import predict_and_emulate
+from distsim.experiment import predict_and_emulate, predict_emulated
 from distsim.runtime.calibrate import calibrate
 from distsim.runtime.emulation.plan import Host, Plan
 from distsim.runtime.emulation.report import describe, predicted_on
@@ -71,6 +71,9 @@ def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
         emulation = measured.metadata["emulation"]
         assert emulation["latency_seconds"] == 0.0
         assert {host["up_bytes_per_second"] for host in emulation["hosts"]} == {5e6}
+        decided = bool(one.servers) and one.policy.kind != "local_sgd"
+        assert ("warm_up" in measured.metadata) == decided
+        assert not decided or 0.0 < measured.metadata["warm_up"]["apply_seconds"] < 0.1
 
 
 @real
@@ -131,6 +134,15 @@ def test_the_prediction_takes_the_measured_latency_where_none_was_imposed() -> N
     imposed = without | {"latency_seconds": 0.002}
     assert predicted_on(asked, imposed) == asked
     assert "latency 2 ms; a message without content took 40 us" in describe(imposed)
+
+
+def test_the_prediction_takes_the_servers_work_of_the_warm_up() -> None:
+    """Each of the four updates comes 20 ms later, and nothing else does."""
+    asked = scenario({"kind": "synchronous"}, SERVER).replacing({"steps": 4})
+    metadata = {"emulation": {"hosts": [HOST], "latency_seconds": 0.0}}
+    without = predict_emulated(asked, metadata)
+    found = predict_emulated(asked, metadata | {"warm_up": {"apply_seconds": 0.02}})
+    assert found.total_seconds - without.total_seconds == pytest.approx(4 * 0.02)
 
 
 def test_the_plan_has_a_host_for_each_worker_and_server_unless_they_share_one() -> None:

@@ -49,6 +49,7 @@ def merged(
             "num_bytes": NUM_BYTES,
             "versions": VERSIONS,
             "host": {},
+            "apply_seconds": 0.25 if "updates" in tables else None,
             "counts": {
                 "applied": len(tables.get("applied", [])),
                 "dropped": len(tables.get("dropped", [])),
@@ -125,6 +126,7 @@ def test_a_push_lasts_from_the_workers_clock_to_the_servers_and_an_answer_back(t
     assert ("receive", 0, 5.5, 6) in server, "the server turned to it later than it was sent"
     assert ("receive", 0, 2, 3) in server, "the server was ready for it before it was sent"
     assert trace.transfers.bytes.tolist() == [NUM_BYTES] * 4
+    assert trace.metadata["warm_up"] == {"apply_seconds": 0.25}
 
 
 def test_clocks_read_in_the_wrong_order_make_no_message_that_ends_before_it_starts(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import distsim
@@ -46,6 +47,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
         clock=_clock(left, records),
+        **({} if told is None else _warm_up(records, scenario)),
     )
     learned = losses(trace, records[: scenario.cluster.workers])
     trace = replace(trace, metadata=trace.metadata | learned)
@@ -70,6 +72,12 @@ def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> Trac
         case Pipeline():
             return PipelineMerge(records, zero).builder
     return PeersMerge(records, scenario, zero).builder
+
+
+def _warm_up(records: list[Record], scenario: Scenario) -> dict[str, Any]:
+    """What the servers' own work for an update took before the run."""
+    applies = [records[server].facts["apply_seconds"] for server in scenario.servers]
+    return {"warm_up": {"apply_seconds": median(applies)}}
 
 
 def _clock(left: list[float], records: list[Record]) -> dict[str, Any]:
