@@ -57,8 +57,8 @@ def errors(objective: TorchModel, found: Floats, expected: Floats) -> list[float
 def direct_convolutions() -> Iterator[None]:
     """Torch's own convolutions, whatever the number of images.
 
-    oneDNN's gradients of biases are the less exact the larger the batch is, up to 2e-6 at 32 images; NNPACK, which torch
-    takes from 16 images on, multiplies in another way.
+    oneDNN's gradients of biases are the less exact the larger the batch is, up to 2e-6 at 32 images; NNPACK, which
+    torch takes from 16 images on, multiplies in another way.
     """
     before = torch.backends.mkldnn.set_flags(False)[0], torch.backends.nnpack.set_flags(False)[0]
     try:
