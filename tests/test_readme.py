@@ -32,10 +32,26 @@ def test_scenarios_are_valid() -> None:
     assert Scenario.loads(text).cluster.workers == 5
 
 
+def run(code: str, folder: Path) -> str:
+    """What it prints, anywhere but here."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
 def test_python_runs(tmp_path: Path) -> None:
     for code in blocks("python"):
-        subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True, capture_output=True)
+        if "measure" not in code:
+            run(code, tmp_path)
     assert (tmp_path / "predicted.json.gz").exists()
+
+
+@pytest.mark.real
+def test_python_that_measures_runs(tmp_path: Path) -> None:
+    (code,) = [code for code in blocks("python") if "measure" in code]
+    *accuracies, losses = run(code, tmp_path).splitlines()
+    assert [line.split(":")[0] for line in accuracies] == ["simulated", "measured"]
+    logged, replayed = re.findall(r"\d\.\d+", losses)
+    assert float(logged) == pytest.approx(float(replayed), rel=1e-5)
 
 
 def test_make_targets_exist() -> None:

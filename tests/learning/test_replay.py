@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from distsim import InputError, Scenario, Trace, simulate
+from distsim import InputError, Scenario, Trace, progress, simulate
 from distsim.examples import example
 from distsim.learning.batches import Batches
 from distsim.learning.delays import delayed, plain
@@ -191,6 +192,19 @@ def test_it_ends_at_its_target() -> None:
     assert curve.loss[:-1].min() > 0.5
     assert curve.seconds_to(0.5) == curve.seconds[-1] == whole.seconds_to(0.5)
     assert len(curve.batch_loss) == curve.update[-1]
+
+
+def test_a_person_who_waits_sees_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay(plain(1000, 1), QUADRATIC, Sgd(0.1))
+    assert not capsys.readouterr().err, "nobody looks"
+    monkeypatch.setattr(progress, "_watched", lambda: True)
+    replay(plain(1000, 1), QUADRATIC, Sgd(0.1))
+    assert not capsys.readouterr().err.strip(), "it takes no two seconds"
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
+    replay(plain(1000, 1), QUADRATIC, Sgd(0.1))
+    assert re.search(r"replay: .*\d+/1000", capsys.readouterr().err)
 
 
 def test_a_loss_without_bound_is_a_finding() -> None:

@@ -94,3 +94,13 @@ def test_the_losses_of_a_run_are_those_of_its_trace_and_a_ring_learns_the_same()
 def test_servers_share_the_parameters_also_where_the_last_has_fewer() -> None:
     # 4810 parameters in three shares, each beside a worker
     check(measure(scenario_of({"kind": "synchronous"}, {"kind": "parameter_server", "servers": 3, "colocated": True})))
+
+
+@pytest.mark.real
+def test_an_update_of_several_steps_has_the_mean_of_their_losses() -> None:
+    policies = [{"kind": "local_sgd", "period": 5}, {"kind": "ddp", "accumulate": 5}]
+    for trace in measure_all([scenario_of(policy, {"kind": "ring"}) for policy in policies]):
+        losses = trace.metadata["losses"]
+        assert len(losses) == len(trace.updates) < STEPS / 3
+        told = replay(trace, TorchModel.of("mlp"), Sgd(LEARNING_RATE))
+        assert losses == pytest.approx(told.batch_loss, rel=TOLERANCE)

@@ -6,6 +6,7 @@ What is told of workers and a server, of workers among themselves and so on stan
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,6 +17,7 @@ from distsim.runtime import audit
 from distsim.runtime.merge.ddp import DdpMerge
 from distsim.runtime.merge.elastic import load_joined, with_pauses
 from distsim.runtime.merge.flexrr import FlexRRMerge
+from distsim.runtime.merge.losses import losses
 from distsim.runtime.merge.peers import PeersMerge, check_counts
 from distsim.runtime.merge.pipeline import PipelineMerge
 from distsim.runtime.merge.server import ServerMerge
@@ -45,8 +47,10 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
         clock=_clock(left, records),
-        **(_losses(records[: scenario.cluster.workers]) if told is None else _told_by_servers(records, scenario)),
+        **({} if told is None else _warm_up(records, scenario)),
     )
+    learned = losses(trace, records[: scenario.cluster.workers])
+    trace = replace(trace, metadata=trace.metadata | learned)
     if scenario.failures is not None:
         return with_pauses(trace, records, max(left))  # what a rank had counted is gone when it fails
     if told is None:
@@ -70,28 +74,10 @@ def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> Trac
     return PeersMerge(records, scenario, zero).builder
 
 
-def _losses(records: list[Record]) -> dict[str, Any]:
-    """The loss of each step of a model, the mean over the workers' batches."""
-    losses = [[loss for _, loss in record.rows("losses")] for record in records]
-    return {"losses": [sum(step) / len(step) for step in zip(*losses, strict=True)]} if losses[0] else {}
-
-
-def _told_by_servers(records: list[Record], scenario: Scenario) -> dict[str, Any]:
-    """What their own work for an update took in the warm-up, and the losses of a model."""
+def _warm_up(records: list[Record], scenario: Scenario) -> dict[str, Any]:
+    """What the servers' own work for an update took before the run."""
     applies = [records[server].facts["apply_seconds"] for server in scenario.servers]
-    return {"warm_up": {"apply_seconds": median(applies)}} | _losses_of_updates(records, scenario)
-
-
-def _losses_of_updates(records: list[Record], scenario: Scenario) -> dict[str, Any]:
-    """The loss of each update of a model: the mean over the batches whose gradients the first server applied."""
-    workers = records[: scenario.cluster.workers]
-    losses = [{step: loss for step, loss in record.rows("losses")} for record in workers]  # noqa: C416 - typed pairs
-    if not losses[0]:
-        return {}
-    of_update: dict[float, list[float]] = {}
-    for version, worker, step, _ in records[scenario.servers[0]].rows("applied"):
-        of_update.setdefault(version, []).append(losses[int(worker)][step])
-    return {"losses": [sum(batch) / len(batch) for _, batch in sorted(of_update.items())]}
+    return {"warm_up": {"apply_seconds": median(applies)}}
 
 
 def _clock(left: list[float], records: list[Record]) -> dict[str, Any]:

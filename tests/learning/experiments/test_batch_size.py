@@ -34,10 +34,17 @@ def test_at_a_constant_rate_a_large_batch_ends_worse(model: Model, whole: Callab
 
 @pytest.mark.whole
 def test_linear_scaling_closes_the_gap_up_to_some_batch_and_fails_beyond(whole: Callable[[int, int], int]) -> None:
-    own = seeds(whole(3, 10), first=201)
-    up_to = whole(128, 256)
-    assert interval(recovered("mlp", up_to, own)).low > 0.5
-    assert interval(recovered("mlp", EVERY, own)).high < 0.5
+    up_to, beyond = recovered("mlp", [whole(128, 256), EVERY], seeds(whole(3, 10), first=201))
+    assert interval(up_to).low > 0.5
+    assert interval(beyond).high < 0.5
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_it_fails_earlier_for_the_cnn() -> None:
+    up_to, beyond = recovered("cnn", [128, 512], seeds(10, first=501))
+    assert interval(up_to).low > 0.5
+    assert interval(beyond).high < 0.5
 
 
 @pytest.mark.whole
@@ -53,7 +60,7 @@ def test_after_as_many_updates_the_gap_is_gone(whole: Callable[[int, int], int])
 def test_sharpness_says_how_far_training_has_come(whole: Callable[[int, int], int]) -> None:
     own = seeds(whole(2, 10), first=401)
     updates = EPOCHS * updates_per_epoch(SAMPLES, SMALL)
-    small = sharpnesses("mlp", SMALL, own)
-    large = sharpnesses("mlp", whole(128, 512), own, updates=updates)
-    assert (small > 0.0).all()
-    assert (abs(small / large - 1.0) < 0.5).all(), "after as many updates both stand in valleys alike"
+    small, large = sharpnesses("mlp", SMALL, own), sharpnesses("mlp", 512, own)
+    after_as_many_updates = sharpnesses("mlp", whole(128, 512), own, updates)
+    assert (abs(large) < 0.7 * small).all(), "it has hardly left the start, which is flat"
+    assert (abs(after_as_many_updates / small - 1.0) < 0.3).all(), "both stand in valleys alike"
