@@ -1,9 +1,17 @@
 """Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing."""
 
 from distsim.figures.captioned import Captioned
+from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.steps import step_scatter
 from distsim.figures.timeline import timeline
 from distsim.figures.tour import guess_formula_simulation_measurement
 
-__all__ = ["Captioned", "comparison", "guess_formula_simulation_measurement", "step_scatter", "timeline"]
+__all__ = [
+    "Captioned",
+    "collective",
+    "comparison",
+    "guess_formula_simulation_measurement",
+    "step_scatter",
+    "timeline",
+]
