@@ -3,6 +3,7 @@
 from distsim.figures.captioned import Captioned
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
+from distsim.figures.sequence import sequence
 from distsim.figures.steps import step_scatter
 from distsim.figures.timeline import timeline
 from distsim.figures.tour import guess_formula_simulation_measurement
@@ -12,6 +13,7 @@ __all__ = [
     "collective",
     "comparison",
     "guess_formula_simulation_measurement",
+    "sequence",
     "step_scatter",
     "timeline",
 ]
