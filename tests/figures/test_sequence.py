@@ -90,9 +90,13 @@ def test_labels_tell_bytes_and_the_version_that_the_worker_computes_on_next() ->
         reads = rows.read_version[rows.worker == worker].tolist()
         assert told == "parameters" or int(told.removeprefix("version ")) in reads
     assert "version 1, 4.19 MB" in texts
-    pushes = messages(trace, 0.0, trace.total_seconds)["push"].text
-    assert "worker 2: gradient of step 1, of version 1" in pushes
-    assert len(set(pushes)) == len(pushes)
+    pushes = messages(trace, 0.0, trace.total_seconds)["push"]
+    read = {(worker, step): version for _, _, worker, step, version, *_ in zip(*rows.columns().values(), strict=True)}
+    sends = trace.spans.of_kind(SpanKind.SEND)
+    steps = {(w, end): step for w, step, end in zip(sends.worker, sends.step, sends.end_seconds, strict=True)}
+    for worker, end, text in zip(pushes.transfers.source, pushes.transfers.end_seconds, pushes.text, strict=True):
+        step = steps[worker, end]
+        assert text == f"worker {worker}: gradient of step {step}, of version {read[worker, step]}"
 
 
 def test_bars_are_what_the_workers_do() -> None:
