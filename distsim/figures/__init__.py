@@ -7,13 +7,18 @@ from distsim.figures.sequence import sequence
 from distsim.figures.steps import step_scatter
 from distsim.figures.timeline import timeline
 from distsim.figures.tour import guess_formula_simulation_measurement
+from distsim.figures.traffic import ring_against_server, traffic
+from distsim.figures.utilization import utilization
 
 __all__ = [
     "Captioned",
     "collective",
     "comparison",
     "guess_formula_simulation_measurement",
+    "ring_against_server",
     "sequence",
     "step_scatter",
     "timeline",
+    "traffic",
+    "utilization",
 ]
