@@ -52,7 +52,8 @@ def traffic(trace: Trace) -> Captioned:
     figure.add_trace(
         go.Heatmap(
             z=np.where(between > 0.0, between / MEGA, np.nan), x=rank_numbers, y=rank_numbers, colorscale=SCALE,
-            zmin=0.0, showscale=False, xgap=gap, ygap=gap, texttemplate="%{z:.4~g}" if few else None, name="between ranks",
+            zmin=0.0, zmax=max(float(between.max()), 1.0) / MEGA, showscale=False, xgap=gap, ygap=gap,
+            texttemplate="%{z:.4~g}" if few else None, name="between ranks",
             hovertemplate="from rank %{y} to rank %{x}: %{z:.4g} MB<extra></extra>",
         ),
         row=1, col=1,
