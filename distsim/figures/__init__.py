@@ -4,7 +4,9 @@ from distsim.figures.captioned import Captioned
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.sequence import sequence
+from distsim.figures.staleness import staleness
 from distsim.figures.steps import step_scatter
+from distsim.figures.stragglers import stragglers
 from distsim.figures.timeline import timeline
 from distsim.figures.tour import guess_formula_simulation_measurement
 from distsim.figures.traffic import ring_against_server, traffic
@@ -17,7 +19,9 @@ __all__ = [
     "guess_formula_simulation_measurement",
     "ring_against_server",
     "sequence",
+    "staleness",
     "step_scatter",
+    "stragglers",
     "timeline",
     "traffic",
     "utilization",
