@@ -3,6 +3,8 @@
 from distsim.figures.captioned import Captioned
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
+from distsim.figures.overlap import overlap
+from distsim.figures.pipeline import pipeline
 from distsim.figures.sequence import sequence
 from distsim.figures.staleness import staleness
 from distsim.figures.steps import step_scatter
@@ -17,6 +19,8 @@ __all__ = [
     "collective",
     "comparison",
     "guess_formula_simulation_measurement",
+    "overlap",
+    "pipeline",
     "ring_against_server",
     "sequence",
     "staleness",
