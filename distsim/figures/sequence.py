@@ -34,6 +34,7 @@ BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
 MOST_LABELS = 40  # messages with more beside them are told by hovering alone
 LIFELINES_LABELLED = 12
 MANY_LIFELINES = 40  # with more, bars have no outline and arrows are thin
+LABEL_ASIDE: dict[Way, float] = {"push": 0.3, "answer": 0.64, "transfer": 0.5}  # columns left of the worker
 STEPS = range(2)
 LINES: dict[Way, dict[str, object]] = {
     "push": {"color": INK, "width": 1.5},
@@ -162,8 +163,8 @@ def _add_arrows(
     )  # fmt: skip
     if not labelled:
         return
-    # Half a column left of the worker, where no other message has its label; far transfers would cover each other's.
-    labels_x = np.maximum(at[source], at[target]) - 0.5
+    # Left of the worker, each way at a distance of its own; labels of far transfers would cover each other.
+    labels_x = np.maximum(at[source], at[target]) - LABEL_ASIDE[way]
     labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
     for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (way != "transfer")).tolist():
         size = show(float(own.transfers.bytes[row]), "byte")

@@ -102,16 +102,17 @@ def _loads(trace: Trace, ended: Transfers, edges: Floats) -> list[Load]:
 def _routes(trace: Trace, ended: Transfers) -> tuple[list[tuple[str, int]], Floats, list[NDArray[np.intp]]]:
     """The links that the run has, their bytes per second (1 where unknown), and which transfers went over each."""
     hosts = trace.workers + trace.servers
-    pairs, pair_of = np.unique(np.column_stack([ended.source, ended.target]), axis=0, return_inverse=True)
+    found, pair_of = np.unique(ended.source.astype(np.int64) * hosts + ended.target, return_inverse=True)
+    pairs = [divmod(pair, hosts) for pair in found.tolist()]
     if trace.producer == "simulated":
         cluster, host = trace.scenario.cluster, trace.scenario.host
         speeds = cluster.capacities(trace.scenario.hosts)
-        routes = [cluster.route(host(source), host(target))[0] for source, target in pairs.tolist()]
+        routes = [cluster.route(host(source), host(target))[0] for source, target in pairs]
     else:
         speeds = {(way, rank): 1.0 for way in ("up", "down") for rank in range(hosts)}
-        routes = [(("up", source), ("down", target)) for source, target in pairs.tolist()]
-    order = np.argsort(pair_of.ravel(), kind="stable")
-    of_pair = np.split(order, np.cumsum(np.bincount(pair_of.ravel()))[:-1])
+        routes = [(("up", source), ("down", target)) for source, target in pairs]
+    order = np.argsort(pair_of, kind="stable")
+    of_pair = np.split(order, np.cumsum(np.bincount(pair_of))[:-1])
     member: dict[tuple[str, int], list[NDArray[np.intp]]] = {link: [] for link in speeds}
     for route, rows in zip(routes, of_pair, strict=True):
         for link in route:

@@ -79,7 +79,7 @@ def test_marks_tell_when_gradients_are_ready() -> None:
     assert list(ready.y) == [1, 2, 3, 4, 5]
     begins = [row["all-reduce from (ms)"] for row in shown.table]
     assert all(begin >= there - 1e-9 for begin, there in zip(begins, expected, strict=True))
-    waits = of_name(shown.figure, "waits for its turn")
+    waits = of_name(shown.figure, "waits for its turn or other workers")
     assert list(waits.x[1::3]) == pytest.approx(begins)
 
 
