@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,31 @@ def link_differences(predicted: Trace, measured: Trace) -> list[str]:
         for key, (one, other) in _differences(predicted, measured).items()
         if _of_links(key)
     ]
+
+
+def rule_difference(predicted: Trace, measured: Trace) -> list[str]:
+    """A sentence where one run was decided by a rule of the user's own and the other was not, or by another.
+
+    A rule goes by its class, and by the name of its file where both tell that.
+
+    >>> from distsim import example, simulate
+    >>> from distsim.policies import Synchronous
+    >>> own, usual = (simulate(example("backup_server"), rule=rule) for rule in (Synchronous().rule(5), None))
+    >>> rule_difference(own, usual)
+    ["the prediction was decided by the rule SynchronousRule, the measurement by the policy's own"]
+    """
+    rules = [trace.metadata.get("rule") for trace in (predicted, measured)]
+    files, classes = zip(*(_parts(rule) for rule in rules), strict=True)
+    if classes[0] == classes[1] and (files[0] == files[1] or not all(files)):
+        return []
+    one, other = (f"the rule {rule}" if rule else "the policy's own" for rule in rules)
+    return [f"the prediction was decided by {one}, the measurement by {other}"]
+
+
+def _parts(rule: object) -> tuple[str, str]:
+    """The name of the file, where there is one, and the class."""
+    file, _, name = str(rule or "").rpartition(":")
+    return Path(file).name, name
 
 
 def _differences(predicted: Trace, measured: Trace) -> dict[str, tuple[Any, Any]]:

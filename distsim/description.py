@@ -16,6 +16,7 @@ LARGEST_NAME = 200  # characters: names are titles of tables and figures
 Count = Annotated[int, Ge(1), Le(LARGEST_COUNT)]
 CountOrZero = Annotated[int, Ge(0), Le(LARGEST_COUNT)]
 Factor = Annotated[float, Ge(1e-6), Le(1e6)]
+NOT_YET = "not available yet"  # marks a key that is part of the contract and still refused
 
 
 class Description(BaseModel):

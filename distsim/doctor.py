@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psutil
+
+from distsim.runtime.emulation.iproute import SYSTEM_FOLDERS
 
 LEAST_PYTHON = (3, 11)
 PROBE_SECONDS = 60.0
@@ -43,7 +47,7 @@ def examine() -> list[Check]:
         _gloo(),
         _gpu(),
         _program("chromium", "browser tests", "install Debian's package chromium, or any Chromium"),
-        _program("ip", "the emulated cluster", "install the package iproute2"),
+        *(_program(name, "the emulated cluster", "install the package iproute2") for name in ("ip", "tc")),
         _namespaces(),
     ]
 
@@ -96,8 +100,27 @@ def _gpu() -> Check:
     """A GPU is never needed; its absence is no fault."""
     if importlib.util.find_spec("torch") is None:
         return Check("gpu", True, "unknown without torch", "nothing: labs run on CPUs")
-    _, said = _python_says("import torch; print(torch.cuda.device_count())")
-    return Check("gpu", True, f"{said} found", "nothing: labs run on CPUs")
+    code = (
+        "import json, torch, torch.distributed as d; "
+        "names = [torch.cuda.get_device_name(gpu) for gpu in range(torch.cuda.device_count())]; "
+        "print(json.dumps([names, d.is_available() and d.is_nccl_available()]))"
+    )
+    ok, said = _python_says(code)
+    if not ok:
+        return Check("gpu", True, said, "nothing: labs run on CPUs")
+    names, nccl = json.loads(said)
+    return gpu_check(names, nccl=nccl)
+
+
+def gpu_check(names: Sequence[str], *, nccl: bool) -> Check:
+    """What a real run makes of the GPUs that torch can use, by name, with or without NCCL.
+
+    >>> gpu_check(["H100", "H100"], nccl=True).needed_for
+    'runs of up to 2 ranks without servers'
+    """
+    found = f"{', '.join(names)}, with{'' if nccl else 'out'} NCCL" if names else "none"
+    use = f"runs of up to {len(names)} rank{'s' if len(names) > 1 else ''} without servers"
+    return Check("gpu", True, found, use if names and nccl else "nothing: labs run on CPUs")
 
 
 def _python_says(code: str) -> tuple[bool, str]:
@@ -109,7 +132,7 @@ def _python_says(code: str) -> tuple[bool, str]:
 
 
 def _program(name: str, needed_for: str, cure: str) -> Check:
-    path = shutil.which(name)
+    path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS]))
     return Check(name, path is not None, "found" if path else "not on the PATH", needed_for, "" if path else cure)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.calibration import Calibration, fit, probes
-from distsim.comparison import Comparison, compare, link_differences
+from distsim.comparison import Comparison, compare, link_differences, rule_difference
 from distsim.errors import InputError
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
-from distsim.scenario import Scenario
+from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
 from distsim.units import show
@@ -41,6 +41,7 @@ def predict_and_measure(
     that one is taken instead. Nothing of the measured run itself enters the prediction. rule: of your own, in both.
     Raises RunError where the real run fails, and InputError where torch is missing.
     """
+    check_scenario(scenario)
     before = probes(scenario) if calibration is None else []
     with bar(scenario.name) as progress:
         *probed, measured = measure_all(
@@ -69,6 +70,7 @@ def predict_and_emulate(
     server's work and a model's. rule: of your own, in both. Raises RunError where the real run fails, and InputError
     where torch, or the right to emulate links, is missing, or the calibration says nothing of such links.
     """
+    check_scenario(scenario)
     if calibration is not None:
         _check_emulated(calibration, scenario)
     with bar(scenario.name) as progress:
@@ -114,8 +116,8 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
-    """Two traces saved elsewhere, compared; a note tells where the prediction took other links."""
-    links = link_differences(predicted, measured)
+    """Two traces saved elsewhere, compared; notes tell where the prediction took other links, or another rule."""
+    differences = link_differences(predicted, measured) + rule_difference(predicted, measured)
     if (predicted.producer, measured.producer) == ("measured", "simulated"):
-        links.append("the predicted trace was measured and the measured one simulated: are they swapped?")
-    return Experiment(compare(predicted, measured), predicted, measured, [*notes, *links])
+        differences.append("the predicted trace was measured and the measured one simulated: are they swapped?")
+    return Experiment(compare(predicted, measured), predicted, measured, [*notes, *differences])

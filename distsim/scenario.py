@@ -18,7 +18,7 @@ from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, hierarchical, parameter_server, ring, tree
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
-from distsim.description import LARGEST_NAME, Count, Description
+from distsim.description import LARGEST_NAME, NOT_YET, Count, Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
 from distsim.policies import Ddp, Pipeline, Policy, read_policy, whole_policy, write_policy
@@ -60,7 +60,7 @@ class Scenario(Description):
     ]
     communication: Communication = Field(examples=[{"kind": "parameter_server"}])
     failures: Failures | None = None
-    learning: dict[str, Any] | None = None
+    learning: Annotated[dict[str, Any] | None, NOT_YET] = None
     cost: Cost | None = None
 
     @model_validator(mode="after")
@@ -80,7 +80,7 @@ class Scenario(Description):
 
     def _check_available(self) -> None:
         if self.learning is not None:
-            raise ValueError("the table [learning] is not available yet. Cure: remove it")
+            raise ValueError(f"the table [learning] is {NOT_YET}. Cure: remove it")
 
     def _check_workload(self) -> None:
         pipeline = isinstance(self.policy, Pipeline)
@@ -285,7 +285,28 @@ class Scenario(Description):
             for name in tables:
                 inner = inner.setdefault(name, {})
             inner[key] = value
-        return type(self).of(table, source="scenario with " + ", ".join(f"{k} = {v!r}" for k, v in changes.items()))
+        return type(self).of(table, source=with_changes(changes))
+
+
+def with_changes(changes: dict[str, Any]) -> str:
+    """What messages call a scenario in which some keys were changed.
+
+    >>> with_changes({"steps": 0})
+    'scenario with steps = 0'
+    """
+    return "scenario with " + ", ".join(f"{key} = {value!r}" for key, value in changes.items())
+
+
+def check_scenario(given: object) -> None:
+    """Raises InputError where what is to be a Scenario is something else, such as the path of its file.
+
+    >>> check_scenario("run.toml")
+    Traceback (most recent call last):
+    ...
+    distsim.errors.InputError: scenario = 'run.toml': is no Scenario. Cure: read it by Scenario.load, loads or of
+    """
+    if not isinstance(given, Scenario):
+        raise InputError.of("scenario", given, "is no Scenario", "read it by Scenario.load, loads or of")
 
 
 def _flat(table: dict[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:

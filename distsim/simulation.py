@@ -10,7 +10,7 @@ from distsim.engine.failures import with_failures
 from distsim.errors import InputError
 from distsim.policies import Rule, WithServer
 from distsim.policies.own_rule import OwnRule, load_rule
-from distsim.scenario import Scenario
+from distsim.scenario import Scenario, check_scenario
 from distsim.trace import Trace
 
 
@@ -28,14 +28,16 @@ def simulate(
     without one, the servers' own work for each update.
     rule: a fresh rule of your own in place of the policy's, or "my_rule.py:MyRule", which makes one; `policy` then
     still says when the run ends and how compute times are keyed. engine: "story" is the reference, "loop" and
-    "recurrence" mean the same and are faster; "auto" takes the fastest that serves the scenario, and the metadata say
-    which. Raises InputError where the rule decides something impossible, or the engine cannot serve the scenario.
+    "recurrence" mean the same and are faster; "auto" takes the fastest that serves the scenario, and the metadata
+    say which. Raises InputError where `scenario` is none, the rule decides something impossible, or the engine cannot
+    serve it.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
     >>> len(trace.updates), trace.producer
     (50, 'simulated')
     """
+    check_scenario(scenario)
     own = None
     if rule is not None:
         check_decides(scenario)
@@ -47,8 +49,9 @@ def simulate(
         exchange = calibration.of(scenario)
         trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)
         trace = replace(trace, metadata=trace.metadata | {"calibration": exchange.as_dict()})
-    if isinstance(rule, str):
-        trace = replace(trace, metadata=trace.metadata | {"rule": rule})
+    if rule is not None:
+        name = rule if isinstance(rule, str) else type(rule).__name__
+        trace = replace(trace, metadata=trace.metadata | {"rule": name})
     if scenario.failures is not None:
         trace = with_failures(trace, scenario.failures, scenario.seed)
     return trace

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
@@ -17,8 +19,11 @@ from typing import Any
 
 from distsim.errors import InputError
 from distsim.metrics import summary
-from distsim.scenario import Scenario
+from distsim.scenario import Scenario, check_scenario, with_changes
 from distsim.simulation import simulate
+
+MOST_COMBINATIONS = 100_000  # each is held as a scenario, of about 10 kB
+BOUND = re.compile(r"-?[0-9]{1,30}")
 
 Row = dict[str, Any]
 Report = Callable[[int, int], None]
@@ -43,24 +48,35 @@ def parse_values(text: str) -> tuple[str, list[Any]]:
     cure = "write such as policy.backups=0:4 or compute.cv=0.1,0.3,1.0"
     if not equals or not key or not values:
         raise InputError.of("--vary", text, "must be a key of the scenario file, =, and values", cure)
-    bounds = values.split(":")
-    if len(bounds) in (2, 3) and all(bound.strip().lstrip("-").isdecimal() for bound in bounds):
+    bounds = [bound.strip() for bound in values.split(":")]
+    if len(bounds) in (2, 3) and all(BOUND.fullmatch(bound) for bound in bounds):
         first, last, step = (int(bound) for bound in [*bounds, "1"][:3])
         if step == 0 or (last - first) * step < 0:
             raise InputError.of("--vary", text, "must count from the first value to the last", cure)
+        _check_size(text, [(last - first) // step + 1])
         return key, list(range(first, last + (1 if step > 0 else -1), step))
     return key, [_value(value.strip()) for value in values.split(",")]
+
+
+def _check_size(asked: object, counts: Sequence[int]) -> None:
+    if math.prod(counts) > MOST_COMBINATIONS:
+        made = f"makes {' x '.join(map(str, counts))} combinations, and a sweep may have {MOST_COMBINATIONS}"
+        raise InputError.of("--vary", asked, made, "take wider steps, as in steps=100:10000:100, or sweep in parts")
 
 
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, numbers of thousands of digits, or lists a thousand deep
         return text
 
 
 def combinations(scenario: Scenario, vary: Mapping[str, Sequence[Any]]) -> list[tuple[Row, Scenario | InputError]]:
-    """Every combination of the varied values with its scenario, or with the reason why it is impossible."""
+    """Every combination of the varied values with its scenario, or with the reason why it is impossible.
+
+    Raises InputError where none is possible, or where they are more than a sweep may have.
+    """
+    _check_size(", ".join(vary), [len(values) for values in vary.values()])
     found: list[tuple[Row, Scenario | InputError]] = []
     for values in itertools.product(*vary.values()):
         changes = dict(zip(vary, values, strict=True))
@@ -91,6 +107,7 @@ def sweep(
     >>> rows[1]["policy.backups"], rows[1]["dropped_gradients"] > 0
     (1, True)
     """
+    check_scenario(scenario)
     planned = combinations(scenario, vary)
     results: list[Row | None] = [_impossible(one) if isinstance(one, InputError) else None for _, one in planned]
     known = dict(_read(journal)) if journal else {}
@@ -114,15 +131,28 @@ def without_effect(rows: Sequence[Row], vary: Mapping[str, Sequence[Any]]) -> li
     """The varied keys whose values changed no figure of any run, everything else being equal."""
     idle = []
     for key in vary:
-        groups: dict[str, set[str]] = {}
+        groups: dict[str, list[str]] = {}
         for row in rows:
             if row["error"] is None:
                 others = json.dumps({other: row[other] for other in vary if other != key}, default=str)
                 figures = json.dumps([row[name] for name in RESULTS])
-                groups.setdefault(others, set()).add(figures)
-        if len(vary[key]) > 1 and groups and all(len(figures) == 1 for figures in groups.values()):
+                groups.setdefault(others, []).append(figures)
+        compared = [figures for figures in groups.values() if len(figures) > 1]
+        if compared and all(len(set(figures)) == 1 for figures in compared):
             idle.append(key)
     return idle
+
+
+def reason(row: Row) -> str:
+    """Why a row is impossible, without the values that it tries.
+
+    >>> from distsim import example
+    >>> rows = sweep(example("backup_server"), {"policy.backups": [1, -1]})
+    >>> reason(rows[1])
+    'policy.backups = -1: must be at least 0. Cure: write 0 or more'
+    """
+    varied = {key: value for key, value in row.items() if key not in RESULTS}
+    return str(row["error"]).removeprefix(with_changes(varied)).removeprefix(": ").lstrip()
 
 
 def run_one(table: dict[str, Any]) -> Row:

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 
 import pytest
 from hypothesis import settings
@@ -41,11 +42,17 @@ def or_input_error() -> Callable[[], AbstractContextManager[None]]:
     return block
 
 
+def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str, *, unless: Callable[[], bool]) -> None:
+    """Deselects the tests with this marker; `unless` is asked if there are any."""
+    marked = [item for item in items if item.get_closest_marker(marker)]
+    if marked and not unless():
+        items[:] = [item for item in items if not item.get_closest_marker(marker)]
+        config.hook.pytest_deselected(items=marked)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not WHOLE:
-        thorough = [item for item in items if item.get_closest_marker("thorough")]
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
-        config.hook.pytest_deselected(items=thorough)
+    _leave_out(config, items, "thorough", unless=lambda: WHOLE)
+    _leave_out(config, items, "cuda", unless=lambda: import_module("torch").cuda.is_available())
     for item in items:
         for marker, program in TOOLS.items():
             if item.get_closest_marker(marker) and shutil.which(program) is None:

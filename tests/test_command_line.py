@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from distsim.accuracy.simgrid import SHIPPED
 from distsim.accuracy.tables import PRINTED, Table
 from distsim.calibration import Calibration, Machine, fitted
 from distsim.cli.main import main
+from distsim.doctor import examine
 from distsim.examples import NAMES, example
 from distsim.speed.catalogue import one_ring
 from distsim.speed.figure import Duration
@@ -72,11 +75,76 @@ def test_simulate_prints_a_plain_table_in_a_pipe(run: Run, files: dict[str, Path
     assert "\x1b" not in out
 
 
+LOCAL = {"policy": {"kind": "local_sgd", "period": 4}}
+DDP = {"policy": {"kind": "ddp", "accumulate": 2}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "notes"),
+    [
+        (LOCAL, ["step time: from one update to the next, and an update comes every 4 local steps (policy.period)"]),
+        (DDP, ["step time: from one update to the next, and an update comes every 2 local steps (policy.accumulate)"]),
+        ({"policy.kind": "ddp"}, []),
+        ({"cluster.workers": 1}, ["busiest link –: one worker alone sends nothing"]),
+    ],
+)
+def test_what_may_be_taken_amiss_is_told_under_the_table(
+    run: Run, tmp_path: Path, changes: dict[str, object], notes: list[str]
+) -> None:
+    (tmp_path / "s.toml").write_text(example("synchronous_ring").replacing(changes).dumps())
+    code, out, _ = run("simulate", tmp_path / "s.toml")
+    assert code == 0
+    assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == notes
+    assert ("–" in out) == ("cluster.workers" in changes)
+
+
+def test_a_comparison_tells_why_the_measurement_has_no_busiest_link(run: Run, tmp_path: Path) -> None:
+    predicted = distsim.simulate(example("synchronous_ring"))
+    unseen = predicted.transfers.where(np.zeros(len(predicted.transfers), dtype=bool))
+    measured = replace(predicted, transfers=unseen, metadata=predicted.metadata | {"producer": "measured"})
+    predicted.save(tmp_path / "p.npz")
+    measured.save(tmp_path / "m.npz")
+    code, out, _ = run("compare", "--predicted", tmp_path / "p.npz", "--measured", tmp_path / "m.npz")
+    assert code == 0
+    assert "  busiest link –: the backend's own all-reduce does not show its transfers; communication.impl" in out
+    assert out.count("busiest link –") == 1
+
+
+def test_a_sweep_over_the_period_tells_what_its_step_is(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(example("synchronous_ring").replacing({**LOCAL, "steps": 8}).dumps())
+    _, out, _ = run("sweep", tmp_path / "s.toml", "--vary", "policy.period=1,4", "--workers", "1")
+    assert "step: from one update to the next; policy.period says after how many local steps" in out
+    _, out, _ = run("sweep", tmp_path / "s.toml", "--vary", "seed=1,2", "--workers", "1")
+    assert "an update comes every 4 local steps (policy.period)" in out
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".json", ".json.gz"])
 def test_a_saved_trace_is_the_simulated_one(run: Run, files: dict[str, Path], tmp_path: Path, suffix: str) -> None:
     code, _, _ = run("simulate", files["backup_server"], "--trace", tmp_path / f"run{suffix}")
     assert code == 0
     assert Trace.load(tmp_path / f"run{suffix}") == distsim.simulate(example("backup_server"))
+
+
+def test_tables_round_what_they_show(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
+    """As with 0.1 + 0.2 = 0.30000000000000004; JSON keeps every digit."""
+    for name, bandwidth in (("p.npz", "10 Gbit/s"), ("m.npz", "3 Gbit/s")):
+        distsim.simulate(example("backup_server").replacing({"cluster.bandwidth": bandwidth})).save(tmp_path / name)
+    saved = ("--predicted", tmp_path / "p.npz", "--measured", tmp_path / "m.npz")
+    for arguments in (
+        ("simulate", files["backup_server"]),
+        ("compare", *saved),
+        ("sweep", files["backup_server"], "--vary", "compute.cv=0.1,0.7", "--workers", "1"),
+        ("validate", "--simgrid", SHIPPED),
+    ):
+        _, out, _ = run(*arguments)
+        assert "." in out
+        assert re.findall(r"\d\.\d{6,}", out) == [], arguments[0]
+    _, out, _ = run("compare", *saved, "--html", tmp_path / "page.html")
+    shown = re.sub(
+        r"(?s)<script.*?</script>|<style.*?</style>|<[^>]*>", " ", (tmp_path / "page.html").read_text("utf-8")
+    )
+    assert "measured total (s)" in shown
+    assert re.findall(r"\d\.\d{6,}", shown) == []
 
 
 def test_saved_traces_are_compared(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
@@ -283,6 +351,20 @@ def test_doctor_tells_what_it_found(run: Run) -> None:
     assert all(check["ok"] or check["cure"] for check in checks.values())
 
 
+def test_doctor_looks_for_both_programs_of_the_emulated_cluster_where_it_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system, own = tmp_path / "sbin", tmp_path / "bin"
+    for program in (system / "tc", own / "other"):
+        program.parent.mkdir()
+        program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(own))
+    monkeypatch.setattr("distsim.doctor.SYSTEM_FOLDERS", (str(system),))
+    checks = {check.name: check for check in examine()}
+    assert (checks["tc"].ok, checks["tc"].cure) == (True, "")
+    assert (checks["ip"].ok, checks["ip"].cure) == (False, "install the package iproute2")
+
+
 def test_a_failed_run_leaves_the_trace_of_what_was_recorded(
     run: Run, monkeypatch: pytest.MonkeyPatch, files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -301,6 +383,30 @@ def test_a_failed_run_leaves_the_trace_of_what_was_recorded(
     assert Trace.load(saved) == until_then
     code, _, said = run("measure", files["backup_server"])
     assert (code, said.splitlines()[-1]) == (3, "distsim: rank 1 (worker 1) was ended by SIGKILL")
+
+
+@pytest.mark.parametrize(("interrupt", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
+def test_an_interrupted_run_leaves_the_trace_of_what_was_recorded(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, Path],
+    tmp_path: Path,
+    interrupt: BaseException,
+    code: int,
+) -> None:
+    until_then = distsim.simulate(example("backup_server"))
+
+    def interrupted(*_arguments: object, **_options: object) -> Trace:
+        interrupt.trace = until_then  # type: ignore[attr-defined] # as the launch does
+        raise interrupt
+
+    monkeypatch.setattr("distsim.cli.measure.run", interrupted)
+    saved = tmp_path / "measured.json"
+    found, out, said = run("measure", files["backup_server"], "--trace", saved)
+    assert (found, out) == (code, "")
+    assert f"what was recorded until then: {saved}" in said
+    assert Trace.load(saved) == until_then
+    assert run("measure", files["backup_server"])[0] == code
 
 
 @pytest.fixture
@@ -326,6 +432,21 @@ def test_calibrate_writes_prints_and_warns(run: Run, machine: Machine, tmp_path:
     assert code == 0
     assert "point to point" in out
     assert "\x1b" not in out
+
+
+def test_a_prediction_far_beyond_its_calibration_warns_in_one_line(
+    run: Run, files: dict[str, Path], tmp_path: Path
+) -> None:
+    samples = [("all_reduce", None, 2, size, np.full(3, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
+    Calibration(machine=fitted(samples, cores=8)).save(tmp_path / "c.json")
+    arguments = ("simulate", files["synchronous_ring"], "--calibration", tmp_path / "c.json", "--json")
+    code, out, err = run(*arguments)
+    assert code == 0
+    assert json.loads(out).keys() == SUMMARY_KEYS
+    assert err == (
+        "distsim: warning: all-reduce, backend: 4.19 MB on 4 workers are far beyond the 1 MB on 2 that was measured; "
+        "the prediction is a guess\n"
+    )
 
 
 def test_help_lists_every_command(run: Run) -> None:

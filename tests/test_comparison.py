@@ -14,6 +14,7 @@ from distsim.comparison import compare, link_differences
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
 from distsim.experiment import of_traces
+from distsim.policies import Synchronous
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -145,6 +146,37 @@ def test_swapped_traces_are_told() -> None:
     assert of_traces(simulated, measured, []).notes == []
     (told,) = of_traces(measured, simulated, []).notes
     assert "swapped" in told
+
+
+def decided_by(rule: str | None) -> Trace:
+    trace = simulate(example("backup_server"))
+    return trace if rule is None else replace(trace, metadata=trace.metadata | {"rule": rule})
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "told"),
+    [
+        (None, None, []),
+        ("my_rule.py:Mine", "my_rule.py:Mine", []),
+        ("my_rule.py:Mine", "/home/me/my_rule.py:Mine", []),
+        ("Mine", "my_rule.py:Mine", []),
+        ("my_rule.py:Mine", None, ["by the rule my_rule.py:Mine, the measurement by the policy's own"]),
+        (None, "my_rule.py:Mine", ["by the policy's own, the measurement by the rule my_rule.py:Mine"]),
+        ("my_rule.py:Mine", "my_rule.py:Other", ["the measurement by the rule my_rule.py:O"]),
+        ("my_rule.py:Mine", "other.py:Mine", ["the measurement by the rule other.py:Mine"]),
+    ],
+)  # fmt: skip
+def test_runs_that_other_rules_decided_are_told(ours: str | None, theirs: str | None, told: list[str]) -> None:
+    notes = of_traces(decided_by(ours), decided_by(theirs), []).notes
+    assert len(notes) == len(told)
+    for note, part in zip(notes, told, strict=True):
+        assert part in note
+
+
+def test_a_rule_given_in_python_is_named_in_the_trace() -> None:
+    scenario = example("backup_server")
+    assert simulate(scenario, rule=Synchronous().rule(5)).metadata["rule"] == "SynchronousRule"
+    assert "rule" not in simulate(scenario).metadata
 
 
 def test_a_calibrated_prediction_compares_with_the_scenario_it_predicts() -> None:

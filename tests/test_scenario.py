@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ from hypothesis import strategies as st
 
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
+from distsim.experiment import predict_and_emulate, predict_and_measure
 from distsim.policies import Backup, Synchronous
+from distsim.runtime.measure import measure
 from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.sweep import sweep
 from distsim.units import write
 
 GOOD: dict[str, Any] = {
@@ -26,6 +31,15 @@ GOOD: dict[str, Any] = {
 }
 
 # What is read
+
+
+@pytest.mark.parametrize("given", ["run.toml", Path("run.toml"), GOOD, None])
+@pytest.mark.parametrize(
+    "run", [simulate, measure, predict_and_measure, predict_and_emulate, lambda given: sweep(given, {"steps": [1]})]
+)
+def test_a_path_or_a_table_is_no_scenario(run: Callable[[Any], object], given: Any) -> None:
+    with pytest.raises(InputError, match=r"is no Scenario\. Cure: read it by Scenario\.load, loads or of"):
+        run(given)
 
 
 def test_a_file_says_everything_about_a_run(tmp_path: Path) -> None:

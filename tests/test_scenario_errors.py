@@ -47,6 +47,11 @@ def changed(**changes: object) -> dict[str, Any]:
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "unknown key at the top": (changed(stesp=1), "stesp = 1", "is not a key of the top level. Cure: write steps"),
+    "unknown key that is like a refused one": (
+        changed(learnin={}),
+        "learnin = {}",
+        "Cure: remove it; the keys are name, ",
+    ),
     "unknown key in a table": (
         changed(cluster__worker=4),
         "cluster.worker = 4",

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 import pytest
+from pydantic_core import PydanticSerializationError
 
 import distsim
 from distsim import sweep as sweep_module
@@ -47,6 +54,27 @@ def test_values_are_read_as_in_a_scenario(text: str, key: str, values: list[Any]
 def test_values_that_make_no_sense(text: str) -> None:
     with pytest.raises(InputError, match=r"--vary = .*Cure:"):
         parse_values(text)
+
+
+@pytest.mark.parametrize("bound", ["--5", "9" * 5000, "[" * 5000, "1e3", "+1", "1_0", "²", "٣"])
+def test_what_is_no_whole_number_is_no_bound(bound: str) -> None:
+    assert parse_values(f"name={bound}:7") == ("name", [f"{bound}:7"])
+
+
+@pytest.mark.parametrize(
+    "values", ["1:100000000", "1:100001", "-100000:0", "5:-999999999999999999:-1", f"1:{10**29}:3"]
+)
+def test_more_values_than_a_sweep_may_have_are_refused_before_they_are_made(values: str) -> None:
+    rule = r"--vary = 'steps=.*': makes \d+ combinations, and a sweep may have 100000\. Cure: "
+    with pytest.raises(InputError, match=rule):
+        parse_values(f"steps={values}")
+
+
+def test_more_combinations_than_a_sweep_may_have_are_refused() -> None:
+    assert len(parse_values("steps=1:100000")[1]) == len(parse_values("steps=1:200000:2")[1]) == 100_000
+    rule = r"--vary = 'steps, seed': makes 1000 x 101 combinations, and a sweep may have 100000\. Cure: "
+    with pytest.raises(InputError, match=rule):
+        sweep(SMALL, {"steps": range(1, 1001), "seed": range(101)})
 
 
 def test_every_combination_is_one_row() -> None:
@@ -132,11 +160,116 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypat
     assert seen[-1] == (6, 6)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
+def test_a_command_that_is_ended_leaves_no_process_and_a_journal_to_go_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv("DISTSIM_TEST_MARK", mark)
+
+    def started(seeds: int) -> subprocess.Popen[str]:
+        options = ["--vary", f"seed=1:{seeds}", "--workers", "2", "--out", "t.csv"]
+        command = [sys.executable, "-m", "distsim", "sweep", "s.toml", *options]
+        return subprocess.Popen(
+            command, cwd=tmp_path, start_new_session=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+
+    process = started(seeds=20_000)
+    journal = tmp_path / "t.csv.journal"
+    assert came_true(lambda: journal.exists() and journal.stat().st_size > 5000, 120.0), "no row came"
+    # Ctrl-C is for all processes of the terminal's foreground group.
+    (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+    process.wait(30.0)
+    assert came_true(lambda: marked(mark) == 0, 10.0), "processes go on without the command"
+    _, said = process.communicate()
+    interrupted = number is signal.SIGINT
+    assert (process.returncode, said) == (code, "\ndistsim: interrupted\n" if interrupted else "")
+    kept = len(list(_read(journal)))
+    again = started(seeds=kept)
+    assert (again.communicate()[1], again.returncode) == ("", 0)
+    assert len(pd.read_csv(tmp_path / "t.csv")) == kept > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml", "t.csv"]
+
+
+def came_true(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether the condition came true within so many seconds."""
+    give_up = time.monotonic() + seconds
+    while not (true := condition()) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return true
+
+
+def marked(mark: str) -> int:
+    """How many living processes have this mark in their environment, apart from this one."""
+    found = 0
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                found += process.environ().get("DISTSIM_TEST_MARK") == mark
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), ValueError("other")])
+def test_ctrl_c_while_pydantic_writes_is_ctrl_c(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cause: BaseException
+) -> None:
+    def interrupted(**_options: object) -> None:
+        raise PydanticSerializationError("as pydantic wraps it") from cause
+
+    monkeypatch.setattr("distsim.cli.main.distsim.main", interrupted)
+    with pytest.raises((SystemExit, PydanticSerializationError)) as end:
+        main()
+    if isinstance(cause, KeyboardInterrupt):
+        assert isinstance(end.value, SystemExit)
+        assert (end.value.code, capsys.readouterr().err) == (130, "distsim: interrupted\n")
+    else:
+        assert isinstance(end.value, PydanticSerializationError)
+
+
 def test_a_key_that_changes_nothing_is_named() -> None:
     vary = {"workload.batch": [1, 8], "compute.cv": [0.1, 0.5]}
     assert without_effect(sweep(SMALL, vary), vary) == ["workload.batch"]
     single = {"workload.batch": [1]}
     assert without_effect(sweep(SMALL, single), single) == []
+    one_possible = {"policy.backups": [1, 5], "seed": [1, 2]}
+    assert without_effect(sweep(SMALL, one_possible), one_possible) == []
+
+
+def test_every_reason_is_told_once_under_the_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    varied = ["--vary", "policy.kind=backup,synchronous,none", "--vary", "seed=1,2", "--out", "table.csv"]
+    monkeypatch.setattr(sys, "argv", ["distsim", "sweep", "s.toml", *varied, "--workers", "1"])
+    monkeypatch.chdir(tmp_path)
+    main()
+    said = capsys.readouterr()
+    assert said.err == ""
+    reasons = [line.strip() for line in said.out.splitlines() if "Cure: " in line]
+    assert len(reasons) == 2
+    assert reasons[0].startswith(
+        "impossible: scenario with policy.kind = 'synchronous', seed = 1: [policy] backups = 1: is not a key of"
+    )
+    assert reasons[1].startswith("impossible: scenario with policy.kind = 'none', seed = 1: [policy] kind = 'none' is")
+    written = pd.read_csv("table.csv")["error"]
+    assert written[:2].isna().all()
+    assert written[2:].str.contains("Cure: ").all()
+
+
+def test_a_flood_of_reasons_is_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    arguments = ["sweep", str(tmp_path / "s.toml"), "--vary", "policy.backups=1:17", "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["distsim", *arguments])
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("impossible: scenario with" in line for line in lines) == 10
+    assert lines[-1].strip() == "and 3 more reasons, which --json and --out tell"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -26,12 +26,14 @@ from distsim.trace import (
     Contributions,
     SpanKind,
     Spans,
+    Texts,
     Trace,
     TraceBuilder,
     Transfers,
     Updates,
 )
 from distsim.trace.tables import Table
+from distsim.trace.texts import joined
 from distsim.trace.trace import TABLES
 
 SUFFIXES = (".npz", ".json", ".json.gz")
@@ -93,6 +95,11 @@ def test_a_table_for_later_is_worked_out_once_when_it_is_asked_for() -> None:
     assert asked == ["columns"]
 
 
+def test_rows_of_a_table_for_later_can_be_chosen_before_a_column_is_read() -> None:
+    later = Updates.later(2, lambda: {"version": [1, 2], "server": [3, 3], "time_seconds": [2.0, 4.5]})
+    assert later.where(np.array([False, True])) == Updates.of_rows([(2, 3, 4.5)])
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
 def test_a_table_for_later_is_copied_as_what_it_is(copied: Callable[[Updates], Updates]) -> None:
     later = Updates.later(1, lambda: {"version": [1], "server": [3], "time_seconds": [2.0]})
@@ -110,7 +117,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "target": RANKS,
     "server": st.sampled_from([NO_SERVER, WORKERS]),
     "kind": st.sampled_from([int(kind) for kind in SpanKind]),
-    "label": st.text(max_size=8),
+    "label": st.text(max_size=8).map(lambda text: text.rstrip("\0")),  # numpy keeps no zero character at an end
     "applied": st.booleans(),
     "cancelled": st.booleans(),
     "bytes": NOT_NEGATIVE,
@@ -350,6 +357,29 @@ def test_the_total_is_the_time_of_the_last_update() -> None:
 def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="differ in length"):
         Updates(version=[1, 2], server=[0], time_seconds=[0.5, 1.0])
+
+
+def test_a_column_of_one_number_is_that_number_in_memory() -> None:
+    """Millions of rows carry the same bytes, in the same collective."""
+    builder = TraceBuilder()
+    for first in (0, 3):
+        builder.extend(
+            "transfers", source=np.arange(first, first + 3), target=7, bytes=5.0, start_seconds=np.zeros(3),
+            end_seconds=np.ones(3), chunk=first, collective=-1,
+        )  # fmt: skip
+    transfers = builder.build(workers=7, servers=1, producer="simulated").transfers
+    assert transfers.bytes.tolist() == [5.0] * 6
+    assert transfers.chunk.tolist() == [0] * 3 + [3] * 3
+    assert (transfers.bytes.dtype, transfers.collective.dtype) == (np.float64, np.int64)
+    assert transfers.bytes.strides == transfers.target.strides == transfers.collective.strides == (0,)
+
+
+@pytest.mark.parametrize("texts", [2, 255, 256, 257, 70_000])
+def test_texts_keep_apart_however_many_there_are(texts: int) -> None:
+    several = [f"text {number}" for number in range(texts)]
+    numbers = np.arange(texts)
+    column = joined(["", Texts(numbers, several), Texts(numbers[::-1], several)], [1, texts, texts])
+    assert np.asarray(column).tolist() == ["", *several, *reversed(several)]
 
 
 def test_sorting_forgets_the_order_of_rows_and_nothing_else() -> None:

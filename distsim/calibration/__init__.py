@@ -6,6 +6,7 @@ plan        the scenarios that show it, and what their traces say
 line        latency and bandwidth, with intervals, out of times
 machine     all lines of a machine: the links of scenarios of other sizes, numbers of workers and policies
 file        the calibration file, which `simulate` takes
+reach       what a scenario asks far beyond all that was measured
 """
 
 from distsim.calibration.exchange import (
@@ -20,8 +21,9 @@ from distsim.calibration.exchange import (
 from distsim.calibration.file import Calibration
 from distsim.calibration.machine import Machine, fitted
 from distsim.calibration.plan import Plan
+from distsim.calibration.reach import far_beyond
 
 __all__ = [
     "WARM_UP_STEPS", "Calibration", "Exchange", "Machine", "Plan", "calibrated", "exchange_seconds", "exchanged_bytes",
-    "fit", "fitted", "probes",
+    "far_beyond", "fit", "fitted", "probes",
 ]  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +12,7 @@ from typing import Any, Literal
 from pydantic import ValidationError, model_validator
 
 from distsim import files
-from distsim.calibration.exchange import Exchange
+from distsim.calibration.exchange import Exchange, exchanged_bytes
 from distsim.calibration.machine import Machine
 from distsim.description import Description
 from distsim.errors import InputError
@@ -49,11 +51,14 @@ class Calibration:
     machine: Machine | None = None
 
     def of(self, scenario: Scenario) -> Exchange:
-        """What `scenario` finds on this machine. Raises InputError where nothing was measured that tells."""
+        """What `scenario` finds on this machine. Raises InputError where nothing was measured that tells.
+
+        Of several exchanges of its kind and number of workers it takes the one that was measured nearest to its size.
+        """
         key = (scenario.communication.kind, scenario.cluster.workers)
-        for exchange in self.exchanges:
-            if (exchange.kind, exchange.workers) == key:
-                return exchange
+        matching = [exchange for exchange in self.exchanges if (exchange.kind, exchange.workers) == key]
+        if matching:
+            return _closest(matching, exchanged_bytes(scenario))
         if self.machine is not None:
             return self.machine.exchange(scenario)
         known = ", ".join(f"{exchange.kind} with {exchange.workers}" for exchange in self.exchanges) or "nothing"
@@ -83,3 +88,20 @@ class Calibration:
         else:
             return cls(found.exchanges, found.machine)
         raise InputError.of("calibration file", str(path), rule, CURE)
+
+
+def _closest(exchanges: Sequence[Exchange], num_bytes: float) -> Exchange:
+    """The one measured nearest to this size, by their ratio. Raises InputError where several are, and differ."""
+
+    def away(exchange: Exchange) -> float:
+        measured = max((size for size, _ in exchange.points), default=math.inf)
+        return abs(math.log(max(measured, 1.0) / max(num_bytes, 1.0)))
+
+    least = min(map(away, exchanges))
+    nearest = [exchange for exchange in exchanges if away(exchange) == least]
+    if any(other != nearest[0] for other in nearest):
+        what = f"calibration for {nearest[0].kind} with {nearest[0].workers} workers"
+        raise InputError.of(
+            what, f"{len(nearest)} exchanges", "are equally near to this size, and differ", "leave one in the file"
+        )
+    return nearest[0]

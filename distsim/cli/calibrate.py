@@ -12,7 +12,7 @@ from rich.text import Text
 from distsim.calibration import Calibration, Machine, Plan
 from distsim.calibration.machine import Fit, bytes_per_second
 from distsim.cli.measure import emulate_option
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, warn
 from distsim.errors import InputError
 from distsim.files import check_writable, write_text
 from distsim.progress import bar
@@ -81,8 +81,7 @@ def calibrate(
     with bar("calibration") as progress:
         machine = run(chosen, progress=progress)
     found = Calibration(machine=machine)
-    for warning in machine.warnings():
-        click.echo(f"distsim: warning: {warning}", err=True)
+    warn(machine.warnings())
     if out:
         found.save(out)
     if html:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.text import Text
 
-from distsim.calibration import Calibration
+from distsim.calibration import Calibration, far_beyond
+from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
-from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json
+from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json, print_notes, warn
 from distsim.cli.simulate import rule_option
 from distsim.errors import InputError
 from distsim.experiment import Experiment, of_traces, predict_and_emulate, predict_and_measure
@@ -63,12 +63,17 @@ def compare(
     else:
         known = Calibration.load(calibration) if calibration else None
         scenarios = [Scenario.load(file) for file in files]
+        if known:
+            warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
         run = predict_and_emulate if emulate else predict_and_measure
         compared = [run(scenario, known, rule=rule, deadline_seconds=deadline) for scenario in scenarios]
     if html:
         from distsim.figures.report import html as page
 
-        write_text(html, page([(c.comparison, c.predicted, c.measured, c.notes) for c in compared]))
+        notes = [[*of_step(c.measured.scenario.policy), *c.notes] for c in compared]
+        write_text(
+            html, page([(c.comparison, c.predicted, c.measured, n) for c, n in zip(compared, notes, strict=True)])
+        )
     if as_json:
         print_json([c.comparison.as_dict() for c in compared])
         return
@@ -81,8 +86,7 @@ def compare(
 def _saved(predicted: Path, measured: Path) -> Experiment:
     notes = [f"prediction: {predicted}", f"measurement: {measured}"]
     compared = of_traces(Trace.load(predicted), Trace.load(measured), notes)
-    for warning in compared.notes[len(notes) :]:
-        click.echo(f"distsim: warning: {warning}", err=True)
+    warn(compared.notes[len(notes) :])
     return compared
 
 
@@ -104,6 +108,6 @@ def _check_emulation(emulate: bool, files: tuple[Path, ...]) -> None:
 
 def _print(compared: Experiment) -> None:
     console().print(comparison_table(compared.comparison))
-    for line in [causes_line(compared.comparison), *compared.notes]:
-        console().print(Text(f"  {line}"), soft_wrap=True)
+    print_notes(footnotes(compared.predicted, compared.measured))
+    print_notes([causes_line(compared.comparison), *compared.notes])
     console().print()

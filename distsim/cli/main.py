@@ -1,7 +1,8 @@
 """`distsim`: the group of commands, and how errors end it.
 
 Exit codes: 0 fine; 1 a row of an accuracy table does not hold; 2 bad input or a missing right (one message, no
-traceback); 3 the real run failed (which rank, where); 130 interrupted.
+traceback); 3 the real run failed (which rank, where); 130 interrupted; 143 ended by SIGTERM, in a
+real run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import errno
 import sys
 
 import click
+from pydantic_core import PydanticSerializationError
 
 from distsim import __version__
 from distsim.cli.bench import bench
@@ -54,6 +56,10 @@ def main() -> None:
     except click.ClickException as error:
         _end(f"distsim: {error.format_message()}", InputError.exit_code)
     except KeyboardInterrupt:
+        _end("distsim: interrupted", INTERRUPTED)
+    except PydanticSerializationError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):  # which came while a scenario was written out
+            raise
         _end("distsim: interrupted", INTERRUPTED)
     except OSError as error:
         if error.errno not in FULL:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.text import Text
 
+from distsim.cli.footnotes import footnotes
 from distsim.cli.nodes import done_here, node_of, node_options
-from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
+from distsim.cli.output import console, json_option, print_json, print_notes, summary_table, trace_option
 from distsim.cli.simulate import rule_option
 from distsim.errors import InputError, RunError
 from distsim.files import check_writable
 from distsim.metrics import summary
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe
+from distsim.runtime.launch import INTERRUPTS
 from distsim.runtime.measure import measure as run
 from distsim.runtime.measure import measure_on_node
 from distsim.runtime.node import Node, shares
@@ -74,10 +75,15 @@ def measure(
                 measured = measure_on_node(scenario, node, rule=rule, deadline_seconds=deadline, progress=progress)
             else:
                 measured = run(scenario, emulate=emulate, rule=rule, deadline_seconds=deadline, progress=progress)
-    except RunError as error:
-        if trace and error.trace is not None:
-            error.trace.save(trace)
-            raise RunError(f"{error}\nwhat was recorded until then: {trace}") from error
+    except (RunError, *INTERRUPTS) as error:
+        found = getattr(error, "trace", None)
+        if trace is None or found is None:
+            raise
+        found.save(trace)
+        saved = f"what was recorded until then: {trace}"
+        if isinstance(error, RunError):
+            raise RunError(f"{error}\n{saved}") from error
+        click.echo(saved, err=True)
         raise
     if measured is None:
         assert node is not None
@@ -90,8 +96,7 @@ def measure(
         print_json(found.as_dict())
     else:
         console().print(summary_table(scenario.name, "measured", found))
-        if emulate:
-            console().print(Text(f"  {describe(measured.metadata['emulation'])}"), soft_wrap=True)
+        print_notes([*footnotes(measured), *([describe(measured.metadata["emulation"])] if emulate else [])])
 
 
 def _tell_done(node: Node, ranks: Sequence[int], as_json: bool) -> None:

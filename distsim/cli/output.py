@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,12 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def warn(lines: Iterable[str]) -> None:
+    """A line each on standard error."""
+    for line in lines:
+        click.echo(f"distsim: warning: {line}", err=True)
+
+
 def figures_of(summary: Summary) -> list[tuple[str, str]]:
     """(name, value as text) of each figure of a run."""
     steps = summary.step_seconds
@@ -78,6 +84,12 @@ def figures_of(summary: Summary) -> list[tuple[str, str]]:
     if summary.failures is not None:
         figures += [("failures", str(summary.failures)), ("goodput", _share(summary.goodput))]
     return figures
+
+
+def print_notes(lines: Iterable[str]) -> None:
+    """Sentences under a table, as long as they are."""
+    for line in lines:
+        console().print(Text(f"  {line}"), soft_wrap=True)
 
 
 def summary_table(name: str, producer: str, summary: Summary) -> Table:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from distsim.calibration import Calibration
-from distsim.cli.output import console, json_option, print_json, summary_table, trace_option
+from distsim.calibration import Calibration, far_beyond
+from distsim.cli.footnotes import footnotes
+from distsim.cli.output import console, json_option, print_json, print_notes, summary_table, trace_option, warn
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate as run
@@ -30,7 +31,10 @@ rule_option = click.option(
 def simulate(file: Path, calibration: Path | None, rule: str | None, trace: Path | None, as_json: bool) -> None:
     """Predict the run of a scenario FILE."""
     scenario = Scenario.load(file)
-    predicted = run(scenario, Calibration.load(calibration) if calibration else None, rule=rule)
+    known = Calibration.load(calibration) if calibration else None
+    if known:
+        warn(far_beyond(known, scenario))
+    predicted = run(scenario, known, rule=rule)
     if trace:
         predicted.save(trace)
     found = summary(predicted)
@@ -38,3 +42,4 @@ def simulate(file: Path, calibration: Path | None, rule: str | None, trace: Path
         print_json(found.as_dict())
     else:
         console().print(summary_table(scenario.name, "predicted", found))
+        print_notes(footnotes(predicted))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,14 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
+from distsim.cli.footnotes import of_step
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes, warn
+from distsim.cli.pool import pool
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.progress import bar
 from distsim.scenario import Scenario
-from distsim.sweep import parse_values, without_effect
+from distsim.sweep import parse_values, reason, without_effect
 from distsim.sweep import sweep as run
 
 SUFFIXES = (".csv", ".parquet")
@@ -28,6 +30,8 @@ SHOWN = {
     "mean_staleness": "staleness",
     "idle_share": "idle (%)",
 }
+LOCAL_STEPS = frozenset({"policy.period", "policy.accumulate"})
+MOST_REASONS = 10
 SCALE = {"step_seconds_median": 1e3, "idle_share": 100.0}
 
 
@@ -53,8 +57,7 @@ def sweep(
     journal = _journal(out)
     with _executor(scheduler, workers) as executor, bar(scenario.name) as progress:
         rows = run(scenario, varied, executor=executor, journal=journal, progress=progress)
-    for key in without_effect(rows, varied):
-        click.echo(f"distsim: warning: varying {key} changed nothing in this scenario", err=True)
+    warn(f"varying {key} changed nothing in this scenario" for key in without_effect(rows, varied))
     if out and journal:
         _write(rows, out)
         journal.unlink(missing_ok=True)
@@ -62,6 +65,7 @@ def sweep(
         print_json(rows)
     else:
         console().print(_table(scenario.name, rows, list(varied)))
+        print_notes([*_of_step(scenario, varied), *_reasons(rows)])
 
 
 def _journal(out: Path | None) -> Path | None:
@@ -76,12 +80,8 @@ def _journal(out: Path | None) -> Path | None:
 @contextmanager
 def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
     if scheduler is None:
-        with ProcessPoolExecutor(workers) as pool:
-            try:
-                yield pool
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        with pool(workers) as processes:
+            yield processes
         return
     try:
         from distributed import Client
@@ -124,6 +124,24 @@ def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Tabl
             continue
         table.add_row(*values, *(_shown(row[key], SCALE.get(key, 1.0)) for key in SHOWN))
     return table
+
+
+def _of_step(scenario: Scenario, varied: Iterable[str]) -> list[str]:
+    keys = LOCAL_STEPS.intersection(varied)
+    return [f"step: from one update to the next; {key} says after how many local steps" for key in keys] or of_step(
+        scenario.policy
+    )
+
+
+def _reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Why rows are impossible, each reason at the first row that it is true of."""
+    first: dict[str, str] = {}
+    for row in rows:
+        if row["error"] is not None:
+            first.setdefault(reason(row), row["error"])
+    more = len(first) - MOST_REASONS
+    rest = [f"and {more} more reasons, which --json and --out tell"] if more > 0 else []
+    return [f"impossible: {error}" for error in list(first.values())[:MOST_REASONS]] + rest
 
 
 def _shown(value: Any, scale: float) -> str:

@@ -16,7 +16,8 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from itertools import count
 
 from distsim.network import OVER
 
@@ -27,13 +28,16 @@ class Link(ABC):
     """next_end: nobody is done before. alone_seconds: no transfer is faster."""
 
     def __init__(self, alone_seconds: float) -> None:
-        self.coming: list[tuple[float, int, Sequence[int]]] = []  # a heap of what is to begin
+        self.coming: list[tuple[float, int, Sequence[int]]] = []  # a heap of what is to begin, ties by number
+        self.joins = count()
         self.alone_seconds = alone_seconds
         self.next_end = NEVER
 
-    @abstractmethod
-    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
-        """The transfers of these workers begin at `start`; in one instant, in the order of `number`."""
+    def join(self, start: float, workers: Sequence[int]) -> None:
+        """The transfers of these workers begin at `start`, after those who have joined for the same instant before."""
+        heappush(self.coming, (start, next(self.joins), workers))
+        if start + self.alone_seconds < self.next_end:
+            self.next_end = start + self.alone_seconds
 
     @abstractmethod
     def end(self, now: float) -> Sequence[int]:
@@ -45,14 +49,13 @@ class Link(ABC):
 
     def _stay_away(self, gone: Collection[int]) -> None:
         stay = [(start, number, [one for one in workers if one not in gone]) for start, number, workers in self.coming]
-        self.coming[:] = [entry for entry in stay if entry[2]]
-        heapify(self.coming)
+        self.coming = sorted(entry for entry in stay if entry[2])
 
 
 def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> Link:
     """A link of `bytes_per_second`; worker i takes at most limits[i] of it."""
     if len(set(limits)) == 1:
-        return EqualLink(bytes_per_second, limits[0], num_bytes)
+        return EqualLink(bytes_per_second, limits[0], num_bytes, len(limits))
     return UnequalLink(bytes_per_second, limits, num_bytes)
 
 
@@ -65,11 +68,6 @@ class Turns(Link):
         self.seconds = seconds
         self.free_seconds = self.began = 0.0
 
-    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
-        heappush(self.coming, (start, number, workers))
-        if start + self.alone_seconds < self.next_end:
-            self.next_end = start + self.alone_seconds
-
     def wait(self, until: float) -> None:
         """The owner turns to nobody before."""
         self.free_seconds = self.next_end = until
@@ -78,14 +76,17 @@ class Turns(Link):
         self._stay_away(gone)
 
     def end(self, now: float) -> Sequence[int]:
+        coming = self.coming
         done: Sequence[int] = ()
-        while self.coming:
-            start, _, workers = self.coming[0]
-            began = start if start > self.free_seconds else self.free_seconds
-            self.next_end = began + self.seconds[workers[0]]
-            if done or self.next_end > now + OVER * now:
+        while coming:
+            start, _, workers = coming[0]
+            free = self.free_seconds
+            began = start if start > free else free
+            next_end = began + self.seconds[workers[0]]
+            if done or next_end > now + OVER * now:
+                self.next_end = next_end
                 return done
-            heappop(self.coming)
+            heappop(coming)
             self.began, self.free_seconds, done = began, now, workers
         self.next_end = NEVER
         return done
@@ -94,59 +95,67 @@ class Turns(Link):
 class EqualLink(Link):
     """Everybody has the same limit, so who began first ends first.
 
-    >>> link = EqualLink(bytes_per_second=10.0, limit=10.0, num_bytes=20.0)
-    >>> link.join(0.0, 1, [3])
-    >>> link.join(1.0, 2, [5])     # worker 3 has 10 bytes left, at 5 bytes/s
+    >>> link = EqualLink(bytes_per_second=10.0, limit=10.0, num_bytes=20.0, workers=2)
+    >>> link.join(0.0, [3])
+    >>> link.join(1.0, [5])     # worker 3 has 10 bytes left, at 5 bytes/s
     >>> link.end(2.0), link.next_end, link.end(3.0), link.next_end
     ([], 3.0, [3], 4.0)
     """
 
-    def __init__(self, bytes_per_second: float, limit: float, num_bytes: float) -> None:
-        self.capacity, self.limit, self.bytes = bytes_per_second, min(limit, bytes_per_second), num_bytes
-        self.queue: deque[tuple[float, int]] = deque()  # (the clock when it is over, worker)
-        self.clock = self.at_seconds = self.rate = 0.0
-        super().__init__(num_bytes / self.limit)
+    def __init__(self, bytes_per_second: float, limit: float, num_bytes: float, workers: int) -> None:
+        self.rates = [min(limit, bytes_per_second / max(number, 1)) for number in range(workers + 1)]  # so many share
+        super().__init__(num_bytes / self.rates[1])
+        self.bytes = num_bytes
+        self.queue: deque[tuple[float, Sequence[int]]] = deque()  # (the clock when it is over, workers)
+        self.under_way = 0
+        self.clock = self.at_seconds = 0.0
 
-    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
-        heappush(self.coming, (start, number, workers))
+    def join(self, start: float, workers: Sequence[int]) -> None:
+        """As of any link; but nobody who joins is done before those under way."""
+        heappush(self.coming, (start, next(self.joins), workers))
         if not self.queue and start + self.alone_seconds < self.next_end:
             self.next_end = start + self.alone_seconds
 
     def end(self, now: float) -> Sequence[int]:
-        coming, queue, clock, at, rate = self.coming, self.queue, self.clock, self.at_seconds, self.rate
+        coming, queue, rates, under_way = self.coming, self.queue, self.rates, self.under_way
+        clock, at = self.clock, self.at_seconds
         while coming and coming[0][0] <= now:
             start, _, workers = heappop(coming)
-            clock = clock + (start - at) * rate if queue else 0.0
-            at, goal = start, clock + self.bytes
-            for worker in workers:
-                queue.append((goal, worker))
-            rate = self.capacity / len(queue)
-            if rate > self.limit:
-                rate = self.limit
-        ended = []
+            clock = clock + (start - at) * rates[under_way] if queue else 0.0
+            at = start
+            under_way += len(workers)
+            queue.append((clock + self.bytes, workers))
+        ended: list[int] = []
         if queue:
-            goal = queue[0][0]
-            if at + (goal - clock) / rate <= now + OVER * now:
-                clock, over = goal, goal + rate * OVER * now
-                while queue and queue[0][0] <= over:
-                    ended.append(queue.popleft()[1])
+            rate = rates[under_way]
+            if at + (queue[0][0] - clock) / rate <= now + OVER * now:
+                clock, workers = queue.popleft()
+                ended += workers
+                while queue and queue[0][0] <= clock + rate * OVER * now:
+                    ended += queue.popleft()[1]
+                under_way -= len(ended)
             else:
                 clock += (now - at) * rate
+        self.under_way = under_way
         if queue:
-            rate = self.capacity / len(queue)
-            if rate > self.limit:
-                rate = self.limit
-            self.next_end = now + (queue[0][0] - clock) / rate
+            self.clock, self.at_seconds = clock, now
+            left, rate = queue[0][0] - clock, rates[under_way]
+            next_end = now + left / rate
+            if coming and coming[0][0] < next_end:  # who joins before puts it off
+                start, _, workers = coming[0]
+                next_end = start + (left - (start - now) * rate) / rates[under_way + len(workers)]
+            self.next_end = next_end
         else:
             self.next_end = coming[0][0] + self.alone_seconds if coming else NEVER
-        self.clock, self.at_seconds, self.rate = clock, now, rate
         return ended
 
     def leave(self, now: float, gone: Collection[int]) -> None:
         due = self.end(now)  # nobody, but for rounding
         self._stay_away(gone)
-        under_way = [(self.clock, worker) for worker in due] + list(self.queue)
-        self.queue = deque(transfer for transfer in under_way if transfer[1] not in gone)
+        under_way = [(self.clock, due), *self.queue] if due else self.queue
+        stay = [(goal, [worker for worker in workers if worker not in gone]) for goal, workers in under_way]
+        self.queue = deque((goal, workers) for goal, workers in stay if workers)
+        self.under_way = sum(len(workers) for _, workers in self.queue)
         self.next_end = now  # the others are done sooner
 
 
@@ -154,14 +163,13 @@ class UnequalLink(Link):
     """Limits differ: the slowest transfers run at their limits, the others divide what those leave.
 
     >>> link = UnequalLink(bytes_per_second=10.0, limits=[2.0, 10.0, 10.0], num_bytes=20.0)
-    >>> link.join(0.0, 1, [0, 1, 2])       # 2, 4 and 4 bytes/s
+    >>> link.join(0.0, [0, 1, 2])       # 2, 4 and 4 bytes/s
     >>> link.end(2.0), link.next_end, link.end(5.0), link.next_end, link.end(10.0)
     ([], 5.0, [1, 2], 10.0, [0])
     """
 
     def __init__(self, bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> None:
         super().__init__(num_bytes / min(max(limits), bytes_per_second))
-        self.alone = [num_bytes / min(limit, bytes_per_second) for limit in limits]
         self.capacity, self.limits, self.bytes = bytes_per_second, limits, num_bytes
         self.began: dict[int, int] = {}  # of all under way, who began as which
         self.begun = 0
@@ -172,12 +180,6 @@ class UnequalLink(Link):
         self.goals: dict[int, float] = {}  # of the others: the clock when it is over
         self.clock = self.at_seconds = self.share = 0.0
         self.first_end = self.first_goal = NEVER  # the least of each
-
-    def join(self, start: float, number: int, workers: Sequence[int]) -> None:
-        heappush(self.coming, (start, number, workers))
-        soonest = start + (self.alone[workers[0]] if len(workers) == 1 else self.alone_seconds)
-        if soonest < self.next_end:
-            self.next_end = soonest
 
     def end(self, now: float) -> Sequence[int]:
         self._advance(now)
@@ -193,10 +195,7 @@ class UnequalLink(Link):
                 ended.sort(key=self.began.__getitem__)
         self.next_end = self.first_end
         if self.coming:
-            start, _, workers = self.coming[0]
-            nobody_else = len(self.coming) == len(workers) == 1
-            soonest = start + (self.alone[workers[0]] if nobody_else else self.alone_seconds)
-            self.next_end = min(self.next_end, soonest)
+            self.next_end = min(self.next_end, self.coming[0][0] + self.alone_seconds)
         if self.goals:
             self.next_end = min(self.next_end, now + (self.first_goal - self.clock) / self.share)
         return ended

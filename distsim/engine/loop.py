@@ -8,13 +8,28 @@ there: as in the story.
 
 from __future__ import annotations
 
-from array import array
+import math
+import sys
 from collections import deque
 from collections.abc import Sequence
 
-import numpy as np
-
 from distsim.engine.links import NEVER, Link, Turns, shared_link
+from distsim.engine.log import (
+    ANSWERED,
+    ARRIVED,
+    BEGAN,
+    CUT,
+    MANY,
+    NAN,
+    OUTCOME,
+    PULLED,
+    READ_VERSION,
+    READY,
+    STEP,
+    WORKER,
+    Row,
+    StepLog,
+)
 from distsim.engine.steps import Steps, steps_trace
 from distsim.errors import InputError
 from distsim.network import OVER
@@ -22,8 +37,6 @@ from distsim.policies import FlexRR, Rule, WithServer
 from distsim.policies.nonsense import no_answer, unasked_answer, wrong_answer, wrong_version
 from distsim.scenario import Scenario
 from distsim.trace import NO_VERSION, Trace
-
-ROOM = array("d", [np.nan]) * 4096  # for what steps will come to
 
 
 def cannot(scenario: Scenario) -> str | None:
@@ -50,147 +63,145 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
 
 
 def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
-    """All that happens. One function over flat arrays, because a million steps shall take a few seconds."""
+    """All that happens. One function over lists, because a million steps shall take a few seconds."""
     policy, latency = scenario.policy, scenario.cluster.latency_seconds
     assert isinstance(policy, WithServer)
     workers = range(scenario.cluster.workers)
-    by_version, seconds, decide = policy.has_global_step, scenario.compute_times(), rule.arrived
-    last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else -1
+    by_version, decide = policy.has_global_step, rule.arrived
+    last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else sys.maxsize
     last_version = policy.updates(scenario.steps, len(workers))
     rendezvous = scenario.receive == "fifo" and scenario.communication.sends == "rendezvous"
     push_latency = 0.0 if rendezvous else latency  # until the server knows of a push
     down, up = links(scenario)
-    turns = down if isinstance(down, Turns) else None
+    push, turns = down.join, down if isinstance(down, Turns) else None
 
-    # By step, in the order in which they begin.
-    whose, number, read = array("i"), array("q"), array("q")
-    start, ready, began, arrived, outcome, answered, pulled = (array("d") for _ in range(7))
-    cut: dict[int, float] = {}
-    # By worker: the step that it is at, how many it has begun, the version that it was sent.
-    at, made, sent = [0] * len(workers), [0] * len(workers), [0] * len(workers)
+    # By worker: the step that it is at, the version that it was sent, and the seconds of each of its steps.
+    at: list[Row] = [[] for _ in workers]
+    sent = [0] * len(workers)
+    times = scenario.compute_times()
+    seconds = [times.first(worker, scenario.steps).tolist() for worker in workers]
     alone = [(worker,) for worker in workers]
     # Of the server.
-    inbox: deque[int] = deque()  # gradients that are here
-    waiting: dict[int, int] = {}  # by worker: the gradient that is decided about, but not answered
-    updates = array("d")
-    version, answers, over, applied_next = 0, 0, False, NEVER
+    inbox: deque[Row] = deque()  # gradients that are here
+    waiting: dict[int, Row] = {}  # by worker: the gradient that is decided about, but not answered
+    taking = True  # from the inbox: it is not applying an update, and has not made the last one
+    version, applied_next = 0, NEVER
+    updates: list[float] = []
 
+    log = StepLog(expected=(scenario.steps + 1) * len(workers))
+    numbers = log.numbers
     now, soon = 0.0, 0.0
     free: Sequence[int] = workers
     while now < NEVER:
         # pull
         for worker in free:
-            count = made[worker]
-            if count:
-                pulled[at[worker]] = now
-            if over or count == last_step:
+            step = at[worker]
+            count = 0
+            if step:
+                step[PULLED] = now
+                count = step[STEP] + 1
+            if count >= last_step:
                 continue
+            numbers += step
             # compute, push
-            at[worker], made[worker], based_on = len(whose), count + 1, sent[worker]
-            done = now + seconds(worker, based_on if by_version else count)
-            down.join(done + push_latency, len(whose), alone[worker])
-            if len(whose) == len(arrived):
-                for column in (began, arrived, outcome, answered, pulled):
-                    column.extend(ROOM)
-            whose.append(worker)
-            number.append(count)
-            read.append(based_on)
-            start.append(now)
-            ready.append(done)
+            based_on = sent[worker]
+            index = based_on if by_version else count
+            try:
+                done = now + seconds[worker][index]
+            except IndexError:
+                seconds[worker] = times.first(worker, index + 1).tolist()
+                done = now + seconds[worker][index]
+            at[worker] = [worker, count, based_on, now, done, done, NAN, NAN, NAN, NAN, NAN]
+            push(done + push_latency, alone[worker])
         # receive
         if down.next_end <= soon:
             for worker in down.end(now):
                 step = at[worker]
-                arrived[step] = now
+                step[ARRIVED] = now
                 if turns:
-                    began[step] = turns.began
+                    step[BEGAN] = turns.began
                 inbox.append(step)
-        while (inbox and applied_next == NEVER and up.next_end > now and not over) or applied_next <= soon:
-            if applied_next == NEVER:
+        while True:
+            if applied_next <= soon:
+                # Nothing was decided while the server applied, so `step` and `decision` are those that it began with.
+                applied_next, taking = NEVER, True
+                if turns:
+                    turns.wait(now)
+            elif inbox and taking and up.next_end > now:
                 # decide
                 step = inbox.popleft()
-                if step in cut:
-                    continue
-                worker = whose[step]
-                decision = decide(worker, number[step], read[step])
+                worker = step[WORKER]
+                decision = decide(worker, step[STEP], step[READ_VERSION])
                 waiting[worker] = step
-                outcome[step] = version + 1 if decision.applied else NO_VERSION
+                step[OUTCOME] = version + 1 if decision.applied else NO_VERSION
                 if decision.version is not None:
                     if decision.version != version + 1:
-                        raise wrong_version(whose[step], number[step], decision.version, version)
+                        raise wrong_version(worker, step[STEP], decision.version, version)
                     if apply_seconds > 0.0:
-                        applied_next = now + apply_seconds
+                        applied_next, taking = now + apply_seconds, False
                         if turns:
                             turns.wait(NEVER)
                         continue
             else:
-                applied_next = NEVER
-                if turns:
-                    turns.wait(now)
+                break
             # apply
             if decision.version is not None:
                 version += 1
                 updates.append(now)
                 if version == last_version:
-                    over = True
-                    down.leave(now, workers if turns else computing(ready, at, now))  # who send no more
+                    taking, last_step = False, 0  # nobody begins another
+                    down.leave(now, workers if turns else computing(at, now))  # who send no more
+                if len(numbers) >= MANY:
+                    log.pack()
             # answer
-            answered_now, gone = [], []
+            answered: list[int] = []
+            cancelled: list[int] = []
             for worker, of in decision.answers:
                 if of != version:
-                    raise wrong_answer(whose[step], number[step], worker, of, version)
+                    raise wrong_answer(step[WORKER], step[STEP], worker, of, version)
                 its = waiting.pop(worker, None)
                 if its is None:
-                    # cancel: a gradient that is computed or sent, or older parameters on their way
                     if not getattr(rule, "cancel", False):
-                        raise unasked_answer(whose[step], number[step], worker)
+                        raise unasked_answer(step[WORKER], step[STEP], worker)
                     its = at[worker]
-                    gone.append(worker)
-                    if outcome[its] != outcome[its]:
-                        cut.setdefault(its, now)
-                answered[its] = now
+                    cancel(its, inbox, now)
+                    cancelled.append(worker)
+                    if worker in answered:  # by this very decision
+                        answered.remove(worker)
+                its[ANSWERED] = now
                 sent[worker] = version
-                answered_now.append(worker)
-            if gone:
-                down.leave(now, gone)
-                up.leave(now, gone)
-            if answered_now:
-                answers += 1
-                up.join(now + latency, answers, answered_now)
+                answered.append(worker)
+            if cancelled:
+                down.leave(now, cancelled)
+                up.leave(now, cancelled)
+            if answered:
+                up.join(now + latency, answered)
 
-        now = up.next_end if up.next_end < down.next_end else down.next_end
+        now, next_push = up.next_end, down.next_end
+        if next_push < now:
+            now = next_push
         if applied_next < now:
             now = applied_next
         soon = now + OVER * now
-        free = up.end(now) if up.next_end <= soon < NEVER else ()
+        free = up.end(now) if up.next_end <= soon and now < NEVER else ()
 
-    if not over and waiting:
+    if version < last_version and waiting:
         step = next(iter(waiting.values()))
-        raise no_answer(whose[step], number[step], version, last_version)
-    rows = len(whose)
-    cuts = np.full(rows, np.nan)
-    cuts[list(cut)] = list(cut.values())
-    if not turns:
-        began = ready
-    return Steps(
-        worker=np.frombuffer(whose, np.int32),
-        step=np.frombuffer(number, np.int64),
-        read_version=np.frombuffer(read, np.int64),
-        start=np.frombuffer(start),
-        ready=np.frombuffer(ready),
-        began=np.frombuffer(began, count=rows),
-        arrived=np.frombuffer(arrived, count=rows),
-        outcome=np.frombuffer(outcome, count=rows),
-        answered=np.frombuffer(answered, count=rows),
-        pulled=np.frombuffer(pulled, count=rows),
-        cut=cuts,
-        updates=np.array(updates),
-    )
+        raise no_answer(step[WORKER], step[STEP], version, last_version)
+    return log.steps(at, updates)
 
 
-def computing(ready: array[float], at: Sequence[int], now: float) -> list[int]:
+def computing(at: Sequence[Row], now: float) -> list[int]:
     """The workers whose gradients are not ready. Apart, because what a nested scope sees is slower to reach."""
-    return [worker for worker, step in enumerate(at) if ready[step] > now]
+    return [worker for worker, step in enumerate(at) if step[READY] > now]
+
+
+def cancel(step: Row, inbox: deque[Row], now: float) -> None:
+    """The server wants this gradient no longer; if it has decided about it, older parameters are on their way."""
+    if math.isnan(step[OUTCOME]) and math.isnan(step[CUT]):
+        step[CUT] = now
+        if step in inbox:
+            inbox.remove(step)
 
 
 def links(scenario: Scenario) -> tuple[Link, Link]:

@@ -18,10 +18,11 @@ Integers = NDArray[np.int64]
 class Steps:
     """Each step of a worker has one place in every column. Times are in seconds, NaN where they have not come to pass.
 
-    step: the worker's own count of them. ready: when the compute is over unless it is cut. began, arrived: when the
-    server turned to the push, and had it. outcome: the update that the gradient goes into, NO_VERSION where it is
-    dropped, NaN where that is undecided. answered, pulled: when the parameters left the server, and were there. cut:
-    when the step was cancelled. updates: by version, when it was applied.
+    step: the worker's own count of them. ready: when the compute is over unless it is cut. began: when the push does,
+    which is when it is ready, or when a fifo server turns to it. arrived: when the server had it. outcome: the update
+    that the gradient goes into, NO_VERSION where it is dropped, NaN where that is undecided. answered, pulled: when the
+    parameters left the server, and were there. cut: when the step was cancelled. updates: by version, when it was
+    applied.
     """
 
     worker: NDArray[np.int32]
@@ -137,5 +138,6 @@ def _tell_contributions(builder: TraceBuilder, server: int, steps: Steps) -> Non
 
 
 def _where(rows: NDArray[np.bool_]) -> slice | NDArray[np.intp]:
-    """What selects these rows: all of them at once where they are all."""
-    return slice(None) if rows.all() else np.flatnonzero(rows)
+    """What selects these rows: without a copy of them where they are the first so many."""
+    count = int(np.count_nonzero(rows))
+    return slice(count) if rows[:count].all() else np.flatnonzero(rows)

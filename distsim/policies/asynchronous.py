@@ -50,4 +50,4 @@ class AsynchronousRule:
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - nothing is asked of them
         self.version += 1
-        return Decision(self.version, answers=((worker, self.version),))
+        return Decision(self.version, True, ((worker, self.version),))

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from distsim.description import CountOrZero
-from distsim.policies.rule import Decision
+from distsim.policies.rule import HELD, Decision
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class BackupRule:
             return Decision(applied=False, answers=((worker, self.version),))
         self.waiting.append(worker)
         if len(self.waiting) < self.needed:
-            return Decision()
+            return HELD
         self.version += 1
         answered = range(self.workers) if self.cancel else sorted(self.waiting)
         self.waiting = []

@@ -21,6 +21,9 @@ class Decision:
     answers: tuple[tuple[int, int], ...] = ()
 
 
+HELD = Decision()  # the gradient waits for others; one object says it of all, and nobody changes it
+
+
 class Rule(Protocol):
     """Decides about one arrival after the other; the simulator and the real server ask the same object."""
 

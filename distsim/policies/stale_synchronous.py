@@ -58,15 +58,16 @@ class StaleSynchronousRule:
         self.version += 1
         self.steps[worker] += 1
         made = self.steps[worker]
-        answered = []
+        freed: list[int] = []
         if made - 1 == self.slowest:
             self.behind -= 1
             if self.behind == 0:
                 self.slowest = made
                 self.behind = self.steps.count(made)
-                answered = self.held.pop(made + self.staleness, [])
+                freed = self.held.pop(made + self.staleness, freed)
         if made > self.slowest + self.staleness:
             self.held.setdefault(made, []).append(worker)
             return Decision(self.version)
-        answered.append(worker)
-        return Decision(self.version, answers=tuple([(free, self.version) for free in sorted(answered)]))
+        if not freed:
+            return Decision(self.version, True, ((worker, self.version),))
+        return Decision(self.version, True, tuple([(free, self.version) for free in sorted([*freed, worker])]))

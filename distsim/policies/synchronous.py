@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distsim.policies.rule import Decision
+from distsim.policies.rule import HELD, Decision
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SynchronousRule:
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - one rule for every step
         self.waiting.append(worker)
         if len(self.waiting) < self.workers:
-            return Decision()
+            return HELD
         self.version += 1
         answered, self.waiting = sorted(self.waiting), []
         return Decision(self.version, answers=tuple([(worker, self.version) for worker in answered]))

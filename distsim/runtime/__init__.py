@@ -7,7 +7,7 @@ launch      starts the ranks through torchrun, watches them, always ends them; w
 seat        what each rank has: a lifeline, a status slot, a stack dump, a record of its failure
 rank        the entry point of each rank; session: rendezvous, start of the clock, then its story (roles, stories):
 peers       compute -> all_reduce (synchronous, local SGD)
-ddp         forward -> backward, while buckets are all-reduced; with layers, whose backward takes the drawn time
+ddp         forward -> backward, while a stream all-reduces buckets; with layers, whose backward takes the drawn time
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 worker      compute -> push -> wait -> pull
 server      receive -> decide -> apply -> answer; with inbox, senders, messages, way, shelf, parameters;
@@ -18,6 +18,7 @@ emulation   a cluster of network namespaces with shaped links
 limits      what cannot be run for real; calibrate: many small runs, for `distsim calibrate`
 node        one machine among several; offset, ping_pong: their clocks; gathering: introductions, and records to node 0
 computation what a worker computes in a step: next to nothing, or a real forward and backward
+device      where a rank works: on a GPU of its own, with sums by NCCL, or on the CPU; stopwatch: when work was done
 all_reduce  sums by the backend, or by a schedule (schedules) over point-to-point messages, which traffic counts
 recorder    what each rank saw and when; merge makes the trace of it, a module for each kind of story
 """

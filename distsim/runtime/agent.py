@@ -41,6 +41,7 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
     reserve(folder / RESERVE_FILE)
     node = Node.placed(folder)
     own = range(ranks) if node is None else [int(rank) for rank in os.environ[RANKS_VARIABLE].split()]
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
@@ -62,6 +63,9 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
         use_reserve(folder / RESERVE_FILE)
         write_text(folder / FAILURES_FILE, json.dumps(failures))
         return 1
+    except SignalException as error:  # torchrun has ended the ranks; the launching process is to see why
+        signal.signal(error.sigval, signal.SIG_DFL)
+        os.kill(os.getpid(), error.sigval)
     return 0
 
 

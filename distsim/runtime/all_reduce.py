@@ -24,9 +24,12 @@ class AllReduce(Protocol):
 class ByBackend:
     """How its bytes travel cannot be seen from outside; so what is handed to it is counted."""
 
+    def __init__(self, group: dist.ProcessGroup | None) -> None:
+        self._group = group
+
     def __call__(self, tensor: torch.Tensor, call: int, recorder: Recorder, *, more: bool) -> None:  # noqa: ARG002
-        """One all-reduce of the default process group."""
-        dist.all_reduce(tensor)
+        """One all-reduce of the process group."""
+        dist.all_reduce(tensor, group=self._group)
         count_reduced(recorder, tensor.nbytes)
 
 
@@ -62,6 +65,8 @@ def plan_of(scenario: Scenario, rank: int, floats: int) -> Plan:
     return Plan(scenario.schedule(), rank, floats, scenario.communication.sends)
 
 
-def all_reduce_of(scenario: Scenario, worker: int, floats: int, slot: StatusSlot) -> AllReduce:
-    """How `worker` of this scenario sums so many numbers."""
-    return BySchedule(plan_of(scenario, worker, floats), slot) if follows_schedule(scenario) else ByBackend()
+def all_reduce_of(
+    scenario: Scenario, worker: int, floats: int, slot: StatusSlot, group: dist.ProcessGroup | None = None
+) -> AllReduce:
+    """How `worker` of this scenario sums so many numbers. group: of all workers (None: the default one)."""
+    return BySchedule(plan_of(scenario, worker, floats), slot) if follows_schedule(scenario) else ByBackend(group)

@@ -8,16 +8,20 @@ The same for every policy: `work` fills the gradient, and tells from when on the
 
 from __future__ import annotations
 
-import time
-from typing import Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
 from distsim.learning.batches import Batches
-from distsim.learning.problems import problem
+from distsim.learning.problems import Data, Problem, problem
 from distsim.runtime.messages import num_floats, pattern
 from distsim.runtime.recorder import Recorder
+from distsim.runtime.stopwatch import ON_CPU, Stopwatch
 from distsim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from distsim.runtime.device import Device
 
 LEARNING_RATE = 0.05  # every model here learns with it, and none diverges
 LARGEST_FACTOR = 1000  # keeps the sums within the whole numbers that float32 holds exactly
@@ -50,7 +54,7 @@ class Filling:
 
     def __init__(self, worker: int, gradient: torch.Tensor) -> None:
         self._worker = worker
-        self._pattern = pattern(gradient.numel())
+        self._pattern = pattern(gradient.numel()).to(gradient.device)
         self.gradient = gradient
         self.parameters = torch.zeros_like(gradient)
 
@@ -73,11 +77,14 @@ def factor(worker: int, step: int) -> int:
 
 
 class Training:
-    """A model: forward and backward for real, and then the drawn time on top."""
+    """A model: forward and backward for real, where the gradient is, and then the drawn time on top."""
 
-    def __init__(self, scenario: Scenario, worker: int, gradient: torch.Tensor) -> None:
+    def __init__(
+        self, scenario: Scenario, worker: int, gradient: torch.Tensor, stopwatch: Stopwatch = ON_CPU
+    ) -> None:  # fmt: skip
         self._worker = worker
-        self._problem = problem(scenario.workload, scenario.seed)
+        self._stopwatch = stopwatch
+        self._problem = problem_on(gradient.device, scenario)
         self._batches = Batches(
             len(self._problem.training), scenario.cluster.workers, scenario.workload.batch, scenario.seed
         )
@@ -106,11 +113,11 @@ class Training:
         """Forward and backward on the step's batch."""
         self.gradient.zero_()
         loss = self._problem.loss_of(torch.from_numpy(self._batches.of(self._worker, step)))
-        between = time.monotonic()
+        between = self._stopwatch.moment()
         loss.backward()  # type: ignore[no-untyped-call] # torch
-        end = time.monotonic()
-        self._forwards((step, start, between))
-        self._backwards((step, between, end))
+        end = self._stopwatch.wait()
+        self._forwards((step, start, between()))
+        self._backwards((step, between(), end))
         self._losses((step, loss.item()))
         return end
 
@@ -119,10 +126,16 @@ class Training:
         self.parameters.sub_(self.gradient, alpha=LEARNING_RATE * share)
 
 
-def computation_of(scenario: Scenario, worker: int, gradient: torch.Tensor | None = None) -> Computation:
-    """What `worker` computes in this scenario; the gradient is put into `gradient` where that is given."""
-    if gradient is None:
-        gradient = torch.zeros(num_floats(scenario.gradient_bytes))
+def problem_on(place: torch.device, scenario: Scenario) -> Problem:
+    """The scenario's problem, its model and its data at `place`."""
+    found = problem(scenario.workload, scenario.seed)
+    training = Data(found.training.inputs.to(place), found.training.targets.to(place))
+    return replace(found, model=found.model.to(place), training=training)
+
+
+def computation_of(scenario: Scenario, worker: int, device: Device) -> Computation:
+    """What `worker` computes in this scenario."""
+    gradient = torch.zeros(num_floats(scenario.gradient_bytes), device=device.place)
     if scenario.workload.model is None:
         return Filling(worker, gradient)
-    return Training(scenario, worker, gradient)
+    return Training(scenario, worker, gradient, device.stopwatch)

@@ -3,7 +3,7 @@
 forward      the model's own, and the first part of the drawn time.
 backward     the model's own, and the rest of the drawn time in equal parts for the layers, the last layer first.
 all_reduce   torch hands over a bucket when the last of its gradients is there, and goes on with backward. A worker
-             has one stream of communication: a thread that all-reduces one bucket after the other.
+             has one stream of communication, which all-reduces one bucket after the other.
 With `accumulate` = k all but every k-th step are under torch's `no_sync`, which adds gradients up.
 
 Torch fills its buckets anew after the first step, in the order in which gradients came; the warm-up sees to that.
@@ -12,107 +12,29 @@ Torch fills its buckets anew after the first step, in the order in which gradien
 from __future__ import annotations
 
 import inspect
-import math
-import threading
 import time
 from contextlib import nullcontext
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from distsim.errors import InputError
 from distsim.policies import Ddp
 from distsim.policies.ddp import MIB
-from distsim.runtime.all_reduce import count_reduced, follows_schedule
 from distsim.runtime.clock import sleep_until
 from distsim.runtime.computation import LEARNING_RATE
+from distsim.runtime.device import Device
 from distsim.runtime.layers import FilledLayers, Pace, PacedModel
 from distsim.runtime.messages import num_floats
 from distsim.runtime.peers import WrongSumError, check_equal
 from distsim.runtime.recorder import Recorder
-from distsim.runtime.schedules import Part, Plan, part
 from distsim.runtime.status import StatusSlot
+from distsim.runtime.stream import QueueStream, Stream, ThreadStream
 from distsim.scenario import Scenario
 
-if TYPE_CHECKING:
-    from torch._C._distributed_c10d import GradBucket
-
 WARM_UP_UPDATES = 3
-
-
-class Stream:
-    """A worker's one stream of communication: a thread that all-reduces buckets, one after the other."""
-
-    def __init__(self, scenario: Scenario, worker: int, slot: StatusSlot) -> None:
-        self._scenario = scenario
-        self._worker = worker
-        self._slot = slot
-        assert isinstance(scenario.policy, Ddp)
-        self._halved = scenario.policy.compression == 0.5
-        self._workers = scenario.cluster.workers
-        self._parts: dict[tuple[int, int], Part] = {}
-        self._schedule = scenario.schedule() if follows_schedule(scenario) else None
-        self._queue: SimpleQueue[tuple[GradBucket, torch.futures.Future[torch.Tensor]]] = SimpleQueue()
-        self._recorder = Recorder()
-        self._call = 0
-        self.more = False  # whether another update with the same buckets follows
-        self.last_handed_over = 0.0
-        self.shapes: dict[
-            int, tuple[int, int]
-        ] = {}  # of each bucket as it travels: how many numbers, of how many bytes
-        threading.Thread(target=self._work, name="stream", daemon=True).start()
-
-    def record_in(self, recorder: Recorder) -> None:
-        """What follows is written down there, and calls count from 0."""
-        self._recorder, self._call = recorder, 0
-        self.shapes.clear()
-
-    def take(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """A bucket whose gradients are there takes its turn; returns what will be their mean over the workers."""
-        done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        self.last_handed_over = time.monotonic()
-        self._queue.put((bucket, done))
-        return done
-
-    def _work(self) -> None:
-        while True:
-            bucket, done = self._queue.get()
-            arrival = time.monotonic()
-            try:
-                mean = self._mean(bucket)
-            except Exception as error:  # noqa: BLE001 - torch raises it in the worker's own thread
-                done.set_exception(error)  # type: ignore[arg-type] # torch takes what it says it does not
-                return
-            self._recorder.table("all_reduces")((self._call, arrival, time.monotonic()))
-            self._call += 1
-            done.set_result(mean)
-
-    def _mean(self, bucket: GradBucket) -> torch.Tensor:
-        """The bucket's gradients become their mean over the workers."""
-        index, buffer = bucket.index(), bucket.buffer()
-        self.shapes[index] = buffer.numel(), 2 if self._halved else buffer.itemsize
-        if self._schedule is None:
-            hook = default_hooks.fp16_compress_hook if self._halved else default_hooks.allreduce_hook
-            count_reduced(self._recorder, math.prod(self.shapes[index]))
-            return hook(None, bucket).wait()  # type: ignore[arg-type]
-        travelling = buffer.half() if self._halved else buffer
-        travelling.div_(self._workers)
-        self._part(index, travelling).run(travelling, self._call, self._recorder, more=self.more)
-        return buffer.copy_(travelling)
-
-    def _part(self, index: int, travelling: torch.Tensor) -> Part:
-        key = (index, travelling.numel())
-        if key not in self._parts:
-            assert self._schedule is not None
-            first_tag = index * sum(1 for _ in self._schedule.transfers())
-            sends = self._scenario.communication.sends
-            plan = Plan(self._schedule, self._worker, travelling.numel(), sends, first_tag, travelling.dtype)
-            self._parts[key] = part(plan, self._slot)
-        return self._parts[key]
 
 
 def bucket_options(policy: Ddp) -> dict[str, Any]:
@@ -133,24 +55,29 @@ def bucket_options(policy: Ddp) -> dict[str, Any]:
 class DdpWorker:
     """One worker's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
-    def __init__(self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int) -> None:
+    def __init__(
+        self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int, device: Device
+    ) -> None:
         assert isinstance(scenario.policy, Ddp)
         self._scenario = scenario
         self._policy = scenario.policy
         self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
         self._has_model = scenario.workload.model is not None
-        self._pace = Pace(scenario.workload.layers, absorbs=not self._has_model)
+        self._stopwatch = device.stopwatch
+        self._pace = Pace(scenario.workload.layers, device.stopwatch, absorbs=not self._has_model)
         layers: FilledLayers | PacedModel
         if self._has_model:
-            layers = PacedModel(scenario, worker, self._pace)
+            layers = PacedModel(scenario, worker, self._pace, device.place)
         else:
             floats = max(num_floats(scenario.gradient_bytes), scenario.workload.layers)
-            layers = FilledLayers(scenario.workload.layers, floats, worker, self._pace)
+            layers = FilledLayers(scenario.workload.layers, floats, worker, self._pace, device.place)
         self._layers = layers
-        self._stream = Stream(scenario, worker, slot)
+        stream: Stream = ThreadStream(scenario, worker, slot) if device.group is None else QueueStream(scenario, device)
+        self._stream = stream
         self._ddp = DistributedDataParallel(
-            layers, gradient_as_bucket_view=True, broadcast_buffers=False, **bucket_options(scenario.policy)
-        )
+            layers, process_group=device.group, gradient_as_bucket_view=True, broadcast_buffers=False,
+            **bucket_options(scenario.policy),
+        )  # fmt: skip
         # torch compares annotations of a hook with its own types, so this one has none.
         self._ddp.register_comm_hook(None, lambda _state, bucket: self._stream.take(bucket))
         self._recorder = recorder
@@ -188,15 +115,18 @@ class DdpWorker:
             # forward
             self._slot.doing(f"forward of step {step}")
             loss = self._ddp(step)
-            sleep_until((time.monotonic() if self._has_model else start) + (1.0 - share) * seconds)
-            between = time.monotonic()
+            if seconds:
+                sleep_until((self._stopwatch.wait() if self._has_model else start) + (1.0 - share) * seconds)
+            between = self._stopwatch.moment()
             # backward, and all_reduce
             self._slot.doing(f"backward of step {step}", waiting=communicates)
-            self._pace.begin(between, share * seconds)
+            self._pace.begin(time.monotonic(), share * seconds)
             loss.backward()
-        end = self._stream.last_handed_over if communicates else time.monotonic()
-        recorder.table("forwards")((step, start, between))
-        recorder.table("backwards")((step, between, end))
+        done = self._stopwatch.wait()
+        end = self._stream.last_handed_over() if communicates else done
+        self._stream.tell()
+        recorder.table("forwards")((step, start, between()))
+        recorder.table("backwards")((step, between(), end))
         if self._has_model:
             recorder.table("losses")((step, loss.item()))
 

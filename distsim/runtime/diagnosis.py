@@ -99,10 +99,10 @@ class Evidence:
         return f"{self._name(rank)} left before the run was over {self._during(rank)}{self._printed(str(rank))}"
 
     def _launcher(self, code: int | None) -> str:
-        if code is None:
-            how = "did not come to an end"
-        else:
-            how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        if code is not None and code < 0:
+            who = "somebody else ended the run, such as a scheduler at its time limit or a system without memory"
+            return f"torchrun was ended by {_signal_name(-code)}, and no rank reported a failure: {who}"
+        how = "did not come to an end" if code is None else f"ended with exit code {code}"
         return f"torchrun {how}, and no rank reported a failure{self._printed('agent')}"
 
     def _during(self, rank: int) -> str:

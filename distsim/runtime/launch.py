@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.05
 FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the others, once a rank has reported a failure
 STACKS_GRACE_SECONDS = 1.0  # for the ranks to write their stacks
+INTERRUPTS = (KeyboardInterrupt, SystemExit)  # Ctrl-C, and SIGTERM; they carry a `trace` as RunError does
 
 Progress = Callable[[int, int], object]
 
@@ -57,7 +58,8 @@ class Launch:
     network: the emulated cluster to run on; without one, this machine.
     node, here: of a run on several machines, which of them this is, and which ranks run here.
     restarts: how often all ranks are started again when one has failed.
-    salvage: makes of a failed run's folder the trace of what was recorded, for the error to carry.
+    salvage: makes of the folder of a run that failed, or was interrupted, the trace of what was recorded, for the
+    error to carry.
     """
 
     what: str
@@ -93,9 +95,9 @@ def launched(launch: Launch) -> Iterator[Path]:
         with Output(folder, names) as output:
             try:
                 _run(folder, launch, output)
-            except RunError as error:
+            except (RunError, *INTERRUPTS) as error:
                 if launch.salvage is not None:
-                    error.trace = launch.salvage(folder)
+                    error.trace = launch.salvage(folder)  # type: ignore[union-attr] # of any of them
                 raise
         yield folder
 

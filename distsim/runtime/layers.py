@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import torch
 from torch import nn
 
 from distsim.learning.batches import Batches
-from distsim.learning.problems import problem
 from distsim.runtime.clock import sleep_until
-from distsim.runtime.computation import factor
+from distsim.runtime.computation import factor, problem_on
 from distsim.runtime.messages import pattern
+from distsim.runtime.stopwatch import Stopwatch
 from distsim.scenario import Scenario
 
 
@@ -22,8 +21,9 @@ class Pace:
     absorbs: whether what the layers really compute is part of the drawn time, or comes on top of it.
     """
 
-    def __init__(self, layers: int, *, absorbs: bool) -> None:
+    def __init__(self, layers: int, stopwatch: Stopwatch, *, absorbs: bool) -> None:
         self._layers = layers
+        self._stopwatch = stopwatch
         self._absorbs = absorbs
         self.begin(0.0, 0.0)
 
@@ -32,9 +32,10 @@ class Pace:
         self._moment, self._part = now, seconds / self._layers
 
     def pause(self) -> None:
-        """The next layer's part."""
-        self._moment = (self._moment if self._absorbs else time.monotonic()) + self._part
-        sleep_until(self._moment)
+        """The next layer's part. Without drawn time nothing waits, not even for the layers before."""
+        if self._part > 0.0:
+            self._moment = (self._moment if self._absorbs else self._stopwatch.wait()) + self._part
+            sleep_until(self._moment)
 
 
 class Pause(torch.autograd.Function):
@@ -77,21 +78,21 @@ class Filled(torch.autograd.Function):
 class FilledLayers(nn.Module):
     """No model: layers of equal size whose gradients are a pattern with exact sums."""
 
-    def __init__(self, layers: int, floats: int, worker: int, pace: Pace) -> None:
+    def __init__(self, layers: int, floats: int, worker: int, pace: Pace, place: torch.device) -> None:
         super().__init__()
         self._worker = worker
         self._pace = pace
-        self._pattern = pattern(floats)
-        self._gradient = torch.zeros(floats)
+        self._pattern = pattern(floats).to(place)
+        self._gradient = torch.zeros(floats, device=place)
         self._bounds = [layer * floats // layers for layer in range(layers + 1)]
         self.layers = nn.ParameterList(
-            torch.zeros(end - start) for start, end in zip(self._bounds, self._bounds[1:], strict=False)
+            torch.zeros(end - start, device=place) for start, end in zip(self._bounds, self._bounds[1:], strict=False)
         )
 
     def forward(self, step: int) -> torch.Tensor:
         """A scalar, whose backward fills the gradients of step `step`."""
         torch.mul(self._pattern, factor(self._worker, step), out=self._gradient)
-        value = torch.zeros(1)
+        value = torch.zeros(1, device=self._gradient.device)
         for parameter, start, end in zip(self.layers, self._bounds, self._bounds[1:], strict=False):
             value = Filled.apply(value, parameter, self._gradient[start:end])  # type: ignore[no-untyped-call] # torch
             value = paused(value, self._pace)
@@ -107,9 +108,9 @@ class FilledLayers(nn.Module):
 class PacedModel(nn.Module):
     """A real model with a pause behind each of its layers; its forward is the loss of one step's batch."""
 
-    def __init__(self, scenario: Scenario, worker: int, pace: Pace) -> None:
+    def __init__(self, scenario: Scenario, worker: int, pace: Pace, place: torch.device) -> None:
         super().__init__()
-        self._problem = problem(scenario.workload, scenario.seed)
+        self._problem = problem_on(place, scenario)
         self._batches = Batches(
             len(self._problem.training), scenario.cluster.workers, scenario.workload.batch, scenario.seed
         )

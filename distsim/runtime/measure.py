@@ -22,7 +22,7 @@ from distsim.runtime.limits import check_failures, check_nodes, check_peers
 from distsim.runtime.merge import merge
 from distsim.runtime.node import Node, shares
 from distsim.runtime.roles import among_peers, roles
-from distsim.scenario import Scenario
+from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
@@ -56,8 +56,9 @@ def measure(
     stands in the trace's metadata under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
     policy's, which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress:
     called with (steps done, steps in all) now and then.
-    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, and
-    InputError where torch, or the right to emulate links, is missing or the rule decides something impossible.
+    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, as
+    do KeyboardInterrupt and the SystemExit of a SIGTERM; and InputError where torch, or the right to emulate links, is
+    missing or the rule decides something impossible.
     """
     (trace,) = measure_all(
         [scenario], emulate=emulate, rules=[rule], deadline_seconds=deadline_seconds, progress=progress
@@ -248,6 +249,7 @@ def _check_available(scenario: Scenario) -> None:
 def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> None:
     check_machine(deadline_seconds)
     for scenario in scenarios:
+        check_scenario(scenario)
         _check_available(scenario)
     ranks = [len(roles(scenario)) for scenario in scenarios]
     if len(set(ranks)) > 1:

@@ -18,6 +18,7 @@ from distsim.policies import LocalSgd
 from distsim.runtime.all_reduce import all_reduce_of, plan_of
 from distsim.runtime.clock import sleep_until
 from distsim.runtime.computation import Filling, computation_of, factor
+from distsim.runtime.device import Device
 from distsim.runtime.elastic import NOTHING, Elastic
 from distsim.runtime.messages import num_floats, pattern
 from distsim.runtime.recorder import Recorder
@@ -36,16 +37,17 @@ class Peer:
     """One worker's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
     def __init__(
-        self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int,
+        self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int, device: Device,
         elastic: Elastic | None = None,
     ) -> None:  # fmt: skip
         self._scenario = scenario
         self._workers = scenario.cluster.workers
         self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
         self._local = isinstance(scenario.policy, LocalSgd)
-        self._computation = computation_of(scenario, worker)
+        self._computation = computation_of(scenario, worker, device)
         self._shared = self._computation.parameters if self._local else self._computation.gradient
-        self._all_reduce = all_reduce_of(scenario, worker, self._shared.numel(), slot)
+        self._all_reduce = all_reduce_of(scenario, worker, self._shared.numel(), slot, device.group)
+        self._stopwatch = device.stopwatch
         self._recorder = recorder
         self._slot = slot
         self._done_before = done_before
@@ -61,6 +63,7 @@ class Peer:
         self._computation.parameters.copy_(before)
         if self._elastic is not None and (state := self._elastic.saved.state):
             self._computation.parameters.copy_(state["parameters"])
+        self._stopwatch.wait()
 
     def run(self, start: float) -> None:
         """All steps, the first of them from `start` on (monotonic seconds)."""
@@ -76,13 +79,13 @@ class Peer:
             if self._local:
                 computation.descend(1.0)
             sleep_until(begun + self._times[step])
-            start = arrival = time.monotonic()
+            start = arrival = self._stopwatch.wait()
             computed((step, call, begun, arrival))
             # all_reduce
             if self._all_reduces_after(step):
                 slot.doing(f"all_reduce of step {step}", waiting=True)
                 self._all_reduce(self._shared, call, self._recorder, more=step + 1 < steps)
-                start = time.monotonic()
+                start = self._stopwatch.wait()
                 reduced((call, arrival, start))
                 self._learn()
                 call += 1
@@ -119,7 +122,7 @@ class Peer:
             total = sum(factor(worker, steps[-1]) for worker in range(self._workers))
             expected = pattern(self._shared.numel()) * total
             tolerance = 0.0
-        wrong = int((~torch.isclose(self._shared, expected, rtol=tolerance, atol=0.0)).sum())
+        wrong = int((~torch.isclose(self._shared.cpu(), expected, rtol=tolerance, atol=0.0)).sum())
         if wrong:
             raise WrongSumError(
                 f"{wrong} of {self._shared.numel()} numbers of the last all_reduce are not the "
@@ -162,7 +165,7 @@ class ScheduleServer:
 
 def check_equal(parameters: torch.Tensor, workers: int) -> None:
     """Raises WrongSumError where two workers have other parameters; all ranks must call it."""
-    own = torch.tensor([zlib.crc32(parameters.numpy().data)])
+    own = torch.tensor([zlib.crc32(parameters.cpu().numpy().data)])
     found = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(found, own)
     checksums = [int(checksum) for checksum in found[:workers]]

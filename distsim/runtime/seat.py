@@ -36,11 +36,11 @@ from distsim.runtime.status import StatusSlot
 FOLDER_VARIABLE = "DISTSIM_FOLDER"  # the run's folder
 JOB_FILE = "job.json"
 STACK_SIGNAL = signal.SIGUSR1
-# What gloo says when another rank has gone: a consequence of a failure, not its cause.
+# What gloo and NCCL say when another rank has gone: a consequence of a failure, not its cause.
 CONSEQUENCES = (
     "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused", "timed out",
     "Timed out", "Socket closed", "recvValue failed", "Connection was likely closed", "failed to recv", "not connected",
-    "gloo/transport",
+    "gloo/transport", "remote process exited",
 )  # fmt: skip
 # Kept from the start for the record of a failure, which may be that the disk is full.
 RESERVE_BYTES = 32 * 1024

@@ -18,6 +18,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from distsim.runtime import with_server
 from distsim.runtime.clock import sleep_until
+from distsim.runtime.device import Device, devices
 from distsim.runtime.elastic import Elastic, begun, start_number
 from distsim.runtime.emulation import order
 from distsim.runtime.gathering import hand_in, introduce
@@ -30,21 +31,24 @@ from distsim.runtime.status import StatusSlot
 from distsim.runtime.stories import story_of
 from distsim.scenario import Scenario
 
-BACKEND = "gloo"
+BACKEND = "gloo"  # of what all ranks say to each other; a device may bring another for its sums
 START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that all have heard of it
 
 
 def run(seat: Seat) -> None:
     """All scenarios of the job, one after the other, as the rank of this seat."""
     done = 0
+    scenarios = [Scenario.of(table) for table in seat.job["scenarios"]]
     with process_group(seat):
-        for number, table in enumerate(seat.job["scenarios"]):
-            scenario = Scenario.of(table)
+        seat.slot.doing("the choice of devices", waiting=True)
+        emulated = order.imposed(seat.folder) is not None
+        chosen = devices(scenarios, emulated=emulated, patience=_patience(seat))
+        for number, (scenario, device) in enumerate(zip(scenarios, chosen, strict=True)):
             if not _over(seat, number):
                 recorder = Recorder(journal_of(seat.folder, number, seat.rank, start_number()))
                 elastic = Elastic(seat, number, scenario, recorder) if scenario.failures else None
                 before = _offset(seat)
-                _one(seat, number, scenario, seat.job["rules"][number], recorder, done, elastic, before)
+                _one(seat, number, scenario, seat.job["rules"][number], recorder, done, elastic, before, device)
                 after = _offset(seat)
                 seat.slot.doing("the writing of its record")
                 recorder.save(seat.folder, number, seat.rank, between(before, after))
@@ -68,11 +72,15 @@ def _offset(seat: Seat) -> Offset:
     return measured(machines)
 
 
+def _patience(seat: Seat) -> timedelta:
+    """Of the backends. Whoever waits too long is to be found by the launcher's deadline, which tells where."""
+    return timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
+
+
 @contextmanager
 def process_group(seat: Seat) -> Iterator[None]:
     """All ranks of the run, in one group."""
-    # Whoever waits too long is to be found by the launcher's deadline, which tells where; never by the backend's own.
-    patience = timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
+    patience = _patience(seat)
     seat.slot.doing("init_process_group", waiting=True)
     store, rank, ranks = next(rendezvous("env://", timeout=patience))
     store.set_timeout(patience)
@@ -91,11 +99,11 @@ def process_group(seat: Seat) -> Iterator[None]:
 
 def _one(
     seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int,
-    elastic: Elastic | None, offset: Offset,
+    elastic: Elastic | None, offset: Offset, device: Device,
 ) -> None:  # fmt: skip
     slot = seat.slot
     if among_peers(scenario):
-        peer = story_of(scenario, seat.rank, recorder, slot, done, elastic)
+        peer = story_of(scenario, seat.rank, recorder, slot, done, device, elastic)
         slot.doing("warm-up", waiting=True)
         peer.warm_up()
         peer.run(_start(recorder, slot, elastic, offset))
@@ -107,7 +115,7 @@ def _one(
         part.story(recorder).run(_start(recorder, slot, elastic, offset))
     if elastic is not None:
         elastic.end()
-    recorder.facts |= _host()
+    recorder.facts |= _host(device)
     slot.doing("the barrier at the end", waiting=True)
     dist.barrier()
 
@@ -133,7 +141,7 @@ def agreed_moment(slot: StatusSlot, offset: Offset = NONE) -> float:
     return moment.item() - offset.seconds
 
 
-def _host() -> dict[str, object]:
+def _host(device: Device) -> dict[str, object]:
     return {
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
         "host": {
@@ -142,7 +150,7 @@ def _host() -> dict[str, object]:
             "platform": platform.platform(),
             "machine": platform.machine(),
             "system": sys.platform,
-            "backend": BACKEND,
             "threads": torch.get_num_threads(),
+            **device.facts(),
         },
     }

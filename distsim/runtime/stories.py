@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from distsim.policies import Ddp, Pipeline
+from distsim.runtime.device import Device
 from distsim.runtime.elastic import Elastic
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.status import StatusSlot
@@ -33,16 +34,18 @@ def story_of(
     recorder: Recorder,
     slot: StatusSlot,
     done_before: int,
+    device: Device,
     elastic: Elastic | None = None,
 ) -> Story:
     """The story of `rank`.
 
-    done_before: steps of the scenarios before this one, for progress. elastic: of a run with failures.
+    done_before: steps of the scenarios before this one, for progress. device: where it works. elastic: of a run with
+    failures.
     """
     if isinstance(scenario.policy, Ddp):
         from distsim.runtime.ddp import DdpWorker
 
-        return DdpWorker(scenario, rank, recorder, slot, done_before)
+        return DdpWorker(scenario, rank, recorder, slot, done_before, device)
     if isinstance(scenario.policy, Pipeline):
         from distsim.runtime.pipeline import PipelineWorker
 
@@ -50,5 +53,5 @@ def story_of(
     from distsim.runtime.peers import Peer, ScheduleServer
 
     if rank < scenario.cluster.workers:
-        return Peer(scenario, rank, recorder, slot, done_before, elastic)
+        return Peer(scenario, rank, recorder, slot, done_before, device, elastic)
     return ScheduleServer(scenario, rank, recorder, slot, elastic)

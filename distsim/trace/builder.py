@@ -62,6 +62,8 @@ class Columns:
         dtype = self.table.dtypes[name]
         if dtype is str:
             return joined(parts, counts)
+        if all(np.isscalar(part) and part == parts[0] for part in parts):
+            return np.broadcast_to(np.asarray(parts[0], dtype), sum(counts))  # one number in memory, not millions
         column = np.empty(sum(counts), dtype)
         for place, part in zip(np.split(column, np.cumsum(counts)[:-1]), parts, strict=True):
             place[:] = part

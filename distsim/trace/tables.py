@@ -111,21 +111,27 @@ class Table:
 
         def __getattr__(self, name: str) -> Any:
             """A column of a table that was given for later."""
-            later = self.__dict__.get("_later")
-            if name in self.dtypes and later is not None:
-                table = self.of_columns(later[1]())
-                assert len(table) == later[0], "the number of rows that was told"
-                self.__dict__.update(table.__dict__)
-                self.__dict__.pop("_later", None)
+            if name in self.dtypes:
+                self._work_out()
             if name not in self.__dict__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             return self.__dict__[name]
+
+    def _work_out(self) -> None:
+        """The columns of a table that was given for later."""
+        if "_later" in self.__dict__:
+            rows, columns = self.__dict__["_later"]
+            table = self.of_columns(columns())
+            assert len(table) == rows, "the number of rows that was told"
+            self.__dict__.update(table.__dict__)
+            self.__dict__.pop("_later", None)
 
     def __getstate__(self) -> dict[str, NDArray[Any]]:
         return self.columns()  # a table for later is copied and pickled as what it is
 
     def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
         """The rows that a boolean mask selects, or that an index array names."""
+        self._work_out()
         return type(self)(*(self.__dict__[name][mask] for name in self.dtypes))
 
     def sorted(self) -> Self:

@@ -49,7 +49,8 @@ def joined(parts: Sequence[str | Texts | NDArray[np.str_]], counts: Sequence[int
     if len(few_texts) < len(parts):
         return np.concatenate([np.broadcast_to(part, count) for part, count in zip(parts, counts, strict=True)])
     number: dict[str, int] = {}
-    column = np.empty(sum(counts), np.int32)
+    most = sum(1 if isinstance(part, str) else len(part.texts) for part in few_texts)
+    column = np.empty(sum(counts), np.min_scalar_type(most))
     for place, part in zip(np.split(column, np.cumsum(counts)[:-1]), few_texts, strict=True):
         few = Texts(np.zeros(1, np.int32), [part]) if isinstance(part, str) else part
         place[:] = np.array([number.setdefault(text, len(number)) for text in few.texts])[few.numbers]

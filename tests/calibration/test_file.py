@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,25 @@ def test_a_file_of_the_first_version_is_read(tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "c.json").write_text(json.dumps({"distsim_calibration": 1, "exchanges": [row]}))
     assert Calibration.load(tmp_path / "c.json") == Calibration((EXCHANGE,))
+
+
+def measured_at(size: float, latency: float) -> Exchange:
+    return replace(EXCHANGE, latency_seconds=latency, points=((size / 4, 1e-3), (size, 2e-3)))
+
+
+@pytest.mark.parametrize(("gradient", "latency"), [("10 kB", 1e-4), ("300 kB", 1e-4), ("400 kB", 2e-4), ("1 GB", 3e-4)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_exchanges_the_one_nearest_in_size_is_taken(gradient: str, latency: float, order: int) -> None:
+    known = [measured_at(1e5, 1e-4), measured_at(1e6, 2e-4), measured_at(1e7, 3e-4), replace(EXCHANGE, points=())]
+    ring = example("synchronous_ring").replacing({"workload.gradient": gradient})
+    assert Calibration(tuple(known[::order])).of(ring).latency_seconds == latency
+
+
+def test_of_several_exchanges_of_one_size_none_is_taken() -> None:
+    ring, one, other = example("synchronous_ring"), measured_at(1e6, 1e-4), measured_at(1e6, 2e-4)
+    assert Calibration((one, one)).of(ring) == one
+    with pytest.raises(InputError, match=r"ring with 4 workers = '2 exchanges': are equally near .*Cure: leave one"):
+        Calibration((one, other)).of(ring)
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> bytes:

@@ -51,27 +51,30 @@ def by_the_network(
 
 
 def by_the_link(
-    capacity: float, limits: list[float], starts: list[tuple[float, int]], aborts: dict[int, float]
+    capacity: float, limits: list[float], starts: list[tuple[float, int]], aborts: dict[int, float], told: float
 ) -> dict[int, float]:
+    """told: how long before it begins a link is told of a transfer."""
     link = shared_link(capacity, limits, MEGABYTE)
-    changes = sorted([(start, 1, worker) for start, worker in starts] + [(at, 0, w) for w, at in aborts.items()])
+    begins = {worker: start for start, worker in starts}
+    joins = [(max(start - told, 0.0), 1, worker) for start, worker in starts]
+    changes = sorted([*joins, *((at, 0, worker) for worker, at in aborts.items())])
     ends: dict[int, float] = {}
-    for at, joins, worker in [*changes, (np.inf, 0, 0)]:
+    for at, begin, worker in [*changes, (np.inf, 0, 0)]:
         while link.next_end <= at and link.next_end < np.inf:
             now = link.next_end
             ends |= dict.fromkeys(link.end(now), now)
-        if joins:
-            link.join(at, worker, [worker])
+        if begin:
+            link.join(begins[worker], [worker])
         elif at < np.inf:
             link.leave(at, [worker])
     return ends
 
 
-@given(runs())
+@given(runs(), st.sampled_from([0.0, 0.7, 5.0]))
 def test_ends_are_those_of_the_network(
-    run: tuple[float, list[float], list[tuple[float, int]], dict[int, float]],
+    run: tuple[float, list[float], list[tuple[float, int]], dict[int, float]], told: float
 ) -> None:
-    expected, found = by_the_network(*run), by_the_link(*run)
+    expected, found = by_the_network(*run), by_the_link(*run, told)
     assert found.keys() == expected.keys()
     for worker, end in expected.items():
         assert found[worker] == pytest.approx(end, rel=1e-9)
@@ -85,8 +88,8 @@ def test_the_kind_of_link_follows_the_limits() -> None:
 @pytest.mark.parametrize("limits", [[1e6] * 3, [1e6, 2e6, 3e6]])
 def test_nothing_to_carry_ends_in_the_order_of_joining(limits: list[float]) -> None:
     link = shared_link(1e6, limits, 0.0)
-    link.join(1.0, 1, [2, 0])
-    link.join(1.0, 2, [1])
+    link.join(1.0, [2, 0])
+    link.join(1.0, [1])
     assert link.next_end == 1.0
     assert link.end(1.0) == [2, 0, 1]
     assert link.next_end == np.inf
@@ -96,12 +99,12 @@ def test_nothing_to_carry_ends_in_the_order_of_joining(limits: list[float]) -> N
 def test_a_busy_link_does_not_drift(limits: list[float]) -> None:
     """Two at a time, 20,000 of them, never idle: the link ends when its bytes are through."""
     link = shared_link(3e6, limits, MEGABYTE)
-    link.join(0.0, 0, [0, 1])
+    link.join(0.0, [0, 1])
     left, now = 20_000 - 2, 0.0
     while link.next_end < np.inf:
         now = link.next_end
         for worker in link.end(now):
             if left:
-                link.join(now, left, [worker])
+                link.join(now, [worker])
                 left -= 1
     assert now == pytest.approx(20_000 / 3, rel=1e-11)

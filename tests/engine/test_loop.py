@@ -4,17 +4,21 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 
 from distsim.engine import loop, story
+from distsim.engine.log import ARRIVED, StepLog
+from distsim.engine.steps import Steps
 from distsim.errors import InputError
 from distsim.metrics import summary
 from distsim.policies import Decision
 from distsim.scenario import Scenario
-from distsim.trace import violations
+from distsim.trace import SpanKind, violations
 
 ASYNCHRONOUS = {"kind": "asynchronous"}
 
@@ -110,6 +114,65 @@ def test_fifo_runs_agree_to_the_end() -> None:
     one, other = story.run(found), loop.run(found)
     assert other.updates.time_seconds == pytest.approx(one.updates.time_seconds, rel=1e-9)
     assert other.contributions.worker.tolist() == one.contributions.worker.tolist()
+
+
+class FirstInWins:
+    """Cancels everybody else at once, over and over."""
+
+    cancel = True
+    version = 0
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+        self.version += 1
+        return Decision(self.version, answers=tuple((one, self.version) for one in range(4)))
+
+
+def test_a_step_is_cancelled_once_however_often_newer_parameters_overtake_older_ones() -> None:
+    """Worker 3 receives so slowly that the others' next gradients come first, and it is answered anew."""
+    slow = {"compute": {"slow": {"3": 3.0}}, "cluster": {"nic": {"3": {"down": "10 MB/s"}}}}
+    found = scenario({"kind": "backup", "backups": 1, "cancel": True}, steps=4, **slow)
+    one, other = (engine.run(found, rule=FirstInWins()) for engine in (story, loop))
+    for trace in (one, other):
+        ends = trace.spans.end_seconds[(trace.spans.worker == 3) & (trace.spans.kind == SpanKind.COMPUTE)]
+        assert ends == pytest.approx(one.updates.time_seconds[:1], rel=1e-9)
+
+
+class TwiceEach(FirstInWins):
+    """Answers everybody, and takes that back with another answer."""
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:
+        decision = super().arrived(worker, step, read_version)
+        return Decision(decision.version, answers=decision.answers * 2)
+
+
+def test_a_second_answer_takes_the_place_of_the_first() -> None:
+    found = scenario({"kind": "backup", "backups": 1, "cancel": True})
+    assert loop.run(found, rule=TwiceEach()) == loop.run(found, rule=FirstInWins())
+
+
+def test_columns_hold_what_rows_said() -> None:
+    """More rows than were expected, packed at three times; who got less far comes later."""
+    log = StepLog(expected=3)
+    rows = [[n % 5, n // 5, n // 7, *(n + part / 8 for part in range(7)), math.nan] for n in range(11)]
+    for first, last in ((0, 2), (2, 9)):
+        for row in rows[first:last]:
+            log.numbers += row
+        log.pack()
+    on_its_way = [*rows[9][:ARRIVED], *[math.nan] * (len(rows[9]) - ARRIVED)]
+    steps = log.steps([on_its_way, rows[10]], updates=[1.0, 2.0])
+    expected = [*rows[:9], rows[10], on_its_way]
+    for place, name in enumerate(field.name for field in fields(Steps)):
+        if name != "updates":
+            assert getattr(steps, name).tolist() == pytest.approx([row[place] for row in expected], nan_ok=True), name
+    assert steps.updates.tolist() == [1.0, 2.0]
+    assert (steps.worker.dtype, steps.step.dtype) == (np.int32, np.int64)
+
+
+@pytest.mark.parametrize("policy", [ASYNCHRONOUS, {"kind": "backup", "backups": 1}])
+def test_a_run_of_many_packings_is_the_run_of_one(policy: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = loop.run(scenario(policy))
+    monkeypatch.setattr(loop, "MANY", 1)
+    assert loop.run(scenario(policy)) == expected
 
 
 def test_the_engine_is_told() -> None:

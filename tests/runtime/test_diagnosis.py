@@ -106,11 +106,17 @@ def test_a_lost_connection_is_told_when_nothing_else_explains_it(scene: Scene) -
     assert scene.of_failure().startswith("rank 2 (worker 2) raised RuntimeError")
 
 
-@pytest.mark.parametrize(
-    ("code", "how"), [(-9, "was ended by SIGKILL"), (1, "ended with exit code 1"), (None, "did not come to an end")]
-)
+@pytest.mark.parametrize(("code", "how"), [(1, "ended with exit code 1"), (None, "did not come to an end")])
 def test_a_launcher_that_fails_is_told_from_its_ranks(scene: Scene, code: int | None, how: str) -> None:
     assert scene.of_failure(agent_code=code) == f"torchrun {how}, and no rank reported a failure"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_launcher_that_was_ended_is_told_in_one_sentence(scene: Scene, number: signal.Signals) -> None:
+    assert scene.of_failure(agent_code=-number) == (
+        f"torchrun was ended by {number.name}, and no rank reported a failure: somebody else ended the run, such as a "
+        "scheduler at its time limit or a system without memory"
+    )
 
 
 def test_a_very_long_traceback_keeps_both_ends(scene: Scene) -> None:

@@ -82,8 +82,11 @@ def test_a_rank_that_vanishes_is_named_with_what_it_was_doing(fault: str, how: s
     assert f"rank 1 (worker 1) {how} {STANDING}" in error_of(fault)
 
 
-def test_a_torchrun_that_is_killed_is_named_and_its_ranks_are_ended() -> None:
-    assert "torchrun was ended by SIGKILL, and no rank reported a failure" in error_of("kill_torchrun")
+@pytest.mark.parametrize(("fault", "how"), [("kill_torchrun", "SIGKILL"), ("terminate_torchrun", "SIGTERM")])
+def test_a_torchrun_that_is_ended_is_named_and_its_ranks_are_ended(fault: str, how: str) -> None:
+    message = error_of(fault)
+    assert f"torchrun was ended by {how}, and no rank reported a failure: somebody else ended the run" in message
+    assert "\n" not in message
 
 
 def test_a_rank_that_leaves_early_without_an_error_is_found() -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from distsim.examples import example
 from distsim.runtime import status
 from distsim.runtime.status import State
+from distsim.trace import Trace
 
 pytestmark = pytest.mark.real
 PARENT = Path(__file__).parent / "ranks" / "parent.py"
@@ -77,3 +79,29 @@ def test_no_rank_outlives_the_launching_process_and_torchrun_together(
     assert came_true(lambda: not processes_left(), 5.0), "ranks go on without anybody"
     for folder in tmp_path.glob("distsim-run-*"):
         shutil.rmtree(folder)  # nobody was left to do it
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_measurement_saves_what_was_recorded(
+    tmp_path: Path, processes_left: Callable[[], int], number: signal.Signals, code: int
+) -> None:
+    changes = {"steps": 10_000, "compute.mean": "5 ms", "workload.gradient": "64 KiB"}
+    (tmp_path / "s.toml").write_text(example("synchronous_ring").replacing(changes).dumps())
+    command = [sys.executable, "-m", "distsim", "measure", "s.toml", "--trace", "saved.npz"]
+    process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    assert came_true(lambda: steps_done(tmp_path) >= 5, 60.0), "the run did not start"
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30.0)
+    assert process.returncode == code
+    assert "what was recorded until then: saved.npz" in said
+    assert "Traceback" not in said
+    assert processes_left() == 0
+    trace = Trace.load(tmp_path / "saved.npz")
+    assert trace.metadata["complete"] is False
+    assert 4 <= len(trace.updates) < 10_000
+
+
+def steps_done(folder: Path) -> int:
+    """By the rank that has done most, in the run whose folder lies here."""
+    files = list(folder.glob("distsim-run-*/status"))
+    return max((slot.steps_done for file in files for slot in status.read(file.parent)), default=0)

@@ -65,8 +65,8 @@ def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float)
 def _ends_by_event(joined: Floats, limits: list[float], capacity: float, num_bytes: float) -> list[float]:
     """One gathering, from one event to the next."""
     link, ends = shared_link(capacity, limits, num_bytes), [math.inf] * len(limits)
-    for place, number in enumerate(np.argsort(joined, kind="stable").tolist()):
-        link.join(float(joined[number]), place, (number,))
+    for number in np.argsort(joined, kind="stable").tolist():
+        link.join(float(joined[number]), (number,))
     while link.next_end < math.inf:
         now = link.next_end
         for ended in link.end(now):

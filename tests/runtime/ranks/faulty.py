@@ -91,7 +91,7 @@ def break_call(call: int) -> None:
 
     def all_reduce(tensor: Any, **options: Any) -> None:
         nonlocal calls
-        calls += not options
+        calls += "op" not in options  # the agreement on a start has one
         if calls == call:
             peers.dist.barrier()
         true_all_reduce(tensor, **options)
@@ -123,7 +123,7 @@ def break_sum() -> None:
 
     def all_reduce(tensor: Any, **options: Any) -> None:
         true_sum(tensor, **options)
-        if not options:
+        if "op" not in options:
             tensor[-1] += 1
 
     peers.dist.all_reduce = all_reduce

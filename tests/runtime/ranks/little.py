@@ -55,6 +55,7 @@ FAULTS = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "abort": os.abort,
     "kill_torchrun": lambda: (os.kill(os.getppid(), signal.SIGKILL), wait()),
+    "terminate_torchrun": lambda: (os.kill(os.getppid(), signal.SIGTERM), wait()),
     "loop": forever,
     "busy_in_c": busy_in_c,
     "wait": wait,

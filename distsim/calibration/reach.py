@@ -1,0 +1,64 @@
+"""How far a calibration reaches: what a scenario asks of it far beyond all that was measured.
+
+A line is safe downwards, where it ends at the latency. Upwards it holds only as long as caches, memory and the sharing
+of cores stay as they were.
+"""
+
+from __future__ import annotations
+
+from distsim.calibration.exchange import exchanged_bytes
+from distsim.calibration.families import TITLES, Family
+from distsim.calibration.file import Calibration
+from distsim.calibration.machine import Machine, carried_at_once, family_of
+from distsim.scenario import Scenario
+from distsim.units import show
+from distsim.workload import Model
+
+# How many times the most that was measured is far beyond it.
+FAR_AMOUNT, FAR_WORKERS = 4, 2
+
+
+def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
+    """A sentence for each part of `scenario` that is far beyond what was measured: what is asked, what was measured.
+
+    Raises InputError where nothing was measured that tells.
+
+    >>> from distsim import example
+    >>> from distsim.calibration import Exchange
+    >>> known = Calibration((Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ((1e5, 1e-3), (1e6, 3e-3))),))
+    >>> far_beyond(known, example("synchronous_ring").replacing({"workload.gradient": "100 MB"}))
+    ['ring: 100 MB on 4 workers are far beyond the 1 MB on 4 that was measured; the prediction is a guess']
+    """
+    exchange, workers = calibration.of(scenario), scenario.cluster.workers
+    if exchange in calibration.exchanges:
+        most = max((size for size, _ in exchange.points), default=float("inf"))
+        told = _told(exchange.kind.replace("_", " "), "byte", (exchanged_bytes(scenario), workers), (most, workers))
+        return [told] if told else []
+    assert calibration.machine is not None, "where else is the exchange from?"
+    asked: list[tuple[Family, Model | None, float]] = [(family_of(scenario), None, carried_at_once(scenario))]
+    if (model := scenario.workload.model) is not None:
+        asked.append(("compute", model, float(scenario.workload.batch)))
+    found = [_of_family(calibration.machine, *one, workers) for one in asked]
+    return [told for told in found if told]
+
+
+def _of_family(machine: Machine, family: Family, model: Model | None, amount: float, workers: int) -> str | None:
+    measured = [found for found in machine.measured if (found.family, found.model) == (family, model)]
+    if not measured:
+        return None
+    most = max(found.amount for found in measured)
+    # A single message is one between two, however many others there are.
+    numbers = workers if family == "point_to_point" else max(found.workers for found in measured)
+    title = f"compute, {model}" if model else TITLES[family]
+    return _told(title, "sample" if model else "byte", (amount, workers), (most, numbers))
+
+
+def _told(title: str, unit: str, asked: tuple[float, int], most: tuple[float, int]) -> str | None:
+    """asked, most: the amount in this unit, and the number of workers."""
+    if asked[0] <= FAR_AMOUNT * most[0] and asked[1] <= FAR_WORKERS * most[1]:
+        return None
+    if unit == "byte":
+        ours, theirs = f"{show(asked[0], 'byte')} on {asked[1]} workers are", f"the {show(most[0], 'byte')}"
+    else:
+        ours, theirs = f"a batch of {asked[0]:.0f} on {asked[1]} workers is", f"one of {most[0]:.0f}"
+    return f"{title}: {ours} far beyond {theirs} on {most[1]} that was measured; the prediction is a guess"

@@ -1,0 +1,45 @@
+"""What a reader of a table may take amiss, in a sentence each under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from distsim.cli.output import NOT_APPLICABLE
+from distsim.policies import Ddp, LocalSgd, Policy
+from distsim.trace import Trace
+
+
+def footnotes(*traces: Trace) -> list[str]:
+    """All that apply to a table about these traces of one scenario."""
+    return [*of_step(traces[0].scenario.policy), *dict.fromkeys(_of_link(traces))]
+
+
+def of_step(policy: Policy) -> list[str]:
+    """Where a step of the table is several of a worker's.
+
+    >>> of_step(LocalSgd(period=8))
+    ['step time: from one update to the next, and an update comes every 8 local steps (policy.period)']
+    """
+    match policy:
+        case LocalSgd(period=count):
+            key = "policy.period"
+        case Ddp(accumulate=count):
+            key = "policy.accumulate"
+        case _:
+            return []
+    update = f"from one update to the next, and an update comes every {count} local steps ({key})"
+    return [f"step time: {update}"] if count > 1 else []
+
+
+def _of_link(traces: Iterable[Trace]) -> Iterator[str]:
+    """Why there is no busiest link."""
+    for trace in traces:
+        if len(trace.transfers):
+            continue
+        if trace.workers == 1 and not trace.servers:
+            yield f"busiest link {NOT_APPLICABLE}: one worker alone sends nothing"
+        elif trace.producer == "measured" and trace.scenario.communication.implementation == "backend":
+            cure = 'communication.implementation = "schedule" does'
+            yield f"busiest link {NOT_APPLICABLE}: the backend's own all-reduce does not show its transfers; {cure}"
+        else:
+            yield f"busiest link {NOT_APPLICABLE}: the trace holds no transfers"

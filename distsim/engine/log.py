@@ -1,0 +1,61 @@
+"""Workers' steps while they come to pass: each is a row until it is over, and the rows become columns now and then.
+
+A row is a plain list, because nothing in Python is faster to write to; its places have names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from distsim.engine.steps import Steps
+
+Row = list[Any]  # in the order of the columns of `Steps`
+WORKER, STEP, READ_VERSION, START, READY, BEGAN, ARRIVED, OUTCOME, ANSWERED, PULLED, CUT = range(11)
+WIDTH = 11
+NAN = math.nan  # what has not come to pass; it alone differs from itself
+MANY = 4096 * WIDTH  # numbers, which as objects take four times the memory that they take in columns
+
+
+class StepLog:
+    """The steps that are over, in the order in which that came to be known.
+
+    numbers: their rows, one after the other: add to it, and `pack` where there are `MANY`. expected: how many steps
+    there will be, about.
+
+    >>> log = StepLog(expected=1)
+    >>> log.numbers += [3, 0, 0, 0.0, 1.0, 1.0, 1.5, 1, 1.5, 2.0, NAN]
+    >>> going_on = [3, 1, 1, 2.0, 3.5, NAN, NAN, NAN, NAN, NAN, NAN]
+    >>> log.steps([going_on], updates=[1.5]).ready
+    array([1. , 3.5])
+    """
+
+    def __init__(self, expected: int) -> None:
+        self.numbers: list[float] = []
+        self.packed = 0
+        self.columns = np.empty((WIDTH, expected))
+
+    def pack(self) -> None:
+        """The rows so far go into the columns."""
+        rows = np.fromiter(self.numbers, np.float64, len(self.numbers)).reshape(-1, WIDTH)
+        self.numbers.clear()
+        packed = self.packed + len(rows)
+        while packed > self.columns.shape[1]:
+            self.columns = np.concatenate([self.columns, np.empty_like(self.columns)], axis=1)
+        self.columns[:, self.packed : packed] = rows.T
+        self.packed = packed
+
+    def steps(self, going_on: Iterable[Row], updates: Sequence[float]) -> Steps:
+        """All steps; those that are still going on come last, and last of them those that got less far."""
+        for row in sorted(going_on, key=lambda row: (math.isnan(row[PULLED]), math.isnan(row[ARRIVED]))):
+            self.numbers += row
+        self.pack()
+        worker, step, read_version, *times = self.columns[:, : self.packed]
+        start, ready, began, arrived, outcome, answered, pulled, cut = times
+        return Steps(
+            worker.astype(np.int32), step.astype(np.int64), read_version.astype(np.int64),
+            start, ready, began, arrived, outcome, answered, pulled, cut, updates=np.array(updates, np.float64),
+        )  # fmt: skip

@@ -1,0 +1,76 @@
+"""What lies far beyond a calibration is told; what lies within, or little beyond, is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distsim.calibration import Calibration, Exchange, far_beyond, fitted
+from distsim.calibration.families import Family
+from distsim.calibration.machine import Sample
+from distsim.examples import example
+
+RING = example("synchronous_ring")
+
+
+def at(family: Family, workers: int, amounts: tuple[float, ...] = (1e4, 1e6), model: Any = None) -> list[Sample]:
+    return [(family, model, workers, amount, np.full(3, 1e-4 + amount / 1e9)) for amount in amounts]
+
+
+MACHINE = Calibration(
+    machine=fitted(
+        [
+            *at("all_reduce", 2), *at("all_reduce", 4), *at("point_to_point", 2), *at("apply", 4),
+            *at("parameter_server", 4), *at("compute", 2, (8.0, 32.0), "mlp"),
+        ],
+        cores=8,
+    )
+)  # fmt: skip
+PIPELINE = {"policy": {"kind": "pipeline", "micro_batches": 4}, "workload.activation": "4 MB"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"workload.gradient": "1 MB"}, []),
+        ({"workload.gradient": "10 B"}, []),
+        ({"workload.gradient": "4 MB", "cluster.workers": 8}, []),
+        ({"workload.gradient": "4.1 MB"}, ["all-reduce, backend: 4.1 MB on 4 workers are far beyond the 1 MB on 4 "]),
+        ({"workload.gradient": "1 MB", "cluster.workers": 9}, ["1 MB on 9 workers are far beyond the 1 MB on 4 that"]),
+        ({"communication.kind": "parameter_server", "workload.gradient": "1 GB"}, ["parameter server: 1 GB on 4 work"]),
+        ({"policy": {"kind": "ddp", "bucket": "1 MB"}, "workload.gradient": "1 GB"}, []),
+        (
+            {"policy": {"kind": "ddp", "bucket": "8 MB"}, "workload.gradient": "1 GB"},
+            ["8 MB on 4 workers are far beyo"],
+        ),
+        (PIPELINE, []),
+        (PIPELINE | {"cluster.workers": 16}, []),
+        (PIPELINE | {"workload.activation": "17 MB"}, ["point to point: 4.25 MB on 4 workers"]),
+        ({"workload": {"model": "mlp", "batch": 128}}, []),
+        (
+            {"workload": {"model": "mlp", "batch": 129}},
+            ["compute, mlp: a batch of 129 on 4 workers is far beyond one of 32 on"],
+        ),
+        (
+            {"workload": {"model": "mlp"}, "cluster.workers": 6},
+            ["compute, mlp: a batch of 1 on 6 workers is far beyond "],
+        ),
+    ],
+)
+def test_what_is_far_beyond_is_told(changes: dict[str, Any], told: list[str]) -> None:
+    found = far_beyond(MACHINE, RING.replacing(changes))
+    assert len(found) == len(told)
+    for sentence, part in zip(found, told, strict=True):
+        assert part in sentence
+
+
+def test_an_exchange_reaches_as_far_as_it_was_measured() -> None:
+    points = ((2.5e5, 1e-3), (1e6, 3e-3))
+    known = Calibration((Exchange("ring", 4, 1e9, 1e-4, 0.0, points),), MACHINE.machine)
+    assert far_beyond(known, RING.replacing({"workload.gradient": "4 MB"})) == []
+    (told,) = far_beyond(known, RING.replacing({"workload.gradient": "5 MB"}))
+    assert told.startswith("ring: 5 MB on 4 workers are far beyond the 1 MB on 4 ")
+    unknown = Calibration((Exchange("ring", 4, 1e9, 1e-4, 0.0, ()),))
+    assert far_beyond(unknown, RING.replacing({"workload.gradient": "5 GB"})) == []
