@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from distsim import figures
 from distsim.examples import example
 from distsim.scenario import Scenario
 
@@ -36,6 +37,11 @@ def test_python_runs(tmp_path: Path) -> None:
     for code in blocks("python"):
         subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "predicted.json.gz").exists()
+
+
+def test_every_figure_is_named() -> None:
+    named = set(re.findall(r"`(\w+)`", TEXT))
+    assert set(figures.__all__) - {"Captioned"} <= named
 
 
 def test_make_targets_exist() -> None:

@@ -204,8 +204,8 @@ def _add_ready(figure: go.Figure, buckets: Sequence[Bucket], scale: float, unit:
         y += [1 + bucket.number, 1 + bucket.number, None]
     figure.add_trace(
         go.Scatter(
-            x=x, y=y, mode="lines", line={"color": INK, "width": 1, "dash": "dot"}, name="waits for its turn or other workers",
-            hoverinfo="skip",
+            x=x, y=y, mode="lines", line={"color": INK, "width": 1, "dash": "dot"}, hoverinfo="skip",
+            name="waits for its turn or other workers",
         )
     )  # fmt: skip
     figure.add_trace(

@@ -34,7 +34,7 @@ BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
 MOST_LABELS = 40  # messages with more beside them are told by hovering alone
 LIFELINES_LABELLED = 12
 MANY_LIFELINES = 40  # with more, bars have no outline and arrows are thin
-LABEL_ASIDE: dict[Way, float] = {"push": 0.3, "answer": 0.64, "transfer": 0.5}  # columns left of the worker
+LABEL_ASIDE: dict[Way, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns left of the worker
 STEPS = range(2)
 LINES: dict[Way, dict[str, object]] = {
     "push": {"color": INK, "width": 1.5},

@@ -46,6 +46,8 @@ def timeline(
     if not traces:
         raise InputError.of("timeline(traces)", traces, "there is nothing to draw", "pass at least one trace")
     shown_names = run_names("timeline", [str(trace.producer) for trace in traces], names)
+    if not any(len(trace.spans) for trace in traces):
+        return Captioned(_panels(traces, shown_names, 0.0, 1.0, "s"), "Nothing was recorded, so nothing is drawn.", [])
     end = max(_end_of_steps(trace, start_seconds) for trace in traces) if end_seconds is None else end_seconds
     if not end > start_seconds:
         raise InputError.of(
