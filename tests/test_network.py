@@ -102,8 +102,11 @@ def test_an_aborted_flow_frees_the_link_and_never_happens() -> None:
 def test_changes_of_one_instant_are_settled_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 50 flows the first is alone until the instant is over; at the end none is left to be told of a rate."""
     rates: list[float] = []
-    run = Link.run
+    run, alone = Link.run, Link.carry_alone
     monkeypatch.setattr(Link, "run", lambda link, now, rate: rates.append(rate) or run(link, now, rate))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        Link, "carry_alone", lambda link, now, flow: rates.append(link.capacity) or alone(link, now, flow)  # type: ignore[func-returns-value]
+    )  # fmt: skip
     ends({"link": 1.0}, [(["link"], 5.0, 0.5, 0.0)] * 50)
     assert rates == [1.0, 1.0 / 50]
 

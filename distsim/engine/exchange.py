@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
 from distsim.network import Flow
-from distsim.trace import NO_COLLECTIVE, NO_VERSION, SpanKind, TraceBuilder
+from distsim.trace import COMMUNICATION_KINDS, NO_COLLECTIVE, NO_VERSION, SpanKind, Texts, TraceBuilder
 
 Bools = NDArray[np.bool_]
 Ranks = NDArray[np.int32]
@@ -20,12 +22,15 @@ Floats = NDArray[np.float64]
 class Push:
     """A gradient for one server, and the parameters that answer it.
 
-    The gradient is ready, the server begins to receive it, and it has arrived; the parameters leave as the answer, and
-    have been pulled. asked_seconds: since when the worker waits for them: the arrival, or the moment it was cancelled.
-    What has not come to pass is NaN. version: the update that the gradient went into. answered_version: of the
-    parameters. gradient, parameters: on their way; newer parameters may take the place of older ones.
+    The gradient is computed from its start to its stop, where a server may have cut it short. It is ready, the server
+    begins to receive it, and it has arrived; the parameters leave as the answer, and have been pulled. asked_seconds:
+    since when the worker waits for them: the arrival, or the moment it was cancelled. What has not come to pass is
+    NaN. version: the update that the gradient went into. answered_version: of the parameters. gradient, parameters: on
+    their way; newer parameters may take the place of older ones.
     """
 
+    start_seconds = math.nan
+    stop_seconds = math.nan
     ready_seconds = math.nan
     began_seconds = math.nan
     arrived_seconds = math.nan
@@ -53,16 +58,19 @@ class Exchanges:
         self.host = host
         self.workers = workers
         self.bytes = num_bytes
-        self.worker = np.array([push.worker for push in pushes], dtype=np.int32)
-        self.step = np.array([push.step for push in pushes], dtype=np.int64)
+        self.worker = self._column("worker", np.int32)
+        self.step = self._column("step", np.int64)
 
     def tell(self, builder: TraceBuilder) -> None:
-        """The spans and transfers of pushing, waiting and pulling."""
-        worker, server = self.worker, np.full_like(self.worker, self.server)
-        ready, began, arrived, asked, answered, pulled = map(
-            self._seconds, ("ready", "began", "arrived", "asked", "answered", "pulled")
+        """The spans and transfers of computing, pushing, waiting and pulling."""
+        worker, server = self.worker, self.server
+        start, stop, ready, began, arrived, asked, answered, pulled = (
+            self._column(f"{moment}_seconds", np.float64)
+            for moment in ("start", "stop", "ready", "began", "arrived", "asked", "answered", "pulled")
         )
         pushed, back = ((worker != self.host) & ~np.isnan(end) for end in (arrived, pulled))
+        # compute
+        self._spans(builder, ~np.isnan(stop), worker, SpanKind.COMPUTE, start, stop)
         # push
         self._spans(builder, pushed, worker, SpanKind.SEND, ready, arrived)
         self._spans(builder, pushed, server, SpanKind.RECEIVE, began, arrived, "from worker")
@@ -74,39 +82,39 @@ class Exchanges:
         self._spans(builder, back, server, SpanKind.SEND, answered, pulled, "to worker")
         self._transfers(builder, back, server, worker, answered, pulled)
 
-    def _seconds(self, what: str) -> Floats:
-        return np.array([getattr(push, f"{what}_seconds") for push in self.pushes])
+    def _column(self, name: str, dtype: Any) -> NDArray[Any]:
+        return np.fromiter(map(attrgetter(name), self.pushes), dtype, len(self.pushes))
 
     def _spans(
-        self, builder: TraceBuilder, rows: Bools, who: Ranks, kind: SpanKind, start: Floats, end: Floats, way: str = ""
-    ) -> None:
-        count = int(rows.sum())
-        names = np.array([f"{way} {worker}" if way else "" for worker in range(self.workers)])
+        self, builder: TraceBuilder, rows: Bools, who: Ranks | int, kind: SpanKind, start: Floats, end: Floats,
+        way: str = "",
+    ) -> None:  # fmt: skip
+        places = np.flatnonzero(rows)
+        label = Texts(self.worker[places], [f"{way} {worker}" for worker in range(self.workers)]) if way else ""
         builder.extend(
-            "spans", worker=who[rows], kind=np.full(count, kind), step=self.step[rows], start_seconds=start[rows],
-            end_seconds=end[rows], bytes=np.full(count, 0.0 if kind == SpanKind.WAIT else self.bytes),
-            label=names[self.worker[rows]],
+            "spans", worker=who if isinstance(who, int) else who[places], kind=kind, step=self.step[places],
+            start_seconds=start[places], end_seconds=end[places],
+            bytes=self.bytes if kind in COMMUNICATION_KINDS else 0.0, label=label,
         )  # fmt: skip
 
     def _transfers(
-        self, builder: TraceBuilder, rows: Bools, source: Ranks, target: Ranks, start: Floats, end: Floats
+        self, builder: TraceBuilder, rows: Bools, source: Ranks | int, target: Ranks | int, start: Floats, end: Floats
     ) -> None:
-        count = int(rows.sum())
+        places = np.flatnonzero(rows)
+        source, target = (who if isinstance(who, int) else who[places] for who in (source, target))
         builder.extend(
-            "transfers", source=source[rows], target=target[rows], bytes=np.full(count, self.bytes),
-            start_seconds=start[rows], end_seconds=end[rows], chunk=np.zeros(count, np.int32),
-            collective=np.full(count, NO_COLLECTIVE),
+            "transfers", source=source, target=target, bytes=self.bytes,
+            start_seconds=start[places], end_seconds=end[places], chunk=0, collective=NO_COLLECTIVE,
         )  # fmt: skip
 
 
 def tell_contributions(builder: TraceBuilder, decided: Sequence[Push], server: int) -> None:
     """A row for each gradient that a server has decided about, in that order."""
-    worker, step, read_version, version, cancelled = (
-        np.array([getattr(push, name) for push in decided], dtype=np.int64)
-        for name in ("worker", "step", "read_version", "version", "cancelled")
+    version, worker, step, read_version, cancelled = (
+        np.fromiter(map(attrgetter(name), decided), np.int64, len(decided))
+        for name in ("version", "worker", "step", "read_version", "cancelled")
     )
     builder.extend(
-        "contributions", version=version, server=np.full_like(worker, server), worker=worker, step=step,
-        read_version=read_version, first_item=np.zeros_like(worker), items=np.ones_like(worker),
-        applied=version != NO_VERSION, cancelled=cancelled.astype(bool),
+        "contributions", version=version, server=server, worker=worker, step=step, read_version=read_version,
+        first_item=0, items=1, applied=version != NO_VERSION, cancelled=cancelled.astype(bool),
     )  # fmt: skip

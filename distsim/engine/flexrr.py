@@ -1,6 +1,6 @@
 """The story of FlexRR: that of the server, in which workers do pieces of each other's steps.
 
-compute      a worker does its step piece by piece, from the front.
+compute      a worker does its step piece by piece, from the front, until it comes to what others have taken.
 wait         for what others do for it.
 exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the worker helps:
     hand over    the plan says whose piece it does, from the back of that worker's step; asking takes no time.
@@ -8,22 +8,29 @@ exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the
                  also where the answer comes before.
     send         the sum of the gradients of all pieces done in a row for one worker travels to that worker,
                  as large as a gradient, while the helper goes on.
+
+Nobody looks at a worker's own pieces one by one: from its beginning it is known when each of them will be done, and a
+piece handed over only makes its part end sooner. Whoever helps gets no less behind by waiting, so a helper asks for
+work when it has none, and again only when somebody it helps begins a step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from itertools import groupby
-from typing import Any
+
+import simpy
 
 from distsim.engine.exchange import Push
+from distsim.engine.pieces import Pieces, Sums, by_ranges
 from distsim.engine.server import ServerStory
 from distsim.engine.stage import Story
+from distsim.network import after_all
 from distsim.policies import FlexRR, Rule
 from distsim.policies.flexrr import Piece
 from distsim.scenario import Scenario
-from distsim.trace import FOR_ANOTHER, Contributions, SpanKind, Trace
+from distsim.trace import SpanKind, Trace
+
+SOON = 1e-9  # of a piece's time: a piece that ends sooner is done, since clocks are sums of rounded times
 
 
 class FlexRRStory(ServerStory):
@@ -39,112 +46,153 @@ class FlexRRStory(ServerStory):
         workers = scenario.cluster.workers
         self.items = scenario.policy.items
         self.plan = scenario.policy.plan(workers)
-        self.idle = [False] * workers  # who has nothing of its own to do
-        self.bells = [self.stage.environment.event() for _ in range(workers)]
+        self.pieces = Pieces()
+        self.sums = Sums(scenario.gradient_bytes)
+        self.began = [0.0] * workers  # by worker: when it began its step
+        self.piece_seconds = [0.0] * workers  # by worker: each piece of its step, and of others' until its next
+        self.timers = [self.environment.event()] * workers  # by worker: when it has done what nobody took from it
+        self.idle: set[int] = set()  # who has nothing of its own to do
+        self.rows: list[Piece | None] = [None] * workers  # by helper: the first piece it does in a row for one worker
+        self.free: list[simpy.Event | None] = [None] * workers  # by worker: while it waits to end a piece for another
+        self.beginners: list[int] = []  # who began a step at this instant, while somebody could have helped
         self.sums_to_come = [0] * workers  # by worker: how many helpers do pieces of its step, or send their sum
+        self.sums_are_here: list[simpy.Event | None] = [None] * workers  # by worker: while it waits for them
         self.last_sum_began = [0.0] * workers
-        self.done_by: dict[tuple[int, int], dict[int, tuple[int, int]]] = {}  # by (worker, step), item: who, read what
 
     def run(self) -> Trace:
         """Tells the story until the last update has been answered."""
         trace = super().run()
-        return replace(trace, contributions=by_ranges(trace.contributions, self.items, self.done_by))
+        return replace(trace, contributions=by_ranges(trace.contributions, self.pieces.ranges()))
+
+    def tell(self) -> None:
+        """What the trace is to know."""
+        self.pieces.tell(self.builder)
+        self.sums.tell(self.builder, self.scenario.cluster.workers)
+        super().tell()
 
     def worker(self, worker: int) -> Story:
         """One worker's steps; who is through with all of them helps until the run is over."""
         yield from super().worker(worker)
-        self.idle[worker] = True
-        yield from self.help(worker)
+        self.idle.add(worker)
+        self.help(worker)
 
     def compute(self, push: Push) -> Story:
         """A step's pieces: those that nobody takes from this worker, and the wait for the others."""
-        worker = push.worker
-        self.plan.begin(worker, push.step)
-        for helper in self.plan.helpers(worker):
-            self.ring(helper)
+        worker, step = push.worker, push.step
         # compute
-        while piece := self.plan.own(worker):
-            yield from self.do(piece, worker, f"item {piece.item}")
+        self.begin(worker, step)
+        yield self.timers[worker]
+        items = self.plan.on_its_own(worker, self.items)
+        seconds = self.piece_seconds[worker]
+        self.pieces.did(worker, step, 0, items, worker, push.read_version, step, self.began[worker], seconds)
         # wait
-        start = self.stage.now
-        while self.sums_to_come[worker]:
-            yield self.bells[worker]
-        if self.stage.now > start and self.last_sum_began[worker] > start:
-            self.builder.span(worker, SpanKind.WAIT, push.step, start, self.last_sum_began[worker])
+        if self.sums_to_come[worker]:
+            start = self.environment.now
+            self.sums_are_here[worker] = here = self.environment.event()
+            yield here
+            if self.last_sum_began[worker] > start:
+                self.builder.span(worker, SpanKind.WAIT, step, start, self.last_sum_began[worker])
 
     def exchange(self, pushes: list[Push]) -> Story:
         """Push, wait, pull; meanwhile the worker helps, and before it goes on it ends the piece it has begun."""
         # exchange
         worker = pushes[0].worker
         self.plan.ask(worker)
-        self.idle[worker] = True
-        helping = self.stage.environment.process(self.help(worker))
+        self.idle.add(worker)
+        self.help(worker)
         yield from super().exchange(pushes)
-        self.idle[worker] = False
-        self.ring(worker)
-        yield helping
+        self.idle.remove(worker)
+        if self.rows[worker]:
+            self.free[worker] = free = self.environment.event()
+            yield free
 
-    def help(self, helper: int) -> Story:
-        """Pieces of others, as long as the worker has nothing of its own to do."""
-        first: Piece | None = None  # of those done in a row for one worker
-        while True:
-            # hand over
-            piece = self.plan.hand_over(helper) if self.idle[helper] and self.going_on else None
-            # send
-            if first and (piece is None or (piece.worker, piece.step) != (first.worker, first.step)):
-                self.stage.environment.process(self.send_sum(helper, first))
-                first = None
-            # compute
-            if piece:
-                if first is None:
-                    first = piece
-                    self.sums_to_come[piece.worker] += 1
-                label = f"{FOR_ANOTHER} {piece.worker}: item {piece.item} of step {piece.step}"
-                yield from self.do(piece, helper, label)
-            elif self.idle[helper] and self.going_on:
-                yield self.bells[helper]
-            else:
-                return
+    def begin(self, worker: int, step: int) -> None:
+        """A worker begins its step, and those who may help it hear of it."""
+        self.plan.begin(worker, step)
+        self.plan.own(worker)
+        seconds = self.compute_times(worker, step)
+        self.began[worker] = self.environment.now
+        self.piece_seconds[worker] = seconds / self.items
+        self.timers[worker] = self.environment.timeout(seconds)
+        if not self.idle.isdisjoint(self.plan.helpers(worker)):
+            # Who is idle may yet have its answer at this instant.
+            if not self.beginners:
+                after_all(self.environment, self.offer_to_helpers)
+            self.beginners.append(worker)
 
-    def do(self, piece: Piece, worker: int, label: str) -> Story:
-        """`worker` does a piece, its own or another's, in an equal share of the time of its own latest step."""
-        start, step = self.stage.now, self.plan.steps[worker]
-        who = worker, self.servers[0].read_versions[worker]
-        self.done_by.setdefault((piece.worker, piece.step), {})[piece.item] = who
-        yield self.stage.environment.timeout(self.compute_times(worker, step) / self.items)
-        self.builder.span(worker, SpanKind.COMPUTE, step, start, self.stage.now, label=label)
+    def offer_to_helpers(self, _: simpy.Event) -> None:
+        """Those who began at this instant may need help."""
+        for worker in self.beginners:
+            for helper in self.plan.helpers(worker):
+                if helper in self.idle and not self.rows[helper]:
+                    self.help(helper)
+        self.beginners.clear()
+
+    def help(self, helper: int) -> None:
+        """A worker with nothing of its own to do begins a piece of another's step, where somebody needs it."""
+        # hand over
+        piece = self.hand_over(helper)
+        # send
+        first = self.rows[helper]
+        if first and (piece is None or piece[:2] != first[:2]):
+            self.send_sum(helper, first)
+            first = None
+        # compute
+        if piece:
+            if first is None:
+                self.sums_to_come[piece.worker] += 1
+            self.rows[helper] = first or piece
+            start, read_version = self.environment.now, self.servers[0].read_versions[helper]
+            end = self.environment.timeout(self.piece_seconds[helper])
+            end.callbacks.append(lambda _: self.helped(helper, piece, read_version, start))
+            return
+        self.rows[helper] = None
+        if free := self.free[helper]:
+            self.free[helper] = None
+            free.succeed()
+
+    def helped(self, helper: int, piece: Piece, read_version: int, start: float) -> None:
+        """A worker has done a piece of another's step."""
+        step, seconds = self.plan.steps[helper], self.piece_seconds[helper]
+        self.pieces.did(piece.worker, piece.step, piece.item, 1, helper, read_version, step, start, seconds)
         self.plan.done(piece)
+        self.help(helper)
 
-    def send_sum(self, helper: int, piece: Piece) -> Story:
-        """The sum of what a helper did for one worker travels there."""
-        start, step, num_bytes = self.stage.now, self.plan.steps[helper], self.scenario.gradient_bytes
-        yield self.stage.send(helper, piece.worker, num_bytes)
-        end = self.stage.now
-        self.builder.span(helper, SpanKind.SEND, step, start, end, num_bytes, f"to worker {piece.worker}")
-        self.builder.span(piece.worker, SpanKind.RECEIVE, piece.step, start, end, num_bytes, f"from worker {helper}")
-        self.builder.transfer(helper, piece.worker, num_bytes, start, end)
-        self.last_sum_began[piece.worker] = start
-        self.sums_to_come[piece.worker] -= 1
-        self.ring(piece.worker)
+    def hand_over(self, helper: int) -> Piece | None:
+        """The plan's piece for a worker that has nothing of its own to do; another's part ends sooner by it."""
+        if not (helper in self.idle and self.going_on):
+            return None
+        for worker in self.plan.helped(helper):
+            if self.plan.left(worker):
+                self.plan.on_its_own(worker, self.items_done(worker))
+        piece = self.plan.hand_over(helper)
+        if piece:
+            self.end_at(piece.worker, self.began[piece.worker] + piece.item * self.piece_seconds[piece.worker])
+        return piece
 
-    def ring(self, worker: int) -> None:
-        """Tells a worker that waits that something has changed."""
-        bell, self.bells[worker] = self.bells[worker], self.stage.environment.event()
-        bell.succeed()
+    def items_done(self, worker: int) -> int:
+        """How many items of its step a worker has done by now, or would have if others had taken none."""
+        seconds = self.piece_seconds[worker]
+        return int((self.environment.now - self.began[worker]) / seconds + SOON) if seconds else self.items
 
+    def end_at(self, worker: int, end: float) -> None:
+        """A worker's part of its step ends sooner than it was to."""
+        old, new = self.timers[worker], self.environment.timeout(max(end - self.environment.now, 0.0))
+        new.callbacks, old.callbacks = old.callbacks, []
+        self.timers[worker] = new
 
-def by_ranges(
-    contributions: Contributions, items: int, done_by: Mapping[tuple[int, int], Mapping[int, tuple[int, int]]]
-) -> Contributions:
-    """Each row of a whole step, cut into the ranges of items that one worker did.
+    def send_sum(self, helper: int, piece: Piece) -> None:
+        """The sum of what a helper did in a row for one worker, from this piece on, travels there."""
+        start, step = self.environment.now, self.plan.steps[helper]
+        flow = self.stage.send(helper, piece.worker, self.scenario.gradient_bytes)
+        flow.callbacks.append(lambda _: self.sum_arrived(helper, step, piece, start))
 
-    done_by: by (worker, step) and item: who did it, and which version of the parameters that worker had read.
-    """
-    rows: list[tuple[Any, ...]] = []
-    columns = zip(*(column.tolist() for column in contributions.columns().values()), strict=True)
-    for version, server, worker, step, _, _, _, applied, cancelled in columns:
-        who = done_by[worker, step]
-        for (_, read_version), group in groupby(range(items), key=who.__getitem__):
-            own = list(group)
-            rows.append((version, server, worker, step, read_version, own[0], len(own), applied, cancelled))
-    return Contributions.of_rows(rows)
+    def sum_arrived(self, helper: int, helpers_step: int, piece: Piece, start: float) -> None:
+        """A worker has what another did for it."""
+        worker = piece.worker
+        self.sums.arrived(helper, helpers_step, worker, piece.step, start, self.environment.now)
+        self.last_sum_began[worker] = start
+        self.sums_to_come[worker] -= 1
+        if not self.sums_to_come[worker] and (waiting := self.sums_are_here[worker]):
+            self.sums_are_here[worker] = None
+            waiting.succeed()

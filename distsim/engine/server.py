@@ -45,8 +45,13 @@ class ServerStory:
         self.environment.run()
         for server in self.servers:
             server.check_over()
-            server.tell()
+        self.tell()
         return finished(self.builder, self.scenario)
+
+    def tell(self) -> None:
+        """What the trace is to know."""
+        for server in self.servers:
+            server.tell()
 
     def worker(self, worker: int) -> Story:
         """One worker's steps, until the run is over."""
@@ -68,19 +73,21 @@ class ServerStory:
     def compute(self, push: Push) -> Story:
         """A step's work, or as much of it as is done when it is cancelled."""
         index = push.read_version if self.policy.has_global_step else push.step
-        start = self.environment.now
+        push.start_seconds = self.environment.now
         try:
             yield self.environment.timeout(self.compute_times(push.worker, index))
         finally:
-            self.builder.span(push.worker, SpanKind.COMPUTE, push.step, start, self.environment.now)
+            push.stop_seconds = self.environment.now
 
     def exchange(self, pushes: list[Push]) -> Story:
         """With each server at once: push, wait, pull."""
         if len(pushes) == 1:
-            yield from self.servers[0].exchange(pushes[0])
-        else:
-            stories = [server.exchange(push) for server, push in zip(self.servers, pushes, strict=True)]
-            yield self.environment.all_of([self.environment.process(story) for story in stories])
+            return self.servers[0].exchange(pushes[0])
+        return self.all_of([server.exchange(push) for server, push in zip(self.servers, pushes, strict=True)])
+
+    def all_of(self, stories: list[Story]) -> Story:
+        """Several stories at once."""
+        yield self.environment.all_of([self.environment.process(story) for story in stories])
 
 
 class Server:
@@ -153,7 +160,7 @@ class Server:
         """The server's work, until it has made the last update."""
         while not self.over:
             # receive
-            push: Push = yield self.next_push()
+            push: Push = self.next_in_line() or (yield self.next_push())
             if push.cancelled:
                 continue
             if self.fifo and push.worker != self.host:
@@ -173,8 +180,12 @@ class Server:
             for worker, version in decision.answers:
                 self.answer(worker, version, push)
 
+    def next_in_line(self) -> Push | None:
+        """The next gradient, where its bytes have waited for their turn."""
+        return self.inbox.popleft() if self.fifo and self.inbox and self.inbox[0].worker != self.host else None
+
     def next_push(self) -> simpy.Event:
-        """Happens with the first gradient that the server knows of and has not taken yet."""
+        """Happens with the next gradient that the server knows of and has not taken yet."""
         event = self.environment.event()
         if self.inbox:
             event.succeed(self.inbox.popleft())

@@ -10,7 +10,7 @@ from typing import Any
 import simpy
 
 from distsim.cluster import Cluster
-from distsim.network import Flow, Network
+from distsim.network import Flow, Network, Route
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
 
@@ -22,14 +22,14 @@ class Stage:
 
     def __init__(self, cluster: Cluster, hosts: int) -> None:
         self.cluster = cluster
-        self.environment = simpy.Environment()
+        self.environment = simpy.Environment(0.0)
         self.network = Network(self.environment, cluster.capacities(hosts))
-        self.route = cache(cluster.route)
+        self.route = cache(self._route)
 
     @property
     def now(self) -> float:
         """Seconds since the start."""
-        return float(self.environment.now)
+        return self.environment.now
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """Bytes from one host to another; the latency is the route's unless given."""
@@ -39,8 +39,13 @@ class Stage:
 
     def flow(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """The same, to be started later."""
-        links, latency = self.route(source, target)
-        return self.network.flow(links, num_bytes, latency if latency_seconds is None else latency_seconds)
+        route, latency = self.route(source, target)
+        return Flow(self.environment, route, num_bytes, latency if latency_seconds is None else latency_seconds)
+
+    def _route(self, source: int, target: int) -> tuple[Route, float]:
+        """The links from one host to another, and their latency in seconds."""
+        links, latency = self.cluster.route(source, target)
+        return self.network.route(links), latency
 
 
 class Way(simpy.Event):

@@ -42,6 +42,17 @@ class Link:
         self._bytes = 0.0  # what the clock read at _at_seconds: bytes that each flow held here has received
         self._at_seconds = 0.0
 
+    def carry_alone(self, now: float, flow: Flow) -> None:
+        """From now on this link holds `flow` and no other, at all of its capacity: `hold` and `run` in one."""
+        flow.holder = self
+        flow.end = flow.num_bytes
+        self.holding = 1
+        self._held.append((flow.end, flow.number, flow))
+        self._at_seconds = now
+        self.rate = self.capacity
+        self.end_seconds = now + flow.num_bytes / self.capacity
+        heappush(self.ends, (self.end_seconds, self.number, self))
+
     def hold(self, now: float, flow: Flow) -> None:
         """From now on this link holds `flow`; `run` tells at which rate."""
         remaining = flow.num_bytes
@@ -120,7 +131,8 @@ class Flow(simpy.Event):
     )  # fmt: skip
 
     def __init__(self, environment: simpy.Environment, route: Route, num_bytes: float, latency_seconds: float) -> None:
-        super().__init__(environment)
+        self.env = environment
+        self.callbacks = []
         self.route = route
         self.num_bytes = num_bytes
         self.latency_seconds = latency_seconds
@@ -130,6 +142,15 @@ class Flow(simpy.Event):
         self.holder: Link | None = None
         self.end = math.nan
         self.aborted = False
+
+    def happen(self, _: simpy.Event) -> None:
+        """The last byte has arrived: who waits for it goes on at once, within the event that brought it."""
+        if self.aborted:
+            return
+        callbacks, self.callbacks = self.callbacks, None  # type: ignore[assignment]
+        self._ok, self._value = True, None
+        for callback in callbacks:
+            callback(self)
 
     @property
     def rate(self) -> float:

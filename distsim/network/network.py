@@ -8,7 +8,7 @@ tangled by flows that share several of them are filled progressively, apart from
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from heapq import heappop
 from operator import attrgetter
 from typing import Any
@@ -18,7 +18,7 @@ import simpy
 from distsim.network.fairness import bottlenecks
 from distsim.network.link import OVER, Flow, Link, Route
 
-AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): settle when the instant has nothing left to say
+AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): when the instant has nothing left to say
 
 
 class Network:
@@ -54,8 +54,12 @@ class Network:
         """A transfer that `start` sends on its way."""
         route = self._routes.get(path)
         if route is None:
-            route = self._routes[path] = Route.of(tuple(self._links[name] for name in path))
+            route = self._routes[path] = self.route(path)
         return Flow(self.environment, route, num_bytes, latency_seconds)
+
+    def route(self, path: tuple[Hashable, ...]) -> Route:
+        """These links; who sends over them again and again keeps it, and makes each `Flow` of it."""
+        return Route.of(tuple(self._links[name] for name in path))
 
     def start(self, flow: Flow) -> None:
         """The flow begins to wait its latency."""
@@ -98,10 +102,12 @@ class Network:
             if not flows or limit < link.lowest:
                 link.lowest = limit
             flows[flow] = None
-        self._tangled += flow.shared > 1
-        if not flow.shared:
-            self._run_alone(now, flow)
-        self._settle_at_the_end_of_this_instant(now)
+        if flow.shared:
+            self._tangled += flow.shared > 1
+            self._settle_at_the_end_of_this_instant(now)
+        else:
+            flow.route.narrowest.carry_alone(now, flow)
+            self._wake_at_the_next_end(now)
 
     def _leave(self, flow: Flow) -> None:
         flow.number = 0
@@ -121,14 +127,13 @@ class Network:
     def _settle_at_the_end_of_this_instant(self, now: float) -> None:
         if self._settling:
             return
-        if self.environment.peek() > now:
+        if not self._changed:
+            self._wake_at_the_next_end(now)
+        elif self.environment.peek() > now:
             self._settle(now)  # this is the end
         else:
             self._settling = True
-            settle = self.environment.event()
-            settle._ok, settle._value = True, None
-            settle.callbacks.append(lambda _: self._settle(now))
-            self.environment.schedule(settle, priority=AFTER_ALL)  # type: ignore[arg-type]
+            after_all(self.environment, lambda _: self._settle(now))
 
     def _settle(self, now: float) -> None:
         self._settling = False
@@ -211,12 +216,29 @@ class Network:
             ended.sort(key=_number)
         for flow in ended:
             self._leave(flow)
-        self._settle_at_the_end_of_this_instant(now)
-        for flow in ended:
-            flow.succeed()
+        if len(ended) > 1:
+            self._settle_at_the_end_of_this_instant(now)
+            event = self.environment.event()
+            event.callbacks += [flow.happen for flow in ended]
+            event.succeed()
+            return
+        settling, self._settling = self._settling, True
+        try:
+            ended[0].happen(timer)
+        finally:
+            self._settling = settling
+            self._settle_at_the_end_of_this_instant(now)
 
 
 _number = attrgetter("number")
+
+
+def after_all(environment: simpy.Environment, callback: Callable[[simpy.Event], None]) -> None:
+    """Calls back when this instant has nothing left to say."""
+    event = environment.event()
+    event._ok, event._value = True, None
+    event.callbacks.append(callback)
+    environment.schedule(event, priority=AFTER_ALL)  # type: ignore[arg-type]
 
 
 def _tangle_of(link: Link) -> tuple[Link, ...]:

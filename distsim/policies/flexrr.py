@@ -7,7 +7,7 @@ worker asks for help when about 20 % behind; the defaults here say the same (rea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from annotated_types import Gt, Le
 
@@ -56,8 +56,7 @@ class FlexRR:
         return StaleSynchronousRule(workers, self.staleness)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Item number `item` of a worker's step, whoever does it."""
 
     worker: int
@@ -87,46 +86,70 @@ class FlexRRPlan:
         self.policy = policy
         self.workers = workers
         self.steps = [-1] * workers  # by worker: its latest step
-        self.left = [range(0)] * workers  # by worker: the items of that step which nobody has begun
         self.undone = [0] * workers  # by worker: how many items of that step are not done
         self.messages = 0  # questions to those helped, and pieces handed over
+        self._begun = [0] * workers  # by worker: how many items of that step it has begun itself, from the front
+        self._done = [0] * workers  # by worker: how many of them `on_its_own` was told to be done
+        self._taken = [0] * workers  # by worker: the first item of that step which others have begun, from the back
+        self._far = policy.threshold * policy.items  # so many items behind a helper a worker is far enough behind
+        group = range(1, policy.group + 1)
+        self._helpers = [[(worker + distance) % workers for distance in group] for worker in range(workers)]
+        self._helped = [sorted((worker - distance) % workers for distance in group) for worker in range(workers)]
 
     def helpers(self, worker: int) -> list[int]:
         """Who may do pieces of this worker's."""
-        return [(worker + distance) % self.workers for distance in range(1, self.policy.group + 1)]
+        return self._helpers[worker]
 
     def helped(self, helper: int) -> list[int]:
         """Whose pieces this worker may do."""
-        return [(helper - distance) % self.workers for distance in range(1, self.policy.group + 1)]
+        return self._helped[helper]
 
     def begin(self, worker: int, step: int) -> None:
         """A worker begins a step: nobody has begun any of its items."""
         self.steps[worker] = step
-        self.left[worker] = range(self.policy.items)
-        self.undone[worker] = self.policy.items
+        self.undone[worker] = self._taken[worker] = self.policy.items
+        self._begun[worker] = self._done[worker] = 0
+
+    def left(self, worker: int) -> int:
+        """How many items of its step nobody has begun."""
+        return self._taken[worker] - self._begun[worker]
 
     def own(self, worker: int) -> Piece | None:
         """The next piece of its own step that a worker does; None: all are done or begun, maybe by others."""
-        left = self.left[worker]
-        if not left:
+        item = self._begun[worker]
+        if item == self._taken[worker]:
             return None
-        self.left[worker] = left[1:]
-        return Piece(worker, self.steps[worker], left[0])
+        self._begun[worker] = item + 1
+        return Piece(worker, self.steps[worker], item)
+
+    def on_its_own(self, worker: int, done: int) -> int:
+        """How far a worker has come that takes one piece after the other: as good as `done` and `own` for each.
+
+        done: how many items it has done, or would have if others had taken none. Returns how many it has done.
+        """
+        done = min(done, self._taken[worker])
+        self.undone[worker] -= done - self._done[worker]
+        self._done[worker] = done
+        self._begun[worker] = min(done + 1, self._taken[worker])
+        return done
 
     def ask(self, helper: int) -> None:
         """A worker is through with its own step and says so to those it helps."""
-        self.messages += len(self.helped(helper))
+        self.messages += len(self._helped[helper])
 
     def hand_over(self, helper: int) -> Piece | None:
         """The piece that a waiting worker does for another; None: nobody it helps is far enough behind."""
-        waiting = [worker for worker in self.helped(helper) if self.left[worker]]
-        worker = max(waiting, key=lambda worker: (self.behind(worker, helper), -worker), default=None)
-        if worker is None or self.behind(worker, helper) < self.policy.threshold * self.policy.items:
+        furthest, far = None, self._far
+        for worker in self._helped[helper]:
+            if self._begun[worker] < self._taken[worker]:
+                behind = self.behind(worker, helper)
+                if behind > far or (behind == far and furthest is None):
+                    furthest, far = worker, behind
+        if furthest is None:
             return None
-        left = self.left[worker]
-        self.left[worker] = left[:-1]
+        self._taken[furthest] -= 1
         self.messages += 1
-        return Piece(worker, self.steps[worker], left[-1])
+        return Piece(furthest, self.steps[furthest], self._taken[furthest])
 
     def done(self, piece: Piece) -> None:
         """Somebody has done this piece."""

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distsim.engine.flexrr import FlexRRStory
+from distsim.engine.pieces import Range, by_ranges
 from distsim.metrics import worker_seconds
 from distsim.policies import FlexRR
 from distsim.policies.flexrr import Piece
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.trace import COMPUTE_KINDS, FOR_ANOTHER, SpanKind, Trace, violations
+from distsim.trace import COMPUTE_KINDS, FOR_ANOTHER, Contributions, SpanKind, Trace, violations
 
 HELPED = {"kind": "flexrr", "group": 1}
 FREE = {"bandwidth": "1000 Gbit/s", "latency": "0 s"}
@@ -84,6 +85,66 @@ def test_the_one_furthest_behind_is_helped_first_and_of_equals_the_first() -> No
     plan.begin(1, step=1)
     assert plan.hand_over(2) == Piece(0, 0, 1)
     assert plan.hand_over(0) is None  # it has done nothing itself
+
+
+@given(st.integers(1, 9), st.data())
+def test_items_told_at_once_are_as_good_as_one_by_one(items: int, data: st.DataObject) -> None:
+    """Worker 1 has done all of its own, and takes some of worker 0's, which tells now and then how far it has come."""
+    at_once, one_by_one = (FlexRR(items=items, group=1, threshold=1e-6).plan(workers=2) for _ in range(2))
+    for plan in (at_once, one_by_one):
+        for worker in (1, 0):
+            plan.begin(worker, step=0)
+            plan.own(worker)
+    assert at_once.on_its_own(1, items) == items
+    for item in range(items):
+        one_by_one.done(Piece(1, 0, item))
+        one_by_one.own(1)
+    done = 0
+    while at_once.left(0):
+        if data.draw(st.booleans()):
+            assert at_once.hand_over(1) == one_by_one.hand_over(1) != None  # noqa: E711
+        else:
+            before, done = done, done + data.draw(st.integers(0, items - done))
+            assert at_once.on_its_own(0, done) == at_once.on_its_own(0, done)  # telling it again changes nothing
+            for item in range(before, at_once.on_its_own(0, done)):
+                one_by_one.done(Piece(0, 0, item))
+                one_by_one.own(0)
+        assert at_once.left(0) == one_by_one.left(0)
+        assert at_once.undone == one_by_one.undone
+    assert at_once.hand_over(1) is at_once.own(0) is one_by_one.own(0) is None
+
+
+def test_what_ends_at_an_instant_is_done_at_that_instant() -> None:
+    """When worker 0 is through, worker 1 has just done its second item of four: it is two behind, not three.
+
+    At every step: also where the clock reads a sum of rounded times.
+    """
+    policy = HELPED | {"items": 4, "threshold": 0.6}
+    for mean in ("8 s", "0.7 s"):
+        alone = simulate(scenario(steps=20, policy=policy, compute={"mean": mean, "slow": {"1": 2.0}}))
+        assert [ranges(alone, 1, step) for step in range(20)] == [[(0, 4)]] * 20
+
+
+def test_who_has_its_answer_at_the_instant_another_begins_has_work_of_its_own() -> None:
+    """Workers 0 and 1 wait for worker 2, and go on when it does: none takes a piece of the others' next step."""
+    trace = simulate(scenario(3, 4, {"kind": "flexrr", "items": 2, "group": 2, "threshold": 0.3}))
+    beginnings = trace.updates.time_seconds[2::3]
+    helped = trace.spans.where(np.char.startswith(trace.spans.label, FOR_ANOTHER))
+    assert len(helped)
+    assert not np.isclose(helped.start_seconds[:, None], beginnings, rtol=1e-9).any()
+
+
+def test_rows_are_cut_where_another_worker_or_version_begins_and_nowhere_else() -> None:
+    whole = Contributions.of_rows([(1, 2, 1, 0, 0, 0, 1, True, False), (2, 2, 0, 0, 0, 0, 1, False, False)])
+    done = [(1, 0, 5, 1, 0, 3), (1, 0, 3, 1, 0, 4), (1, 0, 4, 1, 0, 3), (1, 0, 0, 3, 1, 4), (0, 0, 0, 6, 0, 2)]
+    cut = by_ranges(whole, [Range(*row) for row in done])
+    rows = zip(*(column.tolist() for column in cut.columns().values()), strict=True)
+    assert list(rows) == [
+        (1, 2, 1, 0, 4, 0, 3, True, False),
+        (1, 2, 1, 0, 4, 3, 1, True, False),
+        (1, 2, 1, 0, 3, 4, 2, True, False),
+        (2, 2, 0, 0, 2, 0, 6, False, False),
+    ]
 
 
 def test_who_is_not_far_enough_behind_gets_no_help() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distsim.engine.flexrr import by_ranges
+from distsim.engine.pieces import Range, by_ranges
 from distsim.errors import RunError
 from distsim.policies import FlexRR
 from distsim.runtime.merge.server import ServerMerge, rows_of
@@ -73,4 +73,7 @@ class FlexRRMerge(ServerMerge):
             missing = sorted(set(range(self.items)) - self.done_by.get((worker, step), {}).keys())
             if missing:
                 raise RunError(f"item {missing[0]} of step {step} of worker {worker} was done by nobody")
-        return replace(trace, contributions=by_ranges(contributions, self.items, self.done_by))
+        done = [
+            Range(*of_step, item, 1, *doer) for of_step, doers in self.done_by.items() for item, doer in doers.items()
+        ]
+        return replace(trace, contributions=by_ranges(contributions, done))
