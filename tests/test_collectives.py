@@ -11,6 +11,7 @@ import pytest
 from distsim.cluster import Cluster
 from distsim.collectives import (
     Schedule,
+    ScheduleError,
     Transfer,
     all_gather,
     all_to_all,
@@ -193,6 +194,21 @@ def test_a_wrong_schedule_is_refused_by_chunk_rank_and_round(case: str) -> None:
         broken(change).check()
     assert expected in str(caught.value)
     assert "Cure:" in str(caught.value)
+
+
+PLACES = {
+    "a transfer is missing": (5, 0, 2),
+    "added twice": (1, 1, 0),
+    "to itself": (0, 1, 0),
+    "no such rank": (0, None, None),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_the_error_tells_the_place_in_fields_too(case: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        broken(WRONG[case][0]).check()
+    assert (caught.value.round, caught.value.rank, caught.value.chunk) == PLACES[case]
 
 
 def test_sending_what_a_server_does_not_hold_yet_is_refused() -> None:

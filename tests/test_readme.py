@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from distsim import figures
 from distsim.examples import example
 from distsim.scenario import Scenario
 
@@ -52,6 +53,11 @@ def test_python_that_measures_runs(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in accuracies] == ["simulated", "measured"]
     logged, replayed = re.findall(r"\d\.\d+", losses)
     assert float(logged) == pytest.approx(float(replayed), rel=1e-5)
+
+
+def test_every_figure_is_named() -> None:
+    named = set(re.findall(r"`(\w+)`", TEXT))
+    assert set(figures.__all__) - {"Captioned"} <= named
 
 
 def test_make_targets_exist() -> None:

@@ -11,11 +11,12 @@ from distsim.collectives.reduce import reduce
 from distsim.collectives.reduce_scatter import reduce_scatter
 from distsim.collectives.ring import ring
 from distsim.collectives.scatter import scatter
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule, ScheduleError, Transfer
 from distsim.collectives.tree import tree
 
 __all__ = [
     "Schedule",
+    "ScheduleError",
     "Transfer",
     "all_gather",
     "all_to_all",

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.errors import InputError
+from distsim.errors import InputError, problem
 
 Gate = Literal["process", "data"]
 Parts = NDArray[np.int32]
@@ -37,6 +37,17 @@ class Transfer:
     def carried(self) -> range:
         """The chunks it carries."""
         return range(self.chunk, self.chunk + self.chunks)
+
+
+class ScheduleError(InputError):
+    """A schedule goes wrong: in which round, counted from 0, at which rank and in which chunk.
+
+    rank, chunk: None where the schedule names one that there is not.
+    """
+
+    def __init__(self, message: str, number: int = 0, rank: int | None = None, chunk: int | None = None) -> None:
+        super().__init__(message)
+        self.round, self.rank, self.chunk = number, rank, chunk
 
 
 @dataclass(frozen=True)
@@ -105,14 +116,28 @@ class Schedule:
         return [chunk * numbers // self.chunks for chunk in range(self.chunks + 1)]
 
     def check(self) -> None:
-        """Raises InputError unless everyone ends with what it wants, every part of it added exactly once.
+        """Raises ScheduleError unless everyone ends with what it wants, every part of it added exactly once.
 
-        The message names the first chunk, rank and round that go wrong.
+        The message names the first chunk, rank and round that go wrong, and so do the error's fields.
+        """
+        for _ in self.states():
+            pass
+
+    def states(self) -> Iterator[Parts]:
+        """How often each worker's part is in each rank's chunk, at the start and after each round.
+
+        Shape (ranks, chunks, workers); one array, which later rounds change. Raises ScheduleError as `check` does; the
+        array is then as the fault left it.
+
+        >>> from distsim.collectives import ring
+        >>> [int(held[0, 0].sum()) for held in ring(3).states()]    # parts summed in chunk 0 at rank 0
+        [1, 1, 1, 3, 3]
         """
         held = np.zeros((self.ranks, self.chunks, self.workers), dtype=np.int32)  # parts of worker w in (rank, chunk)
         for rank, chunk in self._everything if self.start is None else self.start:
             held[rank, chunk, rank] = 1
         complete = held.sum(axis=0)
+        yield held
         for number, transfers in enumerate(self.rounds):
             for transfer in transfers:
                 self._check_names(number, transfer)
@@ -120,6 +145,7 @@ class Schedule:
             arriving = [(transfer, before[transfer.source, _slice(transfer)].copy()) for transfer in transfers]
             for transfer, pieces in arriving:
                 self._write(held, number, transfer, pieces)
+            yield held
         self._check_end(held, complete)
 
     @property
@@ -137,38 +163,45 @@ class Schedule:
                 raise self._wrong(number, what, value, f"must be 0 to {limit - 1}", f"correct {transfer}")
         if transfer.source == transfer.target:
             rule = "must be another rank than the source"
-            raise self._wrong(number, "target", transfer.target, rule, f"correct {transfer}")
+            at = (transfer.source, transfer.chunk)
+            raise self._wrong(number, "target", transfer.target, rule, f"correct {transfer}", at)
 
     def _write(self, held: Parts, number: int, transfer: Transfer, pieces: Parts) -> None:
         empty = np.flatnonzero(~pieces.any(axis=1))
         if len(empty):
             rule = f"is sent by rank {transfer.source}, which holds nothing of it yet"
             cure = "send it in a later round, or from another rank"
-            raise self._wrong(number, "chunk", transfer.chunk + int(empty[0]), rule, cure)
+            chunk = transfer.chunk + int(empty[0])
+            raise self._wrong(number, "chunk", chunk, rule, cure, (transfer.source, chunk))
         if not transfer.reduce:
             held[transfer.target, _slice(transfer)] = pieces
             return
         held[transfer.target, _slice(transfer)] += pieces
         twice = np.argwhere(held[transfer.target, _slice(transfer)] > 1)
         if len(twice):
-            chunk, worker = (int(x) for x in twice[0])
+            chunk, worker = transfer.chunk + int(twice[0][0]), twice[0][1]
             rule = f"of worker {worker} is added twice at rank {transfer.target}"
             cure = f"leave out one of its ways there, or set reduce=False in {transfer}"
-            raise self._wrong(number, "chunk", transfer.chunk + chunk, rule, cure)
+            raise self._wrong(number, "chunk", chunk, rule, cure, (transfer.target, chunk))
 
     def _check_end(self, held: Parts, complete: NDArray[np.int32]) -> None:
         for rank, chunk in sorted(self._everything if self.end is None else self.end):
             lacking = np.flatnonzero(held[rank, chunk] != complete[chunk])
             if len(lacking):
-                raise InputError.of(
-                    f"schedule {self.name!r}, after round {len(self.rounds) - 1}: chunk",
+                last = len(self.rounds) - 1
+                message = problem(
+                    f"schedule {self.name!r}, after round {last}: chunk",
                     chunk,
                     f"at rank {rank} lacks the part of worker {lacking[0]}",
                     "add the transfers that bring it there",
                 )
+                raise ScheduleError(message, last, rank, chunk)
 
-    def _wrong(self, number: int, what: str, value: int, rule: str, cure: str) -> InputError:
-        return InputError.of(f"schedule {self.name!r}, round {number}: {what}", value, rule, cure)
+    def _wrong(
+        self, number: int, what: str, value: int, rule: str, cure: str, at: tuple[int | None, int | None] = (None, None)
+    ) -> ScheduleError:
+        """at: the rank and the chunk where it goes wrong."""
+        return ScheduleError(problem(f"schedule {self.name!r}, round {number}: {what}", value, rule, cure), number, *at)
 
 
 def _slice(transfer: Transfer) -> slice:

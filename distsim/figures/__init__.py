@@ -1,9 +1,32 @@
 """Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing."""
 
 from distsim.figures.captioned import Captioned
+from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
+from distsim.figures.overlap import overlap
+from distsim.figures.pipeline import pipeline
+from distsim.figures.sequence import sequence
+from distsim.figures.staleness import staleness
 from distsim.figures.steps import step_scatter
+from distsim.figures.stragglers import stragglers
 from distsim.figures.timeline import timeline
 from distsim.figures.tour import guess_formula_simulation_measurement
+from distsim.figures.traffic import ring_against_server, traffic
+from distsim.figures.utilization import utilization
 
-__all__ = ["Captioned", "comparison", "guess_formula_simulation_measurement", "step_scatter", "timeline"]
+__all__ = [
+    "Captioned",
+    "collective",
+    "comparison",
+    "guess_formula_simulation_measurement",
+    "overlap",
+    "pipeline",
+    "ring_against_server",
+    "sequence",
+    "staleness",
+    "step_scatter",
+    "stragglers",
+    "timeline",
+    "traffic",
+    "utilization",
+]

@@ -109,6 +109,8 @@ def figure_html(name: str, captioned: Captioned) -> str:
 
 def _drawing(name: str, captioned: Captioned) -> str:
     """The plot; a screen reader says the sentence in its place."""
-    plot = captioned.figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG)
+    plot = captioned.figure.to_html(
+        full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG, auto_play=False
+    )
     label = escape(captioned.summary)
     return f'<div class="scroll"><div class="plot" role="img" aria-label="{label}">{plot}</div></div>'

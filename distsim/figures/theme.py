@@ -56,6 +56,7 @@ GUESS = Look("guess", "#f0e442", ".")
 FORMULA = Look("formula", "#009e73", "x")
 TOTAL = Look("total", "#999999", "\\")
 DROPPED = "#d55e00"
+SERIES = (PREDICTED, MEASURED, FORMULA, RECOVERY, TOTAL)  # of several runs; beyond five they begin again
 
 
 def marker(look: Look) -> dict[str, object]:

@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 from distsim.errors import InputError
 from distsim.figures.bars import Bars, Floats, bars, drops, row_of, rows
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.names import run_names
 from distsim.figures.theme import COMMUNICATION, DROPPED, INK, PAPER, SMALL, Look, marker, template
 from distsim.metrics import summary, worker_seconds
 from distsim.trace import Trace
@@ -44,7 +45,9 @@ def timeline(
     """
     if not traces:
         raise InputError.of("timeline(traces)", traces, "there is nothing to draw", "pass at least one trace")
-    shown_names = _names(traces, names)
+    shown_names = run_names("timeline", [str(trace.producer) for trace in traces], names)
+    if not any(len(trace.spans) for trace in traces):
+        return Captioned(_panels(traces, shown_names, 0.0, 1.0, "s"), "Nothing was recorded, so nothing is drawn.", [])
     end = max(_end_of_steps(trace, start_seconds) for trace in traces) if end_seconds is None else end_seconds
     if not end > start_seconds:
         raise InputError.of(
@@ -63,18 +66,6 @@ def timeline(
     table = [_row(trace, name) for trace, name in zip(traces, shown_names, strict=True)]
     drawn_part = [] if whole else [f"Drawn: {show(start_seconds, 'second')} to {show(end, 'second')}."]
     return Captioned(figure, " ".join([*(_sentence(row) for row in table), *drawn_part]), table)
-
-
-def _names(traces: Sequence[Trace], names: Sequence[str] | None) -> list[str]:
-    if names is None:
-        producers = [str(trace.producer) for trace in traces]
-        return producers if len(set(producers)) == len(producers) else [
-            f"{producer} {number}" for number, producer in enumerate(producers, start=1)
-        ]  # fmt: skip
-    if len(names) != len(traces):
-        rule = f"must name each of the {len(traces)} traces"
-        raise InputError.of("timeline(names)", names, rule, "give one per trace")
-    return list(names)
 
 
 def _end_of_steps(trace: Trace, start_seconds: float) -> float:

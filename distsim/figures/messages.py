@@ -1,0 +1,130 @@
+"""What a sequence diagram draws of one trace: messages between lifelines, with no word of plotly.
+
+Servers stand left of the workers. A push goes to a server, an answer comes from one; workers among themselves
+transfer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.errors import InputError
+from distsim.trace import COMPUTE_KINDS, Trace, Transfers
+
+Floats = NDArray[np.float64]
+Way = Literal["push", "answer", "transfer"]
+WAYS: tuple[Way, ...] = ("push", "answer", "transfer")
+SAME_SECONDS = 1e-9
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages of one way, in columns: their transfers, and what hovering shows of each."""
+
+    transfers: Transfers
+    text: list[str]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+def order(trace: Trace) -> list[int]:
+    """The ranks from left to right: servers, then workers."""
+    return [*range(trace.workers, trace.workers + trace.servers), *range(trace.workers)]
+
+
+def places(trace: Trace) -> Floats:
+    """Where each rank's lifeline stands, by rank: workers one apart, servers as far apart as many workers ask for.
+
+    >>> import distsim
+    >>> places(distsim.simulate(distsim.example("backup_server")))    # five workers, and their server
+    array([1., 2., 3., 4., 5., 0.])
+    """
+    apart = max(1.0, trace.workers / 16)
+    return np.concatenate([apart * trace.servers + np.arange(trace.workers), apart * np.arange(trace.servers)])
+
+
+def window(trace: Trace, steps: Sequence[int]) -> tuple[float, float]:
+    """From the first to the last second of these local steps, over all workers. Raises InputError where none ran.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("backup_server"))
+    >>> start, end = window(trace, range(1))
+    >>> start, bool(end > trace.updates.time_seconds.min())
+    (0.0, True)
+    """
+    own = trace.spans.where((trace.spans.worker < trace.workers) & np.isin(trace.spans.step, list(steps)))
+    if not len(own):
+        most = int(trace.spans.step.max(initial=0))
+        raise InputError.of("sequence(steps)", steps, f"must be among the run's steps, 0 to {most}", "take range(2)")
+    return float(own.start_seconds.min()), float(own.end_seconds.max())
+
+
+def messages(trace: Trace, start_seconds: float, end_seconds: float) -> dict[Way, Messages]:
+    """The messages that lie at least partly within the window, by way."""
+    transfers = trace.transfers
+    shown = transfers.where((transfers.end_seconds > start_seconds) & (transfers.start_seconds < end_seconds))
+    to_server, from_server = shown.target >= trace.workers, shown.source >= trace.workers
+    found: dict[Way, Messages] = {}
+    for way, rows in zip(WAYS, (to_server & ~from_server, from_server, ~to_server & ~from_server), strict=True):
+        own = shown.where(rows)
+        if len(own):
+            found[way] = Messages(own, _texts(trace, own, way))
+    return found
+
+
+def _texts(trace: Trace, own: Transfers, way: Way) -> list[str]:
+    sources, targets = own.source.tolist(), own.target.tolist()
+    if way == "transfer":
+        chunks = own.chunk.tolist()
+        ways = zip(sources, targets, chunks, strict=True)
+        return [f"chunk {chunk} from {trace.lane(source)} to {trace.lane(target)}" for source, target, chunk in ways]
+    read = _read_versions(trace)
+    if way == "push":
+        told = [_step_before(read, source, start) for source, start in zip(sources, own.start_seconds, strict=True)]
+        return [
+            f"{trace.lane(source)}: gradient" + (f" of step {step}, of version {version}" if step is not None else "")
+            for source, (step, version) in zip(sources, told, strict=True)
+        ]
+    versions = [_version_after(read, target, end) for target, end in zip(targets, own.end_seconds, strict=True)]
+    return [
+        f"to {trace.lane(target)}: " + ("parameters" if version is None else f"version {version}")
+        for target, version in zip(targets, versions, strict=True)
+    ]
+
+
+Reads = dict[int, tuple[Floats, list[int], list[int | None]]]  # by worker: starts of its computes, steps, versions
+
+
+def _read_versions(trace: Trace) -> Reads:
+    """When each worker began a step, and the version it read then."""
+    rows = trace.contributions
+    keys = zip(rows.worker.tolist(), rows.step.tolist(), strict=True)
+    versions = dict(zip(keys, rows.read_version.tolist(), strict=True))
+    compute = trace.spans.of_kind(*COMPUTE_KINDS)
+    found: Reads = {}
+    for worker in range(trace.workers):
+        own = compute.where(compute.worker == worker)
+        own = own.where(np.argsort(own.start_seconds, kind="stable"))
+        steps = own.step.tolist()
+        found[worker] = own.start_seconds, steps, [versions.get((worker, step)) for step in steps]
+    return found
+
+
+def _step_before(read: Reads, worker: int, seconds: float) -> tuple[int | None, int | None]:
+    """The step that the worker had last begun, and the version it had read for it."""
+    starts, steps, versions = read[worker]
+    place = int(np.searchsorted(starts, seconds)) - 1
+    return (steps[place], versions[place]) if place >= 0 else (None, None)
+
+
+def _version_after(read: Reads, worker: int, seconds: float) -> int | None:
+    """The version with which the worker next begins a step."""
+    starts, _, versions = read[worker]
+    place = int(np.searchsorted(starts, seconds - SAME_SECONDS))
+    return versions[place] if place < len(versions) else None

@@ -1,0 +1,256 @@
+"""One step of a pipeline: what each stage does when, its bubbles, and how many micro-batches it holds in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.subplots import make_subplots
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.theme import COMPUTE, INK, SMALL, WAIT, Look, marker, template
+from distsim.theory.pipeline import bubble_share
+from distsim.trace import SpanKind, Spans, Trace
+from distsim.units import show
+
+Floats = NDArray[np.float64]
+FORWARD = Look("forward", COMPUTE.colour, "")
+BACKWARD = Look("backward", "#009e73", "\\")
+BUBBLE = Look("bubble", WAIT.colour, WAIT.pattern)
+HELD = Look("micro-batches held", "#f0e442", "")
+MOST_NUMBERS = 400  # bars of one kind with their number in them
+LANE, SHARE_OF_LANE = 0.8, 0.9
+THIN_PIXELS = 10.0  # of a lane; below, bars have no outline and no pattern and fill it
+MICRO_BATCH = re.compile(r"micro-batch (\d+)")
+SAME = 1e-9  # of the step's time
+TOP_PIXELS, BOTTOM_PIXELS, GAP_PIXELS = 96, 52, 44
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What the stages do in one step: spans with their micro-batch's number; seconds from the step's start."""
+
+    stage: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    micro: NDArray[np.int64]
+    start_seconds: Floats
+    end_seconds: Floats
+
+    def where(self, mask: NDArray[np.bool_]) -> Pieces:
+        """The pieces that the mask selects."""
+        return Pieces(*(column[mask] for column in self.__dict__.values()))
+
+
+def pipeline(trace: Trace, step: int = 0) -> Captioned:
+    """The stages over one step: forwards and backwards by micro-batch, bubbles, and the activations that are held.
+
+    A bubble is time in which a stage neither goes forward nor backward, its messages included. A micro-batch's
+    activations are held from the start of its forward to the end of its backward.
+
+    Raises InputError where the run has no such step.
+
+    >>> import distsim
+    >>> run = distsim.example("synchronous_ring").replacing({
+    ...     "policy": {"kind": "pipeline", "micro_batches": 8}, "workload.activation": "1 MiB",
+    ...     "compute": {"mean": "50 ms"}, "cluster.bandwidth": "100 Gbit/s"})
+    >>> pipeline(distsim.simulate(run)).summary
+    'Of step 0 with 4 stages and 8 micro-batches, 70 ms long, 29 % are bubbles (27 % without communication); \
+a stage holds at most 8 micro-batches.'
+    """
+    spans = trace.spans.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
+    spans = spans.where((spans.worker < trace.workers) & (np.char.find(spans.label, "micro-batch") >= 0))
+    if not len(spans):
+        return Captioned(_panels(trace.workers, 1.0, "ms"), "No micro-batch was recorded, so nothing is drawn.", [])
+    own = spans.where(spans.step == step)
+    if not len(own):
+        rule = f"must be one of the run's, 0 to {int(spans.step.max())}"
+        raise InputError.of("pipeline(step)", step, rule, "take an earlier one")
+    begin, end = _bounds(trace, own, step)
+    pieces = _pieces(own, begin)
+    length = end - begin
+    bubbles = _bubbles(pieces, trace.workers, length)
+    held = _held(pieces)
+    scale, unit = (1e3, "ms") if length < 3.0 else (1.0, "s")
+    figure = _panels(trace.workers, scale * length, unit)
+    _add_bubbles(figure, bubbles, scale, unit)
+    for look, kind in ((FORWARD, SpanKind.FORWARD), (BACKWARD, SpanKind.BACKWARD)):
+        _add_pieces(figure, look, pieces.where(pieces.kind == kind), trace.workers, scale, unit)
+    _add_held(figure, held, trace.workers, scale, unit)
+    table = _table(trace, bubbles, held, length)
+    return Captioned(figure, _sentence(trace, pieces, table, step, length), table)
+
+
+def _bounds(trace: Trace, own: Spans, step: int) -> tuple[float, float]:
+    """A step lasts from the update before it, or from 0, to its own; without an update to its last piece's end."""
+    times = dict(zip(trace.updates.version.tolist(), trace.updates.time_seconds.tolist(), strict=True))
+    begin = min(times.get(step, 0.0), float(own.start_seconds.min()))
+    return begin, max(times.get(step + 1, 0.0), float(own.end_seconds.max()))
+
+
+def _pieces(own: Spans, begin: float) -> Pieces:
+    found = [MICRO_BATCH.search(label) for label in own.label.tolist()]
+    micro = np.array([int(number[1]) if number else -1 for number in found])
+    order = np.lexsort((own.start_seconds, own.worker))
+    pieces = Pieces(own.worker, own.kind, micro, own.start_seconds - begin, own.end_seconds - begin)
+    return Pieces(*(column[order] for column in pieces.__dict__.values()))
+
+
+def _bubbles(pieces: Pieces, stages: int, length: float) -> list[list[tuple[float, float]]]:
+    """By stage: when it does nothing, as (start, end) in seconds."""
+    found = []
+    for stage in range(stages):
+        own = pieces.where(pieces.stage == stage)
+        starts, ends = np.append(own.start_seconds, length), np.insert(own.end_seconds, 0, 0.0)
+        idle = starts - ends > SAME * length
+        found.append(list(zip(ends[idle].tolist(), starts[idle].tolist(), strict=True)))
+    return found
+
+
+def _held(pieces: Pieces) -> list[tuple[int, float, float, int]]:
+    """(stage, from, to, micro-batches) wherever a stage holds any."""
+    found: list[tuple[int, float, float, int]] = []
+    for stage in np.unique(pieces.stage).tolist():
+        own = pieces.where(pieces.stage == stage)
+        # A backward that ends when the next forward starts makes room for it.
+        changes = sorted(
+            (seconds_end, -1) if kind == SpanKind.BACKWARD else (seconds_start, +1)
+            for kind, seconds_start, seconds_end in zip(
+                own.kind.tolist(), own.start_seconds.tolist(), own.end_seconds.tolist(), strict=True
+            )
+        )
+        count = 0
+        for (since, change), (until, _) in pairwise(changes):
+            count += change
+            if count > 0 and until > since:
+                found.append((stage, since, until, count))
+    return found
+
+
+def _lane_pixels(stages: int) -> float:
+    return float(np.clip(320 / stages, 1.5, 34))
+
+
+def _bar(look: Look, stages: int) -> dict[str, object]:
+    """How bars are drawn in their lanes: plain and filling them where lanes are thin."""
+    thin = _lane_pixels(stages) < THIN_PIXELS
+    plain = {"line": {"width": 0}, "pattern": {"shape": ""}} if thin else {}
+    return {
+        "orientation": "h", "name": look.name, "marker": marker(look) | plain, "width": 1.0 if thin else LANE,
+        "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "insidetextfont": {"color": INK},
+    }  # fmt: skip
+
+
+def _panels(stages: int, length: float, unit: str) -> go.Figure:
+    """Empty lanes above for what is done, and below for what is held."""
+    lane = _lane_pixels(stages)
+    inner = 2 * lane * stages + GAP_PIXELS
+    figure = make_subplots(rows=2, shared_xaxes=True, vertical_spacing=GAP_PIXELS / inner)
+    figure.update_layout(
+        template=template(), barmode="overlay", height=TOP_PIXELS + BOTTOM_PIXELS + inner, hovermode="closest",
+        margin={"t": TOP_PIXELS, "b": BOTTOM_PIXELS, "l": 10, "r": 12}, legend={"y": 1.0 + 26 / inner},
+        uniformtext={"minsize": 9, "mode": "hide"},
+    )  # fmt: skip
+    every = -(-stages // max(1, int(lane * stages / 14)))
+    named = list(range(0, stages, every))
+    figure.update_yaxes(
+        range=[stages - 0.5, -0.5], tickvals=named, ticktext=[f"stage {stage}" for stage in named], showgrid=False,
+        fixedrange=True,
+    )  # fmt: skip
+    figure.update_xaxes(range=[0.0, length], minallowed=0.0, maxallowed=length)
+    figure.update_xaxes(title_text=f"time in the step ({unit})", row=2, col=1)
+    for axis, heading in (("", "forward and backward, by number of the micro-batch"), ("2", "micro-batches held")):
+        figure.add_annotation(
+            text=f"<b>{heading}</b>", x=0.0, xref="paper", xanchor="left", y=1.0, yref=f"y{axis} domain",
+            yanchor="bottom", yshift=3, showarrow=False, font_size=SMALL + 1,
+        )  # fmt: skip
+    return figure
+
+
+def _add_pieces(figure: go.Figure, look: Look, own: Pieces, stages: int, scale: float, unit: str) -> None:
+    micro = [f"<b>{number}</b>" for number in own.micro.tolist()]
+    figure.add_trace(
+        go.Bar(
+            **_bar(look, stages), y=own.stage, base=scale * own.start_seconds,
+            x=scale * (own.end_seconds - own.start_seconds), hovertext=micro, customdata=scale * own.end_seconds,
+            text=micro if len(own.stage) <= MOST_NUMBERS else None,
+            hovertemplate=f"<b>stage %{{y}}: {look.name} of micro-batch</b> %{{hovertext}}<br>"
+            f"%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
+        ),
+        row=1, col=1,
+    )  # fmt: skip
+
+
+def _add_bubbles(figure: go.Figure, bubbles: Sequence[Sequence[tuple[float, float]]], scale: float, unit: str) -> None:
+    stages = len(bubbles)
+    flat = [(stage, start, end) for stage, own in enumerate(bubbles) for start, end in own]
+    if not flat:
+        return
+    stage, start, end = (np.array(column) for column in zip(*flat, strict=True))
+    figure.add_trace(
+        go.Bar(
+            **_bar(BUBBLE, stages), y=stage, base=scale * start, x=scale * (end - start),
+            hovertemplate=f"stage %{{y}}: bubble<br>from %{{base:.3f}} {unit}<extra></extra>",
+        ),
+        row=1, col=1,
+    )  # fmt: skip
+
+
+def _add_held(
+    figure: go.Figure, held: Sequence[tuple[int, float, float, int]], stages: int, scale: float, unit: str
+) -> None:
+    """Bars that stand on their lane's floor, as high as many micro-batches are held."""
+    stage, since, until, count = (np.array(column) for column in zip(*held, strict=True))
+    height = SHARE_OF_LANE * count / count.max()
+    drawn = _bar(HELD, stages) | {"width": height}
+    figure.add_trace(
+        go.Bar(
+            **drawn, y=stage + SHARE_OF_LANE / 2 - height / 2, base=scale * since, x=scale * (until - since),
+            customdata=np.column_stack([stage, count]),
+            text=[str(number) for number in count.tolist()] if len(count) <= MOST_NUMBERS else None,
+            hovertemplate="<b>stage %{customdata[0]} holds %{customdata[1]}</b><br>"
+            f"from %{{base:.3f}} {unit}<extra></extra>",
+        ),
+        row=2, col=1,
+    )  # fmt: skip
+
+
+def _table(
+    trace: Trace,
+    bubbles: Sequence[Sequence[tuple[float, float]]],
+    held: Sequence[tuple[int, float, float, int]],
+    length: float,
+) -> list[Row]:
+    most = dict.fromkeys(range(trace.workers), 0)
+    for stage, _, _, count in held:
+        most[stage] = max(most[stage], count)
+    rows: list[Row] = []
+    for stage, own in enumerate(bubbles):
+        idle = sum(end - start for start, end in own)
+        rows.append(
+            {
+                "stage": stage,
+                "computes (ms)": 1e3 * (length - idle),
+                "bubbles (ms)": 1e3 * idle,
+                "bubbles (%)": 100.0 * idle / length,
+                "holds at most (micro-batches)": most[stage],
+            }
+        )
+    return rows
+
+
+def _sentence(trace: Trace, pieces: Pieces, table: Sequence[Row], step: int, length: float) -> str:
+    stages, micro_batches = trace.workers, len(np.unique(pieces.micro))
+    share = float(np.mean([float(row["bubbles (%)"] or 0.0) for row in table]))
+    most = max(int(row["holds at most (micro-batches)"] or 0) for row in table)
+    return (
+        f"Of step {step} with {stages} stage{'s' if stages != 1 else ''} and {micro_batches} "
+        f"micro-batch{'es' if micro_batches != 1 else ''}, {show(length, 'second')} long, {share:.0f} % are bubbles "
+        f"({100 * bubble_share(stages, micro_batches):.0f} % without communication); "
+        f"a stage holds at most {most} micro-batch{'es' if most != 1 else ''}."
+    )

@@ -1,0 +1,287 @@
+"""The sequence diagram of a few steps: lifelines of servers and workers, time downwards, an arrow per message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from distsim.errors import InputError
+from distsim.figures.bars import drops
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.messages import Messages, Way, messages, order, places, window
+from distsim.figures.theme import (
+    APPLY,
+    CATEGORIES,
+    CATEGORY_OF,
+    COMMUNICATION,
+    COMPUTE,
+    DROPPED,
+    INK,
+    PAPER,
+    PREDICTED,
+    SMALL,
+    WAIT,
+    marker,
+    template,
+)
+from distsim.trace import COMPUTE_KINDS, SpanKind, Spans, Trace
+from distsim.units import show
+
+HEIGHT_PIXELS = 640
+BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
+MOST_LABELS = 40  # messages with more beside them are told by hovering alone
+LIFELINES_LABELLED = 12
+MANY_LIFELINES = 40  # with more, bars have no outline and arrows are thin
+LABEL_ASIDE: dict[Way, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns left of the worker
+STEPS = range(2)
+LINES: dict[Way, dict[str, object]] = {
+    "push": {"color": INK, "width": 1.5},
+    "answer": {"color": PREDICTED.colour, "width": 1.5, "dash": "dash"},
+    "transfer": {"color": INK, "width": 1.2},
+}
+
+
+def sequence(
+    trace: Trace,
+    steps: Sequence[int] | None = None,
+    start_seconds: float | None = None,
+    end_seconds: float | None = None,
+) -> Captioned:
+    """Who sends what to whom, and when, in some steps of a run or in a window of time.
+
+    steps: local steps, by default the first two; the picture reaches from the first worker's start to the last
+    worker's end of them. start_seconds, end_seconds: the window, instead of steps.
+
+    Raises InputError where the run has no such step or the window is empty, or where both are given.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("backup_server"))
+    >>> sequence(trace, range(1)).summary.split(": ")[1][:46]
+    '5 pushes of 4.19 MB, 5 answers of 4.19 MB and '
+    """
+    if steps is not None and (start_seconds, end_seconds) != (None, None):
+        window_given = (start_seconds, end_seconds)
+        raise InputError.of("sequence(steps, window)", (steps, window_given), "are two ways to say it", "give one")
+    if not len(trace.spans):
+        return Captioned(_empty(trace, 0.0, 1.0, 1e3, "ms"), "Nothing was recorded, so nothing is drawn.", [])
+    if (start_seconds, end_seconds) == (None, None):
+        start, end = window(trace, STEPS if steps is None else steps)
+    else:
+        start = 0.0 if start_seconds is None else start_seconds
+        end = float(trace.spans.end_seconds.max()) if end_seconds is None else end_seconds
+    if not end > start:
+        raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), "must not be empty", "end it later")
+    scale, unit = (1e3, "ms") if end - start < 3.0 else (1.0, "s")
+    found = messages(trace, start, end)
+    figure = _empty(trace, start, end, scale, unit)
+    spans = trace.spans.where((trace.spans.end_seconds > start) & (trace.spans.start_seconds < end))
+    _add_bars(figure, trace, spans, scale, unit, observed=bool(found))
+    for way, own in found.items():
+        _add_arrows(figure, trace, way, own, scale, unit, labelled=sum(map(len, found.values())) <= MOST_LABELS)
+    _add_updates(figure, trace, start, end, scale, unit)
+    _add_drops(figure, trace, start, end, scale, unit)
+    table = _table(trace, spans, found, start, end)
+    return Captioned(figure, _sentence(trace, found, table, start, end), table)
+
+
+def _empty(trace: Trace, start: float, end: float, scale: float, unit: str) -> go.Figure:
+    """Lifelines with their names, and the axis of time."""
+    ranks, at = order(trace), places(trace)
+    figure = go.Figure()
+    figure.update_layout(
+        template=template(), height=HEIGHT_PIXELS, barmode="overlay", hovermode="closest",
+        margin={"t": 96, "b": 20, "l": 10, "r": 12}, legend={"y": 1.0 + 36 / (HEIGHT_PIXELS - 116)},
+    )  # fmt: skip
+    last = end + 0.02 * (end - start)  # what arrives at the end is still to be seen
+    every = -(-len(ranks) // LIFELINES_LABELLED)
+    named = [rank for rank in ranks if rank >= trace.workers or rank % every == 0]
+    between = "<br>" if len(named) > 8 else " "
+    figure.update_xaxes(
+        side="top", range=[-0.6 * max(1.0, len(ranks) / 16), at.max() + 0.6], fixedrange=True, tickangle=0,
+        tickvals=[at[rank] for rank in named], ticktext=[trace.lane(rank).replace(" ", between) for rank in named],
+        tickfont_size=SMALL + 1, gridcolor="#b5b5b5",
+    )  # fmt: skip
+    figure.update_yaxes(
+        title_text=f"time ({unit})", range=[last * scale, start * scale], minallowed=start * scale,
+        maxallowed=last * scale, showgrid=False,
+    )  # fmt: skip
+    return figure
+
+
+def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit: str, *, observed: bool) -> None:
+    """Bars by category; communication is a bar only where no transfers were observed that could be arrows."""
+    at = places(trace)
+    many = len(at) > MANY_LIFELINES
+    category = np.array([CATEGORIES.index(CATEGORY_OF[kind]) for kind in SpanKind])[spans.kind]
+    for number, look in enumerate(CATEGORIES):
+        own = spans.where(category == number)
+        if not len(own) or (look is COMMUNICATION and observed):
+            continue
+        drawn = marker(look) | ({"line": {"width": 0}} if many else {})
+        kinds = [list(SpanKind)[kind].text for kind in own.kind]
+        figure.add_trace(
+            go.Bar(
+                x=at[own.worker], base=own.start_seconds * scale,
+                y=(own.end_seconds - own.start_seconds) * scale,
+                width=0.8 if many else BAR_WIDTH.get(look, 0.12), marker=drawn,
+                name=look.name, customdata=own.end_seconds * scale,
+                hovertext=[
+                    f"{trace.lane(rank)}: {kind}, step {step}"
+                    for rank, kind, step in zip(own.worker.tolist(), kinds, own.step.tolist(), strict=True)
+                ],
+                hovertemplate=f"<b>%{{hovertext}}</b><br>%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
+            )
+        )  # fmt: skip
+
+
+def _add_arrows(
+    figure: go.Figure, trace: Trace, way: Way, own: Messages, scale: float, unit: str, *, labelled: bool
+) -> None:
+    """An arrow per message, from its start at the source to its end at the target, labelled on the worker's side."""
+    at = places(trace)
+    source, target = own.transfers.source, own.transfers.target
+    start, end = own.transfers.start_seconds * scale, own.transfers.end_seconds * scale
+    way_right = np.sign(at[target] - at[source])
+    begin_x = at[source] + way_right * np.where(source < trace.workers, 0.09, 0.0)  # beside the worker's bar
+    end_x = at[target] - way_right * np.where(target < trace.workers, 0.09, 0.03)
+    gaps = np.full(len(own), np.nan)
+    many = len(at) > MANY_LIFELINES
+    figure.add_trace(
+        go.Scatter(
+            x=np.column_stack([begin_x, end_x, gaps]).ravel(), y=np.column_stack([start, end, gaps]).ravel(),
+            mode="lines+markers", name=way, line=LINES[way] | ({"width": 0.6, "dash": "solid"} if many else {}),
+            opacity=0.4 if many else 1.0,
+            marker={
+                "symbol": "arrow", "angleref": "previous", "size": np.tile([0, 5 if many else 11, 0], len(own)),
+                "color": LINES[way]["color"],
+            },
+            customdata=np.repeat(own.transfers.bytes, 3), hovertext=np.repeat(np.array(own.text, dtype=object), 3),
+            hovertemplate=f"<b>%{{hovertext}}</b><br>%{{customdata:.4s}}B, %{{y:.3f}} {unit}<extra></extra>",
+        )
+    )  # fmt: skip
+    if not labelled:
+        return
+    # Left of the worker, each way at a distance of its own; labels of far transfers would cover each other.
+    labels_x = np.maximum(at[source], at[target]) - LABEL_ASIDE[way]
+    labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
+    for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (way != "transfer")).tolist():
+        size = show(float(own.transfers.bytes[row]), "byte")
+        figure.add_annotation(
+            x=labels_x[row], y=labels_y[row],
+            text=f"{own.text[row].rpartition(': ')[2]}, {size}" if way == "answer" else size,
+            showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[way]["color"]},
+        )  # fmt: skip
+
+
+def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scale: float, unit: str) -> None:
+    """A mark with the version on its server's lifeline, or a line through all where workers made it themselves."""
+    updates = trace.updates.where((trace.updates.time_seconds >= start) & (trace.updates.time_seconds <= end))
+    if not len(updates):
+        return
+    times, versions, servers = updates.time_seconds * scale, updates.version.tolist(), updates.server.tolist()
+    hover = {"hovertemplate": f"<b>version %{{text}}</b><br>%{{y:.3f}} {unit}<extra></extra>"}
+    at = places(trace)
+    if min(servers) < 0:
+        lines = {"x": [-0.45, at.max() + 0.45, None] * len(times), "y": np.repeat(times, 3)}
+        line = {"color": APPLY.colour, "width": 2, "dash": "dot"}
+        texts = np.repeat(np.array(list(map(str, versions)), dtype=object), 3)
+        figure.add_trace(go.Scatter(**lines, text=texts, mode="lines", name="update", line=line, **hover))
+        return
+    figure.add_trace(
+        go.Scatter(
+            x=at[servers], y=times, mode="markers+text", name="update",
+            text=[str(version) for version in versions], textposition="middle left", cliponaxis=False,
+            textfont={"size": SMALL + 1},
+            marker={"symbol": "diamond", "size": 12, "color": APPLY.colour, "line": {"color": INK, "width": 1}},
+            **hover,
+        )
+    )  # fmt: skip
+
+
+def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale: float, unit: str) -> None:
+    """A dropped gradient is marked where it arrives, a cancelled one where its worker stops."""
+    at = places(trace)
+    for lost in drops(trace, start, end):
+        at_server = lost.fate == "dropped" and trace.servers
+        figure.add_trace(
+            go.Scatter(
+                x=np.zeros(len(lost.rank)) if at_server else at[lost.rank], y=lost.seconds * scale,
+                mode="markers", name=f"{lost.fate} gradient", hovertext=lost.text,
+                marker={"symbol": "x", "size": 12, "color": DROPPED, "line": {"color": PAPER, "width": 1}},
+                hovertemplate=f"<b>%{{hovertext}}</b><br>%{{y:.3f}} {unit}<extra></extra>",
+            )
+        )  # fmt: skip
+
+
+def _within(spans: Spans, start: float, end: float) -> float:
+    """Seconds of the window that spans of one lifeline and one kind take."""
+    return float((np.minimum(spans.end_seconds, end) - np.maximum(spans.start_seconds, start)).sum())
+
+
+def _table(trace: Trace, spans: Spans, found: dict[Way, Messages], start: float, end: float) -> list[Row]:
+    hosts = trace.workers + trace.servers
+    sent, received = np.zeros(hosts), np.zeros(hosts)
+    for own in found.values():
+        np.add.at(sent, own.transfers.source, own.transfers.bytes)
+        np.add.at(received, own.transfers.target, own.transfers.bytes)
+    rows: list[Row] = []
+    for rank in order(trace):
+        own_spans = spans.where(spans.worker == rank)
+        seconds = {
+            name: 1e3 * _within(own_spans.of_kind(*kinds), start, end)
+            for name, kinds in (
+                ("computes", COMPUTE_KINDS),
+                ("waits", (SpanKind.WAIT,)),
+                ("applies", (SpanKind.APPLY,)),
+            )
+        }
+        rows.append(
+            {
+                "lifeline": trace.lane(rank),
+                **{f"{name} (ms)": value for name, value in seconds.items()},
+                "sends (MB)": float(sent[rank]) / 1e6,
+                "receives (MB)": float(received[rank]) / 1e6,
+            }
+        )
+    return rows
+
+
+def _sentence(trace: Trace, found: dict[Way, Messages], table: Sequence[Row], start: float, end: float) -> str:
+    parts = []
+    for way, own in found.items():
+        plural = way + ("" if len(own) == 1 else "es" if way == "push" else "s")
+        sizes = np.unique(np.round(own.transfers.bytes, 3))
+        each = f" of {show(float(sizes[0]), 'byte')}" if len(sizes) == 1 else ""
+        parts.append(f"{len(own)} {plural}{each}")
+    times = trace.updates.time_seconds
+    updates = int(((times >= start) & (times <= end)).sum())
+    parts.append(f"{updates} update{'s' if updates != 1 else ''}")
+    text = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    waits = float(np.mean([float(row["waits (ms)"] or 0.0) for row in table[trace.servers :]])) / 1e3
+    share = 100.0 * waits / (end - start)
+    policy = trace.scenario.policy.kind.replace("_", " ") if "scenario" in trace.metadata else trace.producer
+    name = f"{policy}, {trace.workers} worker{'s' if trace.workers != 1 else ''}".capitalize()
+    stale = _staleness(trace, start, end)
+    age = "" if not stale else f" The stalest gradient applied is {stale} version{'s' if stale != 1 else ''} old."
+    return (
+        f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
+        f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time.{age}"
+    )
+
+
+def _staleness(trace: Trace, start: float, end: float) -> int | None:
+    """The largest staleness among the updates of the window."""
+    times = {
+        (version, server): seconds
+        for version, server, seconds in zip(
+            *(column.tolist() for column in trace.updates.columns().values()), strict=True
+        )
+    }
+    applied = trace.contributions.where(trace.contributions.applied)
+    made = np.array(
+        [times.get(key, np.nan) for key in zip(applied.version.tolist(), applied.server.tolist(), strict=True)]
+    )
+    shown = trace.contributions.staleness[(made >= start) & (made <= end)] if len(applied) else np.empty(0, dtype=int)
+    return int(shown.max()) if len(shown) else None

@@ -1,0 +1,128 @@
+"""How stale the applied gradients of one or more runs were: shares by staleness, and the means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.names import run_names
+from distsim.figures.theme import INK, SERIES, SMALL, marker, template
+from distsim.metrics import staleness_histogram
+from distsim.theory.staleness import mean_staleness
+from distsim.trace import Trace
+
+MOST_BARS = 60  # of one run; with more values, neighbours share a bar
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+HEADROOM = 0.09  # above the bars for each mean's label, as a share of the highest bar
+
+
+def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
+    """Bars of each staleness' share of a run's applied gradients, runs side by side, a line at each mean.
+
+    names: of the runs; None takes their policies.
+
+    Raises InputError where there is no trace.
+
+    >>> import distsim
+    >>> run = distsim.example("backup_server").replacing({"policy": {"kind": "asynchronous"}})
+    >>> staleness(distsim.simulate(run)).summary
+    'Asynchronous: the mean staleness of 250 gradients is 3.96 versions, the largest 9 (the long run has 4).'
+    """
+    if not traces:
+        raise InputError.of("staleness(traces)", traces, "there is nothing to draw", "pass at least one trace")
+    shown_names = run_names("staleness", [_called(trace) for trace in traces], names)
+    histograms = [staleness_histogram(trace) for trace in traces]
+    largest = max((max(histogram) for histogram in histograms if histogram), default=0)
+    width = largest // MOST_BARS + 1
+    figure = go.Figure()
+    table: list[Row] = []
+    sentences = []
+    shares = [_shares(histogram, width, largest) for histogram in histograms]
+    highest = max(float(share.max()) for share in shares) or 1.0
+    for number, (trace, name, histogram, share) in enumerate(zip(traces, shown_names, histograms, shares, strict=True)):
+        look = SERIES[number % len(SERIES)]
+        mean = float(trace.contributions.staleness.mean()) if histogram else None
+        figure.add_trace(
+            go.Bar(
+                x=width * np.arange(len(share)) + (width - 1) / 2, y=share, name=name, marker=marker(look),
+                hovertext=[_called_bar(low, width) for low in range(0, width * len(share), width)],
+                hovertemplate=f"{name}<br>staleness %{{hovertext}}: %{{y:.3g}} % of the gradients<extra></extra>",
+            )
+        )  # fmt: skip
+        if mean is not None:
+            _add_mean(figure, name, mean, (1.0 + HEADROOM * (number + 1)) * highest, number)
+        count = sum(histogram.values())
+        table.append(
+            {
+                "run": name,
+                "applied gradients": count,
+                "mean staleness (versions)": mean,
+                "largest": max(histogram, default=None),
+                "fresh (%)": 100.0 * histogram.get(0, 0) / count if count else None,
+            }
+        )
+        sentences.append(_sentence(trace, table[-1]))
+    figure.update_layout(template=template(), height=380, barmode="group", bargap=0.15)
+    figure.update_layout(margin={"t": 70, "b": 50, "l": 10, "r": 14})
+    ends = [-0.5 - 0.2 * width, largest + 0.5 + 0.2 * width]
+    figure.update_xaxes(title_text="staleness (versions)", range=ends, dtick=1 if largest <= 20 else None)
+    figure.update_yaxes(
+        title_text="share of the gradients (%)", range=[0.0, (1.0 + HEADROOM * (len(traces) + 1)) * highest]
+    )
+    if highest > 60.0:
+        figure.update_yaxes(tickvals=list(range(0, 101, 20)))
+    return Captioned(figure, " ".join(sentences), table)
+
+
+def _called(trace: Trace) -> str:
+    """What a run is called by its policy."""
+    if "scenario" not in trace.metadata:
+        return str(trace.producer)
+    return str(trace.scenario.policy.kind).replace("_", " ")
+
+
+def _shares(histogram: dict[int, int], width: int, largest: int) -> NDArray[np.float64]:
+    """Percent of the gradients in each bar, from staleness 0 to the largest of all runs."""
+    found = np.zeros(largest // width + 1)
+    for value, count in histogram.items():
+        found[value // width] += count
+    return np.asarray(100.0 * found / max(found.sum(), 1.0))
+
+
+def _called_bar(low: int, width: int) -> str:
+    return str(low) if width == 1 else f"{low} to {low + width - 1}"
+
+
+def _add_mean(figure: go.Figure, name: str, mean: float, height: float, number: int) -> None:
+    look = SERIES[number % len(SERIES)]
+    line = {"color": look.colour, "width": 2.5, "dash": DASHES[number % len(DASHES)]}
+    figure.add_trace(
+        go.Scatter(
+            x=[mean, mean], y=[0.0, height], mode="lines", line=line, showlegend=False, name=f"mean of {name}",
+            hovertemplate=f"mean of {name}: %{{x:.3g}} versions<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.add_annotation(
+        x=mean, y=height, text=f"mean {mean:.3g}", showarrow=False, xanchor="left", xshift=4, yanchor="middle",
+        font={"size": SMALL, "color": INK}, bgcolor="rgba(255,255,255,0.8)",
+    )  # fmt: skip
+
+
+def _sentence(trace: Trace, row: Row) -> str:
+    run = str(row["run"])
+    name = run[:1].upper() + run[1:]
+    if not row["applied gradients"]:
+        return f"{name}: no gradient was applied."
+    count, mean = row["applied gradients"], row["mean staleness (versions)"]
+    expected = ""
+    if "scenario" in trace.metadata and trace.scenario.policy.kind == "asynchronous":
+        expected = f" (the long run has {mean_staleness(trace.workers):.0f})"
+    return (
+        f"{name}: the mean staleness of {count} gradient{'s' if count != 1 else ''} is {mean:.3g} versions, "
+        f"the largest {row['largest']}{expected}."
+    )

@@ -1,0 +1,231 @@
+"""How long a step of one worker takes, and what waiting for many of them costs: the order statistics.
+
+Left the distribution of one worker's time with the expected k-th smallest of all; right how the expected slowest, and
+the slowest but one, grow with the number of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.subplots import make_subplots
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.theme import COMPUTE, FORMULA, INK, MEASURED, SMALL, marker, template
+from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
+from distsim.trace import COMPUTE_KINDS, Trace
+from distsim.units import show
+
+Floats = NDArray[np.float64]
+BINS = 50
+TAIL = 0.005  # share of the times right of the drawing, at most
+MOST_MARKS = 32  # of k-th smallest times
+LARGEST = 256  # workers, where all are alike
+LABEL_PAPER = "rgba(255,255,255,0.8)"
+SLOWEST_COLOUR = "#d55e00"
+
+
+def stragglers(times: Sequence[WorkerTime], trace: Trace | None = None) -> Captioned:
+    """The distribution of workers' step times with their order statistics, and the slowest's growth with workers.
+
+    times: one per worker, from `distsim.theory.stragglers.worker_times`. trace: a run of as many workers, whose
+    compute times are drawn beside the distribution, and the mean of each step's slowest beside the formula.
+
+    Raises InputError where there is no worker, or where the trace has another number of them.
+
+    >>> from distsim.distributions import Exponential
+    >>> from distsim.theory.order_statistics import WorkerTime
+    >>> stragglers([WorkerTime(Exponential(0.05))] * 8).summary
+    'A step takes one worker 50 ms on average, and the slowest of 8 workers 136 ms, 2.72 times as long; without \
+waiting for the slowest 85.9 ms. The slowest of 256 would take 306 ms.'
+    """
+    if not times:
+        raise InputError.of("stragglers(times)", list(times), "there is no worker", "give one WorkerTime per worker")
+    if trace is not None and trace.workers != len(times):
+        rule = f"must be {len(times)}, one per time"
+        raise InputError.of("stragglers(trace): workers", trace.workers, rule, "take the times of its scenario")
+    drawn = _compute_seconds(trace) if trace is not None else np.empty((0, len(times)))
+    mean = float(np.mean([time.mean_seconds for time in times]))
+    ranks = _ranks(len(times))
+    order = {k: expected_order_statistic_seconds(times, k) for k in ranks}
+    growth = _growth(times)
+    scale, unit = (1e3, "ms") if mean < 3.0 else (1.0, "s")
+    figure = make_subplots(cols=2, column_widths=[0.58, 0.42], horizontal_spacing=0.1)
+    _add_distribution(figure, times, drawn, order[len(times)], scale, unit)
+    _add_order(figure, order, mean, scale, unit)
+    _add_growth(figure, growth, drawn, scale, unit)
+    which = "workers N" if len(set(times)) == 1 else "the first N workers"
+    figure.update_xaxes(title_text=which, row=1, col=2)
+    figure.update_layout(template=template(), height=400, barmode="overlay", bargap=0.0)
+    figure.update_layout(margin={"t": 70, "b": 50, "l": 10, "r": 14})
+    table: list[Row] = [
+        {"workers": n, "slowest (ms)": 1e3 * slowest, "slowest but one (ms)": None if but is None else 1e3 * but}
+        for n, (slowest, but) in growth.items()
+    ]
+    return Captioned(figure, _sentence(times, mean, growth, drawn, trace), table)
+
+
+def _compute_seconds(trace: Trace) -> Floats:
+    """Each worker's compute seconds in each step that all of them have ended, shape (steps, workers)."""
+    spans = trace.spans.of_kind(*COMPUTE_KINDS)
+    spans = spans.where(spans.worker < trace.workers)
+    steps = int(spans.step.max(initial=-1)) + 1
+    seconds = np.zeros((steps, trace.workers))
+    np.add.at(seconds, (spans.step, spans.worker), spans.end_seconds - spans.start_seconds)
+    return np.asarray(seconds[(seconds > 0.0).all(axis=1)])
+
+
+def _ranks(workers: int) -> list[int]:
+    """Which k of the k-th smallest are drawn: all, or of many workers some, and always the last."""
+    return sorted(set(np.linspace(1, workers, min(workers, MOST_MARKS)).round().astype(int).tolist()))
+
+
+def _growth(times: Sequence[WorkerTime]) -> dict[int, tuple[float, float | None]]:
+    """By number of workers: the expected slowest, and the slowest but one, of the first so many."""
+    alike = len(set(times)) == 1
+    most = max(LARGEST, len(times)) if alike else len(times)
+    counts = sorted({*(2**power for power in range(most.bit_length()) if 2**power <= most), len(times), most})
+    found: dict[int, tuple[float, float | None]] = {}
+    for count in counts:
+        of = [times[0]] * count if alike else times[:count]
+        but = expected_order_statistic_seconds(of, count - 1) if count > 1 else None
+        found[count] = expected_order_statistic_seconds(of, count), but
+    return found
+
+
+def _add_distribution(
+    figure: go.Figure, times: Sequence[WorkerTime], drawn: Floats, slowest: float, scale: float, unit: str
+) -> None:
+    """Shares of the times in equal intervals, expected and recorded."""
+    low, high = _reach(times, drawn, slowest)
+    edges = np.linspace(low, high, BINS + 1)
+    survival = np.mean([time.survival(edges) for time in times], axis=0)
+    middle, width = scale * (edges[:-1] + edges[1:]) / 2, scale * (edges[1] - edges[0])
+    figure.add_trace(
+        go.Bar(
+            x=middle, y=-100.0 * np.diff(survival), width=width, name="one worker's time, expected",
+            marker=marker(COMPUTE), hovertemplate=f"about %{{x:.4g}} {unit}: %{{y:.3g}} % of the steps<extra></extra>",
+        ),
+        row=1, col=1,
+    )  # fmt: skip
+    if drawn.size:
+        counts, _ = np.histogram(drawn, bins=edges)
+        figure.add_trace(
+            go.Scatter(
+                x=scale * edges, y=np.append(100.0 * counts / drawn.size, 0.0), mode="lines", name="in the run",
+                line={"color": INK, "width": 1.5, "shape": "hv"},
+                hovertemplate=f"from %{{x:.4g}} {unit}: %{{y:.3g}} % of the steps<extra></extra>",
+            ),
+            row=1, col=1,
+        )  # fmt: skip
+    figure.update_xaxes(title_text=f"compute time of a step ({unit})", range=[scale * low, scale * high], row=1, col=1)
+    figure.update_yaxes(title_text="share of the steps (%)", rangemode="tozero", row=1, col=1)
+
+
+def _reach(times: Sequence[WorkerTime], drawn: Floats, slowest: float) -> tuple[float, float]:
+    """From before the quickest time to where hardly any is longer, and the expected slowest is seen."""
+    ends = np.array(
+        [time.slow_factor * time.undisturbed.quantile(np.array([0.001, 1.0 - TAIL])) for time in set(times)]
+    )
+    paused = max(time.pause_seconds if time.pause_probability else 0.0 for time in times)
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max()) + paused
+    if drawn.size:
+        low, high = min(low, float(drawn.min())), max(high, float(drawn.max()))
+    grid = np.linspace(low, high, 400)
+    longer = np.mean([time.survival(grid) for time in times], axis=0)
+    if drawn.size:
+        longer = np.maximum(longer, 1.0 - np.searchsorted(np.sort(drawn, axis=None), grid, side="right") / drawn.size)
+    high = max(float(grid[longer > TAIL].max(initial=low)), 1.03 * slowest)
+    spare = 0.05 * (high - low) or 0.1 * high
+    return max(0.0, low - spare), high + spare
+
+
+def _add_order(figure: go.Figure, order: dict[int, float], mean: float, scale: float, unit: str) -> None:
+    """A mark on the time axis for each expected k-th smallest, and lines at the mean and the slowest."""
+    workers = max(order)
+    figure.add_trace(
+        go.Scatter(
+            x=[scale * seconds for seconds in order.values()], y=[0.0] * len(order), mode="markers",
+            name=f"expected k-th of {workers}", cliponaxis=False, customdata=list(order),
+            marker={"symbol": "diamond", "size": 10, "color": FORMULA.colour, "line": {"color": INK, "width": 1}},
+            hovertemplate=f"k = %{{customdata}} of {workers}: %{{x:.4g}} {unit}<extra></extra>",
+        ),
+        row=1, col=1,
+    )  # fmt: skip
+    for text, seconds, dash, height in (
+        ("mean", mean, "dot", 1.0),
+        (f"slowest of {workers}", order[workers], "dash", 0.9),
+    ):
+        figure.add_shape(
+            type="line", x0=scale * seconds, x1=scale * seconds, y0=0.0, y1=1.0, yref="y domain", xref="x",
+            line={"color": INK, "width": 1.5, "dash": dash}, name=text,
+        )  # fmt: skip
+        figure.add_annotation(
+            x=scale * seconds, y=height, yref="y domain", xref="x", xanchor="left", yanchor="top", xshift=3,
+            showarrow=False, text=f"{text}: {show(seconds, 'second')}", font_size=SMALL, bgcolor=LABEL_PAPER,
+        )  # fmt: skip
+
+
+def _add_growth(
+    figure: go.Figure, growth: dict[int, tuple[float, float | None]], drawn: Floats, scale: float, unit: str
+) -> None:
+    counts = list(growth)
+    lines: dict[str, tuple[list[float | None], dict[str, object]]] = {
+        "slowest of N": ([slowest for slowest, _ in growth.values()], {"color": SLOWEST_COLOUR, "width": 2}),
+        "slowest but one": (
+            [but for _, but in growth.values()], {"color": FORMULA.colour, "width": 2, "dash": "dash"},
+        ),
+    }  # fmt: skip
+    for name, (values, line) in lines.items():
+        figure.add_trace(
+            go.Scatter(
+                x=counts, y=[None if value is None else scale * value for value in values], mode="lines+markers",
+                name=name, line=line, marker={"size": 6},
+                hovertemplate=f"{name}, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
+            ),
+            row=1, col=2,
+        )  # fmt: skip
+    if drawn.size:
+        figure.add_trace(
+            go.Scatter(
+                x=[drawn.shape[1]], y=[scale * float(drawn.max(axis=1).mean())], mode="markers",
+                name="slowest, mean in the run",
+                marker={"symbol": "square", "size": 11, "color": MEASURED.colour, "line": {"color": INK, "width": 1}},
+                hovertemplate=f"in the run, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
+            ),
+            row=1, col=2,
+        )  # fmt: skip
+    powers = [4**power for power in range(12)] if counts[-1] > 16 else [2**power for power in range(5)]
+    figure.update_xaxes(type="log", tickvals=powers, row=1, col=2)
+    figure.update_yaxes(title_text=f"expected time ({unit})", rangemode="tozero", row=1, col=2)
+
+
+def _sentence(
+    times: Sequence[WorkerTime],
+    mean: float,
+    growth: dict[int, tuple[float, float | None]],
+    drawn: Floats,
+    trace: Trace | None,
+) -> str:
+    workers = len(times)
+    slowest, but = growth[workers]
+    text = f"A step takes one worker {show(mean, 'second')} on average"
+    if but is not None:
+        text += (
+            f", and the slowest of {workers} workers {show(slowest, 'second')}, {slowest / mean:.3g} times as long; "
+            f"without waiting for the slowest {show(but, 'second')}"
+        )
+    text += "."
+    largest = max(growth)
+    if largest > workers:
+        text += f" The slowest of {largest} would take {show(growth[largest][0], 'second')}."
+    if trace is None:
+        return text
+    if not drawn.size:
+        return f"{text} No step that all workers ended was recorded."
+    took = show(float(drawn.mean()), "second"), show(float(drawn.max(axis=1).mean()), "second")
+    return f"{text} In the {trace.producer} run a worker took {took[0]}, and the slowest of each step {took[1]}."

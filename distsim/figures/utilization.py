@@ -1,0 +1,163 @@
+"""How busy the links are over time: the busiest up-link, the busiest down-link, and the mean of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.theme import TOTAL, template
+from distsim.figures.traffic import DOWN, UNOBSERVED, UP
+from distsim.trace import Trace, Transfers
+
+Floats = NDArray[np.float64]
+LINES = {
+    UP.name: {"color": UP.colour, "width": 2}, DOWN.name: {"color": "#d55e00", "width": 2, "dash": "dash"},
+    "mean": {"color": TOTAL.colour, "width": 2, "dash": "dot"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one link, or the mean link, carries in each interval of time: a share of its speed, or MB/s."""
+
+    name: str
+    drawn_as: str
+    values: Floats
+
+
+def utilization(trace: Trace, intervals: int = 200) -> Captioned:
+    """Each link's bytes over time until the last update, in `intervals` equal parts of it.
+
+    Of a simulated run in percent of the link's speed; of a measured one, whose links' speed is not known, in MB/s.
+    A trace tells when a transfer began and ended, not how fast it was in between: its bytes are spread evenly over its
+    time, and what would be more than the link's speed is put to the nearest later time with room.
+
+    Raises InputError where there are no intervals.
+
+    >>> import distsim
+    >>> utilization(distsim.simulate(distsim.example("synchronous_ring"))).summary
+    'The busiest links, the up-link of host 0 and the down-link of host 0, are used to 7.1 % and 7.1 % until the last \
+update, at most to 28.6 %; the mean of all is 7.1 %.'
+    """
+    if intervals < 1:
+        raise InputError.of("utilization(intervals)", intervals, "must be at least 1", "take 200")
+    ended = trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
+    total = trace.total_seconds
+    scale, time_unit = (1e3, "ms") if total < 3.0 else (1.0, "s")
+    figure = go.Figure()
+    unit = "% of the link's speed" if trace.producer == "simulated" else "MB/s"
+    figure.update_layout(template=template(), height=360, margin={"t": 50, "b": 50, "l": 10, "r": 14})
+    figure.update_xaxes(title_text=f"time ({time_unit})", range=[0.0, scale * total or 1.0])
+    figure.update_yaxes(title_text=f"carried ({unit})", rangemode="tozero")
+    if not len(ended):
+        return Captioned(figure, UNOBSERVED, [])
+    edges = np.linspace(0.0, total, intervals + 1)
+    loads = _loads(trace, ended, edges)
+    for load in loads:
+        figure.add_trace(
+            go.Scatter(
+                x=scale * edges, y=np.append(load.values, load.values[-1]), mode="lines", name=load.name,
+                line=LINES[load.drawn_as] | {"shape": "hv"},
+                hovertemplate=f"%{{x:.4g}} {time_unit}: %{{y:.3g}} {unit.split()[0]}<extra></extra>",
+            )
+        )  # fmt: skip
+    if trace.producer == "simulated":
+        figure.update_yaxes(range=[0, 105])
+    table: list[Row] = [
+        {"link": load.name, f"mean ({unit})": float(load.values.mean()), f"most ({unit})": float(load.values.max())}
+        for load in loads
+    ]
+    return Captioned(figure, _sentence(loads, unit), table)
+
+
+def _loads(trace: Trace, ended: Transfers, edges: Floats) -> list[Load]:
+    """The busiest up-link, the busiest down-link, and the mean of all links."""
+    links, speeds, member = _routes(trace, ended)
+    used = np.array([(ended.bytes[rows]).sum() for rows in member]) / speeds
+    duration = np.diff(edges)
+    factor = 100.0 if trace.producer == "simulated" else 1e-6
+    found = []
+    for look in (UP, DOWN):
+        way = look.name.removesuffix("-link")
+        own = [number for number, link in enumerate(links) if link[0].removeprefix("fast ") == way]
+        busiest = max(own, key=lambda number: used[number])
+        rows = member[busiest]
+        values = _carried(ended.where(rows), ended.bytes[rows] / speeds[busiest], edges) / duration
+        if trace.producer == "simulated":
+            values = _within_speed(values)
+        fast = "fast " if links[busiest][0].startswith("fast") else ""
+        found.append(Load(f"{fast}{look.name} of host {links[busiest][1]}", look.name, factor * values))
+    weights = np.zeros(len(ended))
+    for rows, speed in zip(member, speeds, strict=True):
+        weights[rows] += ended.bytes[rows] / speed / len(links)
+    mean = _carried(ended, weights, edges) / duration
+    return [*found, Load("mean of all links", "mean", factor * mean)]
+
+
+def _routes(trace: Trace, ended: Transfers) -> tuple[list[tuple[str, int]], Floats, list[NDArray[np.intp]]]:
+    """The links that the run has, their bytes per second (1 where unknown), and which transfers went over each."""
+    hosts = trace.workers + trace.servers
+    found, pair_of = np.unique(ended.source.astype(np.int64) * hosts + ended.target, return_inverse=True)
+    pairs = [divmod(pair, hosts) for pair in found.tolist()]
+    if trace.producer == "simulated":
+        cluster, host = trace.scenario.cluster, trace.scenario.host
+        speeds = cluster.capacities(trace.scenario.hosts)
+        routes = [cluster.route(host(source), host(target))[0] for source, target in pairs]
+    else:
+        speeds = {(way, rank): 1.0 for way in ("up", "down") for rank in range(hosts)}
+        routes = [(("up", source), ("down", target)) for source, target in pairs]
+    order = np.argsort(pair_of, kind="stable")
+    of_pair = np.split(order, np.cumsum(np.bincount(pair_of))[:-1])
+    member: dict[tuple[str, int], list[NDArray[np.intp]]] = {link: [] for link in speeds}
+    for route, rows in zip(routes, of_pair, strict=True):
+        for link in route:
+            member[link].append(rows)
+    nothing = np.empty(0, dtype=np.intp)
+    return list(speeds), np.array(list(speeds.values())), [np.concatenate([nothing, *rows]) for rows in member.values()]
+
+
+def _carried(transfers: Transfers, weights: Floats, edges: Floats) -> Floats:
+    """How much of the transfers' weights falls between neighbouring edges; shape (edges - 1,)."""
+    length = transfers.end_seconds - transfers.start_seconds
+    at_once = length <= 0.0
+    rate = np.where(at_once, 0.0, weights / np.where(at_once, 1.0, length))
+    carried = _grown(transfers.start_seconds, rate, edges) - _grown(transfers.end_seconds, rate, edges)
+    jumps, _ = np.histogram(transfers.end_seconds[at_once], bins=edges, weights=weights[at_once])
+    return np.asarray(np.maximum(np.diff(carried), 0.0) + jumps)
+
+
+def _grown(since: Floats, rate: Floats, edges: Floats) -> Floats:
+    """At each edge, what rates have added up to that began at `since` and never end: the sum of rate (t - since)."""
+    order = np.argsort(since)
+    begun = np.searchsorted(since[order], edges)
+    rates = np.concatenate([[0.0], np.cumsum(rate[order])])
+    offsets = np.concatenate([[0.0], np.cumsum(rate[order] * since[order])])
+    return np.asarray(edges * rates[begun] - offsets[begun])
+
+
+def _within_speed(shares: Floats) -> Floats:
+    """What exceeds 1 is moved to the next intervals with room, and what is then left at the end to those before."""
+    moved, over = shares.copy(), 0.0
+    for way in (range(len(moved)), reversed(range(len(moved)))):
+        for place in way:
+            wanted = moved[place] + over
+            moved[place] = min(1.0, wanted)
+            over = wanted - moved[place]
+    return moved
+
+
+def _sentence(loads: list[Load], unit: str) -> str:
+    up, down, mean = ((float(load.values.mean()), float(load.values.max())) for load in loads)
+    short = unit.split()[0]
+    verb = "are used to" if short == "%" else "carry"
+    most = f"{max(up[1], down[1]):.3g} {short}"
+    at_most = f"at most to {most}" if short == "%" else f"at most {most}"
+    return (
+        f"The busiest links, the {loads[0].name} and the {loads[1].name}, {verb} {up[0]:.2g} {short} and "
+        f"{down[0]:.2g} {short} until the last update, {at_most}; the mean of all is {mean[0]:.2g} {short}."
+    )

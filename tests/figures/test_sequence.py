@@ -1,0 +1,198 @@
+"""What a sequence diagram draws, read from the figure: lifelines, arrows with bytes and versions, bars, updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from distsim.errors import InputError
+from distsim.examples import example
+from distsim.figures import sequence
+from distsim.figures.messages import messages, places
+from distsim.figures.theme import COMMUNICATION, COMPUTE, WAIT
+from distsim.metrics import worker_seconds
+from distsim.simulation import simulate
+from distsim.trace import SpanKind, Trace, TraceBuilder
+
+MakeTrace = Callable[..., Trace]
+
+
+def run(kind: str, workers: int = 3, steps: int = 6) -> Trace:
+    """Training of three workers with one server, as in the pictures of article 001_89f59768a5196126.txt."""
+    changes = {"cluster.workers": workers, "policy": {"kind": kind}, "steps": steps, "cluster.bandwidth": "4 Gbit/s"}
+    return simulate(example("backup_server").replacing(changes))
+
+
+def of_name(figure: go.Figure, name: str) -> Any:
+    """The trace of this name."""
+    (found,) = [trace for trace in figure.data if trace.name == name]
+    return found
+
+
+def arrows(figure: go.Figure, name: str) -> list[tuple[float, float, float, float]]:
+    """(x, y) of each arrow's begin and end."""
+    drawn = of_name(figure, name)
+    return [(drawn.x[row], drawn.y[row], drawn.x[row + 1], drawn.y[row + 1]) for row in range(0, len(drawn.x), 3)]
+
+
+def test_lifelines_stand_server_first() -> None:
+    figure = sequence(run("synchronous")).figure
+    assert list(figure.layout.xaxis.ticktext) == ["server 3", "worker 0", "worker 1", "worker 2"]
+    assert list(figure.layout.xaxis.tickvals) == [0, 1, 2, 3]
+    assert figure.layout.yaxis.title.text == "time (ms)"
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1] == 0.0
+
+
+@pytest.mark.parametrize("kind", ["synchronous", "asynchronous"])
+def test_every_message_of_the_window_is_an_arrow_from_its_start_to_its_end(kind: str) -> None:
+    trace = run(kind)
+    figure = sequence(trace).figure
+    transfers = trace.transfers
+    inside = transfers.where(transfers.start_seconds < trace.spans.end_seconds[trace.spans.step < 2].max())
+    for name, rows in (("push", inside.target == 3), ("answer", inside.source == 3)):
+        own = inside.where(rows)
+        drawn = arrows(figure, name)
+        worker = own.source if name == "push" else own.target
+        expected_y = np.column_stack([1e3 * own.start_seconds, 1e3 * own.end_seconds])
+        assert np.array(drawn)[:, [1, 3]] == pytest.approx(expected_y)
+        at_worker, at_server = drawn[0][0::2] if name == "push" else drawn[0][2::-2]
+        assert at_worker == pytest.approx(1 + worker[0], abs=0.1)
+        assert at_server == pytest.approx(0, abs=0.05)
+        assert (of_name(figure, name).customdata[::3] == own.bytes).all()
+        assert list(of_name(figure, name).marker["size"][:3]) == [0, 11, 0]
+
+
+def test_synchronous_answers_leave_together_and_asynchronous_ones_each_on_its_own() -> None:
+    starts = {
+        kind: [begin for _, begin, _, _ in arrows(sequence(run(kind), range(1)).figure, "answer")]
+        for kind in ("synchronous", "asynchronous")
+    }
+    assert len(set(starts["synchronous"])) == 1
+    assert len(starts["synchronous"]) == 3
+    assert len(set(starts["asynchronous"])) == len(starts["asynchronous"]) == 3
+    assert WAIT.name in [trace.name for trace in sequence(run("synchronous")).figure.data]
+    assert WAIT.name not in [trace.name for trace in sequence(run("asynchronous")).figure.data]
+
+
+def test_labels_tell_bytes_and_the_version_that_the_worker_computes_on_next() -> None:
+    trace = run("asynchronous")
+    figure = sequence(trace).figure
+    texts = [note.text for note in figure.layout.annotations]
+    assert texts.count("4.19 MB") == len(arrows(figure, "push"))
+    answers = messages(trace, 0.0, trace.total_seconds)["answer"]
+    rows = trace.contributions
+    for worker, text in zip(answers.transfers.target.tolist(), answers.text, strict=True):
+        told = text.removeprefix(f"to worker {worker}: ")
+        reads = rows.read_version[rows.worker == worker].tolist()
+        assert told == "parameters" or int(told.removeprefix("version ")) in reads
+    assert "version 1, 4.19 MB" in texts
+    pushes = messages(trace, 0.0, trace.total_seconds)["push"]
+    read = {(worker, step): version for _, _, worker, step, version, *_ in zip(*rows.columns().values(), strict=True)}
+    sends = trace.spans.of_kind(SpanKind.SEND)
+    steps = {(w, end): step for w, step, end in zip(sends.worker, sends.step, sends.end_seconds, strict=True)}
+    for worker, end, text in zip(pushes.transfers.source, pushes.transfers.end_seconds, pushes.text, strict=True):
+        step = steps[worker, end]
+        assert text == f"worker {worker}: gradient of step {step}, of version {read[worker, step]}"
+
+
+def test_bars_are_what_the_workers_do() -> None:
+    trace = run("synchronous")
+    figure = sequence(trace, range(1)).figure
+    compute = of_name(figure, COMPUTE.name)
+    first = trace.spans.of_kind(SpanKind.COMPUTE).where(trace.spans.of_kind(SpanKind.COMPUTE).step == 0)
+    assert sorted(zip(compute.x, compute.base, compute.y, strict=True)) == sorted(
+        zip(1.0 + first.worker, 1e3 * first.start_seconds, 1e3 * (first.end_seconds - first.start_seconds), strict=True)
+    )
+    assert COMMUNICATION.name not in [trace.name for trace in figure.data]
+    assert of_name(figure, WAIT.name).marker.pattern.shape != compute.marker.pattern.shape
+
+
+def test_updates_stand_on_their_servers_lifeline_with_their_version() -> None:
+    trace = run("asynchronous")
+    drawn = of_name(sequence(trace).figure, "update")
+    assert set(drawn.x) == {0.0}
+    assert list(drawn.text) == [str(number) for number in range(1, 1 + len(drawn.text))]
+    assert list(drawn.y) == pytest.approx(1e3 * np.sort(trace.updates.time_seconds)[: len(drawn.y)])
+
+
+def test_a_dropped_gradient_is_marked_at_the_server_when_its_push_arrives(make_trace: MakeTrace) -> None:
+    trace = make_trace(backups=1)
+    marks = of_name(sequence(trace).figure, "dropped gradient")
+    assert set(marks.x) == {0.0}
+    ends = {round(end, 9) for _, _, _, end in arrows(sequence(trace).figure, "push")}
+    assert {round(y, 9) for y in marks.y} <= ends
+
+
+def test_workers_among_themselves_have_arrows_and_a_line_per_update() -> None:
+    trace = simulate(example("synchronous_ring"))
+    shown = sequence(trace, range(1))
+    assert len(arrows(shown.figure, "transfer")) == 24
+    line = of_name(shown.figure, "update")
+    assert list(line.x[:2]) == [-0.45, 3.45]
+    assert "24 transfers of 1.05 MB and 1 update" in shown.summary
+    assert of_name(shown.figure, "transfer").hovertext[0].startswith("chunk ")
+
+
+def test_a_measured_run_whose_transfers_nobody_saw_shows_communication_as_bars() -> None:
+    builder = TraceBuilder()
+    builder.span(0, SpanKind.COMPUTE, 0, 0.0, 0.03)
+    builder.span(1, SpanKind.COMPUTE, 0, 0.0, 0.05)
+    builder.all_reduce(0, 1e6, arrivals=[0.03, 0.05], ends=[0.06, 0.06])
+    table = example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 1}).table()
+    shown = sequence(builder.build(workers=2, servers=0, producer="measured", scenario=table))
+    bars = of_name(shown.figure, COMMUNICATION.name)
+    assert list(bars.base) == [50.0, 50.0]
+    assert list(bars.y) == pytest.approx([10.0, 10.0])
+    assert "1 update; a worker waits 10 ms on average, 17 % of the time" in shown.summary
+
+
+def test_the_window_can_be_chosen_by_steps_or_by_time() -> None:
+    trace = run("synchronous")
+    spans = trace.spans.where((trace.spans.step == 3) & (trace.spans.worker < 3))
+    low = 1e3 * spans.start_seconds.min()
+    assert sequence(trace, [3]).figure.layout.yaxis.range[1] == pytest.approx(low)
+    figure = sequence(trace, start_seconds=0.1, end_seconds=0.15).figure
+    assert figure.layout.yaxis.range == pytest.approx((151.0, 100.0))
+    for refused in ({"steps": [99]}, {"steps": [0], "end_seconds": 1.0}, {"start_seconds": 0.2, "end_seconds": 0.1}):
+        with pytest.raises(InputError):
+            sequence(trace, **refused)
+
+
+def test_what_it_tells_of_waiting_agrees_with_the_metrics() -> None:
+    trace = run("synchronous")
+    shown = sequence(trace, start_seconds=0.0, end_seconds=trace.total_seconds)
+    seconds = worker_seconds(trace)
+    by_worker = {row["lifeline"]: row for row in shown.table}
+    for worker in range(3):
+        row = by_worker[f"worker {worker}"]
+        assert row["computes (ms)"] == pytest.approx(1e3 * seconds["compute"][worker])
+        assert row["waits (ms)"] == pytest.approx(1e3 * seconds["waiting"][worker])
+    share = 100 * seconds["waiting"].mean() / trace.total_seconds
+    assert f"{share:.0f} % of the time" in shown.summary
+    stale = run("asynchronous")
+    told = sequence(stale, start_seconds=0.0, end_seconds=stale.total_seconds).summary
+    assert f"The stalest gradient applied is {stale.contributions.staleness.max()} version" in told
+
+
+def test_one_worker_and_256_can_be_drawn(make_trace: MakeTrace) -> None:
+    one = sequence(run("synchronous", workers=1))
+    assert one.summary.startswith("Synchronous, 1 worker, ")
+    many = make_trace(workers=256, steps=2)
+    figure = sequence(many, range(1)).figure
+    assert len(arrows(figure, "push")) == len(arrows(figure, "answer")) == 256
+    assert len(figure.layout.xaxis.tickvals) <= 14
+    assert not figure.layout.annotations
+    assert places(many)[256] == 0.0
+    assert places(many)[0] > 10
+
+
+def test_an_empty_run_says_so() -> None:
+    builder = TraceBuilder()
+    trace = builder.build(workers=3, servers=1, producer="measured")
+    shown = sequence(trace)
+    assert shown.summary == "Nothing was recorded, so nothing is drawn."
+    assert len(shown.figure.data) == 0

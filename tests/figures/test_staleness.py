@@ -1,0 +1,86 @@
+"""Staleness as drawn: bars that are the metrics' histogram, lines at the metrics' means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from distsim.errors import InputError
+from distsim.examples import example
+from distsim.figures import staleness
+from distsim.metrics import staleness_histogram, summary
+from distsim.simulation import simulate
+from distsim.trace import Trace, TraceBuilder
+
+
+def run(kind: str, workers: int = 5, steps: int = 50, **fields: Any) -> Trace:
+    """A run of this policy through one server."""
+    changes = {"cluster.workers": workers, "steps": steps, "policy": {"kind": kind, **fields}}
+    return simulate(example("backup_server").replacing(changes))
+
+
+def of_name(figure: go.Figure, name: str) -> Any:
+    """The trace of this name."""
+    (found,) = [trace for trace in figure.data if trace.name == name]
+    return found
+
+
+def test_bars_are_the_metrics_histogram_and_lines_its_means() -> None:
+    traces = {"asynchronous": run("asynchronous"), "stale synchronous": run("stale_synchronous", staleness=1)}
+    shown = staleness(*traces.values())
+    for (name, trace), row in zip(traces.items(), shown.table, strict=True):
+        histogram = staleness_histogram(trace)
+        total = sum(histogram.values())
+        drawn = of_name(shown.figure, name)
+        expected = {value: 100 * count / total for value, count in histogram.items()}
+        found = {int(x): y for x, y in zip(drawn.x, drawn.y, strict=True) if y}
+        assert found == pytest.approx(expected)
+        mean = summary(trace).mean_staleness
+        assert list(of_name(shown.figure, f"mean of {name}").x) == [mean, mean]
+        assert (row["applied gradients"], row["mean staleness (versions)"]) == (total, mean)
+        assert (row["largest"], row["fresh (%)"]) == (max(histogram), pytest.approx(expected.get(0, 0.0)))
+    looks = [(trace.marker.color, trace.marker.pattern.shape) for trace in shown.figure.data if trace.type == "bar"]
+    assert len({colour for colour, _ in looks}) == len({shape for _, shape in looks}) == 2
+    labels = [note.y for note in shown.figure.layout.annotations]
+    assert len(set(labels)) == 2
+    assert shown.figure.layout.yaxis.range[1] > max(labels)
+    assert shown.figure.layout.xaxis.title.text == "staleness (versions)"
+
+
+def test_the_sentence_tells_the_mean_and_the_formula() -> None:
+    trace = run("asynchronous", workers=8)
+    text = staleness(trace).summary
+    assert text.startswith(f"Asynchronous: the mean staleness of 400 gradients is {summary(trace).mean_staleness:.3g} ")
+    assert "(the long run has 7)" in text
+    assert "long run" not in staleness(run("synchronous")).summary
+
+
+def test_many_values_share_bars_and_no_gradient_is_lost() -> None:
+    trace = run("asynchronous", workers=256, steps=4)
+    drawn = of_name(staleness(trace).figure, "asynchronous")
+    assert len(drawn.x) <= 61
+    assert sum(drawn.y) == pytest.approx(100.0)
+    middle = sum(x * y for x, y in zip(drawn.x, drawn.y, strict=True)) / 100
+    assert middle == pytest.approx(summary(trace).mean_staleness, abs=drawn.x[1] - drawn.x[0])
+    assert drawn.hovertext[0] == "0 to 4"
+
+
+def test_runs_of_one_policy_are_numbered_or_named() -> None:
+    one = run("asynchronous", workers=1)
+    assert [row["run"] for row in staleness(one, one).table] == ["asynchronous 1", "asynchronous 2"]
+    assert [row["run"] for row in staleness(one, names=["mine"]).table] == ["mine"]
+    assert "Mine: the mean staleness of 50 gradients is 0 versions" in staleness(one, names=["mine"]).summary
+    with pytest.raises(InputError, match="must name each"):
+        staleness(one, names=["a", "b"])
+    with pytest.raises(InputError, match="nothing to draw"):
+        staleness()
+
+
+def test_an_empty_run_is_told_beside_others() -> None:
+    empty = TraceBuilder().build(workers=2, servers=1, producer="measured")
+    shown = staleness(empty, run("synchronous"))
+    assert shown.summary.startswith("Measured: no gradient was applied. Synchronous: the mean")
+    assert shown.table[0]["mean staleness (versions)"] is None
+    assert staleness(empty).summary == "Measured: no gradient was applied."

@@ -1,0 +1,187 @@
+"""Bytes by link and over time: what is drawn, and that it adds up to what the metrics say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from distsim.errors import InputError
+from distsim.examples import example
+from distsim.figures import ring_against_server, traffic, utilization
+from distsim.metrics import bytes_per_link, link_utilization, summary
+from distsim.simulation import simulate
+from distsim.trace import SpanKind, Trace, TraceBuilder
+
+GRADIENT = 4 * 2.0**20
+SERVER, RING = "backup_server", "synchronous_ring"
+
+
+def run(name: str, **changes: Any) -> Trace:
+    """A simulated example; keys with a double underscore for a dot."""
+    return simulate(example(name).replacing({key.replace("__", "."): value for key, value in changes.items()}))
+
+
+def of_name(figure: go.Figure, name: str) -> Any:
+    """The trace of this name."""
+    (found,) = [trace for trace in figure.data if trace.name == name]
+    return found
+
+
+def as_measured(trace: Trace) -> Trace:
+    """The same records as a real run would leave them."""
+    metadata = trace.metadata | {"producer": "measured"}
+    return Trace(trace.spans, trace.updates, trace.contributions, trace.transfers, metadata)
+
+
+def unobserved() -> Trace:
+    """A backend's own all-reduce, of which no transfers are known."""
+    builder = TraceBuilder()
+    builder.span(0, SpanKind.COMPUTE, 0, 0.0, 0.03)
+    builder.all_reduce(0, 1e6, arrivals=[0.03], ends=[0.06])
+    table = example(RING).replacing({"cluster.workers": 1, "steps": 1}).table()
+    return builder.build(workers=1, servers=0, producer="measured", scenario=table)
+
+
+@pytest.mark.parametrize("name", [SERVER, RING])
+def test_cells_and_bars_add_up_to_the_metrics_bytes(name: str) -> None:
+    trace = run(name)
+    shown = traffic(trace)
+    links = bytes_per_link(trace)
+    assert links is not None
+    cells = np.nan_to_num(of_name(shown.figure, "between ranks").z)
+    up, down = (of_name(shown.figure, f"{way}-link").x for way in ("up", "down"))
+    assert up == pytest.approx(links[0] / 1e6)
+    assert down == pytest.approx(links[1] / 1e6)
+    assert cells.sum(axis=1) == pytest.approx(up)
+    assert cells.sum(axis=0) == pytest.approx(down)
+    most = summary(trace).bytes_per_link_max
+    assert max(row[f"{way}-link (MB)"] for row in shown.table for way in ("up", "down")) == pytest.approx(most / 1e6)
+
+
+def test_a_servers_traffic_is_one_row_and_one_column() -> None:
+    figure = traffic(run(SERVER)).figure
+    cells = np.nan_to_num(of_name(figure, "between ranks").z)
+    assert (cells[:5, 5] > 0).all()
+    assert (cells[5, :5] > 0).all()
+    assert cells[:5, :5].sum() == cells[5, 5] == 0
+    assert (of_name(figure, "between ranks").zmin, of_name(figure, "between ranks").zmax) == (0.0, cells.max())
+    assert figure.layout.yaxis.ticktext[5] == "server 5"
+    assert figure.layout.xaxis2.title.text == "bytes of the link (MB)"
+
+
+def test_a_rings_traffic_is_a_diagonal_and_all_links_are_alike() -> None:
+    shown = traffic(run(RING))
+    cells = np.nan_to_num(of_name(shown.figure, "between ranks").z)
+    assert {(int(source), int(target)) for source, target in np.argwhere(cells)} == {(0, 1), (1, 2), (2, 3), (3, 0)}
+    assert "as much as the mean" in shown.summary
+
+
+@pytest.mark.parametrize("figure", [traffic, utilization])
+def test_what_nobody_observed_is_told(figure: Any) -> None:
+    for trace in (unobserved(), TraceBuilder().build(workers=2, servers=0, producer="simulated")):
+        assert figure(trace).summary == "The run's transfers were not observed, so no bytes are drawn."
+
+
+@pytest.mark.parametrize("workers", [1, 256])
+def test_one_worker_and_256(workers: int) -> None:
+    trace = run(SERVER, cluster__workers=workers, steps=2, policy={"kind": "synchronous"})
+    figure = traffic(trace).figure
+    assert of_name(figure, "between ranks").z.shape == (workers + 1, workers + 1)
+    assert figure.layout.height <= 640
+    assert (of_name(figure, "between ranks").texttemplate is None) == (workers == 256)
+    assert len(utilization(trace).figure.data) == 3
+
+
+@pytest.mark.parametrize("name", [SERVER, RING])
+def test_the_mean_of_a_busiest_link_is_the_metrics_utilization(name: str) -> None:
+    trace = run(name)
+    shares = link_utilization(trace)
+    figure = utilization(trace).figure
+    for way in ("up", "down"):
+        (line,) = [line for line in figure.data if line.name.startswith(f"{way}-link")]
+        most = max(value for link, value in shares.items() if link.startswith(f"{way} "))
+        assert shares[line.name.replace("-link", "")] == pytest.approx(most)
+        assert np.mean(line.y[:-1]) == pytest.approx(100 * most)
+    mean = of_name(figure, "mean of all links")
+    assert np.mean(mean.y[:-1]) == pytest.approx(100 * np.mean(list(shares.values())))
+
+
+@pytest.mark.parametrize("intervals", [1, 7, 500])
+def test_no_link_is_ever_used_to_more_than_its_speed(intervals: int) -> None:
+    trace = run(SERVER, cluster__workers=12, steps=8)
+    figure = utilization(trace, intervals).figure
+    shares = link_utilization(trace)
+    for line in figure.data[:2]:
+        assert len(line.x) == intervals + 1
+        assert 0.0 <= min(line.y) <= max(line.y) <= 100.0 + 1e-9
+        assert np.mean(line.y[:-1]) == pytest.approx(100 * shares[line.name.replace("-link", "")])
+
+
+def test_bytes_fall_where_their_transfer_is() -> None:
+    builder = TraceBuilder()
+    builder.transfer(0, 1, 4e6, 0.2, 0.6)
+    builder.transfer(0, 1, 1e6, 0.9, 0.9)  # at once
+    builder.update(1, 1.0)
+    figure = utilization(builder.build(workers=2, servers=0, producer="measured"), 10).figure
+    assert of_name(figure, "up-link of host 0").y[:10] == pytest.approx([0, 0, 10, 10, 10, 10, 0, 0, 0, 10], abs=1e-6)
+    assert figure.layout.yaxis.title.text == "carried (MB/s)"
+    assert figure.layout.xaxis.title.text == "time (ms)"
+
+
+def test_a_measured_run_is_told_in_bytes_per_second() -> None:
+    trace = run(SERVER)
+    shown = utilization(as_measured(trace))
+    _, down = bytes_per_link(trace) or (0, 0)
+    line = of_name(shown.figure, "down-link of host 5")
+    assert np.mean(line.y[:-1]) == pytest.approx(down[5] / trace.total_seconds / 1e6)
+    assert "MB/s" in shown.summary
+    assert "%" not in shown.summary
+
+
+def test_links_inside_a_node_count_as_their_own() -> None:
+    trace = run(
+        RING, cluster__nodes={"per_node": 2, "bandwidth": "100 GB/s", "latency": "1 us"}, cluster__bandwidth="1 GB/s"
+    )
+    shares = link_utilization(trace)
+    most = max(value for link, value in shares.items() if "down" in link)
+    (line,) = [line for line in utilization(trace).figure.data if "down-link" in line.name]
+    assert np.mean(line.y[:-1]) == pytest.approx(100 * most)
+
+
+def test_a_server_grows_with_the_workers_and_a_ring_does_not() -> None:
+    runs = [
+        run(name, cluster__workers=workers, policy={"kind": "synchronous"}, steps=3)
+        for name in (SERVER, RING)
+        for workers in (2, 8)
+    ]
+    shown = ring_against_server(GRADIENT, [1, 2, 4, 8], runs)
+    ring, server = (of_name(shown.figure, f"{name}, formula") for name in ("ring", "one server"))
+    assert list(server.y) == pytest.approx([GRADIENT * count / 1e6 for count in (1, 2, 4, 8)])
+    assert list(ring.y) == pytest.approx([None, 4.194304, 6.291456, 7.340032])
+    for line, name in ((ring, "ring, run"), (server, "one server, run")):
+        marks = of_name(shown.figure, name)
+        assert list(marks.x) == [2, 8]
+        drawn = dict(zip(line.x, line.y, strict=True))
+        assert list(marks.y) == pytest.approx([drawn[count] for count in marks.x])
+    assert ring.line.dash != server.line.dash
+    assert "of 4 runs, the largest difference from the formula is 0 %" in shown.summary
+    assert [row["ring, run (MB)"] for row in shown.table] == [
+        None,
+        pytest.approx(4.194304),
+        None,
+        pytest.approx(7.340032),
+    ]
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        ring_against_server(GRADIENT, [])
+    with pytest.raises(InputError, match="must be of 1e\\+06 bytes"):
+        ring_against_server(1e6, [2], [run(RING)])
+    with pytest.raises(InputError, match="ring or one server"):
+        ring_against_server(GRADIENT, [2], [run(RING, communication__kind="tree")])
+    with pytest.raises(InputError, match="at least 1"):
+        utilization(run(RING), 0)
