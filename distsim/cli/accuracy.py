@@ -15,6 +15,7 @@ from distsim.accuracy.claim import Claim
 from distsim.accuracy.published import MISSING_IN_ARTICLE_002, MISSING_IN_ARTICLE_003
 from distsim.accuracy.simgrid import Rows, disagreeing
 from distsim.cli.output import NOT_APPLICABLE
+from distsim.machine_accuracy import Row
 
 Published = Sequence[dict[str, Any]]
 
@@ -99,6 +100,52 @@ def cifar_table(rows: Published) -> RenderableType:
             *(f"{1e3 * row[key]:.2f} ms" for key in ("step_seconds", "excess_seconds", "all_reduce_seconds")),
         )  # fmt: skip
     return Group(table, _hypotheses(MISSING_IN_ARTICLE_003))
+
+
+def machine_tables(rows: Sequence[Row]) -> RenderableType:
+    """Prediction against real runs on this machine, by links; staleness and drops as predicted / measured."""
+    tables: dict[str, Table] = {}
+    for row in rows:
+        name = row.links.name
+        if name not in tables:
+            columns = ("policy", "step, median |error|", "total", "mean staleness", "dropped")
+            tables[name] = _table(f"Real runs on this machine: {name}", *columns)
+        tables[name].add_row(_title(row), *_errors(row), *_counts(row))
+    return Group(*tables.values())
+
+
+def machine_markdown(rows: Sequence[Row]) -> str:
+    """The same for the README: a row for each policy, a column for each kind of links."""
+    places = list(dict.fromkeys(row.links.name for row in rows))
+    cells: dict[str, dict[str, str]] = {}
+    for row in rows:
+        told = f"{' / '.join(_errors(row))}; {'; '.join(_counts(row))}"
+        cells.setdefault(_title(row), {})[row.links.name] = told
+    lines = [
+        f"| policy | {' | '.join(places)} |",
+        f"|{'---|' * (len(places) + 1)}",
+        *(f"| {title} | {' | '.join(found[place] for place in places)} |" for title, found in cells.items()),
+    ]
+    return "\n".join(lines)
+
+
+def _title(row: Row) -> str:
+    return f"{row.policy}, {row.communication}".replace("_", " ")
+
+
+def _errors(row: Row) -> list[str]:
+    """Of the median step and the total."""
+    errors = row.found.error_pct
+    return [NOT_APPLICABLE if error is None else f"{error:.1f} %" for error in (errors.step_median, errors.total)]
+
+
+def _counts(row: Row) -> list[str]:
+    """Mean staleness and dropped gradients, predicted / measured."""
+    ours, theirs = row.found.predicted, row.found.measured
+    staleness = [
+        NOT_APPLICABLE if run.mean_staleness is None else f"{run.mean_staleness:.2f}" for run in (ours, theirs)
+    ]
+    return [" / ".join(staleness), f"{ours.dropped_gradients} / {theirs.dropped_gradients}"]
 
 
 def _hypotheses(causes: Sequence[str]) -> RenderableType:

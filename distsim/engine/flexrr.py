@@ -26,7 +26,7 @@ from distsim.engine.server import ServerStory
 from distsim.engine.stage import Story
 from distsim.network import after_all
 from distsim.policies import FlexRR, Rule
-from distsim.policies.flexrr import Piece
+from distsim.policies.flexrr_plan import Piece
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from distsim.policies.flexrr import FlexRRPlan, Piece
+from distsim.policies.flexrr_plan import FlexRRPlan, Piece
 from distsim.runtime.notes import Note, NoteBox, Say
 from distsim.runtime.recorder import Recorder
 from distsim.runtime.server import Duty, Server

@@ -14,7 +14,7 @@ from distsim.engine.flexrr import FlexRRStory
 from distsim.engine.pieces import Range, by_ranges
 from distsim.metrics import worker_seconds
 from distsim.policies import FlexRR
-from distsim.policies.flexrr import Piece
+from distsim.policies.flexrr_plan import Piece
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import COMPUTE_KINDS, FOR_ANOTHER, Contributions, SpanKind, Trace, violations
