@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.links import bytes_by_link, ended, hosts
 from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, SpanKind, Spans, Trace, Transfers
 
 Floats = NDArray[np.float64]
@@ -32,9 +33,9 @@ class Summary:
     """The figures of one run. None: does not apply, or the trace does not hold it.
 
     total_seconds: the time of the last update. idle_share, exposed_communication_share: of the workers' time until
-    then. bytes_per_link_max: over all up-links and down-links, bytes of transfers that had ended by then; None where
-    the run's transfers were not observed (a backend's own all-reduce). failures, goodput: of a scenario that has
-    failures.
+    then. bytes_per_link_max: over the up-links and down-links of all NICs, bytes of transfers that had ended by then;
+    None where the run's transfers were not observed (a backend's own all-reduce). failures, goodput: of a scenario
+    that has failures.
     """
 
     step_seconds: StepSeconds | None
@@ -170,15 +171,15 @@ def _shares(trace: Trace) -> dict[str, float]:
 
 
 def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
-    """Bytes on each host's up-link and down-link by the last update, each of shape (hosts,), or None if unobserved."""
-    transfers = trace.transfers
-    if not len(transfers):
+    """Bytes on each host's up-link and down-link by the last update, each of shape (hosts,), or None if unobserved.
+
+    A colocated server's are those of its worker's host. Where the workers of a node share a NIC, its bytes stand at
+    the node's first worker. What crosses no NIC, inside a node or a host, counts nowhere.
+    """
+    if not len(trace.transfers):
         return None
-    in_time = transfers.where(transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
-    hosts = trace.workers + trace.servers
-    up, down = np.zeros(hosts), np.zeros(hosts)
-    np.add.at(up, in_time.source, in_time.bytes)
-    np.add.at(down, in_time.target, in_time.bytes)
+    carried = bytes_by_link(trace, ended(trace))
+    up, down = (np.array([carried.get((way, host), 0.0) for host in range(hosts(trace))]) for way in ("up", "down"))
     return up, down
 
 
@@ -243,17 +244,11 @@ def link_utilization(trace: Trace) -> dict[str, float]:
         raise UnavailableError(
             "link utilization: a measured run uses the machine's own links, whose speed is not known"
         )
-    scenario = trace.scenario
-    carried = dict.fromkeys(scenario.cluster.capacities(scenario.hosts), 0.0)
-    transfers = _observed(trace, "link utilization")
-    rows = zip(transfers.source.tolist(), transfers.target.tolist(), transfers.bytes.tolist(), strict=True)
-    for source, target, num_bytes in rows:
-        for link in scenario.cluster.route(scenario.host(source), scenario.host(target))[0]:
-            carried[link] += num_bytes
-    speeds = scenario.cluster.capacities(scenario.hosts)
+    carried = bytes_by_link(trace, _observed(trace, "link utilization"))
+    speeds = trace.scenario.cluster.capacities(trace.scenario.hosts)
     return {
-        f"{way} of host {host}": num_bytes / (speeds[way, host] * trace.total_seconds)
-        for (way, host), num_bytes in carried.items()
+        f"{way} of host {host}": carried.get((way, host), 0.0) / (speed * trace.total_seconds)
+        for (way, host), speed in speeds.items()
     }
 
 
@@ -284,4 +279,4 @@ def price(trace: Trace) -> float:
 def _observed(trace: Trace, metric: str) -> Transfers:
     if not len(trace.transfers):
         raise UnavailableError(f"{metric}: the run's transfers were not observed, as in a backend's own all-reduce")
-    return trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
+    return ended(trace)

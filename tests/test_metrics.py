@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,6 +94,46 @@ def test_links_carry_what_had_arrived_by_the_last_update() -> None:
     assert up.tolist() == [20.0, 10.0, 20.0]
     assert down.tolist() == [10.0, 10.0, 30.0]
     assert summary(by_hand()).bytes_per_link_max == 30.0
+
+
+NODES = {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"cluster.nodes": NODES | {"nic_per": "node"}, "communication.kind": "hierarchical"},
+         ([3.0, 0.0, 3.0, 0.0], [3.0, 0.0, 3.0, 0.0])),
+        ({"cluster.nodes": NODES, "communication.kind": "hierarchical"}, ([1.5] * 4, [1.5] * 4)),
+        ({"cluster.nodes": NODES | {"per_node": 4}}, ([0.0] * 4, [0.0] * 4)),
+    ],
+    ids=["a NIC per node", "a NIC per worker", "one node"],
+)  # fmt: skip
+@pytest.mark.parametrize("producer", ["simulated", "measured"])
+def test_a_link_is_a_nics_whoever_shares_it(
+    changes: dict[str, object], expected: tuple[list[float], list[float]], producer: str
+) -> None:
+    trace = simulate(example("synchronous_ring").replacing({"steps": 3} | changes))
+    trace = replace(trace, metadata=trace.metadata | {"producer": producer})
+    up, down = bytes_per_link(trace) or (None, None)
+    assert (up / trace.scenario.gradient_bytes).tolist() == pytest.approx(expected[0])
+    assert (down / trace.scenario.gradient_bytes).tolist() == pytest.approx(expected[1])
+    assert summary(trace).bytes_per_link_max == max(up.max(), down.max())
+
+
+def test_what_two_ranks_of_one_host_exchange_crosses_no_link() -> None:
+    colocated = {"kind": "parameter_server", "servers": 2, "colocated": True}
+    scenario = example("synchronous_ring").replacing({"cluster.workers": 3, "communication": colocated})
+    builder = TraceBuilder()
+    for worker in range(3):
+        for server in (3, 4):
+            builder.transfer(worker, server, 5.0, 0.0, 1.0)
+            builder.transfer(server, worker, 5.0, 0.0, 1.0)
+    builder.update(1, 1.0, server=3)
+    trace = builder.build(3, 2, "simulated", scenario=scenario.table())
+    up, down = bytes_per_link(trace) or (None, None)
+    assert (up.tolist(), down.tolist()) == ([15.0, 15.0, 10.0], [15.0, 15.0, 10.0])
+    assert link_utilization(trace)["up of host 0"] == 15.0 / scenario.cluster.up(0)
 
 
 def test_what_was_not_observed_is_none() -> None:
