@@ -67,7 +67,6 @@ def summary(trace: Trace) -> Summary:
     """
     steps = step_durations(trace).seconds
     shares = _shares(trace)
-    staleness = trace.contributions.staleness
     dropped = ~trace.contributions.applied & ~trace.contributions.cancelled
     return Summary(
         step_seconds=StepSeconds(float(np.median(steps)), float(steps.mean()), float(np.quantile(steps, 0.9)))
@@ -76,7 +75,7 @@ def summary(trace: Trace) -> Summary:
         total_seconds=trace.total_seconds,
         updates=len(np.unique(trace.updates.version)),
         dropped_gradients=int(dropped.sum()),
-        mean_staleness=float(staleness.mean()) if len(staleness) else None,
+        mean_staleness=mean_staleness(trace),
         idle_share=shares.get("waiting"),
         exposed_communication_share=shares.get("communication"),
         bytes_per_link_max=_bytes_per_link_max(trace),
@@ -201,7 +200,7 @@ def throughput_samples_per_second(trace: Trace) -> float:
     """
     if trace.total_seconds <= 0.0:
         raise UnavailableError("throughput: the trace has no update that took time")
-    return float(trace.contributions.applied.sum()) * trace.scenario.workload.batch / trace.total_seconds
+    return float(_weights(trace).sum()) * trace.scenario.workload.batch / trace.total_seconds
 
 
 def scaling_efficiency(trace: Trace, one_worker: Trace) -> float:
@@ -219,15 +218,39 @@ def scaling_efficiency(trace: Trace, one_worker: Trace) -> float:
     return throughput_samples_per_second(trace) / ideal
 
 
-def staleness_histogram(trace: Trace) -> dict[int, int]:
-    """How many applied gradients had each staleness.
+def staleness_histogram(trace: Trace) -> dict[int, float]:
+    """How many applied gradients had each staleness; of one in parts, each part counts as its share of the items.
+
+    FlexRR's steps are done in ranges of items, each on the version its doer had read, and with several servers each
+    applies a part of every gradient. A gradient counts once all the same: the values add up to their number.
 
     >>> from distsim import example, simulate
     >>> staleness_histogram(simulate(example("synchronous_ring")))
-    {0: 200}
+    {0: 200.0}
     """
-    values, counts = np.unique(trace.contributions.staleness, return_counts=True)
+    values, place = np.unique(trace.contributions.staleness, return_inverse=True)
+    counts = np.bincount(place, _weights(trace), len(values))
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def mean_staleness(trace: Trace) -> float | None:
+    """The mean over all applied gradients, parts counted as in `staleness_histogram`; None where there are none."""
+    staleness = trace.contributions.staleness
+    return float(np.average(staleness, weights=_weights(trace))) if len(staleness) else None
+
+
+def _weights(trace: Trace) -> Floats:
+    """For each applied row, the share of its gradient that it is."""
+    applied = trace.contributions.where(trace.contributions.applied)
+    if trace.servers <= 1 and not applied.first_item.any():
+        return np.ones(len(applied))  # whole gradients
+    order = np.lexsort((applied.step, applied.worker))
+    worker, step, items = applied.worker[order], applied.step[order], applied.items[order].astype(np.float64)
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (np.diff(worker) != 0) | (np.diff(step) != 0)
+    weights = np.empty(len(order))
+    weights[order] = items / np.add.reduceat(items, np.flatnonzero(begins))[np.cumsum(begins) - 1]
+    return weights
 
 
 def messages(trace: Trace) -> int:
