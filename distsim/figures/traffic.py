@@ -15,6 +15,8 @@ from distsim.figures.names import link_name, nic_name
 from distsim.figures.theme import INK, MEASURED, PAPER, PREDICTED, SMALL, Look, marker, template
 from distsim.links import bytes_by_link, ended, links
 from distsim.metrics import summary
+from distsim.policies import Backup, Ddp, LocalSgd, Policy, Synchronous
+from distsim.theory.arguments import is_count
 from distsim.theory.collectives import all_reduce_bytes_per_worker, server_link_bytes
 from distsim.trace import Trace
 from distsim.units import show
@@ -127,7 +129,8 @@ def ring_against_server(num_bytes: float, workers: Sequence[int], traces: Sequen
     num_bytes: of one gradient. workers: the numbers of workers for which the formulas are drawn. traces: runs of such
     gradients around a ring or through a server, drawn as marks.
 
-    Raises InputError where a trace went another way or had gradients of another size.
+    Raises InputError where a trace went another way, had gradients of another size, shared NICs (colocation, nodes), or
+    its updates do not take every worker's whole gradient, as with asynchronous training or a pipeline.
 
     >>> import distsim
     >>> run = distsim.simulate(distsim.example("synchronous_ring"))
@@ -135,9 +138,9 @@ def ring_against_server(num_bytes: float, workers: Sequence[int], traces: Sequen
     'With 16 workers the busiest link carries 67.1 MB per update with one server and 7.86 MB around a ring, 8.53 \
 times less; of 1 run, the largest difference from the formula is 0 %.'
     """
-    if not workers or min(workers) < 1:
+    if not len(workers) or not all(is_count(count) for count in workers):
         raise InputError.of("ring_against_server(workers)", workers, "must be counts of at least 1", "take [2, 4, 8]")
-    counts = sorted(set(workers))
+    counts = sorted({int(count) for count in workers})
     figure, table = go.Figure(), []
     for kind, (formula, colour, dash, _) in ALGORITHMS.items():
         megabytes = [formula(num_bytes, count) / MEGA for count in counts]
@@ -181,15 +184,33 @@ def _called(kind: str) -> str:
 
 def _run(trace: Trace, num_bytes: float) -> tuple[str, int, float]:
     """The way a run's gradients went, its workers, and the bytes of its busiest link per update."""
-    kind = trace.scenario.communication.kind
+    scenario = trace.scenario
+    kind, policy = scenario.communication.kind, scenario.policy
     if kind not in ALGORITHMS or trace.servers > 1:
         what = f"{kind}, {trace.servers} servers"
         raise InputError.of("ring_against_server(traces)", what, "must be a ring or one server", "leave it out")
+    if scenario.communication.colocated or scenario.cluster.nodes:
+        what = "a colocated server" if scenario.communication.colocated else "workers in nodes"
+        raise InputError.of("ring_against_server(traces)", what, "must give each rank a NIC of its own", "leave it out")
+    if not _sends_whole_gradients(policy):
+        rule = "must send every worker's whole gradient for each update"
+        raise InputError.of("ring_against_server(traces): policy", policy, rule, "leave it out")
     if not np.isclose(trace.scenario.gradient_bytes, num_bytes):
         found = trace.scenario.gradient_bytes
         raise InputError.of("gradient", found, f"must be of {num_bytes:g} bytes, as all in the figure", "take such")
     numbers = summary(trace)
     return kind, trace.workers, (numbers.bytes_per_link_max or 0.0) / max(numbers.updates, 1)
+
+
+def _sends_whole_gradients(policy: Policy) -> bool:
+    """Whether each worker sends one for each update, as the formulas have it."""
+    match policy:
+        case Backup():
+            return not policy.cancel
+        case Ddp():
+            return policy.compression == 1.0
+        case _:
+            return isinstance(policy, Synchronous | LocalSgd)
 
 
 def _growth(num_bytes: float, workers: int, runs: Sequence[tuple[str, int, float]]) -> str:

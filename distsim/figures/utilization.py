@@ -15,6 +15,7 @@ from distsim.figures.names import link_name
 from distsim.figures.theme import TOTAL, template
 from distsim.figures.traffic import DOWN, UNOBSERVED, UP
 from distsim.links import ended, links, pairs, route
+from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
 
 Floats = NDArray[np.float64]
@@ -40,15 +41,15 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
     A trace tells when a transfer began and ended, not how fast it was in between: its bytes are spread evenly over its
     time, and what would be more than the link's speed is put to the nearest later time with room.
 
-    Raises InputError where there are no intervals.
+    Raises InputError where `intervals` is no count.
 
     >>> import distsim
     >>> utilization(distsim.simulate(distsim.example("synchronous_ring"))).summary
     'The busiest links, the up-link of worker 0 and the down-link of worker 0, are used to 7.1 % and 7.1 % until \
 the last update, at most to 28.6 %; the mean of all is 7.1 %.'
     """
-    if intervals < 1:
-        raise InputError.of("utilization(intervals)", intervals, "must be at least 1", "take 200")
+    if not is_count(intervals):
+        raise InputError.of("utilization(intervals)", intervals, "must be a whole number of at least 1", "take 200")
     in_time = ended(trace)
     total = trace.total_seconds
     scale, time_unit = (1e3, "ms") if total < 3.0 else (1.0, "s")

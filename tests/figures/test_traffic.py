@@ -232,5 +232,36 @@ def test_what_cannot_be_compared_is_refused() -> None:
         ring_against_server(1e6, [2], [run(RING)])
     with pytest.raises(InputError, match="ring or one server"):
         ring_against_server(GRADIENT, [2], [run(RING, communication__kind="tree")])
-    with pytest.raises(InputError, match="at least 1"):
-        utilization(run(RING), 0)
+    for workers in ([1.5], [2, 0], [True], np.array([1.5, 2.0]), ["2"]):
+        with pytest.raises(InputError, match="counts of at least 1"):
+            ring_against_server(GRADIENT, workers)
+    for intervals in (0, 1.5, "7", None, True):
+        with pytest.raises(InputError, match="at least 1"):
+            utilization(run(RING), intervals)
+
+
+def test_counts_may_be_numpys() -> None:
+    shown = ring_against_server(GRADIENT, np.array([1, 2]))
+    assert [row["workers"] for row in shown.table] == [1, 2]
+    assert len(utilization(run(RING), np.int64(7)).figure.data[0].x) == 8
+
+
+NODES = {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        (SERVER, {"policy": {"kind": "backup", "backups": 1, "cancel": True}}, "every worker's whole gradient"),
+        (SERVER, {"policy": {"kind": "flexrr"}}, "every worker's whole gradient"),
+        (SERVER, {"policy": {"kind": "asynchronous"}}, "every worker's whole gradient"),
+        (RING, {"policy": {"kind": "ddp", "compression": 0.5}}, "every worker's whole gradient"),
+        (RING, {"policy": {"kind": "pipeline", "micro_batches": 2}, "workload__activation": "1 MiB"}, "whole gradient"),
+        (SERVER, {"policy": {"kind": "synchronous"}, "communication__colocated": True}, "a NIC of its own"),
+        (RING, {"cluster__nodes": NODES}, "a NIC of its own"),
+    ],
+    ids=["cancelled", "flexrr", "asynchronous", "compressed", "pipeline", "colocated", "nodes"],
+)
+def test_a_run_whose_bytes_are_not_the_formulas_is_refused(name: str, changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        ring_against_server(GRADIENT, [2], [run(name, steps=3, **changes)])
