@@ -51,7 +51,7 @@ def traffic(trace: Trace) -> Captioned:
     in_time = ended(trace)
     np.add.at(between, (in_time.source, in_time.target), in_time.bytes)
     by_link = bytes_by_link(trace, in_time)
-    nics = [host for way, host in links(trace) if way == "up"]
+    nics = sorted(host for way, host in links(trace) if way == "up")
     up, down = (np.array([by_link.get((way, nic), 0.0) for nic in nics]) for way in ("up", "down"))
     figure = make_subplots(cols=2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.03)
     rank_numbers, few = np.arange(ranks), ranks <= MOST_WITH_NUMBERS
