@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.links import bytes_by_link, ended, hosts
 from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, SpanKind, Spans, Trace, Transfers
 
 Floats = NDArray[np.float64]
@@ -32,9 +33,9 @@ class Summary:
     """The figures of one run. None: does not apply, or the trace does not hold it.
 
     total_seconds: the time of the last update. idle_share, exposed_communication_share: of the workers' time until
-    then. bytes_per_link_max: over all up-links and down-links, bytes of transfers that had ended by then; None where
-    the run's transfers were not observed (a backend's own all-reduce). failures, goodput: of a scenario that has
-    failures.
+    then. bytes_per_link_max: over the up-links and down-links of all NICs, bytes of transfers that had ended by then;
+    None where the run's transfers were not observed (a backend's own all-reduce). failures, goodput: of a scenario
+    that has failures.
     """
 
     step_seconds: StepSeconds | None
@@ -66,7 +67,6 @@ def summary(trace: Trace) -> Summary:
     """
     steps = step_durations(trace).seconds
     shares = _shares(trace)
-    staleness = trace.contributions.staleness
     dropped = ~trace.contributions.applied & ~trace.contributions.cancelled
     return Summary(
         step_seconds=StepSeconds(float(np.median(steps)), float(steps.mean()), float(np.quantile(steps, 0.9)))
@@ -75,7 +75,7 @@ def summary(trace: Trace) -> Summary:
         total_seconds=trace.total_seconds,
         updates=len(np.unique(trace.updates.version)),
         dropped_gradients=int(dropped.sum()),
-        mean_staleness=float(staleness.mean()) if len(staleness) else None,
+        mean_staleness=mean_staleness(trace),
         idle_share=shares.get("waiting"),
         exposed_communication_share=shares.get("communication"),
         bytes_per_link_max=_bytes_per_link_max(trace),
@@ -170,15 +170,15 @@ def _shares(trace: Trace) -> dict[str, float]:
 
 
 def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
-    """Bytes on each host's up-link and down-link by the last update, each of shape (hosts,), or None if unobserved."""
-    transfers = trace.transfers
-    if not len(transfers):
+    """Bytes on each host's up-link and down-link by the last update, each of shape (hosts,), or None if unobserved.
+
+    A colocated server's are those of its worker's host. Where the workers of a node share a NIC, its bytes stand at
+    the node's first worker. What crosses no NIC, inside a node or a host, counts nowhere.
+    """
+    if not len(trace.transfers):
         return None
-    in_time = transfers.where(transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
-    hosts = trace.workers + trace.servers
-    up, down = np.zeros(hosts), np.zeros(hosts)
-    np.add.at(up, in_time.source, in_time.bytes)
-    np.add.at(down, in_time.target, in_time.bytes)
+    carried = bytes_by_link(trace, ended(trace))
+    up, down = (np.array([carried.get((way, host), 0.0) for host in range(hosts(trace))]) for way in ("up", "down"))
     return up, down
 
 
@@ -200,7 +200,7 @@ def throughput_samples_per_second(trace: Trace) -> float:
     """
     if trace.total_seconds <= 0.0:
         raise UnavailableError("throughput: the trace has no update that took time")
-    return float(trace.contributions.applied.sum()) * trace.scenario.workload.batch / trace.total_seconds
+    return float(_weights(trace).sum()) * trace.scenario.workload.batch / trace.total_seconds
 
 
 def scaling_efficiency(trace: Trace, one_worker: Trace) -> float:
@@ -218,15 +218,39 @@ def scaling_efficiency(trace: Trace, one_worker: Trace) -> float:
     return throughput_samples_per_second(trace) / ideal
 
 
-def staleness_histogram(trace: Trace) -> dict[int, int]:
-    """How many applied gradients had each staleness.
+def staleness_histogram(trace: Trace) -> dict[int, float]:
+    """How many applied gradients had each staleness; of one in parts, each part counts as its share of the items.
+
+    FlexRR's steps are done in ranges of items, each on the version its doer had read, and with several servers each
+    applies a part of every gradient. A gradient counts once all the same: the values add up to their number.
 
     >>> from distsim import example, simulate
     >>> staleness_histogram(simulate(example("synchronous_ring")))
-    {0: 200}
+    {0: 200.0}
     """
-    values, counts = np.unique(trace.contributions.staleness, return_counts=True)
+    values, place = np.unique(trace.contributions.staleness, return_inverse=True)
+    counts = np.bincount(place, _weights(trace), len(values))
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def mean_staleness(trace: Trace) -> float | None:
+    """The mean over all applied gradients, parts counted as in `staleness_histogram`; None where there are none."""
+    staleness = trace.contributions.staleness
+    return float(np.average(staleness, weights=_weights(trace))) if len(staleness) else None
+
+
+def _weights(trace: Trace) -> Floats:
+    """For each applied row, the share of its gradient that it is."""
+    applied = trace.contributions.where(trace.contributions.applied)
+    if trace.servers <= 1 and not applied.first_item.any():
+        return np.ones(len(applied))  # whole gradients
+    order = np.lexsort((applied.step, applied.worker))
+    worker, step, items = applied.worker[order], applied.step[order], applied.items[order].astype(np.float64)
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (np.diff(worker) != 0) | (np.diff(step) != 0)
+    weights = np.empty(len(order))
+    weights[order] = items / np.add.reduceat(items, np.flatnonzero(begins))[np.cumsum(begins) - 1]
+    return weights
 
 
 def messages(trace: Trace) -> int:
@@ -243,17 +267,11 @@ def link_utilization(trace: Trace) -> dict[str, float]:
         raise UnavailableError(
             "link utilization: a measured run uses the machine's own links, whose speed is not known"
         )
-    scenario = trace.scenario
-    carried = dict.fromkeys(scenario.cluster.capacities(scenario.hosts), 0.0)
-    transfers = _observed(trace, "link utilization")
-    rows = zip(transfers.source.tolist(), transfers.target.tolist(), transfers.bytes.tolist(), strict=True)
-    for source, target, num_bytes in rows:
-        for link in scenario.cluster.route(scenario.host(source), scenario.host(target))[0]:
-            carried[link] += num_bytes
-    speeds = scenario.cluster.capacities(scenario.hosts)
+    carried = bytes_by_link(trace, _observed(trace, "link utilization"))
+    speeds = trace.scenario.cluster.capacities(trace.scenario.hosts)
     return {
-        f"{way} of host {host}": num_bytes / (speeds[way, host] * trace.total_seconds)
-        for (way, host), num_bytes in carried.items()
+        f"{way} of host {host}": carried.get((way, host), 0.0) / (speed * trace.total_seconds)
+        for (way, host), speed in speeds.items()
     }
 
 
@@ -284,4 +302,4 @@ def price(trace: Trace) -> float:
 def _observed(trace: Trace, metric: str) -> Transfers:
     if not len(trace.transfers):
         raise UnavailableError(f"{metric}: the run's transfers were not observed, as in a backend's own all-reduce")
-    return trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
+    return ended(trace)

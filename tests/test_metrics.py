@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from distsim.metrics import (
     bytes_per_link,
     goodput,
     link_utilization,
+    mean_staleness,
     messages,
     price,
     scaling_efficiency,
@@ -95,6 +97,46 @@ def test_links_carry_what_had_arrived_by_the_last_update() -> None:
     assert summary(by_hand()).bytes_per_link_max == 30.0
 
 
+NODES = {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"cluster.nodes": NODES | {"nic_per": "node"}, "communication.kind": "hierarchical"},
+         ([3.0, 0.0, 3.0, 0.0], [3.0, 0.0, 3.0, 0.0])),
+        ({"cluster.nodes": NODES, "communication.kind": "hierarchical"}, ([1.5] * 4, [1.5] * 4)),
+        ({"cluster.nodes": NODES | {"per_node": 4}}, ([0.0] * 4, [0.0] * 4)),
+    ],
+    ids=["a NIC per node", "a NIC per worker", "one node"],
+)  # fmt: skip
+@pytest.mark.parametrize("producer", ["simulated", "measured"])
+def test_a_link_is_a_nics_whoever_shares_it(
+    changes: dict[str, object], expected: tuple[list[float], list[float]], producer: str
+) -> None:
+    trace = simulate(example("synchronous_ring").replacing({"steps": 3} | changes))
+    trace = replace(trace, metadata=trace.metadata | {"producer": producer})
+    up, down = bytes_per_link(trace) or (None, None)
+    assert (up / trace.scenario.gradient_bytes).tolist() == pytest.approx(expected[0])
+    assert (down / trace.scenario.gradient_bytes).tolist() == pytest.approx(expected[1])
+    assert summary(trace).bytes_per_link_max == max(up.max(), down.max())
+
+
+def test_what_two_ranks_of_one_host_exchange_crosses_no_link() -> None:
+    colocated = {"kind": "parameter_server", "servers": 2, "colocated": True}
+    scenario = example("synchronous_ring").replacing({"cluster.workers": 3, "communication": colocated})
+    builder = TraceBuilder()
+    for worker in range(3):
+        for server in (3, 4):
+            builder.transfer(worker, server, 5.0, 0.0, 1.0)
+            builder.transfer(server, worker, 5.0, 0.0, 1.0)
+    builder.update(1, 1.0, server=3)
+    trace = builder.build(3, 2, "simulated", scenario=scenario.table())
+    up, down = bytes_per_link(trace) or (None, None)
+    assert (up.tolist(), down.tolist()) == ([15.0, 15.0, 10.0], [15.0, 15.0, 10.0])
+    assert link_utilization(trace)["up of host 0"] == 15.0 / scenario.cluster.up(0)
+
+
 def test_what_was_not_observed_is_none() -> None:
     builder = TraceBuilder()
     trace = builder.build(2, 0, "measured", scenario=example("synchronous_ring").table())
@@ -138,6 +180,39 @@ def test_staleness_is_counted() -> None:
     assert staleness_histogram(trace) == dict(
         zip(*(column.tolist() for column in np.unique(trace.contributions.staleness, return_counts=True)), strict=True)
     )
+
+
+def test_a_gradient_in_parts_counts_once() -> None:
+    """Step 0 is half a range of staleness 1 and a quarter each of 0 and 3; step 1 is whole and fresh."""
+    builder = TraceBuilder()
+    for version, read, items in ((4, 2, (0, 4)), (4, 3, (4, 2)), (4, 0, (6, 2)), (5, 4, (0, 8))):
+        builder.applied(version, 0, version - 4, read, server=1, items=items)
+    builder.update(4, 1.0, server=1)
+    builder.update(5, 2.0, server=1)
+    table = example("backup_server").replacing({"cluster.workers": 1, "policy": {"kind": "synchronous"}}).table()
+    trace = builder.build(1, 1, "simulated", scenario=table)
+    assert staleness_histogram(trace) == {0: 1.25, 1: 0.5, 3: 0.25}
+    assert summary(trace).mean_staleness == mean_staleness(trace) == (0.5 + 0.75) / 2
+    assert throughput_samples_per_second(trace) == 2 * trace.scenario.workload.batch / 2.0
+
+
+def test_a_gradient_to_several_servers_counts_once() -> None:
+    trace = simulate(example("backup_server").replacing({"communication.servers": 3, "policy.backups": 0, "steps": 4}))
+    assert len(trace.contributions) == 3 * 4 * 5
+    assert staleness_histogram(trace) == {0: pytest.approx(4 * 5)}
+    assert throughput_samples_per_second(trace) == pytest.approx(
+        20 * trace.scenario.workload.batch / trace.total_seconds
+    )
+
+
+def test_flexrrs_pieces_are_weighed_by_their_items() -> None:
+    slow = {"cluster.workers": 4, "steps": 20, "compute.slow": {"0": 3.0}}
+    trace = simulate(example("backup_server").replacing(slow | {"policy": {"kind": "flexrr", "staleness": 2}}))
+    rows = trace.contributions.where(trace.contributions.applied)
+    assert len(rows) > 20 * 4
+    assert sum(staleness_histogram(trace).values()) == pytest.approx(rows.items.sum() / 8)
+    by_item = np.repeat(rows.version - 1 - rows.read_version, rows.items)
+    assert mean_staleness(trace) == summary(trace).mean_staleness == pytest.approx(by_item.mean())
 
 
 def test_links_are_used_for_as_much_of_the_time_as_their_bytes_take() -> None:

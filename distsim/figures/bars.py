@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.figures.theme import CATEGORIES, CATEGORY_OF, Look
-from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, SpanKind, Spans, Trace
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Contributions, SpanKind, Spans, Trace
 
 Floats = NDArray[np.float64]
 FULL, HALF = 0.8, 0.4
@@ -40,10 +40,14 @@ class Bars:
 
 @dataclass(frozen=True)
 class Drops:
-    """Gradients of one fate that went into no update: whose lane, and when they were dropped or cancelled."""
+    """Gradients of one fate that went into no update: whose lane, which server's, and when dropped or cancelled.
+
+    server: its rank, or NO_SERVER. With several servers a gradient has a part for each, dropped by itself.
+    """
 
     fate: str
     rank: NDArray[np.int32]
+    server: NDArray[np.int32]
     seconds: Floats
     text: list[str]
 
@@ -155,19 +159,15 @@ def _texts(trace: Trace, spans: Spans, counts: NDArray[np.int64]) -> list[str]:
 
 
 def drops(trace: Trace, start_seconds: float, end_seconds: float) -> list[Drops]:
-    """Dropped and cancelled gradients within the window, each where its worker's last span of that step ends.
+    """Dropped and cancelled gradients within the window, each where it ended.
 
-    A dropped one ends its push, on arrival; a cancelled one ends whatever was aborted.
+    A dropped one ends with its push to the server that dropped it, on arrival; a cancelled one with whatever was
+    aborted, its worker's last span of that step.
     """
     lost = trace.contributions.where(~trace.contributions.applied)
     if not len(lost):
         return []
-    spans = trace.spans.of_kind(*COMPUTE_KINDS, SpanKind.SEND)
-    ends: dict[tuple[int, int], float] = {}
-    keys = zip(spans.worker.tolist(), spans.step.tolist(), strict=True)
-    for key, end in zip(keys, spans.end_seconds.tolist(), strict=True):
-        ends[key] = max(end, ends.get(key, end))
-    seconds = np.array([ends.get(key, np.nan) for key in zip(lost.worker.tolist(), lost.step.tolist(), strict=True)])
+    seconds = _ends(trace, lost)
     shown = (seconds >= start_seconds) & (seconds <= end_seconds)
     found = []
     for fate, rows_of_fate in (("dropped", ~lost.cancelled), ("cancelled", lost.cancelled)):
@@ -175,5 +175,27 @@ def drops(trace: Trace, start_seconds: float, end_seconds: float) -> list[Drops]
         gradients = zip(own.worker.tolist(), own.step.tolist(), strict=True)
         text = [f"{trace.lane(worker)}: gradient of step {step} {fate}" for worker, step in gradients]
         if text:
-            found.append(Drops(fate, own.worker, seconds[shown & rows_of_fate], text))
+            found.append(Drops(fate, own.worker, own.server, seconds[shown & rows_of_fate], text))
     return found
+
+
+def _ends(trace: Trace, lost: Contributions) -> Floats:
+    """When each of these gradients ended, nan where nobody recorded it."""
+    spans = trace.spans.where(np.isin(trace.spans.step, lost.step))
+    last: dict[tuple[int, int], float] = {}  # by worker and step
+    own = spans.where((spans.worker < trace.workers) & np.isin(spans.kind, (*COMPUTE_KINDS, SpanKind.SEND)))
+    for worker, step, end in zip(own.worker.tolist(), own.step.tolist(), own.end_seconds.tolist(), strict=True):
+        last[worker, step] = max(end, last.get((worker, step), end))
+    pushes = spans.where((spans.worker >= trace.workers) & (spans.kind == SpanKind.RECEIVE))
+    keys = zip(pushes.worker.tolist(), pushes.step.tolist(), pushes.label.tolist(), strict=True)
+    arrived = dict(zip(keys, pushes.end_seconds.tolist(), strict=True))
+    gradients = zip(
+        lost.worker.tolist(), lost.step.tolist(), lost.server.tolist(), lost.cancelled.tolist(), strict=True
+    )
+    return np.array(
+        [
+            end if cancelled else arrived.get((server, step, f"from worker {worker}"), end)
+            for worker, step, server, cancelled in gradients
+            for end in [last.get((worker, step), np.nan)]
+        ]
+    )

@@ -1,11 +1,13 @@
-"""What runs that stand beside each other in one figure are called."""
+"""What runs that stand beside each other in one figure are called, and what links are."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
+from distsim.cluster import Link
 from distsim.errors import InputError
+from distsim.trace import Trace
 
 
 def run_names(figure: str, found: Sequence[str], names: Sequence[str] | None) -> list[str]:
@@ -29,3 +31,22 @@ def run_names(figure: str, found: Sequence[str], names: Sequence[str] | None) ->
         seen[name] += 1
         numbered.append(f"{name} {seen[name]}" if found.count(name) > 1 else name)
     return numbered
+
+
+def nic_name(trace: Trace, host: int) -> str:
+    """Whose NIC it is that `host` uses: a worker's, a server's, or that of a node whose workers share one."""
+    cluster = trace.scenario.cluster if "scenario" in trace.metadata else None
+    if cluster and cluster.nodes and cluster.nodes.nic_per == "node" and host < trace.workers:
+        return f"node {cluster.node_of(host)}"
+    return trace.lane(host)
+
+
+def link_name(trace: Trace, link: Link) -> str:
+    """What a link is called: its way, and whose it is.
+
+    >>> import distsim
+    >>> link_name(distsim.simulate(distsim.example("synchronous_ring")), ("up", 2))
+    'up-link of worker 2'
+    """
+    way, host = link
+    return f"{way}-link of {trace.lane(host) if way.startswith('fast') else nic_name(trace, host)}"

@@ -28,6 +28,7 @@ HIDDEN = Look("all-reduce behind backward", COMMUNICATION.colour, COMMUNICATION.
 EXPOSED = Look("all-reduce, exposed", DROPPED, "x")
 MOST_LAYERS_NUMBERED = 40
 ROWS_NAMED = 20
+CUT_OFF = "The run was cut off before the first backward with an all-reduce had ended"
 TOP_PIXELS, BOTTOM_PIXELS = 70, 52
 
 
@@ -52,7 +53,7 @@ def overlap(trace: Trace, worker: int = 0, step: int | None = None) -> Captioned
     Layers take equal parts of the backward; a bucket's gradients are there when the last of its layers is through.
     step: None takes the first one that communicates.
 
-    Raises InputError where there is no such worker or step.
+    Raises InputError where there is no such worker or step, or its backward had not ended when the run was cut off.
 
     >>> import distsim
     >>> run = distsim.example("synchronous_ring").replacing({
@@ -72,12 +73,14 @@ exposed; the step takes 75.5 ms.'
     chosen = int(reduces.step.min()) if step is None else step
     own = own.where(own.step == chosen)
     compute = own.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
-    if not len(compute):
+    backward = compute.of_kind(SpanKind.BACKWARD)
+    if step is None and len(compute) and not len(backward):
+        return Captioned(_rows([], 1.0, "ms"), f"{CUT_OFF}, so nothing is drawn.", [])
+    if not len(backward):
         known = f"0 to {int(trace.spans.step.max())}"
         cure = 'take another, or a run of policy.kind = "ddp"'
         raise InputError.of("overlap(step)", chosen, f"must be one with a backward, of {known}", cure)
     begin = float(compute.start_seconds.min())
-    backward = compute.of_kind(SpanKind.BACKWARD)
     backward_end = float(backward.end_seconds.max()) - begin
     buckets = _buckets(trace, own, begin)
     length = max([backward_end, *(bucket.end_seconds for bucket in buckets)])
@@ -88,7 +91,11 @@ exposed; the step takes 75.5 ms.'
     _add_ready(figure, buckets, scale, unit)
     figure.add_vline(x=scale * backward_end, line={"color": INK, "width": 1.5, "dash": "dash"})
     table = _table(buckets, backward_end)
-    return Captioned(figure, _sentence(trace.lane(worker), chosen, table, length), table)
+    sentence = _sentence(trace.lane(worker), chosen, table, length)
+    gradients = trace.contributions
+    if not (gradients.applied & (gradients.worker == worker) & (gradients.step == chosen)).any():
+        sentence += " No update of this step was recorded: it may have gone on."
+    return Captioned(figure, sentence, table)
 
 
 def _buckets(trace: Trace, own: Spans, begin: float) -> list[Bucket]:

@@ -75,7 +75,7 @@ a stage holds at most 8 micro-batches.'
     pieces = _pieces(own, begin)
     length = end - begin
     bubbles = _bubbles(pieces, trace.workers, length)
-    held = _held(pieces)
+    held = _held(pieces, length)
     scale, unit = (1e3, "ms") if length < 3.0 else (1.0, "s")
     figure = _panels(trace.workers, scale * length, unit)
     _add_bubbles(figure, bubbles, scale, unit)
@@ -83,7 +83,10 @@ a stage holds at most 8 micro-batches.'
         _add_pieces(figure, look, pieces.where(pieces.kind == kind), trace.workers, scale, unit)
     _add_held(figure, held, trace.workers, scale, unit)
     table = _table(trace, bubbles, held, length)
-    return Captioned(figure, _sentence(trace, pieces, table, step, length), table)
+    sentence = _sentence(trace, pieces, table, step, length)
+    if step + 1 not in trace.updates.version:
+        sentence += " No update of this step was recorded: it may have gone on."
+    return Captioned(figure, sentence, table)
 
 
 def _bounds(trace: Trace, own: Spans, step: int) -> tuple[float, float]:
@@ -112,8 +115,8 @@ def _bubbles(pieces: Pieces, stages: int, length: float) -> list[list[tuple[floa
     return found
 
 
-def _held(pieces: Pieces) -> list[tuple[int, float, float, int]]:
-    """(stage, from, to, micro-batches) wherever a stage holds any."""
+def _held(pieces: Pieces, length: float) -> list[tuple[int, float, float, int]]:
+    """(stage, from, to, micro-batches) wherever a stage holds any; to the end what no backward was recorded of."""
     found: list[tuple[int, float, float, int]] = []
     for stage in np.unique(pieces.stage).tolist():
         own = pieces.where(pieces.stage == stage)
@@ -125,7 +128,7 @@ def _held(pieces: Pieces) -> list[tuple[int, float, float, int]]:
             )
         )
         count = 0
-        for (since, change), (until, _) in pairwise(changes):
+        for (since, change), (until, _) in pairwise([*changes, (length, 0)]):
             count += change
             if count > 0 and until > since:
                 found.append((stage, since, until, count))
@@ -205,6 +208,8 @@ def _add_held(
     figure: go.Figure, held: Sequence[tuple[int, float, float, int]], stages: int, scale: float, unit: str
 ) -> None:
     """Bars that stand on their lane's floor, as high as many micro-batches are held."""
+    if not held:
+        return
     stage, since, until, count = (np.array(column) for column in zip(*held, strict=True))
     height = SHARE_OF_LANE * count / count.max()
     drawn = _bar(HELD, stages) | {"width": height}

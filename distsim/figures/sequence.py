@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,7 +55,7 @@ def sequence(
     steps: local steps, by default the first two; the picture reaches from the first worker's start to the last
     worker's end of them. start_seconds, end_seconds: the window, instead of steps.
 
-    Raises InputError where the run has no such step or the window is empty, or where both are given.
+    Raises InputError where the run has no such step or the window is empty or not finite, or where both are given.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("backup_server"))
@@ -71,6 +72,9 @@ def sequence(
     else:
         start = 0.0 if start_seconds is None else start_seconds
         end = float(trace.spans.end_seconds.max()) if end_seconds is None else end_seconds
+    if not (math.isfinite(start) and math.isfinite(end)):
+        rule = "must be finite numbers"
+        raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), rule, "give seconds of the run")
     if not end > start:
         raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), "must not be empty", "end it later")
     scale, unit = (1e3, "ms") if end - start < 3.0 else (1.0, "s")
@@ -204,10 +208,10 @@ def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale:
     """A dropped gradient is marked where it arrives, a cancelled one where its worker stops."""
     at = places(trace)
     for lost in drops(trace, start, end):
-        at_server = lost.fate == "dropped" and trace.servers
+        at_server = (lost.server >= trace.workers) & (lost.fate == "dropped")
         figure.add_trace(
             go.Scatter(
-                x=np.zeros(len(lost.rank)) if at_server else at[lost.rank], y=lost.seconds * scale,
+                x=at[np.where(at_server, lost.server, lost.rank)], y=lost.seconds * scale,
                 mode="markers", name=f"{lost.fate} gradient", hovertext=lost.text,
                 marker={"symbol": "x", "size": 12, "color": DROPPED, "line": {"color": PAPER, "width": 1}},
                 hovertemplate=f"<b>%{{hovertext}}</b><br>%{{y:.3f}} {unit}<extra></extra>",

@@ -12,8 +12,8 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.names import run_names
 from distsim.figures.theme import INK, SERIES, SMALL, marker, template
-from distsim.metrics import staleness_histogram
-from distsim.theory.staleness import mean_staleness
+from distsim.metrics import mean_staleness, staleness_histogram
+from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
 from distsim.trace import Trace
 
 MOST_BARS = 60  # of one run; with more values, neighbours share a bar
@@ -46,7 +46,7 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
     highest = max(float(share.max()) for share in shares) or 1.0
     for number, (trace, name, histogram, share) in enumerate(zip(traces, shown_names, histograms, shares, strict=True)):
         look = SERIES[number % len(SERIES)]
-        mean = float(trace.contributions.staleness.mean()) if histogram else None
+        mean = mean_staleness(trace)
         figure.add_trace(
             go.Bar(
                 x=width * np.arange(len(share)) + (width - 1) / 2, y=share, name=name, marker=marker(look),
@@ -56,7 +56,7 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
         )  # fmt: skip
         if mean is not None:
             _add_mean(figure, name, mean, (1.0 + HEADROOM * (number + 1)) * highest, number)
-        count = sum(histogram.values())
+        count = round(sum(histogram.values()))
         table.append(
             {
                 "run": name,
@@ -86,7 +86,7 @@ def _called(trace: Trace) -> str:
     return str(trace.scenario.policy.kind).replace("_", " ")
 
 
-def _shares(histogram: dict[int, int], width: int, largest: int) -> NDArray[np.float64]:
+def _shares(histogram: dict[int, float], width: int, largest: int) -> NDArray[np.float64]:
     """Percent of the gradients in each bar, from staleness 0 to the largest of all runs."""
     found = np.zeros(largest // width + 1)
     for value, count in histogram.items():
@@ -121,7 +121,7 @@ def _sentence(trace: Trace, row: Row) -> str:
     count, mean = row["applied gradients"], row["mean staleness (versions)"]
     expected = ""
     if "scenario" in trace.metadata and trace.scenario.policy.kind == "asynchronous":
-        expected = f" (the long run has {mean_staleness(trace.workers):.0f})"
+        expected = f" (the long run has {mean_of_a_long_run(trace.workers):.0f})"
     return (
         f"{name}: the mean staleness of {count} gradient{'s' if count != 1 else ''} is {mean:.3g} versions, "
         f"the largest {row['largest']}{expected}."

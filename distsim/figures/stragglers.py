@@ -16,6 +16,7 @@ from plotly.subplots import make_subplots
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import COMPUTE, FORMULA, INK, MEASURED, SMALL, marker, template
+from distsim.policies import FlexRR
 from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
 from distsim.trace import COMPUTE_KINDS, Trace
 from distsim.units import show
@@ -35,7 +36,7 @@ def stragglers(times: Sequence[WorkerTime], trace: Trace | None = None) -> Capti
     times: one per worker, from `distsim.theory.stragglers.worker_times`. trace: a run of as many workers, whose
     compute times are drawn beside the distribution, and the mean of each step's slowest beside the formula.
 
-    Raises InputError where there is no worker, or where the trace has another number of them.
+    Raises InputError where there is no worker, or where the trace has another number of them or is FlexRR's.
 
     >>> from distsim.distributions import Exponential
     >>> from distsim.theory.order_statistics import WorkerTime
@@ -70,12 +71,21 @@ waiting for the slowest 85.9 ms. The slowest of 256 would take 306 ms.'
 
 
 def _compute_seconds(trace: Trace) -> Floats:
-    """Each worker's compute seconds in each step that all of them have ended, shape (steps, workers)."""
+    """Each worker's compute seconds in each step that all of them have ended, shape (steps, workers).
+
+    A step that somebody cancelled was not ended by all. Raises InputError for FlexRR, whose workers do pieces of each
+    other's steps: no worker's time is that of its step.
+    """
+    if "scenario" in trace.metadata and isinstance(trace.scenario.policy, FlexRR):
+        rule = "must be of a policy whose workers do their own steps, which flexrr's do not"
+        raise InputError.of("stragglers(trace): policy", trace.scenario.policy.kind, rule, "leave the trace out")
     spans = trace.spans.of_kind(*COMPUTE_KINDS)
     spans = spans.where(spans.worker < trace.workers)
     steps = int(spans.step.max(initial=-1)) + 1
     seconds = np.zeros((steps, trace.workers))
     np.add.at(seconds, (spans.step, spans.worker), spans.end_seconds - spans.start_seconds)
+    cut = trace.contributions.where(trace.contributions.cancelled & (trace.contributions.step < steps))
+    seconds[cut.step, cut.worker] = 0.0
     return np.asarray(seconds[(seconds > 0.0).all(axis=1)])
 
 

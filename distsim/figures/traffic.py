@@ -1,4 +1,4 @@
-"""Where the bytes go: from whom to whom, over which links, and what the busiest link carries as workers are added."""
+"""Where the bytes go: from whom to whom, over which NICs, and what the busiest link carries as workers are added."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from distsim.cluster import Link
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.names import link_name, nic_name
 from distsim.figures.theme import INK, MEASURED, PAPER, PREDICTED, SMALL, Look, marker, template
-from distsim.metrics import bytes_per_link, summary
+from distsim.links import bytes_by_link, ended, links
+from distsim.metrics import summary
+from distsim.policies import Backup, Ddp, LocalSgd, Policy, Synchronous
+from distsim.theory.arguments import is_count
 from distsim.theory.collectives import all_reduce_bytes_per_worker, server_link_bytes
 from distsim.trace import Trace
 from distsim.units import show
@@ -32,20 +37,22 @@ ALGORITHMS = {
 
 
 def traffic(trace: Trace) -> Captioned:
-    """Bytes from each rank to each other, and beside them the bytes on every rank's up-link and down-link.
+    """Bytes from each rank to each other, and beside them the bytes on every NIC's up-link and down-link.
 
-    Transfers that had ended by the last update count, as in `distsim.metrics`.
+    Transfers that had ended by the last update count, as in `distsim.metrics`. A NIC stands in the row of the first
+    rank that uses it: a colocated server uses its worker's, and the workers of a node may share one.
 
     >>> import distsim
     >>> traffic(distsim.simulate(distsim.example("synchronous_ring"))).summary
     '1.26 GB in 1200 transfers; the busiest link, the up-link of worker 0, carries 315 MB, as much as the mean.'
     """
-    links = bytes_per_link(trace)
     ranks = trace.workers + trace.servers
     between = np.zeros((ranks, ranks))
-    ended = trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
-    np.add.at(between, (ended.source, ended.target), ended.bytes)
-    up, down = (np.zeros(ranks), np.zeros(ranks)) if links is None else links
+    in_time = ended(trace)
+    np.add.at(between, (in_time.source, in_time.target), in_time.bytes)
+    by_link = bytes_by_link(trace, in_time)
+    nics = sorted(host for way, host in links(trace) if way == "up")
+    up, down = (np.array([by_link.get((way, nic), 0.0) for nic in nics]) for way in ("up", "down"))
     figure = make_subplots(cols=2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.03)
     rank_numbers, few = np.arange(ranks), ranks <= MOST_WITH_NUMBERS
     gap = 1 if ranks <= LANES_NAMED else 0
@@ -58,21 +65,22 @@ def traffic(trace: Trace) -> Captioned:
         ),
         row=1, col=1,
     )  # fmt: skip
-    for look, of_ranks in ((UP, up), (DOWN, down)):
+    owners = [nic_name(trace, nic) for nic in nics]
+    for look, of_nics in ((UP, up), (DOWN, down)):
         figure.add_trace(
             go.Bar(
-                orientation="h", y=rank_numbers, x=of_ranks / MEGA, marker=_bar(look, ranks), name=look.name,
-                hovertemplate=f"{look.name} of rank %{{y}}: %{{x:.4g}} MB<extra></extra>",
+                orientation="h", y=nics, x=of_nics / MEGA, marker=_bar(look, ranks), name=look.name, hovertext=owners,
+                hovertemplate=f"{look.name} of %{{hovertext}}: %{{x:.4g}} MB<extra></extra>",
             ),
             row=1, col=2,
         )  # fmt: skip
     _lay_out(figure, trace)
-    carried = {(look.name, rank): float(of[rank]) for look, of in ((UP, up), (DOWN, down)) for rank in range(ranks)}
     table: list[Row] = [
-        {"rank": trace.lane(rank), "up-link (MB)": float(up[rank]) / MEGA, "down-link (MB)": float(down[rank]) / MEGA}
-        for rank in range(ranks)
+        {"NIC of": owner, "up-link (MB)": sent / MEGA, "down-link (MB)": received / MEGA}
+        for owner, sent, received in zip(owners, up.tolist(), down.tolist(), strict=True)
     ]
-    return Captioned(figure, _sentence(trace, carried, len(ended)), table)
+    carried = {(way, nic): by_link.get((way, nic), 0.0) for way in ("up", "down") for nic in nics}
+    return Captioned(figure, _sentence(trace, carried, float(between.sum()), len(in_time)), table)
 
 
 def _bar(look: Look, ranks: int) -> dict[str, object]:
@@ -100,17 +108,19 @@ def _lay_out(figure: go.Figure, trace: Trace) -> None:
     )  # fmt: skip
 
 
-def _sentence(trace: Trace, carried: dict[tuple[str, int], float], transfers: int) -> str:
+def _sentence(trace: Trace, carried: dict[Link, float], total: float, transfers: int) -> str:
     if not transfers:
         return UNOBSERVED
-    (name, rank), most = max(carried.items(), key=lambda item: item[1])
-    total = sum(carried.values()) / 2
-    mean = 2 * total / len(carried)
+    sent = f"{show(total, 'byte')} in {transfers} transfer{'s' if transfers != 1 else ''}"
+    over_nics = sum(carried.values()) / 2
+    if not over_nics:
+        return f"{sent}, all of them inside nodes: no NIC carries anything."
+    if not np.isclose(total, over_nics):
+        sent += f", {show(total - over_nics, 'byte')} of them inside nodes"
+    link, most = max(carried.items(), key=lambda item: item[1])
+    mean = 2 * over_nics / len(carried)
     times = "as much as" if np.isclose(most, mean) else f"{most / mean:.3g} times"
-    return (
-        f"{show(total, 'byte')} in {transfers} transfer{'s' if transfers != 1 else ''}; the busiest link, "
-        f"the {name} of {trace.lane(rank)}, carries {show(most, 'byte')}, {times} the mean."
-    )
+    return f"{sent}; the busiest link, the {link_name(trace, link)}, carries {show(most, 'byte')}, {times} the mean."
 
 
 def ring_against_server(num_bytes: float, workers: Sequence[int], traces: Sequence[Trace] = ()) -> Captioned:
@@ -119,7 +129,8 @@ def ring_against_server(num_bytes: float, workers: Sequence[int], traces: Sequen
     num_bytes: of one gradient. workers: the numbers of workers for which the formulas are drawn. traces: runs of such
     gradients around a ring or through a server, drawn as marks.
 
-    Raises InputError where a trace went another way or had gradients of another size.
+    Raises InputError where a trace went another way, had gradients of another size, shared NICs (colocation, nodes), or
+    its updates do not take every worker's whole gradient, as with asynchronous training or a pipeline.
 
     >>> import distsim
     >>> run = distsim.simulate(distsim.example("synchronous_ring"))
@@ -127,9 +138,9 @@ def ring_against_server(num_bytes: float, workers: Sequence[int], traces: Sequen
     'With 16 workers the busiest link carries 67.1 MB per update with one server and 7.86 MB around a ring, 8.53 \
 times less; of 1 run, the largest difference from the formula is 0 %.'
     """
-    if not workers or min(workers) < 1:
+    if not len(workers) or not all(is_count(count) for count in workers):
         raise InputError.of("ring_against_server(workers)", workers, "must be counts of at least 1", "take [2, 4, 8]")
-    counts = sorted(set(workers))
+    counts = sorted({int(count) for count in workers})
     figure, table = go.Figure(), []
     for kind, (formula, colour, dash, _) in ALGORITHMS.items():
         megabytes = [formula(num_bytes, count) / MEGA for count in counts]
@@ -173,15 +184,33 @@ def _called(kind: str) -> str:
 
 def _run(trace: Trace, num_bytes: float) -> tuple[str, int, float]:
     """The way a run's gradients went, its workers, and the bytes of its busiest link per update."""
-    kind = trace.scenario.communication.kind
+    scenario = trace.scenario
+    kind, policy = scenario.communication.kind, scenario.policy
     if kind not in ALGORITHMS or trace.servers > 1:
         what = f"{kind}, {trace.servers} servers"
         raise InputError.of("ring_against_server(traces)", what, "must be a ring or one server", "leave it out")
+    if scenario.communication.colocated or scenario.cluster.nodes:
+        what = "a colocated server" if scenario.communication.colocated else "workers in nodes"
+        raise InputError.of("ring_against_server(traces)", what, "must give each rank a NIC of its own", "leave it out")
+    if not _sends_whole_gradients(policy):
+        rule = "must send every worker's whole gradient for each update"
+        raise InputError.of("ring_against_server(traces): policy", policy, rule, "leave it out")
     if not np.isclose(trace.scenario.gradient_bytes, num_bytes):
         found = trace.scenario.gradient_bytes
         raise InputError.of("gradient", found, f"must be of {num_bytes:g} bytes, as all in the figure", "take such")
     numbers = summary(trace)
     return kind, trace.workers, (numbers.bytes_per_link_max or 0.0) / max(numbers.updates, 1)
+
+
+def _sends_whole_gradients(policy: Policy) -> bool:
+    """Whether each worker sends one for each update, as the formulas have it."""
+    match policy:
+        case Backup():
+            return not policy.cancel
+        case Ddp():
+            return policy.compression == 1.0
+        case _:
+            return isinstance(policy, Synchronous | LocalSgd)
 
 
 def _growth(num_bytes: float, workers: int, runs: Sequence[tuple[str, int, float]]) -> str:

@@ -8,10 +8,14 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from distsim.cluster import Link
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.names import link_name
 from distsim.figures.theme import TOTAL, template
 from distsim.figures.traffic import DOWN, UNOBSERVED, UP
+from distsim.links import ended, links, pairs, route
+from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
 
 Floats = NDArray[np.float64]
@@ -37,16 +41,16 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
     A trace tells when a transfer began and ended, not how fast it was in between: its bytes are spread evenly over its
     time, and what would be more than the link's speed is put to the nearest later time with room.
 
-    Raises InputError where there are no intervals.
+    Raises InputError where `intervals` is no count.
 
     >>> import distsim
     >>> utilization(distsim.simulate(distsim.example("synchronous_ring"))).summary
-    'The busiest links, the up-link of host 0 and the down-link of host 0, are used to 7.1 % and 7.1 % until the last \
-update, at most to 28.6 %; the mean of all is 7.1 %.'
+    'The busiest links, the up-link of worker 0 and the down-link of worker 0, are used to 7.1 % and 7.1 % until \
+the last update, at most to 28.6 %; the mean of all is 7.1 %.'
     """
-    if intervals < 1:
-        raise InputError.of("utilization(intervals)", intervals, "must be at least 1", "take 200")
-    ended = trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * (1 + 1e-12))
+    if not is_count(intervals):
+        raise InputError.of("utilization(intervals)", intervals, "must be a whole number of at least 1", "take 200")
+    in_time = ended(trace)
     total = trace.total_seconds
     scale, time_unit = (1e3, "ms") if total < 3.0 else (1.0, "s")
     figure = go.Figure()
@@ -54,10 +58,10 @@ update, at most to 28.6 %; the mean of all is 7.1 %.'
     figure.update_layout(template=template(), height=360, margin={"t": 50, "b": 50, "l": 10, "r": 14})
     figure.update_xaxes(title_text=f"time ({time_unit})", range=[0.0, scale * total or 1.0])
     figure.update_yaxes(title_text=f"carried ({unit})", rangemode="tozero")
-    if not len(ended):
+    if not len(in_time):
         return Captioned(figure, UNOBSERVED, [])
     edges = np.linspace(0.0, total, intervals + 1)
-    loads = _loads(trace, ended, edges)
+    loads = _loads(trace, in_time, edges)
     for load in loads:
         figure.add_trace(
             go.Scatter(
@@ -75,50 +79,42 @@ update, at most to 28.6 %; the mean of all is 7.1 %.'
     return Captioned(figure, _sentence(loads, unit), table)
 
 
-def _loads(trace: Trace, ended: Transfers, edges: Floats) -> list[Load]:
+def _loads(trace: Trace, in_time: Transfers, edges: Floats) -> list[Load]:
     """The busiest up-link, the busiest down-link, and the mean of all links."""
-    links, speeds, member = _routes(trace, ended)
-    used = np.array([(ended.bytes[rows]).sum() for rows in member]) / speeds
+    found_links, speeds, member = _members(trace, in_time)
+    used = np.array([(in_time.bytes[rows]).sum() for rows in member]) / speeds
     duration = np.diff(edges)
     factor = 100.0 if trace.producer == "simulated" else 1e-6
     found = []
     for look in (UP, DOWN):
         way = look.name.removesuffix("-link")
-        own = [number for number, link in enumerate(links) if link[0].removeprefix("fast ") == way]
+        own = [number for number, link in enumerate(found_links) if link[0].removeprefix("fast ") == way]
         busiest = max(own, key=lambda number: used[number])
         rows = member[busiest]
-        values = _carried(ended.where(rows), ended.bytes[rows] / speeds[busiest], edges) / duration
+        values = _carried(in_time.where(rows), in_time.bytes[rows] / speeds[busiest], edges) / duration
         if trace.producer == "simulated":
             values = _within_speed(values)
-        fast = "fast " if links[busiest][0].startswith("fast") else ""
-        found.append(Load(f"{fast}{look.name} of host {links[busiest][1]}", look.name, factor * values))
-    weights = np.zeros(len(ended))
+        found.append(Load(link_name(trace, found_links[busiest]), look.name, factor * values))
+    weights = np.zeros(len(in_time))
     for rows, speed in zip(member, speeds, strict=True):
-        weights[rows] += ended.bytes[rows] / speed / len(links)
-    mean = _carried(ended, weights, edges) / duration
+        weights[rows] += in_time.bytes[rows] / speed / len(found_links)
+    mean = _carried(in_time, weights, edges) / duration
     return [*found, Load("mean of all links", "mean", factor * mean)]
 
 
-def _routes(trace: Trace, ended: Transfers) -> tuple[list[tuple[str, int]], Floats, list[NDArray[np.intp]]]:
-    """The links that the run has, their bytes per second (1 where unknown), and which transfers went over each."""
-    hosts = trace.workers + trace.servers
-    found, pair_of = np.unique(ended.source.astype(np.int64) * hosts + ended.target, return_inverse=True)
-    pairs = [divmod(pair, hosts) for pair in found.tolist()]
-    if trace.producer == "simulated":
-        cluster, host = trace.scenario.cluster, trace.scenario.host
-        speeds = cluster.capacities(trace.scenario.hosts)
-        routes = [cluster.route(host(source), host(target))[0] for source, target in pairs]
-    else:
-        speeds = {(way, rank): 1.0 for way in ("up", "down") for rank in range(hosts)}
-        routes = [(("up", source), ("down", target)) for source, target in pairs]
-    order = np.argsort(pair_of, kind="stable")
-    of_pair = np.split(order, np.cumsum(np.bincount(pair_of))[:-1])
-    member: dict[tuple[str, int], list[NDArray[np.intp]]] = {link: [] for link in speeds}
-    for route, rows in zip(routes, of_pair, strict=True):
-        for link in route:
+def _members(trace: Trace, in_time: Transfers) -> tuple[list[Link], Floats, list[NDArray[np.intp]]]:
+    """The links that the run has, their bytes per second (1 where unknown), and which transfers crossed each."""
+    found, pair_of = pairs(in_time)
+    of_pair = np.split(np.argsort(pair_of, kind="stable"), np.cumsum(np.bincount(pair_of))[:-1])
+    member: dict[Link, list[NDArray[np.intp]]] = {link: [np.empty(0, dtype=np.intp)] for link in links(trace)}
+    for pair, rows in zip(found, of_pair, strict=True):
+        for link in route(trace, *pair):
             member[link].append(rows)
-    nothing = np.empty(0, dtype=np.intp)
-    return list(speeds), np.array(list(speeds.values())), [np.concatenate([nothing, *rows]) for rows in member.values()]
+    speeds = np.ones(len(member))
+    if trace.producer == "simulated":
+        capacities = trace.scenario.cluster.capacities(trace.scenario.hosts)
+        speeds = np.array([capacities[link] for link in member])
+    return list(member), speeds, [np.concatenate(rows) for rows in member.values()]
 
 
 def _carried(transfers: Transfers, weights: Floats, edges: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from distsim.errors import InputError
 
 
@@ -43,3 +45,12 @@ def shares(**values: float) -> None:
     for name, value in values.items():
         if not 0 <= value <= 1:
             raise InputError.of(name, value, "must be 0 to 1", "give a share of the whole")
+
+
+def is_count(value: object) -> bool:
+    """Whether it is a whole number of at least 1, numpy's too.
+
+    >>> is_count(4), is_count(1.5), is_count(0), is_count(True)
+    (True, False, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from distsim.collectives import ring
+from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import (
     Captioned,
@@ -26,7 +28,7 @@ from distsim.figures import (
 )
 from distsim.simulation import simulate
 from distsim.theory.stragglers import worker_times
-from distsim.trace import Trace, TraceBuilder
+from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
 
 GRADIENT = example("synchronous_ring").gradient_bytes
 OF_A_TRACE: dict[str, Callable[[Trace], Captioned]] = {
@@ -80,6 +82,52 @@ def test_nothing_is_told_where_nothing_was_recorded(name: str) -> None:
     table = example("synchronous_ring").table()
     shown = OF_A_TRACE[name](TraceBuilder().build(workers=4, servers=0, producer="measured", scenario=table))
     assert any(said in shown.summary for said in SAID_OF_NOTHING)
+
+
+def cut_off(trace: Trace, seconds: float) -> Trace:
+    """What a run that failed then leaves behind: what had ended."""
+    updates = trace.updates.where(trace.updates.time_seconds <= seconds)
+    kept = np.isin(trace.contributions.version, [NO_VERSION, *updates.version])
+    return replace(
+        trace,
+        spans=trace.spans.where(trace.spans.end_seconds <= seconds),
+        updates=updates,
+        contributions=trace.contributions.where(kept),
+        transfers=trace.transfers.where(trace.transfers.end_seconds <= seconds),
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.35, 0.6, 0.9])
+@pytest.mark.parametrize("name", OF_A_TRACE)
+def test_a_run_that_was_cut_off_is_drawn_as_far_as_it_went(name: str, share: float) -> None:
+    whole = run(name, 4)
+    ends = np.sort(whole.spans.end_seconds)
+    shown = OF_A_TRACE[name](cut_off(whole, float(ends[int(share * len(ends))])))
+    assert shown.summary.endswith(".")
+    assert "nan" not in shown.summary
+    assert json.loads(shown.figure.to_json())
+
+
+def test_a_step_that_was_cut_off_is_told_so() -> None:
+    told = "No update of this step was recorded: it may have gone on."
+    whole = run("pipeline", 4)
+    first = cut_off(whole, float(whole.spans.of_kind(SpanKind.FORWARD).end_seconds.min()))
+    assert pipeline(first).summary.endswith(f"a stage holds at most 1 micro-batch. {told}")
+    assert told not in pipeline(whole).summary
+    whole = run("overlap", 4)
+    reduced = whole.spans.of_kind(SpanKind.ALL_REDUCE).end_seconds.min()
+    assert "cut off before the first backward" in overlap(cut_off(whole, float(reduced))).summary
+    through = whole.spans.of_kind(SpanKind.BACKWARD).end_seconds.min()
+    assert overlap(cut_off(whole, float(through))).summary.endswith(told)
+    assert told not in overlap(whole).summary
+
+
+def test_a_step_without_a_backward_has_no_overlap() -> None:
+    whole = run("overlap", 4)
+    forwards = whole.spans.of_kind(SpanKind.FORWARD)
+    last = forwards.where(forwards.step == 1)
+    with pytest.raises(InputError, match=r"overlap\(step\) = 1: must be one with a backward"):
+        overlap(cut_off(whole, float(last.end_seconds.max())), step=1)
 
 
 def test_every_axis_that_is_drawn_has_a_title_or_names() -> None:

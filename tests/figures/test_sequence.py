@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -125,6 +126,34 @@ def test_a_dropped_gradient_is_marked_at_the_server_when_its_push_arrives(make_t
     assert set(marks.x) == {0.0}
     ends = {round(end, 9) for _, _, _, end in arrows(sequence(trace).figure, "push")}
     assert {round(y, 9) for y in marks.y} <= ends
+
+
+def test_with_several_servers_each_drop_is_marked_at_its_own() -> None:
+    changes = {"communication.servers": 2, "cluster.workers": 4, "steps": 10, "cluster.bandwidth": "400 Mbit/s"}
+    trace = simulate(example("backup_server").replacing(changes | {"policy": {"kind": "backup", "backups": 1}}))
+    lost = trace.contributions.where(~trace.contributions.applied)
+    assert set(lost.server) == {4, 5}
+    marks = of_name(sequence(trace, range(10)).figure, "dropped gradient")
+    pushes = trace.spans.of_kind(SpanKind.RECEIVE)
+    arrival = {
+        (server, step, label): end
+        for server, step, label, end in zip(
+            pushes.worker, pushes.step, pushes.label, pushes.end_seconds, strict=True
+        )
+    }  # fmt: skip
+    expected = sorted(
+        (places(trace)[server], round(arrival[server, step, f"from worker {worker}"], 9))
+        for server, step, worker in zip(lost.server, lost.step, lost.worker, strict=True)
+    )
+    scale = 1e3 if "(ms)" in sequence(trace, range(10)).figure.layout.yaxis.title.text else 1.0
+    found = sorted((x, round(y / scale, 9)) for x, y in zip(marks.x, marks.y, strict=True))
+    assert found == expected
+
+
+@pytest.mark.parametrize("window", [(0.0, math.inf), (-math.inf, 1.0), (math.nan, 1.0), (0.0, math.nan)])
+def test_a_window_without_an_end_is_refused(window: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="must be finite numbers"):
+        sequence(run("synchronous"), start_seconds=window[0], end_seconds=window[1])
 
 
 def test_workers_among_themselves_have_arrows_and_a_line_per_update() -> None:

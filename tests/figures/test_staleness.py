@@ -57,6 +57,15 @@ def test_the_sentence_tells_the_mean_and_the_formula() -> None:
     assert "long run" not in staleness(run("synchronous")).summary
 
 
+def test_gradients_in_parts_are_counted_once() -> None:
+    trace = run("flexrr", staleness=2)
+    (row,) = staleness(trace).table
+    assert row["applied gradients"] == len(trace.updates) == 250
+    assert row["mean staleness (versions)"] == summary(trace).mean_staleness
+    changes = {"communication.servers": 3, "policy": {"kind": "synchronous"}}
+    assert "of 250 gradients" in staleness(simulate(example("backup_server").replacing(changes))).summary
+
+
 def test_many_values_share_bars_and_no_gradient_is_lost() -> None:
     trace = run("asynchronous", workers=256, steps=4)
     drawn = of_name(staleness(trace).figure, "asynchronous")

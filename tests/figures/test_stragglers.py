@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,27 @@ def test_an_empty_run_is_told() -> None:
     shown = stragglers(EIGHT, empty)
     assert shown.summary.endswith("No step that all workers ended was recorded.")
     assert "in the run" not in [trace.name for trace in shown.figure.data]
+
+
+def test_a_step_that_was_cancelled_is_not_drawn_as_a_short_one() -> None:
+    policy = {"kind": "backup", "backups": 1, "cancel": True}
+    scenario = example("backup_server").replacing({"cluster.workers": 4, "steps": 20, "policy": policy})
+    trace = simulate(scenario)
+    times = worker_times(scenario.compute, 4)
+    assert stragglers(times, trace).summary.endswith("No step that all workers ended was recorded.")
+    rows = trace.contributions
+    uncut = replace(trace, contributions=rows.where(~(rows.cancelled & (rows.step < 3))))
+    drawn = of_name(stragglers(times, uncut).figure, "slowest, mean in the run")
+    spans = trace.spans.of_kind(SpanKind.COMPUTE)
+    spans = spans.where(spans.step < 3)
+    slowest = [(spans.end_seconds - spans.start_seconds)[spans.step == step].max() for step in range(3)]
+    assert list(drawn.y) == [pytest.approx(1e3 * np.mean(slowest))]
+
+
+def test_pieces_of_each_others_steps_are_refused() -> None:
+    scenario = example("backup_server").replacing({"policy": {"kind": "flexrr"}, "steps": 4})
+    with pytest.raises(InputError, match="workers do their own steps"):
+        stragglers(worker_times(scenario.compute, scenario.cluster.workers), simulate(scenario))
 
 
 def test_what_does_not_fit_together_is_refused() -> None:

@@ -30,6 +30,11 @@ def of_name(figure: go.Figure, name: str) -> Any:
     return found
 
 
+def as_a_share(link: str) -> str:
+    """The key of `link_utilization` for a link that a figure names."""
+    return link.replace("-link", "").replace("worker", "host").replace("server", "host")
+
+
 def as_measured(trace: Trace) -> Trace:
     """The same records as a real run would leave them."""
     metadata = trace.metadata | {"producer": "measured"}
@@ -103,7 +108,7 @@ def test_the_mean_of_a_busiest_link_is_the_metrics_utilization(name: str) -> Non
     for way in ("up", "down"):
         (line,) = [line for line in figure.data if line.name.startswith(f"{way}-link")]
         most = max(value for link, value in shares.items() if link.startswith(f"{way} "))
-        assert shares[line.name.replace("-link", "")] == pytest.approx(most)
+        assert shares[as_a_share(line.name)] == pytest.approx(most)
         assert np.mean(line.y[:-1]) == pytest.approx(100 * most)
     mean = of_name(figure, "mean of all links")
     assert np.mean(mean.y[:-1]) == pytest.approx(100 * np.mean(list(shares.values())))
@@ -117,7 +122,7 @@ def test_no_link_is_ever_used_to_more_than_its_speed(intervals: int) -> None:
     for line in figure.data[:2]:
         assert len(line.x) == intervals + 1
         assert 0.0 <= min(line.y) <= max(line.y) <= 100.0 + 1e-9
-        assert np.mean(line.y[:-1]) == pytest.approx(100 * shares[line.name.replace("-link", "")])
+        assert np.mean(line.y[:-1]) == pytest.approx(100 * shares[as_a_share(line.name)])
 
 
 def test_bytes_fall_where_their_transfer_is() -> None:
@@ -126,7 +131,7 @@ def test_bytes_fall_where_their_transfer_is() -> None:
     builder.transfer(0, 1, 1e6, 0.9, 0.9)  # at once
     builder.update(1, 1.0)
     figure = utilization(builder.build(workers=2, servers=0, producer="measured"), 10).figure
-    assert of_name(figure, "up-link of host 0").y[:10] == pytest.approx([0, 0, 10, 10, 10, 10, 0, 0, 0, 10], abs=1e-6)
+    assert of_name(figure, "up-link of worker 0").y[:10] == pytest.approx([0, 0, 10, 10, 10, 10, 0, 0, 0, 10], abs=1e-6)
     assert figure.layout.yaxis.title.text == "carried (MB/s)"
     assert figure.layout.xaxis.title.text == "time (ms)"
 
@@ -135,10 +140,54 @@ def test_a_measured_run_is_told_in_bytes_per_second() -> None:
     trace = run(SERVER)
     shown = utilization(as_measured(trace))
     _, down = bytes_per_link(trace) or (0, 0)
-    line = of_name(shown.figure, "down-link of host 5")
+    line = of_name(shown.figure, "down-link of server 5")
     assert np.mean(line.y[:-1]) == pytest.approx(down[5] / trace.total_seconds / 1e6)
     assert "MB/s" in shown.summary
     assert "%" not in shown.summary
+
+
+def in_nodes(workers: int, per_node: int, communication: str, nic_per: str = "node") -> Trace:
+    """Three steps of four gradients of 4 MiB among workers in nodes."""
+    nodes = {"per_node": per_node, "bandwidth": "300 GB/s", "latency": "2 us", "nic_per": nic_per}
+    return run(
+        RING, cluster__workers=workers, cluster__nodes=nodes, communication__kind=communication, steps=3
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_colocated_server_uses_its_workers_nic(measured: bool) -> None:
+    communication = {"kind": "parameter_server", "servers": 2, "colocated": True}
+    trace = run(RING, cluster__workers=3, communication=communication, steps=3)
+    trace = as_measured(trace) if measured else trace
+    shown = traffic(trace)
+    assert [row["NIC of"] for row in shown.table] == ["worker 0", "worker 1", "worker 2"]
+    up = [row["up-link (MB)"] for row in shown.table]
+    down = [row["down-link (MB)"] for row in shown.table]
+    # A worker without a server pushes both halves of three gradients; its answers to the third come too late.
+    assert (up[2], down[2]) == (pytest.approx(3 * GRADIENT / 1e6), pytest.approx(5 / 2 * GRADIENT / 1e6))
+    # A server takes three halves from each of the two other workers, and its worker some from the other server.
+    assert min(down[:2]) > 3 * GRADIENT / 1e6
+    assert summary(trace).bytes_per_link_max == pytest.approx(1e6 * max(*up, *down))
+
+
+def test_what_stays_inside_a_node_is_told_apart_from_what_its_nic_carries() -> None:
+    one, two = in_nodes(4, 4, "ring"), in_nodes(4, 2, "hierarchical")
+    assert traffic(one).summary == "75.5 MB in 72 transfers, all of them inside nodes: no NIC carries anything."
+    assert summary(one).bytes_per_link_max == 0.0
+    assert "50.3 MB of them inside nodes; the busiest link, the up-link of node 0, carries 12.6 MB" in (
+        traffic(two).summary
+    )
+    assert [row["NIC of"] for row in traffic(two).table] == ["node 0", "node 1"]
+    apart = in_nodes(4, 2, "hierarchical", nic_per="worker")
+    assert [row["NIC of"] for row in traffic(apart).table] == [f"worker {worker}" for worker in range(4)]
+
+
+@pytest.mark.parametrize("nic_per", ["node", "worker"])
+def test_both_figures_of_the_links_call_them_the_same(nic_per: str) -> None:
+    trace = in_nodes(4, 2, "ring", nic_per)
+    owners = {row["NIC of"] for row in traffic(trace).table}
+    used = [row["link"].partition(" of ")[2] for row in utilization(trace).table[:2]]
+    assert set(used) <= owners
 
 
 def test_links_inside_a_node_count_as_their_own() -> None:
@@ -183,5 +232,36 @@ def test_what_cannot_be_compared_is_refused() -> None:
         ring_against_server(1e6, [2], [run(RING)])
     with pytest.raises(InputError, match="ring or one server"):
         ring_against_server(GRADIENT, [2], [run(RING, communication__kind="tree")])
-    with pytest.raises(InputError, match="at least 1"):
-        utilization(run(RING), 0)
+    for workers in ([1.5], [2, 0], [True], np.array([1.5, 2.0]), ["2"]):
+        with pytest.raises(InputError, match="counts of at least 1"):
+            ring_against_server(GRADIENT, workers)
+    for intervals in (0, 1.5, "7", None, True):
+        with pytest.raises(InputError, match="at least 1"):
+            utilization(run(RING), intervals)
+
+
+def test_counts_may_be_numpys() -> None:
+    shown = ring_against_server(GRADIENT, np.array([1, 2]))
+    assert [row["workers"] for row in shown.table] == [1, 2]
+    assert len(utilization(run(RING), np.int64(7)).figure.data[0].x) == 8
+
+
+NODES = {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        (SERVER, {"policy": {"kind": "backup", "backups": 1, "cancel": True}}, "every worker's whole gradient"),
+        (SERVER, {"policy": {"kind": "flexrr"}}, "every worker's whole gradient"),
+        (SERVER, {"policy": {"kind": "asynchronous"}}, "every worker's whole gradient"),
+        (RING, {"policy": {"kind": "ddp", "compression": 0.5}}, "every worker's whole gradient"),
+        (RING, {"policy": {"kind": "pipeline", "micro_batches": 2}, "workload__activation": "1 MiB"}, "whole gradient"),
+        (SERVER, {"policy": {"kind": "synchronous"}, "communication__colocated": True}, "a NIC of its own"),
+        (RING, {"cluster__nodes": NODES}, "a NIC of its own"),
+    ],
+    ids=["cancelled", "flexrr", "asynchronous", "compressed", "pipeline", "colocated", "nodes"],
+)
+def test_a_run_whose_bytes_are_not_the_formulas_is_refused(name: str, changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        ring_against_server(GRADIENT, [2], [run(name, steps=3, **changes)])

@@ -1,0 +1,70 @@
+"""Which links a run's transfers crossed, and the bytes that each carried: one sum for the metrics and the figures.
+
+A link is one direction of a NIC, or of a worker's place in the fast tier of its node. `Cluster.route` says which links
+lie between two hosts; what two ranks of one host exchange crosses none. Of a trace without a scenario nothing is known
+but its ranks, so each counts as a host.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.cluster import Link
+from distsim.trace import Trace, Transfers
+
+SAME_TIME = 1.0 + 1e-12
+
+
+def ended(trace: Trace) -> Transfers:
+    """The transfers that had ended by the last update."""
+    return trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * SAME_TIME)
+
+
+def hosts(trace: Trace) -> int:
+    """How many hosts the run's ranks live on."""
+    return trace.scenario.hosts if "scenario" in trace.metadata else trace.workers + trace.servers
+
+
+def links(trace: Trace) -> list[Link]:
+    """All links between the run's hosts, also those that carried nothing.
+
+    >>> import distsim
+    >>> links(distsim.simulate(distsim.example("synchronous_ring").replacing({"cluster.workers": 2})))
+    [('up', 0), ('up', 1), ('down', 0), ('down', 1)]
+    """
+    if "scenario" in trace.metadata:
+        return list(trace.scenario.cluster.capacities(trace.scenario.hosts))
+    return [(way, host) for way in ("up", "down") for host in range(hosts(trace))]
+
+
+def route(trace: Trace, source: int, target: int) -> tuple[Link, ...]:
+    """The links that a transfer from one rank to another crosses."""
+    if "scenario" not in trace.metadata:
+        return (("up", source), ("down", target))
+    scenario = trace.scenario
+    ends = scenario.host(source), scenario.host(target)
+    return () if ends[0] == ends[1] else scenario.cluster.route(*ends)[0]
+
+
+def pairs(transfers: Transfers) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
+    """Between which (source, target) there were transfers, and of each transfer the place of its pair among them."""
+    most = int(transfers.target.max(initial=0)) + 1
+    found, pair_of = np.unique(transfers.source.astype(np.int64) * most + transfers.target, return_inverse=True)
+    return [divmod(pair, most) for pair in found.tolist()], pair_of
+
+
+def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[Link, float]:
+    """The bytes that each link carried in these transfers; links that carried nothing are left out.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 1}))
+    >>> bytes_by_link(trace, trace.transfers)
+    {('up', 0): 4194304.0, ('down', 1): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0}
+    """
+    found, pair_of = pairs(transfers)
+    carried: dict[Link, float] = {}
+    for pair, num_bytes in zip(found, np.bincount(pair_of, transfers.bytes, len(found)).tolist(), strict=True):
+        for link in route(trace, *pair):
+            carried[link] = carried.get(link, 0.0) + num_bytes
+    return carried
