@@ -96,6 +96,17 @@ def test_a_rule_that_decides_nonsense_is_told_what_the_story_tells(rule: type[An
     assert said[0] == said[1]
 
 
+@pytest.mark.parametrize("rule", [Twice, Old])
+def test_the_worker_named_is_the_one_asked_about_though_others_come_while_the_server_applies(rule: type[Any]) -> None:
+    found = scenario(ASYNCHRONOUS, communication={"receive": "concurrent"})
+    said = []
+    for engine in (story, loop):
+        with pytest.raises(InputError) as caught:
+            engine.run(found, apply_seconds=20e-3, rule=rule())
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("receive", ["fifo", "concurrent"])
 @pytest.mark.parametrize("policy", [ASYNCHRONOUS, {"kind": "stale_synchronous", "staleness": 2}])
 def test_long_runs_agree_as_distributions(policy: dict[str, Any], receive: str) -> None:
