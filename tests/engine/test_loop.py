@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from distsim.engine.log import ARRIVED, StepLog
 from distsim.engine.steps import Steps
 from distsim.errors import InputError
 from distsim.metrics import summary
-from distsim.policies import Decision
+from distsim.policies import Decision, nonsense
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, violations
 
@@ -94,6 +95,19 @@ def test_a_rule_that_decides_nonsense_is_told_what_the_story_tells(rule: type[An
             engine.run(scenario(ASYNCHRONOUS, compute={"mean": "10 ms"}), rule=rule())
         said.append(str(caught.value))
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("engine", [story, loop])
+@pytest.mark.parametrize("rule", [Twice, Backwards, Old, Silent])
+def test_what_a_rules_author_is_told_stands_in_one_place(
+    rule: type[Any], engine: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(worker: int, step: int, *_words: str) -> InputError:
+        return InputError(f"one place, about {worker} and {step}")
+
+    monkeypatch.setattr(nonsense, "_error", told)
+    with pytest.raises(InputError, match=r"^one place, about \d and \d+$"):
+        engine.run(scenario(ASYNCHRONOUS), rule=rule())
 
 
 @pytest.mark.parametrize("rule", [Twice, Old])
