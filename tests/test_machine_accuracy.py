@@ -26,7 +26,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     def runs(scenarios: Sequence[Scenario], *, emulate: bool) -> Iterator[tuple[Trace, Trace]]:
         told.append((len(scenarios), emulate))
         for scenario in scenarios:
-            yield simulate(scenario), simulate(scenario, apply_seconds=LATE)
+            yield simulate(scenario), simulate(scenario, apply_seconds=LATE if scenario.servers else 0.0)
 
     monkeypatch.setattr(machine_accuracy, "runs", runs)
     return told
