@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.comparison import Comparison, compare
+from distsim.errors import InputError, RunError
 from distsim.experiment import predict_and_measure, predict_emulated
+from distsim.runtime.emulation import trial
+from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
 from distsim.trace import Trace
@@ -81,6 +84,25 @@ class Row:
         }
 
 
+@dataclass(frozen=True)
+class Missing:
+    """One policy over these links that was not measured, and why: InputError where it could not even start."""
+
+    links: Links
+    policy: str
+    communication: str
+    error: InputError | RunError
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "links": self.links.name,
+            "policy": self.policy,
+            "communication": self.communication,
+            "error": str(self.error),
+        }
+
+
 def scenario_of(kind: Kind, links: Links) -> Scenario:
     """One policy over these links: `WORKERS` workers, `STEPS` steps.
 
@@ -116,20 +138,55 @@ def runs(scenarios: Sequence[Scenario], *, emulate: bool) -> Iterator[tuple[Trac
             yield found.predicted, found.measured
 
 
-def rows(links: Iterable[Links] = LINKS, progress: Callable[[int, int], None] | None = None) -> list[Row]:
-    """All policies over all of these links, measured now: minutes. progress: called with (rows done, rows in all)."""
+def rows(links: Iterable[Links] = LINKS, progress: Callable[[int, int], None] | None = None) -> list[Row | Missing]:
+    """All policies over all of these links, measured now: minutes. progress: called with (rows done, rows in all).
+
+    Whether links can be emulated here is asked before the first run. What cannot run, or failed, is a `Missing`.
+    """
     places = list(links)
+    refusal = _refusal(places)
     total = len(places) * sum(map(len, GROUPS))
-    found: list[Row] = []
+    found: list[Row | Missing] = []
     for place in places:
         for group in GROUPS:
             scenarios = [scenario_of(kind, place) for kind in group]
-            for predicted, measured in runs(scenarios, emulate=place.bandwidth is not None):
-                scenario = measured.scenario
-                policy = scenario.policy.kind
-                if getattr(scenario.policy, "cancel", False):
-                    policy = f"cancelling {policy}"
-                found.append(Row(place, policy, scenario.communication.kind, compare(predicted, measured)))
+            refused = refusal if place.bandwidth is not None else None
+            for row in _missing(place, scenarios, refused) if refused else _measured(place, scenarios):
+                found.append(row)
                 if progress is not None:
                     progress(len(found), total)
     return found
+
+
+def _refusal(places: Sequence[Links]) -> InputError | None:
+    """Why links cannot be emulated here, if any are to be; those of one scenario are as good as all."""
+    emulated = next((place for place in places if place.bandwidth is not None), None)
+    if emulated is not None:
+        try:
+            trial.check(Plan.of(scenario_of(WITH_SERVER[0], emulated)))
+        except InputError as error:
+            return error
+    return None
+
+
+def _measured(place: Links, scenarios: Sequence[Scenario]) -> Iterator[Row | Missing]:
+    """A row for each. Where a launch fails, those that were still to come from it are missing."""
+    emulate = place.bandwidth is not None
+    for together in [scenarios] if emulate else [[scenario] for scenario in scenarios]:
+        done = 0
+        try:
+            for predicted, measured in runs(together, emulate=emulate):
+                yield Row(place, *_names(measured.scenario), compare(predicted, measured))
+                done += 1
+        except (InputError, RunError) as error:
+            yield from _missing(place, together[done:], error)
+
+
+def _missing(place: Links, scenarios: Sequence[Scenario], error: InputError | RunError) -> list[Missing]:
+    return [Missing(place, *_names(scenario), error) for scenario in scenarios]
+
+
+def _names(scenario: Scenario) -> tuple[str, str]:
+    """Of its policy and its communication."""
+    cancelling = "cancelling " if getattr(scenario.policy, "cancel", False) else ""
+    return f"{cancelling}{scenario.policy.kind}", scenario.communication.kind

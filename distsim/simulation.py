@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 
 from distsim.calibration import Calibration, calibrated
 from distsim.engine import choice
 from distsim.engine.failures import with_failures
 from distsim.errors import InputError
-from distsim.policies import Rule, WithServer
+from distsim.policies import LocalSgd, Rule, WithServer
 from distsim.policies.own_rule import OwnRule, load_rule
 from distsim.scenario import Scenario, check_scenario
 from distsim.trace import Trace
+from distsim.units import BOUNDS
 
 
 def simulate(
@@ -25,12 +27,12 @@ def simulate(
     """Simulates `scenario`; the same scenario gives a bit-identical Trace.
 
     calibration: links and overheads measured on a machine, which take the place of the scenario's. apply_seconds:
-    without one, the servers' own work for each update.
+    without one, the servers' own work for each update, in seconds.
     rule: a fresh rule of your own in place of the policy's, or "my_rule.py:MyRule", which makes one; `policy` then
     still says when the run ends and how compute times are keyed. engine: "story" is the reference, "loop" and
     "recurrence" mean the same and are faster; "auto" takes the fastest that serves the scenario, and the metadata
-    say which. Raises InputError where `scenario` is none, the rule decides something impossible, or the engine cannot
-    serve it.
+    say which. Raises InputError where `scenario` is none, the rule decides something impossible, the engine cannot
+    serve it, or apply_seconds is no such time, or not 0 where a calibration tells it or no server makes updates.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
@@ -38,6 +40,7 @@ def simulate(
     (50, 'simulated')
     """
     check_scenario(scenario)
+    _check_apply_seconds(apply_seconds, scenario, calibration)
     own = None
     if rule is not None:
         check_decides(scenario)
@@ -55,6 +58,24 @@ def simulate(
     if scenario.failures is not None:
         trace = with_failures(trace, scenario.failures, scenario.seed)
     return trace
+
+
+def _check_apply_seconds(seconds: float, scenario: Scenario, calibration: Calibration | None) -> None:
+    most = BOUNDS["second"][1]
+    if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0.0 <= seconds <= most:
+        raise InputError.of("apply_seconds", seconds, f"must be a number from 0 to {most:.0e}", "write 0.005 for 5 ms")
+    if seconds == 0.0:
+        return
+    if calibration is not None:
+        raise InputError.of(
+            "apply_seconds", seconds, "stands beside a calibration, which tells the servers' own work",
+            "leave one of the two out",
+        )  # fmt: skip
+    if not (scenario.servers and isinstance(scenario.policy, WithServer | LocalSgd)):
+        raise InputError.of(
+            "apply_seconds", seconds, "is a server's own work for each update, and here no server makes any",
+            'leave it out, or write kind = "parameter_server" in [communication]',
+        )  # fmt: skip
 
 
 def check_decides(scenario: Scenario) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -188,8 +189,13 @@ def _key(scenario: Scenario) -> str:
 
 
 def _append(journal: Path, key: str, row: Row) -> None:
-    with journal.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps([key, row]) + "\n")
+    """Adds a row on a line of its own, also after one that an interrupt cut off."""
+    with journal.open("a+b") as stream:
+        if stream.tell():
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")
+        stream.write(json.dumps([key, row]).encode("utf-8") + b"\n")
 
 
 def _read(journal: Path) -> Iterator[tuple[str, Row]]:

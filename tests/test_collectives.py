@@ -27,6 +27,7 @@ from distsim.collectives import (
     send,
     tree,
 )
+from distsim.collectives.schedule import START
 from distsim.communication import Sends
 from distsim.engine import collective
 from distsim.errors import InputError
@@ -209,6 +210,43 @@ def test_the_error_tells_the_place_in_fields_too(case: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         broken(WRONG[case][0]).check()
     assert (caught.value.round, caught.value.rank, caught.value.chunk) == PLACES[case]
+
+
+SERVER = 3  # of three workers
+
+
+def of_three(**pairs: tuple[int, int]) -> Schedule:
+    """Of three workers and a server; pairs: the one at the `start`, or the `end`."""
+    start, end = (frozenset({pairs[when]}) if when in pairs else None for when in ("start", "end"))
+    return Schedule("mine", workers=3, chunks=2, rounds=(), servers=1, start=start, end=end)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        (of_three(start=(7, 0)), "at the start: rank = 7: must be 0 to 2. Cure: correct (7, 0) in start"),
+        (of_three(start=(-1, 0)), "at the start: rank = -1: must be 0 to 2"),
+        (of_three(start=(SERVER, 0)), "at the start: rank = 3: must be 0 to 2"),
+        (of_three(start=(0, 2)), "at the start: chunk = 2: must be 0 to 1"),
+        (of_three(end=(7, 0)), "at the end: rank = 7: must be 0 to 3. Cure: correct (7, 0) in end"),
+        (of_three(end=(0, -1)), "at the end: chunk = -1: must be 0 to 1"),
+    ],
+)
+def test_a_start_or_end_that_names_what_there_is_not_is_refused(schedule: Schedule, expected: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        schedule.check()
+    assert expected in str(caught.value)
+    assert (caught.value.round, caught.value.rank, caught.value.chunk) == (START, None, None)
+
+
+def test_a_server_may_be_wanted_at_the_end() -> None:
+    transfers = tuple(Transfer(worker, SERVER, 0, reduce=True) for worker in range(3))
+    Schedule("mine", 3, 1, (transfers,), servers=1, end=frozenset({(SERVER, 0)})).check()
+
+
+def test_a_schedule_without_rounds_is_wrong_at_the_start() -> None:
+    with pytest.raises(ScheduleError, match="'mine', at the start: chunk = 0: at rank 0 lacks the part of worker 1"):
+        Schedule("mine", workers=2, chunks=1, rounds=()).check()
 
 
 def test_sending_what_a_server_does_not_hold_yet_is_refused() -> None:

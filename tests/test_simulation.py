@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -267,6 +268,28 @@ def test_the_servers_own_work_delays_its_answers() -> None:
     without = simulate(scenario(SYNCHRONOUS), calibration()).updates.time_seconds
     with_work = simulate(scenario(SYNCHRONOUS), calibration(apply_seconds=7e-3)).updates.time_seconds
     assert with_work - without == pytest.approx(7e-3 * np.arange(1, 21), rel=1e-9)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf, "x", None, True, 10**400])
+def test_a_servers_own_work_that_is_no_time_is_refused(seconds: Any) -> None:
+    with pytest.raises(InputError, match=r"apply_seconds = .*: must be a number from 0 to 1e\+12"):
+        simulate(scenario(SYNCHRONOUS), apply_seconds=seconds)
+
+
+def test_a_servers_own_work_without_effect_is_refused() -> None:
+    pipeline = scenario({"kind": "pipeline", "micro_batches": 2}, workload={"activation": "1 MB"})
+    for without in (scenario(SYNCHRONOUS, "ring"), pipeline):
+        with pytest.raises(InputError, match="no server makes any"):
+            simulate(without, apply_seconds=1e-3)
+        assert simulate(without, apply_seconds=0) == simulate(without)
+    with pytest.raises(InputError, match="leave one of the two out"):
+        simulate(scenario(SYNCHRONOUS), calibration(), apply_seconds=1e-3)
+
+
+@pytest.mark.parametrize("policy", [SYNCHRONOUS, {"kind": "local_sgd", "period": 2}])
+def test_a_servers_own_work_can_be_given(policy: dict[str, Any]) -> None:
+    waits = simulate(scenario(policy), apply_seconds=np.float64(7e-3)).updates.time_seconds
+    assert waits[0] - simulate(scenario(policy)).updates.time_seconds[0] == pytest.approx(7e-3, rel=1e-9)
 
 
 def test_a_calibration_of_something_else_is_refused() -> None:

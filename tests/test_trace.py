@@ -100,6 +100,15 @@ def test_rows_of_a_table_for_later_can_be_chosen_before_a_column_is_read() -> No
     assert later.where(np.array([False, True])) == Updates.of_rows([(2, 3, 4.5)])
 
 
+def test_texts_of_a_table_for_later_are_worked_out_like_its_other_columns() -> None:
+    texts = Texts(np.array([1, 0]), ["", "cancelled"])
+    columns = {"worker": [0, 1], "kind": [0, 0], "step": [0, 0], "start_seconds": [0.0, 0.0], "bytes": [0.0, 0.0]}
+    later = Spans.later(2, lambda: columns | {"end_seconds": [1.0, 2.0], "label": texts})
+    assert later.label.tolist() == ["cancelled", ""]
+    assert later.label is later.label
+    assert not hasattr(Spans.__new__(Spans), "label")
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
 def test_a_table_for_later_is_copied_as_what_it_is(copied: Callable[[Updates], Updates]) -> None:
     later = Updates.later(1, lambda: {"version": [1], "server": [3], "time_seconds": [2.0]})

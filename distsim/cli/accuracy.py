@@ -15,7 +15,7 @@ from distsim.accuracy.claim import Claim
 from distsim.accuracy.published import MISSING_IN_ARTICLE_002, MISSING_IN_ARTICLE_003
 from distsim.accuracy.simgrid import Rows, disagreeing
 from distsim.cli.output import NOT_APPLICABLE
-from distsim.machine_accuracy import Row
+from distsim.machine_accuracy import Missing, Row
 
 Published = Sequence[dict[str, Any]]
 
@@ -124,12 +124,27 @@ def machine_markdown(rows: Sequence[Row]) -> str:
     lines = [
         f"| policy | {' | '.join(places)} |",
         f"|{'---|' * (len(places) + 1)}",
-        *(f"| {title} | {' | '.join(found[place] for place in places)} |" for title, found in cells.items()),
+        *(
+            f"| {title} | {' | '.join(found.get(place, NOT_APPLICABLE) for place in places)} |"
+            for title, found in cells.items()
+        ),
     ]
     return "\n".join(lines)
 
 
-def _title(row: Row) -> str:
+def machine_notes(rows: Sequence[Missing]) -> list[str]:
+    """A sentence for each reason why rows are missing, with those that it concerns."""
+    reasons: dict[str, list[Missing]] = {}
+    for row in rows:
+        reasons.setdefault(str(row.error), []).append(row)
+    return [
+        f"Not measured over {' and '.join(dict.fromkeys(row.links.name for row in concerned))}: "
+        f"{'; '.join(dict.fromkeys(map(_title, concerned)))}. {reason}"
+        for reason, concerned in reasons.items()
+    ]
+
+
+def _title(row: Row | Missing) -> str:
     return f"{row.policy}, {row.communication}".replace("_", " ")
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distsim.cli.output import console, json_option, print_json
-from distsim.errors import DistsimError, InputError
+from distsim.cli.output import console, json_option, print_json, print_notes
+from distsim.errors import DistsimError, InputError, RunError
 from distsim.progress import bar
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def validate(cases: Path | None, machine: bool, markdown: bool, as_json: bool) -
     scaling cannot fail: its residuals are shown, with the causes that may be missing. Takes half a minute.
 
     With --machine every policy runs for real, over loopback and over emulated links of 1 Gbit/s and 200 Mbit/s, and
-    stands beside its prediction. Nothing is judged; errors grow where other work takes the cores. Takes minutes.
+    stands beside its prediction. Nothing is judged; errors grow where other work takes the cores. What cannot run
+    here, or fails, is told under the table; ends with 3 if a run failed. Takes minutes.
     """
     _check_asked(cases, machine, markdown, as_json)
     if machine:
@@ -57,16 +58,27 @@ def _check_asked(cases: Path | None, machine: bool, markdown: bool, as_json: boo
 def _machine(markdown: bool, as_json: bool) -> None:
     """Real runs on this machine."""
     from distsim import machine_accuracy
-    from distsim.cli.accuracy import machine_markdown, machine_tables
+    from distsim.cli.accuracy import machine_markdown, machine_notes, machine_tables
 
     with bar("real runs") as progress:
         found = machine_accuracy.rows(progress=progress)
+    measured = [row for row in found if isinstance(row, machine_accuracy.Row)]
+    missing = [row for row in found if isinstance(row, machine_accuracy.Missing)]
+    failed = [row for row in missing if isinstance(row.error, RunError)]
+    if missing and not measured and not failed:
+        raise missing[0].error
     if as_json:
         print_json([row.as_dict() for row in found])
     elif markdown:
-        click.echo(machine_markdown(found))
+        tables = [machine_markdown(measured)] if measured else []
+        click.echo("\n\n".join([*tables, *machine_notes(missing)]))
     else:
-        console().print(machine_tables(found))
+        console().print(machine_tables(measured))
+        print_notes(machine_notes(missing))
+    if failed:
+        raise RunError(
+            f"{len(failed)} of {len(found)} rows could not be measured, because a real run failed: see above"
+        )
 
 
 def _simgrid(cases: Path, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from distsim.errors import InputError, problem
 
+START = -1  # the number of the round before the first
 Gate = Literal["process", "data"]
 Parts = NDArray[np.int32]
 
@@ -40,7 +41,7 @@ class Transfer:
 
 
 class ScheduleError(InputError):
-    """A schedule goes wrong: in which round, counted from 0, at which rank and in which chunk.
+    """A schedule goes wrong: in which round, counted from 0 or `START`, at which rank and in which chunk.
 
     rank, chunk: None where the schedule names one that there is not.
     """
@@ -133,6 +134,8 @@ class Schedule:
         >>> [int(held[0, 0].sum()) for held in ring(3).states()]    # parts summed in chunk 0 at rank 0
         [1, 1, 1, 3, 3]
         """
+        self._check_pairs("start", self.start, self.workers)
+        self._check_pairs("end", self.end, self.ranks)
         held = np.zeros((self.ranks, self.chunks, self.workers), dtype=np.int32)  # parts of worker w in (rank, chunk)
         for rank, chunk in self._everything if self.start is None else self.start:
             held[rank, chunk, rank] = 1
@@ -151,6 +154,15 @@ class Schedule:
     @property
     def _everything(self) -> frozenset[tuple[int, int]]:
         return frozenset((rank, chunk) for rank in range(self.workers) for chunk in range(self.chunks))
+
+    def _check_pairs(self, which: str, pairs: frozenset[tuple[int, int]] | None, ranks: int) -> None:
+        """ranks: how many of them may be named."""
+        for pair in sorted(pairs or ()):
+            for what, value, limit in zip(("rank", "chunk"), pair, (ranks, self.chunks), strict=True):
+                if not 0 <= value < limit:
+                    where = f"schedule {self.name!r}, at the {which}: {what}"
+                    message = problem(where, value, f"must be 0 to {limit - 1}", f"correct {pair} in {which}")
+                    raise ScheduleError(message, START)
 
     def _check_names(self, number: int, transfer: Transfer) -> None:
         for what, value, limit in (
@@ -189,8 +201,9 @@ class Schedule:
             lacking = np.flatnonzero(held[rank, chunk] != complete[chunk])
             if len(lacking):
                 last = len(self.rounds) - 1
+                when = "at the start" if last == START else f"after round {last}"
                 message = problem(
-                    f"schedule {self.name!r}, after round {last}: chunk",
+                    f"schedule {self.name!r}, {when}: chunk",
                     chunk,
                     f"at rank {rank} lacks the part of worker {lacking[0]}",
                     "add the transfers that bring it there",

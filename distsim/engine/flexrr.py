@@ -37,7 +37,8 @@ class FlexRRStory(ServerStory):
     """Workers that push to a server, and do pieces of others' steps while they wait for its answer.
 
     A gradient is a row of contributions for each range of items that one worker did; read_version is what that
-    worker had read, so that a replay can redo each range.
+    worker had read, so that a replay can redo each range. In exact ties, as with constant
+    compute times, the order in which workers begin decides who helps whom.
     """
 
     def __init__(self, scenario: Scenario, rules: list[Rule], apply_seconds: float) -> None:

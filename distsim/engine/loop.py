@@ -123,20 +123,20 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                 inbox.append(step)
         while True:
             if applied_next <= soon:
-                # Nothing was decided while the server applied, so `step` and `decision` are those that it began with.
+                # Nothing was decided while the server applied: `asked` and `decision` are those that it began with.
                 applied_next, taking = NEVER, True
                 if turns:
                     turns.wait(now)
             elif inbox and taking and up.next_end > now:
                 # decide
-                step = inbox.popleft()
-                worker = step[WORKER]
-                decision = decide(worker, step[STEP], step[READ_VERSION])
-                waiting[worker] = step
-                step[OUTCOME] = version + 1 if decision.applied else NO_VERSION
+                asked = inbox.popleft()
+                worker = asked[WORKER]
+                decision = decide(worker, asked[STEP], asked[READ_VERSION])
+                waiting[worker] = asked
+                asked[OUTCOME] = version + 1 if decision.applied else NO_VERSION
                 if decision.version is not None:
                     if decision.version != version + 1:
-                        raise wrong_version(worker, step[STEP], decision.version, version)
+                        raise wrong_version(worker, asked[STEP], decision.version, version)
                     if apply_seconds > 0.0:
                         applied_next, taking = now + apply_seconds, False
                         if turns:
@@ -158,11 +158,11 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
             cancelled: list[int] = []
             for worker, of in decision.answers:
                 if of != version:
-                    raise wrong_answer(step[WORKER], step[STEP], worker, of, version)
+                    raise wrong_answer(asked[WORKER], asked[STEP], worker, of, version)
                 its = waiting.pop(worker, None)
                 if its is None:
                     if not getattr(rule, "cancel", False):
-                        raise unasked_answer(step[WORKER], step[STEP], worker)
+                        raise unasked_answer(asked[WORKER], asked[STEP], worker)
                     its = at[worker]
                     cancel(its, inbox, now)
                     cancelled.append(worker)

@@ -13,9 +13,9 @@ import simpy
 
 from distsim.engine.exchange import Exchanges, Push, tell_contributions
 from distsim.engine.stage import Stage, Story, finished
-from distsim.errors import InputError
 from distsim.network import Flow
 from distsim.policies import Rule, WithServer
+from distsim.policies.nonsense import no_answer, unasked_answer, wrong_answer, wrong_version
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -222,9 +222,7 @@ class Server:
     def apply(self, version: int, about: Push) -> None:
         """The pending gradients become a new version of the parameters."""
         if version != self.version + 1:
-            raise nonsense(
-                about, f"made version {version}", f"version {self.version + 1} comes next", "count on from it"
-            )
+            raise wrong_version(about.worker, about.step, version, self.version)
         for push in self.pending:
             push.version = version
         self.decided += self.pending
@@ -237,17 +235,11 @@ class Server:
     def answer(self, worker: int, version: int, about: Push) -> None:
         """Parameters leave for a worker; if it is not waiting for them, what it does is cancelled."""
         if version != self.version:
-            raise nonsense(
-                about, f"answered worker {worker} with version {version}", f"the server holds {self.version}",
-                "answer with that",
-            )  # fmt: skip
+            raise wrong_answer(about.worker, about.step, worker, version, self.version)
         push = self.waiting.pop(worker, None)
         if push is None:
             if not getattr(self.rule, "cancel", False):
-                raise nonsense(
-                    about, f"answered worker {worker}", "that worker waits for no answer",
-                    "answer each gradient once, or give the rule an attribute cancel = True",
-                )  # fmt: skip
+                raise unasked_answer(about.worker, about.step, worker)
             push = self.latest[worker]
             self.cancel(push)
         push.answered_version, push.answered_seconds = version, self.environment.now
@@ -287,12 +279,4 @@ class Server:
         """Raises InputError where everybody waits for an answer that the rule never gave."""
         if not self.over and self.waiting:
             push = next(iter(self.waiting.values()))
-            raise nonsense(
-                push, f"made {self.version} of {self.last_version} updates",
-                "every worker waits and nothing is on its way", "answer every gradient in the end",
-            )  # fmt: skip
-
-
-def nonsense(push: Push, what: str, rule: str, cure: str) -> InputError:
-    """The error for a rule that decided something impossible."""
-    return InputError.of(f"the rule, asked about worker {push.worker}'s step {push.step},", what, rule, cure)
+            raise no_answer(push.worker, push.step, self.version, self.last_version)

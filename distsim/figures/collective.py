@@ -14,9 +14,10 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from distsim.collectives import Schedule, Transfer
+from distsim.collectives.schedule import START
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.rounds import START, Counts, Round, Rounds, play
+from distsim.figures.rounds import Counts, Round, Rounds, play
 from distsim.figures.theme import APPLY, COMMUNICATION, COMPUTE, DROPPED, INK, PAPER, SMALL, template
 
 MOST_IN_RING = 8  # workers, and chunks, that are drawn as squares
@@ -40,7 +41,7 @@ def collective(schedule: Schedule) -> Captioned:
     The fault is the one that `Schedule.check` finds: it is marked in the last picture, and the sentence tells it.
     Rounds count from 0, as everywhere; each picture shows a round's transfers and what is held after it.
 
-    Raises InputError where there are no ranks or no chunks.
+    Raises InputError where there are no ranks or no chunks, or the start or the end names one that there is not.
 
     >>> from distsim.collectives import ring
     >>> shown = collective(ring(4))
@@ -295,7 +296,8 @@ def _sentence(played: Rounds) -> str:
     if played.fault is not None:
         fault = played.fault
         place = "" if fault.rank is None else f", at rank {fault.rank} in chunk {fault.chunk}"
-        return f"{schedule.name}, {schedule.ranks} ranks, is wrong in round {fault.round}{place}: {fault}"
+        when = "at the start" if fault.round == START else f"in round {fault.round}"
+        return f"{schedule.name}, {schedule.ranks} ranks, is wrong {when}{place}: {fault}"
     ranks = f"{schedule.ranks} rank{'s' if schedule.ranks != 1 else ''}"
     transfers = sum(map(len, schedule.rounds))
     if not transfers:

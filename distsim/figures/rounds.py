@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.collectives import Schedule, ScheduleError, Transfer
+from distsim.collectives.schedule import START
 
 Counts = NDArray[np.int32]
-START = -1  # the number of the round before the first
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Rounds:
 def play(schedule: Schedule, most: int) -> Rounds:
     """The start, the rounds, and the fault, if there is one; of more than `most` pictures, so many evenly spaced ones.
 
-    The first and the last are always among them.
+    The first and the last are always among them. Raises ScheduleError where the start or the end names a rank or chunk
+    that there is not.
 
     >>> from distsim.collectives import ring
     >>> [int(found.counts.max()) for found in play(ring(3), most=9).rounds]
@@ -89,6 +90,8 @@ def play(schedule: Schedule, most: int) -> Rounds:
             if number in kept:
                 found.append(Round(number, counts.copy(), transfers))
     except ScheduleError as error:
+        if not found:
+            raise
         fault = error
         if error.round > number:  # the round was begun and not ended
             number += 1

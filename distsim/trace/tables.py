@@ -113,9 +113,7 @@ class Table:
             """A column of a table that was given for later."""
             if name in self.dtypes:
                 self._work_out()
-            if name not in self.__dict__:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            return self.__dict__[name]
+            return object.__getattribute__(self, name)
 
     def _work_out(self) -> None:
         """The columns of a table that was given for later."""

@@ -66,6 +66,8 @@ class TextColumn:
     def __get__(self, table: Table | None, kind: type[Table]) -> NDArray[np.str_]:
         if table is None:
             raise AttributeError(f"{kind.__name__}.{self.name} has no default")  # what dataclass asks
+        if self.name not in table.__dict__:
+            raise AttributeError(f"{kind.__name__}.{self.name} is not there yet")  # so that the table works it out
         column: Texts | NDArray[np.str_] = table.__dict__[self.name]
         if isinstance(column, Texts):
             column = table.__dict__[self.name] = np.asarray(column)

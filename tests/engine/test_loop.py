@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from distsim.engine.log import ARRIVED, StepLog
 from distsim.engine.steps import Steps
 from distsim.errors import InputError
 from distsim.metrics import summary
-from distsim.policies import Decision
+from distsim.policies import Decision, nonsense
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, violations
 
@@ -92,6 +93,30 @@ def test_a_rule_that_decides_nonsense_is_told_what_the_story_tells(rule: type[An
     for engine in (story, loop):
         with pytest.raises(InputError) as caught:
             engine.run(scenario(ASYNCHRONOUS, compute={"mean": "10 ms"}), rule=rule())
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("engine", [story, loop])
+@pytest.mark.parametrize("rule", [Twice, Backwards, Old, Silent])
+def test_what_a_rules_author_is_told_stands_in_one_place(
+    rule: type[Any], engine: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(worker: int, step: int, *_words: str) -> InputError:
+        return InputError(f"one place, about {worker} and {step}")
+
+    monkeypatch.setattr(nonsense, "_error", told)
+    with pytest.raises(InputError, match=r"^one place, about \d and \d+$"):
+        engine.run(scenario(ASYNCHRONOUS), rule=rule())
+
+
+@pytest.mark.parametrize("rule", [Twice, Old])
+def test_the_worker_named_is_the_one_asked_about_though_others_come_while_the_server_applies(rule: type[Any]) -> None:
+    found = scenario(ASYNCHRONOUS, communication={"receive": "concurrent"})
+    said = []
+    for engine in (story, loop):
+        with pytest.raises(InputError) as caught:
+            engine.run(found, apply_seconds=20e-3, rule=rule())
         said.append(str(caught.value))
     assert said[0] == said[1]
 

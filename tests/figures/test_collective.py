@@ -21,8 +21,9 @@ from distsim.collectives import (
     ring,
     tree,
 )
+from distsim.collectives.schedule import START
 from distsim.figures import collective
-from distsim.figures.rounds import START, play
+from distsim.figures.rounds import play
 
 STATES = ("nothing", "some workers' parts", "complete")
 
@@ -121,6 +122,20 @@ def test_a_wrong_schedule_is_drawn_up_to_its_fault_which_is_marked_and_told() ->
     assert not points(of_name(shown.figure.frames[1], "fault"))
     assert "mine, 4 ranks, is wrong in round 1, at rank 1 in chunk 0" in shown.summary
     assert str(told.value) in shown.summary
+
+
+def test_a_schedule_without_rounds_is_wrong_at_the_start() -> None:
+    shown = collective(Schedule("mine", workers=2, chunks=1, rounds=()))
+    assert [frame.name for frame in shown.figure.frames] == ["start"]
+    assert "mine, 2 ranks, is wrong at the start, at rank 0 in chunk 0" in shown.summary
+
+
+@pytest.mark.parametrize("pair", ["start", "end"])
+def test_a_start_or_end_that_cannot_be_drawn_is_refused(pair: str) -> None:
+    wrong = frozenset({(4, 0)})
+    schedule = replace(ring(4), start=wrong) if pair == "start" else replace(ring(4), end=wrong)
+    with pytest.raises(ScheduleError, match=f"at the {pair}: rank = 4"):
+        collective(schedule)
 
 
 def test_what_is_missing_at_the_end_is_marked_after_the_last_round() -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from distsim import Scenario
 from distsim.errors import InputError
-from distsim.runtime.emulation import iproute
+from distsim.runtime.emulation import iproute, trial
 from distsim.runtime.emulation.iproute import Iproute
+from distsim.runtime.emulation.plan import Plan
 from distsim.trace import Trace
 
 TABLE = {
@@ -88,6 +89,31 @@ def test_without_the_right_there_is_one_sentence(folder: Path, way: str) -> None
     sentence = refused(measure(folder, WITHOUT_RIGHTS[way]))
     assert "the right to make network namespaces" in sentence
     assert "run as root" in sentence
+
+
+TRIAL = """
+from distsim import Scenario
+from distsim.runtime.emulation import plan, trial
+trial.check(plan.Plan.of(Scenario.load("s.toml")))
+"""
+
+
+def tried(folder: Path, prefix: list[str]) -> subprocess.CompletedProcess[str]:
+    """The trial of a network, behind a command that changes its rights."""
+    variables = os.environ | {"TMPDIR": str(folder), "HOME": str(folder)}
+    command = [*prefix, sys.executable, "-c", TRIAL]
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=60)
+    assert not list(folder.glob("distsim-trial-*")), "the trial's folder is left"
+    return done
+
+
+@iproute2
+def test_a_trial_tells_what_a_run_would(folder: Path) -> None:
+    mine = os.readlink("/proc/self/ns/net")
+    trial.check(Plan.of(Scenario.of(TABLE)))
+    assert os.readlink("/proc/self/ns/net") == mine
+    done = tried(folder, WITHOUT_RIGHTS["unknown to the kernel"])
+    assert "InputError: --emulate = True: needs the right to make network namespaces" in done.stderr
 
 
 @real

@@ -1,0 +1,34 @@
+"""Whether an emulated cluster can be had here, before anything runs for real: one is built and falls at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from distsim.runtime.emulation import order
+from distsim.runtime.emulation.iproute import KERNEL_CURE, refusal
+from distsim.runtime.emulation.plan import Plan
+
+# As torchrun's agent does it, and as there in a process of its own: who builds a network stays in it.
+BUILD = "import pathlib, sys; from distsim.runtime.emulation import order; order.fulfil(pathlib.Path(sys.argv[1]))"
+
+
+def check(plan: Plan) -> None:
+    """Raises InputError where the machine, or this process's rights, do not allow `plan`. Takes about a second."""
+    with tempfile.TemporaryDirectory(prefix="distsim-trial-") as name:
+        order.place(Path(name), plan)
+        done = subprocess.run(
+            [sys.executable, "-c", BUILD, name],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if refused := order.refused(Path(name)):
+            raise refused
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            raise refusal(f"failed when it was tried: {said[0]}", KERNEL_CURE)
