@@ -119,8 +119,7 @@ def machine_markdown(rows: Sequence[Row]) -> str:
     places = list(dict.fromkeys(row.links.name for row in rows))
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
-        told = f"{' / '.join(_errors(row))}; {'; '.join(_counts(row))}"
-        cells.setdefault(_title(row), {})[row.links.name] = told
+        cells.setdefault(_title(row), {})[row.links.name] = _cell(row)
     lines = [
         f"| policy | {' | '.join(places)} |",
         f"|{'---|' * (len(places) + 1)}",
@@ -130,6 +129,16 @@ def machine_markdown(rows: Sequence[Row]) -> str:
         ),
     ]
     return "\n".join(lines)
+
+
+def _cell(row: Row) -> str:
+    """Errors, and what of staleness and drops there was any."""
+    ours, theirs = row.found.predicted, row.found.measured
+    staleness, dropped = _counts(row)
+    told = [" / ".join(_errors(row)).replace(" %", "", 1)]
+    told += [f"staleness {staleness}"] if ours.mean_staleness or theirs.mean_staleness else []
+    told += [f"dropped {dropped}"] if ours.dropped_gradients or theirs.dropped_gradients else []
+    return "; ".join(told)
 
 
 def machine_notes(rows: Sequence[Missing]) -> list[str]:
