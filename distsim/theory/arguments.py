@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+import numpy as np
 
 from distsim.errors import InputError
 
@@ -53,4 +53,4 @@ def is_count(value: object) -> bool:
     >>> is_count(4), is_count(1.5), is_count(0), is_count(True)
     (True, False, False, False)
     """
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
