@@ -109,10 +109,11 @@ NO_PAUSE = 1e-6  # seconds
 ORDER_REPEATS = 3
 
 
-def calibrated(pause: float, workers: tuple[int, ...]) -> Calibration:
-    """On 1 Gbit/s: links with 1 and 2 workers; models with so many at work, and pauses of so many seconds."""
+def calibrated(pause: float, repeats: int) -> Calibration:
+    """On 1 Gbit/s: links with 1 and 2 workers; models with 3 and 4 at work as well, and pauses of so many seconds."""
     plan = Plan(
-        workers=(1, 2), busy=workers, sizes=(16e3, 64e3, 256e3), models=MODELS, pause=pause, bandwidth=GBIT,
+        workers=(1, 2), busy=(3, 4), sizes=(16e3, 64e3, 256e3), models=MODELS, pause=pause, repeats=repeats,
+        bandwidth=GBIT,
     )  # fmt: skip
     return Calibration(machine=calibrate(plan))
 
@@ -143,7 +144,7 @@ def test_ddp_with_a_model_is_predicted_from_fewer_workers() -> None:
         for workers in (3, 4) for compute in drawn for model in MODELS for bucket in (ONE_BUCKET, SMALL_BUCKETS)
     ]  # fmt: skip
     for _ in range(TRIES):
-        calibration = calibrated(0.02, (3, 4))
+        calibration = calibrated(0.02, repeats=20)
         errors = [
             (one, compare(simulate(one, calibration), measured).error_pct.step_median)
             for workers in (3, 4)
@@ -160,7 +161,7 @@ def test_ddp_with_a_model_is_predicted_from_fewer_workers() -> None:
 @pytest.mark.timeout(900)
 def test_whether_small_buckets_are_faster_is_predicted() -> None:
     """Where nothing but the model's own work takes time, and an all-reduce more costs much."""
-    calibration = calibrated(NO_PAUSE, (3, 4))
+    calibration = calibrated(NO_PAUSE, repeats=80)
     wrong: list[str] = []
     for workers in (3, 4):
         for model in MODELS:

@@ -106,6 +106,16 @@ def test_ranks_beyond_the_cores_take_turns() -> None:
     assert "up to 3 ranks shared 2 cores" in warning
 
 
+def test_on_emulated_links_only_a_messages_own_cost_grows_with_the_crowd() -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 2 * (1e-4 + size / 2 / 1e8))) for size in (1e4, 1e6)]
+    ring = scenario(SYNCHRONOUS, {"kind": "ring"})  # 5 ranks
+    own, imposed = (fitted(rings, cores=2, emulated=emulated).exchange(ring) for emulated in (False, True))
+    for exchange in (own, imposed):
+        assert exchange.latency_seconds == pytest.approx(5 / 2 * 1e-4)
+    assert own.bandwidth_bytes_per_second == pytest.approx(1e8 / (5 / 2))
+    assert imposed.bandwidth_bytes_per_second == pytest.approx(1e8)
+
+
 def test_the_servers_own_work_is_told_from_its_links_and_goes_into_predictions() -> None:
     own = 2e-3
     known = Calibration((Exchange("parameter_server", 2, 2e9, 150e-6, own, ()),))
