@@ -8,10 +8,12 @@ multiplies in another way. Of the CNN's gradient torch's own routines take 0.5 t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
+
+SetFlag = Callable[[bool], tuple[bool, ...]]  # returns what was set before
 
 
 @contextmanager
@@ -22,13 +24,15 @@ def plain_convolutions() -> Iterator[None]:
     ...     torch.backends.mkldnn.enabled
     False
     """
-    # oneDNN's `flags` would also set what it does with TF32, of which torch warns.
-    before = torch.backends.mkldnn.set_flags(False)[0], torch.backends.nnpack.set_flags(False)[0]
+    # oneDNN's own `flags` would also set what it does with TF32, of which torch warns.
+    set_onednn: SetFlag = torch.backends.mkldnn.set_flags
+    set_nnpack: SetFlag = torch.backends.nnpack.set_flags
+    before = set_onednn(False)[0], set_nnpack(False)[0]
     try:
         yield
     finally:
-        torch.backends.mkldnn.set_flags(before[0])
-        torch.backends.nnpack.set_flags(before[1])
+        set_onednn(before[0])
+        set_nnpack(before[1])
 
 
 @contextmanager
