@@ -1,8 +1,10 @@
 """Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing."""
 
+from distsim.figures.batch_grid import batch_grid
 from distsim.figures.captioned import Captioned
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
+from distsim.figures.loss import loss
 from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
 from distsim.figures.sequence import sequence
@@ -16,9 +18,11 @@ from distsim.figures.utilization import utilization
 
 __all__ = [
     "Captioned",
+    "batch_grid",
     "collective",
     "comparison",
     "guess_formula_simulation_measurement",
+    "loss",
     "overlap",
     "pipeline",
     "ring_against_server",

@@ -202,7 +202,7 @@ class Contributions(Table):
     version: the update it went into, or NO_VERSION. worker, step: whose gradient, of which of its steps.
     read_version: the parameters it was computed on. first_item, items: the pieces of the step it covers.
     applied: whether it went into an update; if not, cancelled tells whether it was stopped before it arrived
-    (True) or dropped on arrival (False).
+    (True) or dropped on arrival (False). A real server's applied rows stand in the order in which it added them up.
     """
 
     version: NDArray[np.int64]
