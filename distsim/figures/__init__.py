@@ -5,6 +5,7 @@ from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
+from distsim.figures.scaling import SpeedUps, scaling
 from distsim.figures.sequence import sequence
 from distsim.figures.staleness import staleness
 from distsim.figures.steps import step_scatter
@@ -16,12 +17,14 @@ from distsim.figures.utilization import utilization
 
 __all__ = [
     "Captioned",
+    "SpeedUps",
     "collective",
     "comparison",
     "guess_formula_simulation_measurement",
     "overlap",
     "pipeline",
     "ring_against_server",
+    "scaling",
     "sequence",
     "staleness",
     "step_scatter",
