@@ -19,7 +19,7 @@ from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Contributions, Spa
 Floats = NDArray[np.float64]
 FULL, HALF = 0.8, 0.4
 SERVER_ROWS = 2
-SAME_SECONDS = 1e-12
+SAME_SECONDS, SAME_NANOSECOND = 1e-12, 1e-9
 
 
 @dataclass(frozen=True)
@@ -133,16 +133,16 @@ def _place_server(spans: Spans) -> tuple[Floats, Floats]:
 def _place_worker(spans: Spans) -> tuple[Floats, Floats]:
     """Offset and height: the lower half for communication while the same worker computes, else the whole row."""
     hidden = np.zeros(len(spans), dtype=np.bool_)
-    computing = np.isin(spans.kind, COMPUTE_KINDS)
-    for worker in np.unique(spans.worker):
-        own = spans.worker == worker
-        compute = spans.where(own & computing)
-        order = np.argsort(compute.start_seconds)
-        starts, ends = compute.start_seconds[order], np.append(-np.inf, compute.end_seconds[order])
-        rows = np.flatnonzero(own & np.isin(spans.kind, COMMUNICATION_KINDS))
+    compute = spans.of_kind(*COMPUTE_KINDS)
+    if len(compute):
+        compute = compute.where(np.lexsort((compute.start_seconds, compute.worker)))
+        apart = spans.end_seconds.max() - spans.start_seconds.min() + 1.0
+        moved = np.flatnonzero(np.isin(spans.kind, COMMUNICATION_KINDS))
         # Compute spans of a worker never overlap: the last that starts before a span's end is the one to ask.
-        before = np.searchsorted(starts, spans.end_seconds[rows] - 1e-9)
-        hidden[rows[ends[before] > spans.start_seconds[rows] + 1e-9]] = True
+        until = spans.end_seconds[moved] + apart * spans.worker[moved] - SAME_NANOSECOND
+        last = np.searchsorted(compute.start_seconds + apart * compute.worker, until) - 1
+        own = (last >= 0) & (compute.worker[last] == spans.worker[moved])
+        hidden[moved] = own & (compute.end_seconds[last] > spans.start_seconds[moved] + SAME_NANOSECOND)
     return np.where(hidden, (FULL - HALF) / 2, 0.0), np.where(hidden, HALF, FULL)
 
 
