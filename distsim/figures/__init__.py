@@ -3,6 +3,7 @@
 from distsim.figures.captioned import Captioned
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
+from distsim.figures.critical_path import critical_path
 from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
 from distsim.figures.scaling import SpeedUps, scaling
@@ -20,6 +21,7 @@ __all__ = [
     "SpeedUps",
     "collective",
     "comparison",
+    "critical_path",
     "guess_formula_simulation_measurement",
     "overlap",
     "pipeline",

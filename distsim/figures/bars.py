@@ -69,17 +69,22 @@ def row_of(trace: Trace, rank: Any) -> Any:
     return first if first.ndim else float(first)
 
 
-def bars(trace: Trace, start_seconds: float, end_seconds: float) -> dict[Look, Bars]:
-    """The bars that touch the window, by category; bars at its edges stay whole."""
-    spans = trace.spans
-    shown = spans.where((spans.end_seconds >= start_seconds) & (spans.start_seconds <= end_seconds))
+def bars(trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | None = None) -> dict[Look, Bars]:
+    """The bars that touch the window, by category; bars at its edges stay whole.
+
+    spans: some of the trace's, to draw these alone, where all would stand; None draws all.
+    """
+    drawn_of = trace.spans if spans is None else spans
+    shown = drawn_of.where((drawn_of.end_seconds >= start_seconds) & (drawn_of.start_seconds <= end_seconds))
     of_workers = shown.where(shown.worker < trace.workers)
+    compute = trace.spans.of_kind(*COMPUTE_KINDS)
+    compute = compute.where((compute.end_seconds >= start_seconds) & (compute.start_seconds <= end_seconds))
     of_servers, counts = _merged(shown.where(shown.worker >= trace.workers))
     pairs = zip(of_workers.columns().values(), of_servers.columns().values(), strict=True)
     drawn = Spans(*(np.concatenate(pair) for pair in pairs))
     counts = np.concatenate([np.ones(len(of_workers), dtype=np.int64), counts])
     offset, height = (
-        np.concatenate(pair) for pair in zip(_place_worker(of_workers), _place_server(of_servers), strict=True)
+        np.concatenate(pair) for pair in zip(_place_worker(of_workers, compute), _place_server(of_servers), strict=True)
     )
     middle = row_of(trace, drawn.worker) + offset
     category = np.array([CATEGORIES.index(CATEGORY_OF[kind]) for kind in SpanKind])[drawn.kind]
@@ -130,13 +135,14 @@ def _place_server(spans: Spans) -> tuple[Floats, Floats]:
     return offset, np.where(offset == 0.0, FULL + 1.0, FULL)
 
 
-def _place_worker(spans: Spans) -> tuple[Floats, Floats]:
+def _place_worker(spans: Spans, compute: Spans) -> tuple[Floats, Floats]:
     """Offset and height: the lower half for communication while the same worker computes, else the whole row."""
     hidden = np.zeros(len(spans), dtype=np.bool_)
-    compute = spans.of_kind(*COMPUTE_KINDS)
-    if len(compute):
+    if len(spans) and len(compute):
         compute = compute.where(np.lexsort((compute.start_seconds, compute.worker)))
-        apart = spans.end_seconds.max() - spans.start_seconds.min() + 1.0
+        both = (spans, compute)
+        times = np.concatenate([*(of.start_seconds for of in both), *(of.end_seconds for of in both)])
+        apart = np.ptp(times) + 1.0  # lanes laid one after the other in time, so that one search serves all
         moved = np.flatnonzero(np.isin(spans.kind, COMMUNICATION_KINDS))
         # Compute spans of a worker never overlap: the last that starts before a span's end is the one to ask.
         until = spans.end_seconds[moved] + apart * spans.worker[moved] - SAME_NANOSECOND
