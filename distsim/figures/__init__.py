@@ -4,6 +4,7 @@ from distsim.figures.captioned import Captioned
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.critical_path import critical_path
+from distsim.figures.heat_map import heat_map
 from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
 from distsim.figures.scaling import SpeedUps, scaling
@@ -23,6 +24,7 @@ __all__ = [
     "comparison",
     "critical_path",
     "guess_formula_simulation_measurement",
+    "heat_map",
     "overlap",
     "pipeline",
     "ring_against_server",
