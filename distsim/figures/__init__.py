@@ -9,11 +9,11 @@ from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
 from distsim.figures.scaling import SpeedUps, scaling
 from distsim.figures.sequence import sequence
+from distsim.figures.stages import guess_formula_simulation_measurement
 from distsim.figures.staleness import staleness
 from distsim.figures.steps import step_scatter
 from distsim.figures.stragglers import stragglers
 from distsim.figures.timeline import timeline
-from distsim.figures.tour import guess_formula_simulation_measurement
 from distsim.figures.traffic import ring_against_server, traffic
 from distsim.figures.utilization import utilization
 

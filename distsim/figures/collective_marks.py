@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from distsim.figures.rounds import Round, Rounds
 from distsim.figures.theme import APPLY, COMMUNICATION, COMPUTE, DROPPED, PAPER
 
@@ -16,20 +18,20 @@ Cells = Sequence[tuple[int, int]]  # (rank, chunk) pairs
 Places = dict[str, list[float]]
 
 
-def shown(places: Places) -> dict[str, list[float | None]]:
+def shown(places: Places) -> dict[str, Any]:
     """The places; where there are none, one that is nowhere, so that the legend keeps its entry.
 
     >>> shown({"x": [], "y": []})
     {'x': [None], 'y': [None]}
     """
-    return {axis: list(values) or [None] for axis, values in places.items()}
+    return {axis: np.array(values) if values else [None] for axis, values in places.items()}
 
 
 def marks(name: str, cells: Cells, places: Places, size: float) -> Drawing:
     """A frame around each of the cells."""
     return {
         "type": "scatter", "mode": "markers", "name": name, "showlegend": True, "hoverinfo": "skip", **shown(places),
-        "customdata": [list(cell) for cell in cells],
+        "customdata": np.array(cells, dtype=np.int64).reshape(-1, 2),
         "marker": {"symbol": "square-open", "size": size, "color": COMMUNICATION.colour, "line": {"width": 2.5}},
     }  # fmt: skip
 

@@ -65,7 +65,7 @@ def changes(drawings: list[Drawing]) -> dict[int, Drawing]:
     return {
         place: {key: value for key, value in drawing.items() if key in CHANGING}
         for place, drawing in enumerate(drawings)
-        if drawing["name"] not in NAMES
+        if drawing["name"] not in NAMES and drawing.get("showlegend", True)  # a fault that there is not
     }
 
 
