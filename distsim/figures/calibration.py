@@ -11,8 +11,7 @@ from plotly.subplots import make_subplots
 
 from distsim.calibration.machine import Fit, Machine
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.page import PAGE
-from distsim.figures.report import figure_html
+from distsim.figures.page import PAGE, figure_html
 from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, MARKS, MEASURED, PREDICTED, SMALL, template
 from distsim.units import show
 
