@@ -137,7 +137,7 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
     if not wanted.least <= len(files) <= wanted.most:
         raise InputError.of("FILE...", len(files), f"a figure of kind {kind} takes {wanted.files}", "give as many")
     for name in WINDOW & set(given):
-        given[name] = parse(given[name], "second")
+        given[name] = _seconds(OPTION[name], given[name])
     from distsim.figures.export import check_suffix
 
     check_suffix(out)
@@ -147,6 +147,13 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
         print_json({"kind": kind, "file": str(out), "summary": captioned.summary, "table": list(captioned.table)})
     else:
         click.echo(captioned.summary)
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse(text, "second")
+    except ValueError as error:
+        raise InputError.of(option, text, str(error), 'write such as "250 ms"') from None
 
 
 def _kind(name: str) -> Kind:

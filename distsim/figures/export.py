@@ -67,7 +67,8 @@ def picture(figure: go.Figure, path: Path) -> bytes:
     except ImportError:
         cure = "pip install 'distsim-course[course]', or save as .html"
         raise InputError.of("figure's file", str(path), "needs kaleido, which is not installed", cure) from None
-    drawn = go.Figure(figure).update_layout(updatemenus=[], sliders=[])
+    drawn = go.Figure(figure)
+    drawn.layout.updatemenus = drawn.layout.sliders = ()
     kind = path.suffix.lower().removeprefix(".")
     options = {
         "format": kind, "width": WIDTH, "height": int(figure.layout.height or HEIGHT),
