@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from distsim.figures.collective_marks import NAMES, Cells, Drawing, Places, fault_cells, fault_marks, marks, shown
 from distsim.figures.rounds import Counts, Round, Rounds
-from distsim.figures.theme import APPLY, COMPUTE, INK, PAPER
+from distsim.figures.theme import APPLY, COMPUTE, INK, PAPER, SMALL
 
 MOST_NUMBERS = 600  # cells with a number in each
 MOST_ARRIVED = 512  # cells that are marked as new
@@ -20,12 +20,12 @@ CHANGING = ("type", "name", "z", "text", "x", "y", "customdata")  # from round t
 def layout(played: Rounds) -> dict[str, Any]:
     """Axes: chunks to the right, ranks down."""
     ranks, chunks = played.rounds[0].counts.shape
-    few = {"tickvals": list(range(chunks))} if chunks <= 4 else {"dtick": 1 if chunks <= 32 else 32}
+    few = {"tickvals": list(range(chunks))} if chunks <= 4 else {"dtick": _apart(chunks)}
     return {
         "xaxis": {"title": {"text": "chunk"}, "range": [-0.5, chunks - 0.5], "showgrid": False, **few},
         "yaxis": {
             "title": {"text": "rank"}, "range": [ranks - 0.5, -0.5], "showgrid": False,
-            "dtick": 1 if ranks <= 32 else 32,
+            "dtick": _apart(ranks),
         },
         "height": 660,
     }  # fmt: skip
@@ -39,7 +39,10 @@ def picture(played: Rounds, found: Round) -> list[Drawing]:
         "type": "heatmap", "name": "chunks", "z": _percent(counts, played.parts), "zmin": 0, "zmax": 100,
         "colorscale": SCALE, "xgap": 1 if few else 0, "ygap": 1 if few else 0, "textfont": {"color": INK},
         "hovertemplate": "rank %{y}, chunk %{x}: %{z} % of the workers' parts<extra></extra>",
-        "colorbar": {"title": {"text": "workers' parts<br>summed"}, "ticksuffix": " %", "thickness": 14},
+        "colorbar": {
+            "title": {"text": "workers' parts<br>summed", "font": {"size": SMALL + 1}}, "ticksuffix": " %",
+            "thickness": 14,
+        },
         **({"text": counts, "texttemplate": "%{text}"} if few else {}),
     }  # fmt: skip
     legend = [
@@ -67,6 +70,11 @@ def changes(drawings: list[Drawing]) -> dict[int, Drawing]:
         for place, drawing in enumerate(drawings)
         if drawing["name"] not in NAMES and drawing.get("showlegend", True)  # a fault that there is not
     }
+
+
+def _apart(count: int) -> int:
+    """Of how many ranks or chunks one has its number."""
+    return 1 if count <= 32 else 8 if count <= 128 else 32
 
 
 def _percent(counts: Counts, parts: Counts) -> NDArray[np.uint8]:
