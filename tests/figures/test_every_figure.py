@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ OF_A_TRACE: dict[str, Callable[[Trace], Captioned]] = {
     "pipeline": pipeline,
     "overlap": overlap,
 }
+RUN_WITH_A_SERVER = ("timeline", "critical_path", "sequence", "staleness")
 TEXT_CONTRAST = 4.5  # WCAG 2, level AA, of text below 18 points; of the outline of what is drawn it asks for 3
 # Drawn of something else than a trace; their own tests say what of.
 OF_OTHER_THINGS = {"Captioned", "SpeedUps", "collective", "guess_formula_simulation_measurement", "heat_map"}
@@ -72,6 +74,17 @@ def _alone(trace: Trace) -> Trace:
     return simulate(table)
 
 
+@pytest.mark.parametrize("name", [*RUN_WITH_A_SERVER, "traffic", "utilization", "comparison", "step_scatter"])
+def test_a_real_run_is_drawn(name: str) -> None:
+    """measured.npz holds 4 steps of the example backup_server, 10 ms each, with a gradient of 64 KiB."""
+    trace = Trace.load(Path(__file__).with_name("measured.npz"))
+    shown = OF_A_TRACE[name](trace)
+    assert len(shown.figure.data) > 0
+    assert any(letter.isdigit() for letter in shown.summary)
+    assert shown.table
+    assert json.loads(shown.figure.to_json())
+
+
 def test_every_figure_is_tested_here() -> None:
     assert set(OF_A_TRACE) == set(figures.__all__) - OF_OTHER_THINGS
 
@@ -83,7 +96,7 @@ def run(name: str, workers: int) -> Trace:
         changes |= {"policy": {"kind": "pipeline", "micro_batches": 2}, "workload.activation": "1 MiB"}
     if name == "overlap":
         changes["policy"] = {"kind": "ddp", "bucket": "1 MiB"}
-    server = name in ("timeline", "critical_path", "sequence", "staleness")
+    server = name in RUN_WITH_A_SERVER
     changes |= {"policy": {"kind": "asynchronous"}} if server else {}
     return simulate(example("backup_server" if server else "synchronous_ring").replacing(changes))
 
