@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from distsim.examples import example
 from distsim.simulation import simulate
 from distsim.sweep import sweep
 
+ROOT = Path(__file__).parents[1]
 NOT_OF_FILES = {  # what a figure is drawn of is no trace, no scenario and no table of a sweep
     "Captioned", "SpeedUps", "collective", "guess_formula_simulation_measurement", "ring_against_server",
 }  # fmt: skip
@@ -117,3 +120,26 @@ def test_bad_input_ends_with_2_and_leaves_no_file(arguments: list[str], told: st
 def test_a_name_that_ends_otherwise_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     found = command("timeline", tmp_path / "none.npz", "-o", tmp_path / "figure.gif")
     assert "must end in" in str(found.exception)
+
+
+@pytest.mark.chromium
+def test_make_pictures_makes_the_pictures_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the target's commands, but with a simulated run in place of the real one."""
+    target = (ROOT / "Makefile").read_text("utf-8").partition("\npictures:")[2].partition("\n\n")[0]
+    lines = target.replace("\\\n", " ").splitlines()
+    commands = [shlex.split(line.partition("distsim ")[2]) for line in lines if "$(BIN)/distsim " in line]
+    (tmp_path / "distsim").mkdir()
+    (tmp_path / "distsim" / "examples").symlink_to(ROOT / "distsim" / "examples")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "course" / "pictures").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for words in commands:
+        found = CliRunner().invoke(distsim, ["simulate" if word == "measure" else word for word in words])
+        assert found.exit_code == 0, (words, found.exception)
+    made = {f"course/pictures/{path.name}" for path in (tmp_path / "course" / "pictures").iterdir()}
+    shown = set(re.findall(r"!\[[^]]*\]\(([^)]*)\)", (ROOT / "README.md").read_text("utf-8")))
+    assert made == shown
+    assert len(shown) == 3
+    for name in shown:
+        assert (ROOT / name).stat().st_size < 150_000, name
+        assert (tmp_path / name).stat().st_size < 150_000, name
