@@ -76,7 +76,7 @@ def _controls(titles: Sequence[str], active: int, below: float) -> dict[str, Any
         ],
         "sliders": [
             {
-                "active": active, "x": 0.17, "len": 0.83, "y": -below, "yanchor": "top", "pad": {"t": 0},
+                "active": active, "x": 0.28, "len": 0.72, "y": -below, "yanchor": "top", "pad": {"t": 0},
                 "currentvalue": {"prefix": "round: ", "xanchor": "left", "font": {"size": SMALL + 1}},
                 "steps": [
                     {
