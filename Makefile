@@ -7,7 +7,7 @@ WORKERS ?= 2
 TEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all course lint clean
+.PHONY: help demo pictures test test-all course lint clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -21,6 +21,16 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## predict and really run two scenarios; writes out/demo.html
 	@mkdir -p out
 	$(BIN)/distsim compare distsim/examples/synchronous_ring.toml distsim/examples/backup_server.toml --html out/demo.html
+
+pictures: $(STAMP)  ## draw the pictures of README.md anew, from a real run of this machine
+	@mkdir -p out course/pictures
+	$(BIN)/distsim simulate distsim/examples/backup_server.toml --trace out/predicted.npz
+	$(BIN)/distsim measure distsim/examples/backup_server.toml --trace out/measured.npz
+	$(BIN)/distsim sweep distsim/examples/backup_server.toml --out out/sweep.csv \
+		--vary policy.backups=0:3 --vary compute.cv=0.1,0.2,0.3,0.5,0.8,1.2
+	$(BIN)/distsim figure timeline out/predicted.npz out/measured.npz --end "450 ms" -o course/pictures/timeline.svg
+	$(BIN)/distsim figure critical-path out/measured.npz --end "450 ms" -o course/pictures/critical_path.svg
+	$(BIN)/distsim figure heat-map out/sweep.csv -o course/pictures/heat_map.svg
 
 test: lint  ## lint, then every test that fits in minutes
 	$(TEST) --durations=10 -n $(WORKERS) -m "not real and not chromium"

@@ -46,7 +46,7 @@ def examine() -> list[Check]:
         _package("torch", "labs", "real runs"),
         _gloo(),
         _gpu(),
-        _program("chromium", "browser tests", "install Debian's package chromium, or any Chromium"),
+        _program("chromium", "pictures, browser tests", "install Debian's package chromium, or any Chromium"),
         *(_program(name, "the emulated cluster", "install the package iproute2") for name in ("ip", "tc")),
         _namespaces(),
     ]

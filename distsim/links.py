@@ -18,7 +18,8 @@ SAME_TIME = 1.0 + 1e-12
 
 def ended(trace: Trace) -> Transfers:
     """The transfers that had ended by the last update."""
-    return trace.transfers.where(trace.transfers.end_seconds <= trace.total_seconds * SAME_TIME)
+    in_time = trace.transfers.end_seconds <= trace.total_seconds * SAME_TIME
+    return trace.transfers if in_time.all() else trace.transfers.where(in_time)
 
 
 def hosts(trace: Trace) -> int:
@@ -50,8 +51,11 @@ def route(trace: Trace, source: int, target: int) -> tuple[Link, ...]:
 def pairs(transfers: Transfers) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
     """Between which (source, target) there were transfers, and of each transfer the place of its pair among them."""
     most = int(transfers.target.max(initial=0)) + 1
-    found, pair_of = np.unique(transfers.source.astype(np.int64) * most + transfers.target, return_inverse=True)
-    return [divmod(pair, most) for pair in found.tolist()], pair_of
+    pair = transfers.source.astype(np.int64) * most + transfers.target
+    found = np.flatnonzero(np.bincount(pair))  # ranks are few and transfers many: no need to sort these
+    place = np.zeros(int(found.max(initial=0)) + 1, dtype=np.intp)
+    place[found] = np.arange(len(found))
+    return [divmod(number, most) for number in found.tolist()], place[pair]
 
 
 def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[Link, float]:

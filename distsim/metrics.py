@@ -67,14 +67,13 @@ def summary(trace: Trace) -> Summary:
     """
     steps = step_durations(trace).seconds
     shares = _shares(trace)
-    dropped = ~trace.contributions.applied & ~trace.contributions.cancelled
     return Summary(
         step_seconds=StepSeconds(float(np.median(steps)), float(steps.mean()), float(np.quantile(steps, 0.9)))
         if len(steps)
         else None,
         total_seconds=trace.total_seconds,
         updates=len(np.unique(trace.updates.version)),
-        dropped_gradients=int(dropped.sum()),
+        dropped_gradients=dropped_gradients(trace),
         mean_staleness=mean_staleness(trace),
         idle_share=shares.get("waiting"),
         exposed_communication_share=shares.get("communication"),
@@ -82,6 +81,16 @@ def summary(trace: Trace) -> Summary:
         failures=_failures(trace),
         goodput=goodput(trace) if _may_fail(trace) and trace.total_seconds > 0.0 else None,
     )
+
+
+def dropped_gradients(trace: Trace) -> int:
+    """How many gradients arrived and went into no update; those that were cancelled never arrived.
+
+    >>> from distsim import example, simulate
+    >>> dropped_gradients(simulate(example("synchronous_ring")))
+    0
+    """
+    return int((~trace.contributions.applied & ~trace.contributions.cancelled).sum())
 
 
 def _may_fail(trace: Trace) -> bool:
@@ -148,19 +157,23 @@ def worker_seconds(trace: Trace) -> dict[str, Floats]:
     total = trace.total_seconds
     compute = trace.spans.of_kind(*COMPUTE_KINDS)
     busy = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS)
-    computing = np.array([_covered(compute, worker, total) for worker in range(trace.workers)])
-    working = np.array([_covered(busy, worker, total) for worker in range(trace.workers)])
+    computing, working = _covered(compute, trace.workers, total), _covered(busy, trace.workers, total)
     return {"compute": computing, "communication": working - computing, "waiting": np.maximum(total - working, 0.0)}
 
 
-def _covered(spans: Spans, worker: int, total: float) -> float:
-    """Seconds of [0, total] that lie in at least one of the worker's spans."""
-    own = spans.where(spans.worker == worker)
-    order = np.argsort(own.start_seconds, kind="stable")
-    starts = np.clip(own.start_seconds[order], 0.0, total)
-    ends = np.maximum.accumulate(np.clip(own.end_seconds[order], 0.0, total))
-    before = np.concatenate([[0.0], ends[:-1]])
-    return float(np.maximum(ends - np.maximum(starts, before), 0.0).sum()) if len(own) else 0.0
+def _covered(spans: Spans, workers: int, total: float) -> Floats:
+    """Seconds of [0, total] that lie in at least one of a worker's spans, shape (workers,)."""
+    order = np.lexsort((spans.start_seconds, spans.worker))
+    starts = np.clip(spans.start_seconds[order], 0.0, total)
+    ends = np.clip(spans.end_seconds[order], 0.0, total)
+    first = np.searchsorted(spans.worker[order], np.arange(workers + 1))
+    seconds = np.zeros(workers)
+    for worker in np.flatnonzero(np.diff(first)):
+        own = slice(first[worker], first[worker + 1])
+        latest = np.maximum.accumulate(ends[own])
+        begins = np.maximum(starts[own], np.concatenate([[0.0], latest[:-1]]))
+        seconds[worker] = np.maximum(latest - begins, 0.0).sum()
+    return seconds
 
 
 def _shares(trace: Trace) -> dict[str, float]:
@@ -285,8 +298,8 @@ def goodput(trace: Trace) -> float:
     if trace.total_seconds <= 0.0:
         raise UnavailableError("goodput: the trace has no update that took time")
     kept_from_work = trace.spans.of_kind(SpanKind.CHECKPOINT, SpanKind.RESTART, SpanKind.LOST)
-    lost = [_covered(kept_from_work, worker, trace.total_seconds) for worker in range(trace.workers)]
-    return 1.0 - float(np.mean(lost)) / trace.total_seconds
+    lost = _covered(kept_from_work, trace.workers, trace.total_seconds)
+    return 1.0 - float(lost.mean()) / trace.total_seconds
 
 
 def price(trace: Trace) -> float:

@@ -18,6 +18,7 @@ from distsim.cli.bench import bench
 from distsim.cli.calibrate import calibrate
 from distsim.cli.compare import compare
 from distsim.cli.doctor import doctor
+from distsim.cli.figure import figure
 from distsim.cli.measure import measure
 from distsim.cli.simulate import simulate
 from distsim.cli.sweep import sweep
@@ -39,7 +40,7 @@ def distsim() -> None:
     """
 
 
-for command in (simulate, measure, compare, calibrate, sweep, validate, bench, doctor):
+for command in (simulate, measure, compare, figure, calibrate, sweep, validate, bench, doctor):
     distsim.add_command(command)
 
 

@@ -4,28 +4,35 @@ from distsim.figures.batch_grid import batch_grid
 from distsim.figures.captioned import Captioned
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
+from distsim.figures.critical_path import critical_path
+from distsim.figures.heat_map import heat_map
 from distsim.figures.loss import loss
 from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
+from distsim.figures.scaling import SpeedUps, scaling
 from distsim.figures.sequence import sequence
+from distsim.figures.stages import guess_formula_simulation_measurement
 from distsim.figures.staleness import staleness
 from distsim.figures.steps import step_scatter
 from distsim.figures.stragglers import stragglers
 from distsim.figures.timeline import timeline
-from distsim.figures.tour import guess_formula_simulation_measurement
 from distsim.figures.traffic import ring_against_server, traffic
 from distsim.figures.utilization import utilization
 
 __all__ = [
     "Captioned",
+    "SpeedUps",
     "batch_grid",
     "collective",
     "comparison",
+    "critical_path",
     "guess_formula_simulation_measurement",
+    "heat_map",
     "loss",
     "overlap",
     "pipeline",
     "ring_against_server",
+    "scaling",
     "sequence",
     "staleness",
     "step_scatter",

@@ -19,7 +19,7 @@ from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Contributions, Spa
 Floats = NDArray[np.float64]
 FULL, HALF = 0.8, 0.4
 SERVER_ROWS = 2
-SAME_SECONDS = 1e-12
+SAME_SECONDS, SAME_NANOSECOND = 1e-12, 1e-9
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,22 @@ def row_of(trace: Trace, rank: Any) -> Any:
     return first if first.ndim else float(first)
 
 
-def bars(trace: Trace, start_seconds: float, end_seconds: float) -> dict[Look, Bars]:
-    """The bars that touch the window, by category; bars at its edges stay whole."""
-    spans = trace.spans
-    shown = spans.where((spans.end_seconds >= start_seconds) & (spans.start_seconds <= end_seconds))
+def bars(trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | None = None) -> dict[Look, Bars]:
+    """The bars that touch the window, by category; bars at its edges stay whole.
+
+    spans: some of the trace's, to draw these alone, where all would stand; None draws all.
+    """
+    drawn_of = trace.spans if spans is None else spans
+    shown = drawn_of.where((drawn_of.end_seconds >= start_seconds) & (drawn_of.start_seconds <= end_seconds))
     of_workers = shown.where(shown.worker < trace.workers)
+    compute = trace.spans.of_kind(*COMPUTE_KINDS)
+    compute = compute.where((compute.end_seconds >= start_seconds) & (compute.start_seconds <= end_seconds))
     of_servers, counts = _merged(shown.where(shown.worker >= trace.workers))
     pairs = zip(of_workers.columns().values(), of_servers.columns().values(), strict=True)
     drawn = Spans(*(np.concatenate(pair) for pair in pairs))
     counts = np.concatenate([np.ones(len(of_workers), dtype=np.int64), counts])
     offset, height = (
-        np.concatenate(pair) for pair in zip(_place_worker(of_workers), _place_server(of_servers), strict=True)
+        np.concatenate(pair) for pair in zip(_place_worker(of_workers, compute), _place_server(of_servers), strict=True)
     )
     middle = row_of(trace, drawn.worker) + offset
     category = np.array([CATEGORIES.index(CATEGORY_OF[kind]) for kind in SpanKind])[drawn.kind]
@@ -130,19 +135,20 @@ def _place_server(spans: Spans) -> tuple[Floats, Floats]:
     return offset, np.where(offset == 0.0, FULL + 1.0, FULL)
 
 
-def _place_worker(spans: Spans) -> tuple[Floats, Floats]:
+def _place_worker(spans: Spans, compute: Spans) -> tuple[Floats, Floats]:
     """Offset and height: the lower half for communication while the same worker computes, else the whole row."""
     hidden = np.zeros(len(spans), dtype=np.bool_)
-    computing = np.isin(spans.kind, COMPUTE_KINDS)
-    for worker in np.unique(spans.worker):
-        own = spans.worker == worker
-        compute = spans.where(own & computing)
-        order = np.argsort(compute.start_seconds)
-        starts, ends = compute.start_seconds[order], np.append(-np.inf, compute.end_seconds[order])
-        rows = np.flatnonzero(own & np.isin(spans.kind, COMMUNICATION_KINDS))
+    if len(spans) and len(compute):
+        compute = compute.where(np.lexsort((compute.start_seconds, compute.worker)))
+        both = (spans, compute)
+        times = np.concatenate([*(of.start_seconds for of in both), *(of.end_seconds for of in both)])
+        apart = np.ptp(times) + 1.0  # lanes laid one after the other in time, so that one search serves all
+        moved = np.flatnonzero(np.isin(spans.kind, COMMUNICATION_KINDS))
         # Compute spans of a worker never overlap: the last that starts before a span's end is the one to ask.
-        before = np.searchsorted(starts, spans.end_seconds[rows] - 1e-9)
-        hidden[rows[ends[before] > spans.start_seconds[rows] + 1e-9]] = True
+        until = spans.end_seconds[moved] + apart * spans.worker[moved] - SAME_NANOSECOND
+        last = np.searchsorted(compute.start_seconds + apart * compute.worker, until) - 1
+        own = (last >= 0) & (compute.worker[last] == spans.worker[moved])
+        hidden[moved] = own & (compute.end_seconds[last] > spans.start_seconds[moved] + SAME_NANOSECOND)
     return np.where(hidden, (FULL - HALF) / 2, 0.0), np.where(hidden, HALF, FULL)
 
 

@@ -12,9 +12,8 @@ from plotly.subplots import make_subplots
 from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, Machine
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.page import PAGE
-from distsim.figures.report import figure_html
-from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, MEASURED, PREDICTED, SMALL, template
+from distsim.figures.page import PAGE, figure_html
+from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, MARKS, MEASURED, PREDICTED, SMALL, template
 from distsim.units import show
 
 COLUMNS = 3
@@ -25,7 +24,6 @@ DECADES = [10.0**power for power in range(1, 11)]  # of bytes
 SECONDS = [part * 10.0**power for power in range(-7, 3) for part in (1, 2, 5)]
 # A number of workers has its colour and its mark in all panels; beyond five they begin again.
 COLOURS = (PREDICTED.colour, MEASURED.colour, FORMULA.colour, DROPPED, COMPUTE.colour)
-MARKS = ("circle", "square", "diamond", "triangle-up", "x")
 
 
 def calibration(machine: Machine) -> Captioned:

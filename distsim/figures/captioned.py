@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -31,6 +32,16 @@ class Captioned:
     def caption_html(self) -> str:
         """The sentence and the table, as HTML to stand under the figure."""
         return f'<p class="distsim-summary">{escape(self.summary)}</p>{table_html(self.table)}'
+
+    def save(self, path: str | Path) -> None:
+        """Writes the figure as .png, .svg or .html, as the name says; the HTML has the sentence and the table too.
+
+        Raises InputError where the name ends otherwise, the file cannot be written, or a picture needs a Chromium and
+        there is none.
+        """
+        from distsim.figures.export import save
+
+        save(self, Path(path))
 
     def bundle(self) -> dict[str, Any]:
         """What a notebook stores for the figure: plotly's JSON, and the sentence where that cannot be drawn."""

@@ -201,6 +201,8 @@ def _table(quantities: list[Quantity], comparison: Comparison) -> list[dict[str,
 def _sentence(comparison: Comparison) -> str:
     predicted, measured = comparison.predicted.total_seconds, comparison.measured.total_seconds
     difference = predicted - measured
+    if not comparison.predicted.updates and not comparison.measured.updates:
+        return "No update was recorded in either run."
     if difference == 0.0:
         return f"Both runs take {measured:.3g} s."
     cause, seconds = max(comparison.error_pct.causes.items(), key=lambda item: abs(item[1]))

@@ -1,6 +1,13 @@
-"""The frame of HTML reports: head, style, and the places where the content goes."""
+"""The frame of HTML pages: head, style, the places where the content goes, and how a figure stands in it."""
 
+from __future__ import annotations
+
+from html import escape
 from string import Template
+
+from distsim.figures.captioned import Captioned, table_html
+
+CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 
 PAGE = Template("""\
 <!doctype html>
@@ -45,6 +52,10 @@ PAGE = Template("""\
   @media print { body { background: var(--paper); } section { border: 0; padding: 0; } }
 </style>
 <script>$plotly</script>
+<script>
+  // plotly rejects a promise without a reason when an animation is interrupted, as by its own pause button.
+  addEventListener("unhandledrejection", (event) => { if (event.reason === undefined) event.preventDefault(); });
+</script>
 </head>
 <body>
 <header>
@@ -57,3 +68,18 @@ $sections
 </body>
 </html>
 """)
+
+
+def figure_html(name: str, captioned: Captioned) -> str:
+    """The drawing with its sentence and table."""
+    caption, table = f"<figcaption>{escape(captioned.summary)}</figcaption>", table_html(captioned.table)
+    return f'<figure>{drawing_html(name, captioned)}{caption}</figure><div class="scroll">{table}</div>'
+
+
+def drawing_html(name: str, captioned: Captioned) -> str:
+    """The plot; a screen reader says the sentence in its place."""
+    plot = captioned.figure.to_html(
+        full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG, auto_play=False
+    )
+    label = escape(captioned.summary)
+    return f'<div class="scroll"><div class="plot" role="img" aria-label="{label}">{plot}</div></div>'

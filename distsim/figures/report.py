@@ -12,15 +12,13 @@ from string import Template
 from plotly.offline import get_plotlyjs
 
 from distsim.comparison import Comparison
-from distsim.figures.captioned import Captioned, Row, table_html
+from distsim.figures.captioned import Row, table_html
 from distsim.figures.comparison import comparison as comparison_figure
 from distsim.figures.comparison import signed
-from distsim.figures.page import PAGE
+from distsim.figures.page import PAGE, drawing_html, figure_html
 from distsim.figures.steps import step_scatter
 from distsim.figures.timeline import timeline
 from distsim.trace import Trace
-
-CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 
 OVERVIEW = Template("""\
 <section aria-labelledby="overview-title">
@@ -82,7 +80,7 @@ def _section(number: int, comparison: Comparison, predicted: Trace, measured: Tr
         "<h3>Timelines</h3>",
         figure_html(f"timeline-{number}", lanes),
         "<h3>Errors and their causes</h3>",
-        _drawing(f"errors-{number}", errors),
+        drawing_html(f"errors-{number}", errors),
     ]
     if comparison.error_pct.step_median is not None:
         parts += [
@@ -99,18 +97,3 @@ def _description(trace: Trace) -> str:
     steps, kind = scenario.steps, scenario.policy.kind.replace("_", " ")
     through = scenario.communication.kind.replace("_", " ")
     return f"{trace.workers} workers, {steps} steps, {kind} updates by {through}, seed {scenario.seed}."
-
-
-def figure_html(name: str, captioned: Captioned) -> str:
-    """The drawing with its sentence and table."""
-    caption, table = f"<figcaption>{escape(captioned.summary)}</figcaption>", table_html(captioned.table)
-    return f'<figure>{_drawing(name, captioned)}{caption}</figure><div class="scroll">{table}</div>'
-
-
-def _drawing(name: str, captioned: Captioned) -> str:
-    """The plot; a screen reader says the sentence in its place."""
-    plot = captioned.figure.to_html(
-        full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG, auto_play=False
-    )
-    label = escape(captioned.summary)
-    return f'<div class="scroll"><div class="plot" role="img" aria-label="{label}">{plot}</div></div>'

@@ -118,6 +118,5 @@ def _recount(counts: Counts, held: NDArray[np.int32], transfers: tuple[Transfer,
     if not transfers:
         counts[:] = held.sum(axis=2)
         return
-    for transfer in transfers:
-        chunks = slice(transfer.chunk, transfer.chunk + transfer.chunks)
-        counts[transfer.target, chunks] = held[transfer.target, chunks].sum(axis=1)
+    target, chunk = np.array([(one.target, piece) for one in transfers for piece in one.carried]).T
+    counts[target, chunk] = held[target, chunk].sum(axis=1)

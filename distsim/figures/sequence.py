@@ -30,7 +30,8 @@ from distsim.figures.theme import (
 from distsim.trace import COMPUTE_KINDS, SpanKind, Spans, Trace
 from distsim.units import show
 
-HEIGHT_PIXELS = 640
+HEIGHT_PIXELS, WIDTH_PIXELS = 640, 900  # the width is a usual one
+LABEL_PIXELS, LETTER_PIXELS = 18, 6.5  # how high a label is, and how wide each of its letters
 BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
 MOST_LABELS = 40  # messages with more beside them are told by hovering alone
 LIFELINES_LABELLED = 12
@@ -172,11 +173,24 @@ def _add_arrows(
     labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
     for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (way != "transfer")).tolist():
         size = show(float(own.transfers.bytes[row]), "byte")
+        text = f"{own.text[row].rpartition(': ')[2]}, {size}" if way == "answer" else size
+        if not _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
+            continue  # what cannot be read is told by hovering
         figure.add_annotation(
-            x=labels_x[row], y=labels_y[row],
-            text=f"{own.text[row].rpartition(': ')[2]}, {size}" if way == "answer" else size,
+            x=labels_x[row], y=labels_y[row], text=text,
             showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[way]["color"]},
         )  # fmt: skip
+
+
+def _is_free(figure: go.Figure, x: float, y: float, text: str) -> bool:
+    """Whether a label there would cover none that is there already."""
+    columns, times = (abs(axis.range[1] - axis.range[0]) for axis in (figure.layout.xaxis, figure.layout.yaxis))
+    high = LABEL_PIXELS * times / HEIGHT_PIXELS
+    return all(
+        abs(y - other.y) >= high
+        or abs(x - other.x) >= LETTER_PIXELS * (len(text) + len(other.text)) / 2 * columns / WIDTH_PIXELS
+        for other in figure.layout.annotations
+    )
 
 
 def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scale: float, unit: str) -> None:

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.names import run_names
-from distsim.figures.theme import INK, SERIES, SMALL, marker, template
+from distsim.figures.theme import DASHES, INK, SERIES, SMALL, marker, template
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
 from distsim.trace import Trace
 
 MOST_BARS = 60  # of one run; with more values, neighbours share a bar
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 HEADROOM = 0.09  # above the bars for each mean's label, as a share of the highest bar
 
 

@@ -174,8 +174,11 @@ def _add_order(figure: go.Figure, order: dict[int, float], mean: float, scale: f
             type="line", x0=scale * seconds, x1=scale * seconds, y0=0.0, y1=1.0, yref="y domain", xref="x",
             line={"color": INK, "width": 1.5, "dash": dash}, name=text,
         )  # fmt: skip
+        low, high = figure.layout.xaxis.range
+        beside = "right" if scale * seconds > (low + 2 * high) / 3 else "left"  # of the line, so that it stays inside
         figure.add_annotation(
-            x=scale * seconds, y=height, yref="y domain", xref="x", xanchor="left", yanchor="top", xshift=3,
+            x=scale * seconds, y=height, yref="y domain", xref="x", xanchor=beside, yanchor="top",
+            xshift=-3 if beside == "right" else 3,
             showarrow=False, text=f"{text}: {show(seconds, 'second')}", font_size=SMALL, bgcolor=LABEL_PAPER,
         )  # fmt: skip
 

@@ -57,6 +57,8 @@ FORMULA = Look("formula", "#009e73", "x")
 TOTAL = Look("total", "#999999", "\\")
 DROPPED = "#d55e00"
 SERIES = (PREDICTED, MEASURED, FORMULA, RECOVERY, TOTAL)  # of several runs; beyond five they begin again
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # of their lines, besides the colour
+MARKS = ("circle", "square", "diamond", "triangle-up", "x")  # of their points
 
 
 def marker(look: Look) -> dict[str, object]:

@@ -129,11 +129,9 @@ def _carried(transfers: Transfers, weights: Floats, edges: Floats) -> Floats:
 
 def _grown(since: Floats, rate: Floats, edges: Floats) -> Floats:
     """At each edge, what rates have added up to that began at `since` and never end: the sum of rate (t - since)."""
-    order = np.argsort(since)
-    begun = np.searchsorted(since[order], edges)
-    rates = np.concatenate([[0.0], np.cumsum(rate[order])])
-    offsets = np.concatenate([[0.0], np.cumsum(rate[order] * since[order])])
-    return np.asarray(edges * rates[begun] - offsets[begun])
+    first = np.searchsorted(edges, since)  # the edge by which a rate has begun
+    begun, offsets = (np.cumsum(np.bincount(first, of, len(edges) + 1)[:-1]) for of in (rate, rate * since))
+    return np.asarray(edges * begun - offsets)
 
 
 def _within_speed(shares: Floats) -> Floats:

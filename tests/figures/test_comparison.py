@@ -8,7 +8,7 @@ import pytest
 
 from distsim.comparison import compare
 from distsim.errors import InputError
-from distsim.figures import comparison, guess_formula_simulation_measurement, step_scatter
+from distsim.figures import comparison, step_scatter
 from distsim.figures.comparison import signed
 from distsim.trace import Trace, TraceBuilder
 
@@ -87,20 +87,3 @@ def test_step_scatter_without_a_common_step_is_refused(runs: tuple[Trace, Trace]
     empty = TraceBuilder().build(workers=4, servers=1, producer="measured", scenario=table)
     with pytest.raises(InputError, match="share no step"):
         step_scatter(runs[0], empty)
-
-
-def test_four_stages_keep_their_order_and_the_measurement_is_a_line() -> None:
-    shown = guess_formula_simulation_measurement(60, 81.5, 92.0, 92.4, "ms")
-    assert [bar.name for bar in shown.figure.data] == ["guess", "formula", "simulation", "measurement"]
-    assert len({bar.marker.pattern.shape for bar in shown.figure.data}) == 4
-    assert shown.figure.layout.shapes[0].x0 == 92.4
-    assert shown.figure.layout.xaxis.title.text == "step time (ms)"
-    assert [row["error"] for row in shown.table] == ["-35.1 %", "-11.8 %", "-0.43 %", "–"]
-
-
-def test_stages_that_are_not_there_yet_say_so() -> None:
-    shown = guess_formula_simulation_measurement(60.0, None, None, None, "ms")
-    assert [note.text for note in shown.figure.layout.annotations] == ["60 ms", "not yet", "not yet", "not yet"]
-    assert shown.summary == "Not measured yet; step time: guess 60 ms."
-    assert not shown.figure.layout.shapes
-    assert guess_formula_simulation_measurement(None, None, None, None, "ms").summary.endswith("no guess yet.")

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
+from distsim import figures
 from distsim.collectives import ring
+from distsim.comparison import compare
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import (
     Captioned,
+    SpeedUps,
     collective,
+    collective_matrix,
+    comparison,
+    critical_path,
     overlap,
     pipeline,
     ring_against_server,
+    scaling,
     sequence,
     staleness,
+    step_scatter,
     stragglers,
+    theme,
     timeline,
     traffic,
     utilization,
 )
+from distsim.figures.collective_marks import NAMES
+from distsim.figures.heat_map import SCALE
 from distsim.simulation import simulate
 from distsim.theory.stragglers import worker_times
 from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
@@ -33,16 +46,47 @@ from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
 GRADIENT = example("synchronous_ring").gradient_bytes
 OF_A_TRACE: dict[str, Callable[[Trace], Captioned]] = {
     "timeline": lambda trace: timeline(trace),
+    "critical_path": lambda trace: critical_path(trace),
+    "comparison": lambda trace: comparison(compare(trace, trace)),
+    "step_scatter": lambda trace: step_scatter(trace, trace),
+    "scaling": lambda trace: scaling(SpeedUps.of_traces("ring", [_alone(trace), trace])),
     "sequence": lambda trace: sequence(trace, range(1)),
     "traffic": traffic,
     "utilization": utilization,
-    "ring against server": lambda trace: ring_against_server(GRADIENT, [2, 4], [trace]),
+    "ring_against_server": lambda trace: ring_against_server(GRADIENT, [2, 4], [trace]),
     "staleness": staleness,
     "stragglers": lambda trace: stragglers(worker_times(trace.scenario.compute, trace.workers), trace),
     "pipeline": pipeline,
     "overlap": overlap,
 }
+RUN_WITH_A_SERVER = ("timeline", "critical_path", "sequence", "staleness")
+TEXT_CONTRAST = 4.5  # WCAG 2, level AA, of text below 18 points; of the outline of what is drawn it asks for 3
+# Drawn of something else than a trace; their own tests say what of.
+OF_OTHER_THINGS = {"Captioned", "SpeedUps", "collective", "guess_formula_simulation_measurement", "heat_map"}
 SAID_OF_NOTHING = ("nothing is drawn", "no bytes are drawn", "no gradient was applied", "was recorded")
+
+
+def _alone(trace: Trace) -> Trace:
+    """The run of one worker that a run is compared with; of an empty one an empty one."""
+    table = trace.scenario.replacing({"cluster.workers": 1})
+    if not len(trace.updates):
+        return TraceBuilder().build(workers=1, servers=0, producer="measured", scenario=table.table())
+    return simulate(table)
+
+
+@pytest.mark.parametrize("name", [*RUN_WITH_A_SERVER, "traffic", "utilization", "comparison", "step_scatter"])
+def test_a_real_run_is_drawn(name: str) -> None:
+    """measured.npz holds 4 steps of the example backup_server, 10 ms each, with a gradient of 64 KiB."""
+    trace = Trace.load(Path(__file__).with_name("measured.npz"))
+    shown = OF_A_TRACE[name](trace)
+    assert len(shown.figure.data) > 0
+    assert any(letter.isdigit() for letter in shown.summary)
+    assert shown.table
+    assert json.loads(shown.figure.to_json())
+
+
+def test_every_figure_is_tested_here() -> None:
+    assert set(OF_A_TRACE) == set(figures.__all__) - OF_OTHER_THINGS
 
 
 def run(name: str, workers: int) -> Trace:
@@ -52,7 +96,7 @@ def run(name: str, workers: int) -> Trace:
         changes |= {"policy": {"kind": "pipeline", "micro_batches": 2}, "workload.activation": "1 MiB"}
     if name == "overlap":
         changes["policy"] = {"kind": "ddp", "bucket": "1 MiB"}
-    server = name in ("timeline", "sequence", "staleness")
+    server = name in RUN_WITH_A_SERVER
     changes |= {"policy": {"kind": "asynchronous"}} if server else {}
     return simulate(example("backup_server" if server else "synchronous_ring").replacing(changes))
 
@@ -77,10 +121,15 @@ def test_a_figure_draws_tells_and_tabulates_and_changes_nothing(name: str, produ
     assert (trace.spans.start_seconds == before).all()
 
 
-@pytest.mark.parametrize("name", [name for name in OF_A_TRACE if name != "ring against server"])
+@pytest.mark.parametrize("name", [name for name in OF_A_TRACE if name != "ring_against_server"])
 def test_nothing_is_told_where_nothing_was_recorded(name: str) -> None:
     table = example("synchronous_ring").table()
-    shown = OF_A_TRACE[name](TraceBuilder().build(workers=4, servers=0, producer="measured", scenario=table))
+    empty = TraceBuilder().build(workers=4, servers=0, producer="measured", scenario=table)
+    if name == "step_scatter":
+        with pytest.raises(InputError, match="share no step"):
+            step_scatter(empty, empty)
+        return
+    shown = OF_A_TRACE[name](empty)
     assert any(said in shown.summary for said in SAID_OF_NOTHING)
 
 
@@ -102,7 +151,10 @@ def cut_off(trace: Trace, seconds: float) -> Trace:
 def test_a_run_that_was_cut_off_is_drawn_as_far_as_it_went(name: str, share: float) -> None:
     whole = run(name, 4)
     ends = np.sort(whole.spans.end_seconds)
-    shown = OF_A_TRACE[name](cut_off(whole, float(ends[int(share * len(ends))])))
+    cut = cut_off(whole, float(ends[int(share * len(ends))]))
+    if name == "step_scatter" and not len(cut.updates):
+        return  # it has no step, and is refused as above
+    shown = OF_A_TRACE[name](cut)
     assert shown.summary.endswith(".")
     assert "nan" not in shown.summary
     assert json.loads(shown.figure.to_json())
@@ -132,9 +184,68 @@ def test_a_step_without_a_backward_has_no_overlap() -> None:
 
 def test_every_axis_that_is_drawn_has_a_title_or_names() -> None:
     for name, figure in OF_A_TRACE.items():
-        layout = figure(run(name, 4)).figure.to_plotly_json()["layout"]
+        drawn = figure(run(name, 4)).figure
+        layout = drawn.to_plotly_json()["layout"]
         titled = [axis for axis in layout if axis.startswith(("xaxis", "yaxis")) and layout[axis].get("title")]
         named = [axis for axis in layout if axis.startswith(("xaxis", "yaxis")) and "ticktext" in layout[axis]]
         assert any(axis.startswith("xaxis") for axis in [*titled, *named]), name
-        assert any(axis.startswith("yaxis") for axis in [*titled, *named]), name
+        by_name = any(
+            isinstance(one.y[0], str) for one in drawn.data if one.y is not None and len(one.y)
+        )  # a row for each name
+        assert by_name or any(axis.startswith("yaxis") for axis in [*titled, *named]), name
     assert collective(ring(2)).figure.layout.xaxis.visible is False
+
+
+def luminance(colour: str) -> float:
+    """Of "#rrggbb", as WCAG 2 defines it."""
+    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of two colours, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def colours_of_text(figure: go.Figure) -> Iterator[str]:
+    """Every colour that some text of the figure is given by itself."""
+
+    def found(part: Any, *, of_text: bool) -> Iterator[str]:
+        if isinstance(part, dict):
+            for key, value in part.items():
+                if key == "color" and of_text and isinstance(value, str):
+                    yield value
+                yield from found(value, of_text="font" in key)
+        elif isinstance(part, (list, tuple)):
+            for value in part:
+                yield from found(value, of_text=False)
+
+    yield from found(figure.to_plotly_json(), of_text=False)
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)  # the lightest grey that passes
+
+
+def test_text_is_read_on_paper_and_on_every_colour_it_may_stand_on() -> None:
+    assert contrast(theme.INK, theme.PAPER) >= TEXT_CONTRAST
+    for _, colour in [*SCALE, *collective_matrix.SCALE]:
+        assert contrast(theme.INK, colour) >= TEXT_CONTRAST, colour
+    for colour in NAMES.values():
+        assert contrast(theme.INK, colour) >= TEXT_CONTRAST, colour
+
+
+@pytest.mark.parametrize("name", OF_A_TRACE)
+def test_text_of_its_own_colour_is_read_on_paper(name: str) -> None:
+    for colour in colours_of_text(OF_A_TRACE[name](run(name, 4)).figure):
+        assert contrast(colour, theme.PAPER) >= TEXT_CONTRAST, colour
+
+
+def test_what_stands_side_by_side_is_told_apart_without_colour() -> None:
+    assert len({look.pattern for look in theme.CATEGORIES}) == len(theme.CATEGORIES)
+    assert len({look.pattern for look in theme.SERIES}) == len(theme.SERIES)
+    for look in (*theme.CATEGORIES, *theme.SERIES):
+        assert contrast(theme.marker(look)["line"]["color"], look.colour) >= 3.0  # type: ignore[index]

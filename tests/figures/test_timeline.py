@@ -14,7 +14,8 @@ from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import timeline
 from distsim.figures.bars import bars, row_of, rows
-from distsim.figures.theme import APPLY, CATEGORIES, CATEGORY_OF, COMMUNICATION, COMPUTE, WAIT
+from distsim.figures.theme import APPLY, CATEGORIES, CATEGORY_OF, COMMUNICATION, COMPUTE, WAIT, Look
+from distsim.metrics import summary
 from distsim.simulation import simulate
 from distsim.speed.floor import scaled_seconds, timeouts_per_second
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -234,3 +235,44 @@ def test_a_run_without_updates_is_drawn_all_the_same() -> None:
     table = example("synchronous_ring").table()
     trace = builder.build(workers=1, servers=0, producer="measured", scenario=table)
     assert [drawn.name for drawn in timeline(trace).figure.data] == [COMPUTE.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("synchronous_ring", {}),
+        ("backup_server", {}),
+        ("backup_server", {"policy": {"kind": "asynchronous"}}),
+        ("synchronous_ring", {"policy": {"kind": "ddp", "bucket": "1 MiB"}}),
+    ],
+)
+def test_what_is_drawn_sums_to_the_shares_of_the_metrics(name: str, changes: dict[str, Any]) -> None:
+    trace = simulate(example(name).replacing({"steps": 10, **changes}))
+    total, found = trace.total_seconds, summary(trace)
+    figure = timeline(trace, end_seconds=min(10 * total, 2.9)).figure  # so its axis is in ms
+
+    def share(*looks: Look) -> float:
+        """Of the workers' time: where at least one bar of these is drawn in the worker's lane."""
+        covered = 0.0
+        drawn = [of_name(figure, look.name) for look in looks]
+        for worker in range(trace.workers):
+            until = 0.0
+            for start, length in sorted(
+                (base, x)
+                for bar in drawn
+                for base, x, y in zip(bar.base, bar.x, bar.y, strict=True)
+                if abs(y - worker) < 0.5
+            ):
+                end = min(start + length, 1e3 * total)
+                covered += max(end - max(start, until), 0.0)
+                until = max(until, end)
+        return covered / (1e3 * total * trace.workers)
+
+    assert figure.layout.xaxis.title.text == "time (ms)"
+    compute, busy = share(COMPUTE), share(COMPUTE, COMMUNICATION)
+    assert busy - compute == pytest.approx(found.exposed_communication_share, abs=1e-4)
+    assert 1.0 - busy == pytest.approx(found.idle_share, abs=1e-4)
+    (row,) = timeline(trace).table
+    assert (row["communication (%)"], row["waiting (%)"]) == pytest.approx(
+        (100 * found.exposed_communication_share, 100 * found.idle_share)
+    )

@@ -1,0 +1,87 @@
+"""The picture of a schedule among many ranks: a matrix of ranks and chunks, coloured by how much each sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.figures.collective_marks import NAMES, Cells, Drawing, Places, fault_cells, fault_marks, marks, shown
+from distsim.figures.rounds import Counts, Round, Rounds
+from distsim.figures.theme import APPLY, COMPUTE, INK, PAPER, SMALL
+
+MOST_NUMBERS = 600  # cells with a number in each
+MOST_ARRIVED = 512  # cells that are marked as new
+SCALE = [[0.0, PAPER], [1e-6, "#d9eef9"], [1 - 1e-6, COMPUTE.colour], [1.0, APPLY.colour]]
+CHANGING = ("type", "name", "z", "text", "x", "y", "customdata")  # from round to round
+
+
+def layout(played: Rounds) -> dict[str, Any]:
+    """Axes: chunks to the right, ranks down."""
+    ranks, chunks = played.rounds[0].counts.shape
+    few = {"tickvals": list(range(chunks))} if chunks <= 4 else {"dtick": _apart(chunks)}
+    return {
+        "xaxis": {"title": {"text": "chunk"}, "range": [-0.5, chunks - 0.5], "showgrid": False, **few},
+        "yaxis": {
+            "title": {"text": "rank"}, "range": [ranks - 0.5, -0.5], "showgrid": False,
+            "dtick": _apart(ranks),
+        },
+        "height": 660,
+    }  # fmt: skip
+
+
+def picture(played: Rounds, found: Round) -> list[Drawing]:
+    """The picture of one round."""
+    counts = found.counts
+    few = counts.size <= MOST_NUMBERS
+    cells: Drawing = {
+        "type": "heatmap", "name": "chunks", "z": _percent(counts, played.parts), "zmin": 0, "zmax": 100,
+        "colorscale": SCALE, "xgap": 1 if few else 0, "ygap": 1 if few else 0, "textfont": {"color": INK},
+        "hovertemplate": "rank %{y}, chunk %{x}: %{z} % of the workers' parts<extra></extra>",
+        "colorbar": {
+            "title": {"text": "workers' parts<br>summed", "font": {"size": SMALL + 1}}, "ticksuffix": " %",
+            "thickness": 14,
+        },
+        **({"text": counts, "texttemplate": "%{text}"} if few else {}),
+    }  # fmt: skip
+    legend = [
+        {
+            "type": "scatter", "mode": "markers", "name": name, "showlegend": True, **shown({"x": [], "y": []}),
+            "marker": {"symbol": "square", "size": 12, "color": NAMES[name], "line": {"color": INK, "width": 0.8}},
+        }
+        for name in ("nothing", "complete")
+    ]  # fmt: skip
+    arrived = found.arrived if len(found.arrived) <= MOST_ARRIVED else []
+    size = max(4.0, min(20.0, 440.0 / max(counts.shape)))
+    new = marks("new in this round", arrived, _places(arrived), size)
+    new["marker"] |= {"color": INK, "line": {"width": 2 if size > 8 else 1}}
+    return [cells, *legend, new, fault_marks(played, found, _places(fault_cells(played, found)))]
+
+
+def changes(drawings: list[Drawing]) -> dict[int, Drawing]:
+    """What a frame has to say of a picture, by the number of the drawing; all else stays as it is.
+
+    >>> changes([{"type": "scatter", "name": "complete", "x": [None]}, {"type": "heatmap", "name": "chunks", "z": 1}])
+    {1: {'type': 'heatmap', 'name': 'chunks', 'z': 1}}
+    """
+    return {
+        place: {key: value for key, value in drawing.items() if key in CHANGING}
+        for place, drawing in enumerate(drawings)
+        if drawing["name"] not in NAMES and drawing.get("showlegend", True)  # a fault that there is not
+    }
+
+
+def _apart(count: int) -> int:
+    """Of how many ranks or chunks one has its number."""
+    return 1 if count <= 32 else 8 if count <= 128 else 32
+
+
+def _percent(counts: Counts, parts: Counts) -> NDArray[np.uint8]:
+    """In whole numbers, to keep the page small: 0 is nothing at all, and 100 is complete and no less."""
+    percent = np.ceil(100.0 * counts / np.maximum(parts, 1))
+    return np.where(counts < parts, np.minimum(percent, 99), 100 * (counts > 0)).astype(np.uint8)
+
+
+def _places(cells: Cells) -> Places:
+    return {"x": [float(chunk) for _, chunk in cells], "y": [float(rank) for rank, _ in cells]}

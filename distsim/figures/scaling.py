@@ -1,0 +1,201 @@
+"""What more workers buy: speed-up and efficiency against their number, predicted and measured, beside the ideal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.theme import DASHES, GRID, INK, MARKS, SERIES, template
+from distsim.metrics import UnavailableError, throughput_samples_per_second
+from distsim.trace import Trace
+
+SPEED_UP, EFFICIENCY = "speed-up", "efficiency (%)"
+POWERS = [2**power for power in range(20)]
+SLOWER = 0.99  # of the best speed-up, told from rounding and chance
+FEW = 4  # doublings; over more of them, every second power of two has its number
+
+
+@dataclass(frozen=True)
+class SpeedUps:
+    """How many times as fast as one worker so many are: one curve of the figure.
+
+    name: curves of one name share their colour, such as a prediction and its measurement. workers: increasing, and
+    values: of the same length. low, high: the ends of error bars, where there are any. points: marks, not a line, as
+    for what was measured or published.
+    """
+
+    name: str
+    workers: Sequence[int]
+    values: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    points: bool = False
+
+    def __post_init__(self) -> None:
+        columns = [column for column in (self.values, self.low, self.high) if column is not None]
+        if any(len(column) != len(self.workers) for column in columns):
+            rule = f"must be {len(self.workers)} values, one for each number of workers"
+            raise InputError.of(f"SpeedUps({self.name!r})", [len(column) for column in columns], rule, "give as many")
+        if any(count < 1 for count in self.workers) or any(np.diff(self.workers) <= 0):
+            rule = "must be counts of at least 1 that increase"
+            raise InputError.of(f"SpeedUps({self.name!r}): workers", list(self.workers), rule, "sort them")
+        if not all(np.isfinite(value) and value >= 0.0 for column in columns for value in column):
+            rule = "must be finite and not below 0"
+            raise InputError.of(f"SpeedUps({self.name!r}): values", list(self.values), rule, "leave such values out")
+
+    @classmethod
+    def of_traces(cls, name: str, traces: Sequence[Trace]) -> SpeedUps:
+        """Throughputs of runs, over that of one worker; repeats give their median, and error bars to their ends.
+
+        Measured runs are points. Without any update of one worker there is nothing to compare with: no values.
+
+        Raises InputError where no run has one worker.
+
+        >>> import distsim
+        >>> ring = distsim.example("synchronous_ring")
+        >>> runs = [distsim.simulate(ring.replacing({"cluster.workers": workers})) for workers in (1, 2, 4)]
+        >>> [round(value, 2) for value in SpeedUps.of_traces("ring", runs).values]
+        [1.0, 1.59, 2.6]
+        """
+        runs = sorted(traces, key=lambda trace: trace.workers)
+        if not runs or runs[0].workers != 1:
+            counts = [trace.workers for trace in runs]
+            rule = "must have a run of one worker, to which the others are compared"
+            raise InputError.of(f"SpeedUps.of_traces({name!r})", counts, rule, "run cluster.workers = 1 too")
+        throughputs = {
+            workers: [_throughput(trace) for trace in group]
+            for workers, group in groupby(runs, key=lambda trace: trace.workers)
+        }
+        alone = float(np.median(throughputs[1]))
+        if not alone:
+            return cls(name, [], [], points=True)
+        ends = np.array([np.quantile(found, [0.0, 0.5, 1.0]) for found in throughputs.values()]) / alone
+        low, values, high = ends.T.tolist()
+        repeated = max(map(len, throughputs.values())) > 1
+        points = any(trace.producer == "measured" for trace in runs)
+        return cls(name, list(throughputs), values, low if repeated else None, high if repeated else None, points)
+
+
+def _throughput(trace: Trace) -> float:
+    try:
+        return throughput_samples_per_second(trace)
+    except UnavailableError:  # no update was recorded
+        return 0.0
+
+
+def scaling(*curves: SpeedUps) -> Captioned:
+    """Speed-up over one worker, and beside it efficiency, which is speed-up per worker; the ideal is a dotted line.
+
+    Raises InputError where there is no curve.
+
+    >>> from distsim.theory.scaling import speed_up
+    >>> counts = [1, 2, 4, 8, 16]
+    >>> ring, server = (SpeedUps(way, counts, [speed_up(way, 0.1, n) for n in counts]) for way in ("ring", "server"))
+    >>> scaling(ring, server).summary
+    'On 16 workers: ring 13.5 times as fast as one worker, an efficiency of 84 %; server 3.81 times, 24 %.'
+    """
+    if not curves:
+        raise InputError.of("scaling(curves)", curves, "there is nothing to draw", "pass at least one SpeedUps")
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    counts = sorted({workers for curve in curves for workers in curve.workers})
+    figure = make_subplots(cols=2, horizontal_spacing=0.1)
+    reach = [1, max(counts, default=1)]
+    for panel, ideal in ((1, reach), (2, [100.0, 100.0])):
+        figure.add_trace(
+            go.Scatter(
+                x=reach, y=ideal, mode="lines", name="ideal", legendgroup="ideal", showlegend=panel == 1,
+                line={"color": INK, "width": 1.5, "dash": "dot"}, hoverinfo="skip",
+            ),
+            row=1, col=panel,
+        )  # fmt: skip
+    for curve in curves:
+        _add_curve(figure, curve, names.index(curve.name))
+    figure.update_layout(template=template(), height=400, margin={"t": 60, "b": 50, "l": 10, "r": 14})
+    powers = [power for power in POWERS if power <= reach[1]]
+    ticks = powers if len(powers) <= 2 * FEW else powers[::2]
+    spare = 0.05 * max(np.log10(reach[1]), 1.0)
+    figure.update_xaxes(title_text="workers", type="log", tickvals=ticks, range=[-spare, np.log10(reach[1]) + spare])
+    figure.update_yaxes(title_text="speed-up over one worker", type="log", tickvals=ticks, row=1, col=1)
+    figure.update_yaxes(title_text="efficiency: speed-up per worker (%)", range=[0, _highest(curves)], row=1, col=2)
+    figure.update_yaxes(gridcolor=GRID)
+    return Captioned(figure, _sentence(curves), _table(curves, counts))
+
+
+def _called(curve: SpeedUps, curves: Sequence[SpeedUps]) -> str:
+    """A curve's name; where a line and points share it, the points are those that were measured."""
+    shared = any(other.name == curve.name and other.points != curve.points for other in curves)
+    return f"{curve.name}, measured" if shared and curve.points else curve.name
+
+
+def _highest(curves: Sequence[SpeedUps]) -> float:
+    """The top of the efficiency's axis, in percent: error bars and more than ideal speed-ups stay inside."""
+    tops = [
+        100.0 * value / workers
+        for curve in curves
+        for workers, value in zip(curve.workers, curve.high or curve.values, strict=True)
+    ]
+    return max(110.0, 1.05 * max(tops, default=0.0))
+
+
+def _add_curve(figure: go.Figure, curve: SpeedUps, number: int) -> None:
+    colour = SERIES[number % len(SERIES)].colour
+    workers, values = np.array(curve.workers, dtype=float), np.array(curve.values)
+    name = f"{curve.name}, measured" if curve.points else curve.name
+    for panel, per in ((1, np.ones(len(workers))), (2, workers / 100.0)):
+        bars = None
+        if curve.low is not None and curve.high is not None:
+            up, down = np.array(curve.high) - values, values - np.array(curve.low)
+            bars = {"array": up / per, "arrayminus": down / per, "color": INK, "thickness": 1.2, "width": 5}
+        figure.add_trace(
+            go.Scatter(
+                x=workers, y=values / per, error_y=bars, mode="markers" if curve.points else "lines+markers",
+                name=name, legendgroup=name, showlegend=panel == 1,
+                line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
+                marker={
+                    "color": colour, "symbol": MARKS[number % len(MARKS)], "size": 8 if curve.points else 5,
+                    "line": {"color": INK, "width": 1 if curve.points else 0},
+                },
+                hovertemplate=f"{name}, %{{x}} workers: %{{y:.3g}}{'' if panel == 1 else ' %'}<extra></extra>",
+            ),
+            row=1, col=panel,
+        )  # fmt: skip
+
+
+def _table(curves: Sequence[SpeedUps], counts: Sequence[int]) -> list[Row]:
+    rows: list[Row] = []
+    for count in counts:
+        row: dict[str, str | float | int | None] = {"workers": count}
+        for curve in curves:
+            found = dict(zip(curve.workers, curve.values, strict=True)).get(count)
+            name = _called(curve, curves)
+            row[f"{name}: {SPEED_UP}"] = found
+            row[f"{name}: {EFFICIENCY}"] = None if found is None else 100.0 * found / count
+        rows.append(row)
+    return rows
+
+
+def _sentence(curves: Sequence[SpeedUps]) -> str:
+    """What each curve reaches at its end, and where more workers make it slower."""
+    drawn = sorted((curve for curve in curves if len(curve.workers)), key=lambda curve: curve.workers[-1])
+    if not drawn:
+        return "No update of one worker was recorded, so nothing is drawn."
+    parts: list[str] = []
+    for end, group in groupby(drawn, key=lambda curve: curve.workers[-1]):
+        reached = [
+            f"{_called(curve, curves)} {curve.values[-1]:.3g} times{'' if place else ' as fast as one worker'}, "
+            f"{'' if place else 'an efficiency of '}{100.0 * curve.values[-1] / end:.0f} %"
+            for place, curve in enumerate(group)
+        ]
+        parts.append(f"On {end} worker{'s' if end != 1 else ''}: {'; '.join(reached)}.")
+    for curve in drawn:
+        best = int(np.argmax(curve.values))
+        if curve.values[-1] < SLOWER * curve.values[best] and not curve.points:
+            parts.append(f"{_called(curve, curves)}: more than {curve.workers[best]} workers make it slower.")
+    return " ".join(parts)

@@ -1,0 +1,154 @@
+"""The four stages of a chapter on one axis: guess, formula, simulation, measurement, with what repeats spread over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row, shown
+from distsim.figures.comparison import signed
+from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, PAPER, PREDICTED, marker, template
+
+LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, "measurement": MEASURED}
+BAND = "rgba(230,159,0,0.18)"  # the measurement's colour, behind the bars
+
+Given = float | Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one stage says: the median of its values, and the least and the largest of them."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    repeats: int
+
+    @classmethod
+    def of(cls, name: str, given: float | Sequence[float]) -> Stage:
+        """Of one value, or of those of repeats. Raises InputError where there is none, or one is no finite number."""
+        values = np.atleast_1d(np.asarray(given, dtype=float))
+        if not len(values) or not np.isfinite(values).all():
+            rule = "must be a finite number, or several of repeats"
+            raise InputError.of(name, given, rule, "give None for what is not there yet")
+        low, median, high = np.quantile(values, [0.0, 0.5, 1.0]).tolist()
+        return cls(name, median, low, high, len(values))
+
+    def told(self, unit: str) -> str:
+        """The value with its unit, and of repeats its reach."""
+        text = f"{shown(self.value)} {unit}"
+        return text if self.repeats == 1 else f"{text}, {shown(self.low)} to {shown(self.high)}"
+
+
+def guess_formula_simulation_measurement(
+    guess: Given = None,
+    formula: Given = None,
+    simulation: Given = None,
+    measurement: Given = None,
+    unit: str = "ms",
+    quantity: str = "step time",
+) -> Captioned:
+    """Bars of one quantity in `unit`, the measurement drawn through as a line.
+
+    Each is a number, the numbers of several repeats (other seeds, further real runs), or None: not there yet. Of
+    repeats the bar is the median, an error bar reaches from the least to the largest, and the measurement's is a band.
+
+    Raises InputError where a number is not finite.
+
+    >>> shown = guess_formula_simulation_measurement(60.0, 81.5, [91.0, 92.0, 93.5], [91.8, 92.4, 95.0], "ms")
+    >>> shown.summary.split("; ")[1]
+    'the simulation is 0.43 % below, within its reach, the formula is 12 % below, the guess is 35 % below.'
+    """
+    given = dict(zip(LOOKS, (guess, formula, simulation, measurement), strict=True))
+    stages = {name: Stage.of(name, values) for name, values in given.items() if values is not None}
+    measured = stages.get("measurement")
+    errors = {name: "–" if name == "measurement" else _error(stages.get(name), measured) for name in LOOKS}
+    figure = go.Figure([_bar(name, stages.get(name), unit) for name in LOOKS], _layout(stages, errors, unit, quantity))
+    table: list[Row] = [_row(name, stages.get(name), errors[name], f"{quantity} ({unit})") for name in LOOKS]
+    return Captioned(figure, _sentence(stages, unit, quantity), table)
+
+
+def _bar(name: str, stage: Stage | None, unit: str) -> go.Bar:
+    reach = None
+    if stage and stage.repeats > 1:
+        up, down = [stage.high - stage.value], [stage.value - stage.low]
+        reach = {"array": up, "arrayminus": down, "color": INK, "thickness": 1.6, "width": 6}
+    return go.Bar(
+        orientation="h", y=[name], x=[stage.value if stage else None], error_x=reach, name=name,
+        marker=marker(LOOKS[name]),
+        hovertemplate=f"{name}: {stage.told(unit) if stage else 'not yet'}<extra></extra>",
+    )  # fmt: skip
+
+
+def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantity: str) -> dict[str, Any]:
+    most = max((stage.high for stage in stages.values()), default=1.0) or 1.0
+    measured = stages.get("measurement")
+    return {
+        "template": template(), "height": 250, "showlegend": False, "margin": {"t": 16, "b": 50, "l": 10, "r": 12},
+        "xaxis": {"title": {"text": f"{quantity} ({unit})"}, "range": [0, 1.4 * most]},
+        "yaxis": {
+            "categoryorder": "array", "categoryarray": list(LOOKS), "range": [len(LOOKS) - 0.5, -0.5],
+            "showgrid": False,
+        },
+        "shapes": _through(measured) if measured else [],
+        # On paper of their own, so that the measurement's line does not strike the numbers through.
+        "annotations": [
+            {
+                "x": stages[name].high if name in stages else 0.0, "y": name, "xanchor": "left", "xshift": 8,
+                "text": (stages[name].told(unit) if name in stages else "not yet")
+                + (f" ({errors[name]})" if errors[name] != "–" else ""),
+                "showarrow": False, "bgcolor": PAPER, "borderpad": 1,
+            }
+            for name in LOOKS
+        ],
+    }  # fmt: skip
+
+
+def _through(measured: Stage) -> list[dict[str, Any]]:
+    """The measurement through all rows: a line, and of repeats a band behind it."""
+    rows = {"yref": "paper", "y0": 0, "y1": 1}
+    line = rows | {"type": "line", "x0": measured.value, "x1": measured.value}
+    found = [line | {"line": {"color": INK, "width": 1.5, "dash": "dot"}}]
+    if measured.repeats > 1:
+        band = rows | {"type": "rect", "x0": measured.low, "x1": measured.high}
+        found.append(band | {"fillcolor": BAND, "line": {"width": 0}, "layer": "below"})
+    return found
+
+
+def _row(name: str, stage: Stage | None, error: str, column: str) -> Row:
+    return {
+        "stage": name,
+        column: stage.value if stage else None,
+        "least": stage.low if stage else None,
+        "largest": stage.high if stage else None,
+        "repeats": stage.repeats if stage else 0,
+        "error": error,
+    }
+
+
+def _error(stage: Stage | None, measured: Stage | None) -> str:
+    if stage is None or measured is None or not measured.value:
+        return "–"
+    return signed(100.0 * (stage.value - measured.value) / measured.value, "%")
+
+
+def _sentence(stages: dict[str, Stage], unit: str, quantity: str) -> str:
+    measured = stages.get("measurement")
+    if measured is None or not measured.value:
+        known = [f"{name} {stage.told(unit)}" for name, stage in stages.items()]
+        return f"Not measured yet; {quantity}: {', '.join(known) or 'no guess yet'}."
+    parts = []
+    for name in ("simulation", "formula", "guess"):
+        if name in stages:
+            error = 100.0 * (stages[name].value - measured.value) / measured.value
+            within = measured.repeats > 1 and measured.low <= stages[name].value <= measured.high
+            part = f"the {name} is {abs(error):.2g} % {'above' if error > 0 else 'below'}"
+            parts.append(f"{part}, within its reach" if within else part)
+    sentence = f"Measured: a {quantity} of {measured.told(unit)}"
+    return f"{sentence}; {', '.join(parts)}." if parts else f"{sentence}."

@@ -1,0 +1,145 @@
+"""`distsim figure`: every kind is drawn from files, and what is wrong is told in one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from distsim import figures
+from distsim.cli.figure import KINDS
+from distsim.cli.main import distsim
+from distsim.errors import InputError
+from distsim.examples import example
+from distsim.simulation import simulate
+from distsim.sweep import sweep
+
+ROOT = Path(__file__).parents[1]
+NOT_OF_FILES = {  # what a figure is drawn of is no trace, no scenario and no table of a sweep
+    "Captioned", "SpeedUps", "collective", "guess_formula_simulation_measurement", "ring_against_server",
+}  # fmt: skip
+CALLED = {"step_scatter": "steps"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with traces, a scenario and the table of a sweep."""
+    folder = tmp_path_factory.mktemp("files")
+    ring = example("synchronous_ring").replacing({"steps": 4})
+    simulate(ring).save(folder / "ring.npz")
+    simulate(ring.replacing({"cluster.workers": 1})).save(folder / "one.npz")
+    policies: dict[str, dict[str, Any]] = {
+        "pipeline": {"policy": {"kind": "pipeline", "micro_batches": 4}, "workload.activation": "1 MiB"},
+        "overlap": {"policy": {"kind": "ddp", "bucket": "1 MiB"}},
+    }
+    for name, changes in policies.items():
+        simulate(ring.replacing(changes)).save(folder / f"{name}.npz")
+    (folder / "run.toml").write_text(example("backup_server").replacing({"steps": 4}).dumps())
+    rows = sweep(ring, {"cluster.workers": [2, 3], "steps": [1, 2]})
+    pd.DataFrame(rows).to_csv(folder / "sweep.csv", index=False)
+    return folder
+
+
+def command(*arguments: object) -> Result:
+    """The command's result; an error of ours is in `exception`."""
+    return CliRunner().invoke(distsim, ["figure", *map(str, arguments)])
+
+
+def names(kind: str) -> list[str]:
+    """The files that a kind is drawn of here."""
+    of_kind = {
+        "pipeline": ["pipeline.npz"], "overlap": ["overlap.npz"], "heat-map": ["sweep.csv"],
+        "scaling": ["one.npz", "ring.npz"], "comparison": ["ring.npz", "ring.npz"], "steps": ["ring.npz", "ring.npz"],
+        "sequence": ["run.toml"], "staleness": ["run.toml", "ring.npz"],
+    }  # fmt: skip
+    return of_kind.get(kind, ["ring.npz"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_drawn_and_told(kind: str, files: Path, tmp_path: Path) -> None:
+    found = command(kind, *(files / name for name in names(kind)), "-o", tmp_path / "figure.html")
+    assert found.exit_code == 0, found.exception
+    assert found.output.strip().endswith(".")
+    assert found.output.strip() in (tmp_path / "figure.html").read_text("utf-8").replace("&#x27;", "'")
+
+
+def test_every_figure_of_files_has_a_kind_and_help_lists_them() -> None:
+    drawn = {CALLED.get(name, name.replace("_", "-")) for name in set(figures.__all__) - NOT_OF_FILES}
+    assert drawn == set(KINDS)
+    listed = command("--help").output
+    assert all(kind in listed for kind in KINDS)
+
+
+def test_a_part_of_the_time_and_a_step_can_be_drawn(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figure.html"
+    assert "Drawn: 20 ms to 90 ms." in command(
+        "timeline", files / "ring.npz", "-o", out, "--start", "20 ms", "--end", "90 ms"
+    ).output  # fmt: skip
+    first, second = (command("sequence", files / "run.toml", "-o", out, "--step", step).output for step in (0, 1))
+    assert first != second
+
+
+def test_json_has_the_sentence_and_the_table(files: Path, tmp_path: Path) -> None:
+    found = command("heat-map", files / "sweep.csv", "-o", tmp_path / "map.html", "--metric", "total_seconds", "--json")
+    told = json.loads(found.output)
+    assert set(told) == {"kind", "file", "summary", "table"}
+    assert len(told["table"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["timelin", "ring.npz"], "is not a kind of figure"),
+        (["timeline", "none.npz"], "cannot be read"),
+        (["comparison", "ring.npz"], "takes 2 FILEs"),
+        (["traffic", "ring.npz", "ring.npz"], "takes one FILE"),
+        (["traffic", "ring.npz", "--step", "1"], "is not for a figure of kind traffic"),
+        (["timeline", "ring.npz", "--start", "soon"], "soon"),
+        (["heat-map", "ring.npz"], "must be the .csv of a sweep"),
+        (["heat-map", "none.csv"], "cannot be read"),
+        (["heat-map", "sweep.csv", "--metric", "speed"], "is not a figure of a sweep"),
+        (["scaling", "ring.npz"], "must have a run of one worker"),
+        (["overlap", "ring.npz"], "ddp"),
+    ],
+)
+def test_bad_input_ends_with_2_and_leaves_no_file(arguments: list[str], told: str, files: Path, tmp_path: Path) -> None:
+    placed = [files / name if "." in name else name for name in arguments]
+    found = command(*placed, "-o", tmp_path / "figure.html")
+    assert isinstance(found.exception, InputError)
+    assert found.exception.exit_code == 2
+    assert told in str(found.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_ends_otherwise_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    found = command("timeline", tmp_path / "none.npz", "-o", tmp_path / "figure.gif")
+    assert "must end in" in str(found.exception)
+
+
+@pytest.mark.chromium
+def test_make_pictures_makes_the_pictures_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the target's commands, but with a simulated run in place of the real one."""
+    target = (ROOT / "Makefile").read_text("utf-8").partition("\npictures:")[2].partition("\n\n")[0]
+    lines = target.replace("\\\n", " ").splitlines()
+    commands = [shlex.split(line.partition("distsim ")[2]) for line in lines if "$(BIN)/distsim " in line]
+    (tmp_path / "distsim").mkdir()
+    (tmp_path / "distsim" / "examples").symlink_to(ROOT / "distsim" / "examples")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "course" / "pictures").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for words in commands:
+        found = CliRunner().invoke(distsim, ["simulate" if word == "measure" else word for word in words])
+        assert found.exit_code == 0, (words, found.exception)
+    made = {f"course/pictures/{path.name}" for path in (tmp_path / "course" / "pictures").iterdir()}
+    shown = set(re.findall(r"!\[[^]]*\]\(([^)]*)\)", (ROOT / "README.md").read_text("utf-8")))
+    assert made == shown
+    assert len(shown) == 3
+    for name in shown:
+        assert (ROOT / name).stat().st_size < 150_000, name
+        assert (tmp_path / name).stat().st_size < 150_000, name
