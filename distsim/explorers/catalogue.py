@@ -33,6 +33,11 @@ _ENTRIES = (
         "Synchronous or backup workers?",
         "What does it buy not to wait for the slowest workers, and what is wasted?",
     ),
+    Entry(
+        "update_policies",
+        "Wait for all, for some, or for nobody?",
+        "How much faster is training that does not wait, and how stale does it become?",
+    ),
 )
 EXPLORERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
