@@ -38,6 +38,16 @@ _ENTRIES = (
         "Wait for all, for some, or for nobody?",
         "How much faster is training that does not wait, and how stale does it become?",
     ),
+    Entry(
+        "ring_or_server",
+        "A ring or a parameter server?",
+        "From how many workers on is a ring faster than a parameter server, and what do more servers help?",
+    ),
+    Entry(
+        "collectives",
+        "How does a collective work?",
+        "What travels in each round of a collective, and what do its rounds and its bytes cost?",
+    ),
 )
 EXPLORERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
