@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +37,19 @@ class Lab:
     folder: Path
 
     def address(self, notebook: str) -> str:
-        """Where a notebook of the folder opens."""
-        return f"{self.url}lab/tree/{notebook}?token={self.token}"
+        """Where a notebook of the folder opens, alone: a workspace of its own remembers no other tabs."""
+        return f"{self.url}lab/workspaces/{Path(notebook).stem}/tree/{notebook}?token={self.token}"
+
+    def end_kernels(self) -> None:
+        """Of the notebooks that were open until now."""
+        for kernel in json.load(self._asked("GET", "api/kernels")):
+            self._asked("DELETE", f"api/kernels/{kernel['id']}")
+
+    def _asked(self, method: str, path: str) -> Any:
+        request = urllib.request.Request(
+            self.url + path, method=method, headers={"Authorization": f"token {self.token}"}
+        )
+        return urllib.request.urlopen(request, timeout=START_SECONDS)
 
 
 @pytest.fixture(scope="session")

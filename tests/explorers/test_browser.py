@@ -23,7 +23,7 @@ from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.notebooks import notebook
 from distsim.figures.report import html
 from distsim.simulation import simulate
-from distsim.speed.floor import Floor
+from distsim.speed import floor
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -52,16 +52,22 @@ WATCH = f"""() => {{
     }});
 }}"""
 TOOK = "() => window.distsimTook"
-IS_RUNNING = r"() => /\[(\*|\d+)\]/.test(document.querySelector('.jp-InputPrompt').textContent)"
-HAS_RUN = r"() => /\[\d+\]/.test(document.querySelector('.jp-InputPrompt').textContent)"
-KERNEL_IS_READY = """async url => {
-    const kernels = await (await fetch(url)).json();
-    return kernels.some(kernel => kernel.execution_state === "idle" && kernel.connections > 0);
+IS_RUNNING = r"() => /\[(\*|\d+)\]/.test(document.querySelector('.jp-CodeCell .jp-InputPrompt').textContent)"
+HAS_RUN = r"() => /\[\d+\]/.test(document.querySelector('.jp-CodeCell .jp-InputPrompt').textContent)"
+KERNEL_IS_READY = """async ([url, path]) => {
+    const sessions = await (await fetch(url)).json();
+    return sessions.some(({path: of, kernel}) =>
+        of === path && kernel.execution_state === "idle" && kernel.connections > 0);
 }"""
+PLACE = """element => {
+    const active = document.activeElement;
+    if (element === active) return "here";
+    return active.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING ? "before" : "after";
+}"""
+MOST_TABS = 20
 RUNS = 10
 REAL_RUN_MILLISECONDS = 120_000
-MOVES_TIMED, MOST_SECONDS = 5, 0.4  # from a key to the figure, of a machine whose floor is the one below
-FLOOR = 1.4e6  # timeouts per second
+MOVES_TIMED, MOST_SECONDS = 5, 0.4  # from a key to the figure, on a calm machine
 
 pytestmark = [pytest.mark.chromium, pytest.mark.timeout(240)]
 
@@ -234,11 +240,14 @@ def app(tmp_path: Path) -> Iterator[str]:
 
 def _run_notebook(page: Any, lab: Any, name: str) -> None:
     file = f"{name}-{len(list(lab.folder.iterdir()))}.ipynb"
-    nbformat.write(notebook(EXPLORERS[name]), lab.folder / file)
+    made = notebook(EXPLORERS[name])
+    made.cells[1].execution_count = None
+    nbformat.write(made, lab.folder / file)
+    lab.end_kernels()
     page.goto(lab.address(file))
     page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
     # The indicator says "idle" before there is a kernel; the server knows better.
-    page.wait_for_function(KERNEL_IS_READY, arg=f"{lab.url}api/kernels?token={lab.token}", polling=200)
+    page.wait_for_function(KERNEL_IS_READY, arg=[f"{lab.url}api/sessions?token={lab.token}", file], polling=200)
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(state="visible")
     for _ in range(RUNS):
         page.locator("li.lm-MenuBar-item", has_text="Run").click()
@@ -269,19 +278,17 @@ def _press(page: Any, explorer: Any, move: Move) -> None:
 
 
 def _tab_to(page: Any, target: Any) -> None:
-    """Tab, or Shift+Tab where that does not lead there."""
-    has_focus = "element => element === document.activeElement"
-    for key in ("Tab", "Shift+Tab"):
-        for _ in range(12):
-            if target.evaluate(has_focus):
-                return
-            page.keyboard.press(key)
+    """Tab, or Shift+Tab where the target stands before what has the focus."""
+    for _ in range(MOST_TABS):
+        where = target.evaluate(PLACE)
+        if where == "here":
+            return
+        page.keyboard.press("Shift+Tab" if where == "before" else "Tab")
     pytest.fail("Tab does not lead to a control")
 
 
 def _scaled_seconds(page: Any, explorer: Any, move: Move) -> float:
     """The median time from a key to the figure, there and back again, scaled by how slow the machine is just now."""
-    floor = Floor()
     took = []
     back = {"ArrowRight": "ArrowLeft"}[move[1]]
     for number in range(MOVES_TIMED):
@@ -289,7 +296,15 @@ def _scaled_seconds(page: Any, explorer: Any, move: Move) -> float:
         page.evaluate(WATCH)
         page.keyboard.press(back if number % 2 else move[1])
         took.append(page.evaluate(TOOK) / 1e3)
-    return statistics.median(took) * min(1.0, floor.measure() / FLOOR)
+    return statistics.median(took) / max(1.0, _slowness())
+
+
+def _slowness() -> float:
+    """How many times longer than on a calm machine SimPy's own timeouts take, by the clock on the wall."""
+    start = time.perf_counter()
+    floor.timeouts_per_second()
+    calm = floor.SAMPLES * floor.PROCESSES * floor.TIMEOUTS / floor.NOMINAL_TIMEOUTS_PER_SECOND
+    return (time.perf_counter() - start) / calm
 
 
 def _screenshot(page: Any, name: str) -> None:
