@@ -23,6 +23,7 @@ from distsim.errors import InputError
 ADDRESS = "127.0.0.1"  # nobody but this machine reaches the server
 LAB_PORT, APP_PORT = 8888, 8866
 START_SECONDS = 60.0
+IDLE_SECONDS = 120  # of a page's kernel once the page is closed
 GRACE_SECONDS = 5.0  # for the server to end its kernels
 
 
@@ -89,6 +90,7 @@ def _app(folder: Path, port: int) -> list[str]:
     return [
         sys.executable, "-m", "voila", str(folder / "explorers"), f"--Voila.ip={ADDRESS}", f"--Voila.port={port}",
         "--Voila.port_retries=0", "--Voila.open_browser=False", "--VoilaConfiguration.strip_sources=True",
+        f"--MappingKernelManager.cull_idle_timeout={IDLE_SECONDS}", "--MappingKernelManager.cull_interval=30",
     ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class Parameters:
     gbit_per_second: bandwidth of every other NIC, each direction.
     """
 
-    workers: int = 16
+    workers: int = 6
     servers: int = 1
     gradient_mib: float = 16.0
     colocated: bool = False
@@ -106,7 +106,7 @@ def explorer() -> Frame[Parameters]:
         start=Parameters(),
         controls=[
             Slider("workers", "workers, up to", "", 2, 64),
-            Slider("servers", "servers", "", 1, 8),
+            Slider("servers", "servers", "", 1, 16),
             Switch("colocated", "servers live on workers' hosts"),
         ],
         more=[

@@ -151,5 +151,9 @@ def problems(page: Any) -> list[str]:
     """What the page's console says is wrong, from the beginning."""
     found: list[str] = []
     page.on("pageerror", lambda error: found.append(str(error)))
-    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
+    page.on("console", lambda message: found.append(_told(message)) if message.type == "error" else None)
     return found
+
+
+def _told(message: Any) -> str:
+    return f"{message.text} ({message.location.get('url')})"

@@ -65,6 +65,9 @@ PLACE = """element => {
     return active.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING ? "before" : "after";
 }"""
 MOST_TABS = 20
+# Voilà's theme asks for a font of icons, which is not there offline; and its page asks for the end of its kernel as it
+# is left, without the cookie's token: `distsim course` has idle kernels ended instead.
+VOILAS_OWN = ("https://cdn.jsdelivr.net/npm/@fortawesome", "/voila/api/shutdown/")
 RUNS = 10
 REAL_RUN_MILLISECONDS = 120_000
 MOVES_TIMED, MOST_SECONDS = 5, 0.4  # from a key to the figure, on a calm machine
@@ -96,8 +99,8 @@ DRIVES = {
     "update_policies": Drive(("may be ahead by", "ArrowRight"), "may be ahead by from 2 to 3"),
     "ring_or_server": Drive(
         ("servers (1", "ArrowRight"), "servers from 1 to 2",
-        (("servers live on", "Space"), ("servers (1", "ArrowRight"), ("workers, up to", "Home")),
-        "must be at most the 2 workers", ("workers, up to", "ArrowRight"),
+        (("servers live on", "Space"), *(("servers (1", "ArrowRight"),) * 5),
+        "must be at most the 6 workers", ("workers, up to", "ArrowRight"),
     ),
     "collectives": Drive(("rounds done", "ArrowRight"), "rounds done from 0 to 1"),
 }  # fmt: skip
@@ -145,9 +148,11 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Any, 
     _tab_to(page, reset)
     page.keyboard.press("Enter")
     page.wait_for_function(f"before => ({DRAWN})() === before", arg=start)
-    quickest = min(_scaled_seconds(page, explorer, drive.move) for _ in range(2))
     assert not problems, problems
-    assert quickest < MOST_SECONDS, f"a key takes {quickest:.2f} s to the figure, scaled to a calm machine"
+    took = [_scaled_seconds(page, explorer, drive.move)]
+    if took[0] > MOST_SECONDS:  # a busy moment, or slow
+        took.append(_scaled_seconds(page, explorer, drive.move))
+    assert min(took) < MOST_SECONDS, f"from a key to the figure, scaled to a calm machine: {took} s"
 
 
 def test_it_runs_for_real_in_a_notebook(page: Any, problems: list[str], lab: Any) -> None:
@@ -184,7 +189,8 @@ def test_voila_shows_it_without_code(page: Any, problems: list[str], app: str) -
     page.wait_for_function(DIFFERS, arg=before)
     explorer.locator(".distsim-changed", has_text=DRIVES["backup_workers"].says).wait_for(state="visible")
     _screenshot(page, "voila_moved")
-    assert not problems, problems
+    wrong = [problem for problem in problems if not any(known in problem for known in VOILAS_OWN)]
+    assert not wrong, wrong
 
 
 def test_the_report_draws_itself_without_a_network(page: Any, problems: list[str], tmp_path: Path) -> None:
