@@ -38,12 +38,11 @@ def test_more_servers_share_the_bytes(colocated: bool) -> None:
     assert found.table[1]["way"] == "4 servers"
 
 
-def test_a_slow_nic_slows_both_and_its_bytes_stay() -> None:
+def test_a_slow_nic_slows_the_ring_but_not_a_server_whose_own_link_is_narrower_still() -> None:
     equal, slow = (explore(Parameters(slow=factor)).table for factor in (1.0, 4.0))
-    for before, after in zip(equal, slow, strict=True):
-        assert after[STEP] >= before[STEP]  # type: ignore[operator]
-        assert after[BUSIEST] == before[BUSIEST]
-    assert slow[0][STEP] > 1.2 * equal[0][STEP]  # type: ignore[operator]
+    assert slow[0][STEP] > 1.5 * equal[0][STEP]  # type: ignore[operator]
+    assert slow[1][STEP] == pytest.approx(equal[1][STEP])
+    assert [row[BUSIEST] for row in slow] == [pytest.approx(row[BUSIEST]) for row in equal]
 
 
 def test_scenarios_have_the_steps_of_a_real_run() -> None:
