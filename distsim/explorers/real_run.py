@@ -67,11 +67,11 @@ class RealRun:
         self.found = found
         self.waiting.end()
         self._head(found)
+        self.result.layout.display = "flex"  # before the figure, which takes the width of what is to be seen
         captioned = comparison(found.comparison)
         self.output.outputs = (bundled(captioned),)
         notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
         self.caption.value = f"{captioned.caption_html()}<ul>{notes}</ul>"
-        self.result.layout.display = "flex"
         self._offer()
 
     def _failed(self, error: Exception) -> None:

@@ -20,6 +20,7 @@ from distsim.trace import Trace
 STEPS = 20  # of a real run
 STEADY_STEPS = 2  # nothing is random: from the first update on all steps are alike
 COMPUTE_MILLISECONDS = 50
+MOST_SHOWN = 8  # numbers of workers, one by one
 STEP, BESIDES, BUSIEST = "step time (ms)", "not compute (%)", "busiest link, per step (MB)"
 SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
 
@@ -63,9 +64,9 @@ def explore(parameters: Parameters) -> Captioned:
     """
     names = ("ring", f"{parameters.servers} server{'s' if parameters.servers != 1 else ''}")
     whole = scenarios(parameters)
-    counts = _counts(parameters)
     figure, table = go.Figure(), []
     for number, (name, scenario) in enumerate(zip(names, whole, strict=True)):
+        counts = _counts(parameters.workers, parameters.servers if number and parameters.colocated else 2)
         runs = [simulate(scenario.replacing({"cluster.workers": count, "steps": STEADY_STEPS})) for count in counts]
         table.append(_row(name, runs[-1]))
         figure.add_trace(
@@ -77,7 +78,7 @@ def explore(parameters: Parameters) -> Captioned:
             )
         )  # fmt: skip
     figure.update_layout(template=template(), height=420, margin={"t": 50, "b": 50, "l": 10, "r": 14})
-    figure.update_xaxes(type="log", title_text="workers", tickvals=counts)
+    figure.update_xaxes(type="log", title_text="workers", tickvals=_counts(parameters.workers, 2))
     figure.update_yaxes(rangemode="tozero", title_text="step time (ms)")
     figure.add_hline(y=COMPUTE_MILLISECONDS, line={"color": INK, "width": 1, "dash": "dot"})
     figure.add_annotation(
@@ -142,11 +143,10 @@ def _scenario(parameters: Parameters, communication: dict[str, Any]) -> Scenario
     )
 
 
-def _counts(parameters: Parameters) -> list[int]:
-    """Powers of two up to all the workers, and all; colocated servers need as many workers as they are."""
-    least = parameters.servers if parameters.colocated else 1
-    powers = (2**power for power in range(1, parameters.workers.bit_length()))
-    return sorted({parameters.workers, *(count for count in powers if least <= count < parameters.workers)})
+def _counts(workers: int, least: int) -> list[int]:
+    """All numbers of few workers, powers of two of many, and `workers`; none below `least`."""
+    counts = range(2, workers) if workers <= MOST_SHOWN else (2**power for power in range(1, workers.bit_length()))
+    return sorted({workers, *(count for count in counts if least <= count < workers)})
 
 
 def _step_milliseconds(trace: Trace) -> float:

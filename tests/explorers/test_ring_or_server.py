@@ -38,6 +38,12 @@ def test_more_servers_share_the_bytes(colocated: bool) -> None:
     assert found.table[1]["way"] == "4 servers"
 
 
+def test_colocated_servers_need_as_many_workers_as_they_are() -> None:
+    ring, servers = explore(Parameters(workers=6, servers=4, colocated=True)).figure.data
+    assert list(ring.x) == [2, 3, 4, 5, 6]
+    assert list(servers.x) == [4, 5, 6]
+
+
 def test_a_slow_nic_slows_the_ring_but_not_a_server_whose_own_link_is_narrower_still() -> None:
     equal, slow = (explore(Parameters(slow=factor)).table for factor in (1.0, 4.0))
     assert slow[0][STEP] > 1.5 * equal[0][STEP]  # type: ignore[operator]
