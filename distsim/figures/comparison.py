@@ -162,7 +162,7 @@ def _add_causes(figure: go.Figure, axis: int, comparison: Comparison) -> None:
     reach = max(map(abs, values)) or 1.0
     low, high = min(values), max(values)
     figure.update_xaxes(
-        range=[low - 0.35 * reach if low < 0 else -0.05 * reach, high + 0.35 * reach], zeroline=True, zerolinecolor=INK,
+        range=[low - 0.6 * reach if low < 0 else -0.05 * reach, high + 0.6 * reach], zeroline=True, zerolinecolor=INK,
         title_text=f"predicted - measured, time of an average worker ({unit}; % of the measured total)",
         row=2, col=1,
     )  # fmt: skip

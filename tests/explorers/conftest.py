@@ -1,14 +1,16 @@
-"""A JupyterLab server of its own and a browser for it, both gone when the test is over."""
+"""A JupyterLab server and a browser of the tests' own, started once for all of them and gone when they are over."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,14 +37,26 @@ class Lab:
     folder: Path
 
     def address(self, notebook: str) -> str:
-        """Where a notebook of the folder opens."""
-        return f"{self.url}lab/tree/{notebook}?token={self.token}"
+        """Where a notebook of the folder opens, alone: a workspace of its own remembers no other tabs."""
+        return f"{self.url}lab/workspaces/{Path(notebook).stem}/tree/{notebook}?token={self.token}"
+
+    def end_kernels(self) -> None:
+        """Of the notebooks that were open until now."""
+        for kernel in json.load(self._asked("GET", "api/kernels")):
+            self._asked("DELETE", f"api/kernels/{kernel['id']}")
+
+    def _asked(self, method: str, path: str) -> Any:
+        request = urllib.request.Request(
+            self.url + path, method=method, headers={"Authorization": f"token {self.token}"}
+        )
+        return urllib.request.urlopen(request, timeout=START_SECONDS)
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab on a free loopback port, with a home, settings and runtime folder of its own."""
     pytest.importorskip("jupyterlab")
+    tmp_path = tmp_path_factory.mktemp("lab")
     folder, home = tmp_path / "notebooks", tmp_path / "home"
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
     folder.mkdir()
@@ -103,19 +117,43 @@ def _end(server: subprocess.Popen[bytes]) -> None:
     server.wait(timeout=10)
 
 
-@pytest.fixture
-def page(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A page of a headless Chromium, 1400 x 1000; skips where there is none."""
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium; skips where there is none."""
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome on the PATH")
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         try:
-            page = browser.new_page(viewport={"width": 1400, "height": 1000})
-            page.set_default_timeout(40_000)
-            yield page
-            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-            page.screenshot(path=SCREENSHOTS / f"{request.node.originalname}.png")  # what was to be seen at the end
+            yield started
         finally:
-            browser.close()
+            started.close()
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
+    """A page of 1400 x 1000 with cookies of its own; what it showed at the end is kept as a picture."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    try:
+        opened = context.new_page()
+        opened.set_default_timeout(40_000)
+        yield opened
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"\W+", "_", request.node.name).strip("_")
+        opened.screenshot(path=SCREENSHOTS / f"{name}.png")
+    finally:
+        context.close()
+
+
+@pytest.fixture
+def problems(page: Any) -> list[str]:
+    """What the page's console says is wrong, from the beginning."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("console", lambda message: found.append(_told(message)) if message.type == "error" else None)
+    return found
+
+
+def _told(message: Any) -> str:
+    return f"{message.text} ({message.location.get('url')})"

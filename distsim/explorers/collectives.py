@@ -1,0 +1,145 @@
+"""Collectives at work: what travels in each round, how many rounds, and what that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import plotly.graph_objects as go
+
+from distsim.accuracy.collectives import COSTS
+from distsim.cluster import Cluster
+from distsim.engine import collective as simulated
+from distsim.explorers.controls import Choice, Pick, Slider
+from distsim.explorers.frame import Frame
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.collective import collective
+from distsim.scenario import Scenario
+from distsim.units import show
+
+STEPS = 20
+MOST_RANKS = 16
+ROUNDS, SENT, TIME, FORMULA = "rounds", "most that a rank sends (MB)", "simulated (ms)", "formula (ms)"
+BY_SCHEDULE = ("ring", "tree", "halving_doubling")  # what a scenario can do, transfer by transfer
+IN_A_SCENARIO = (*BY_SCHEDULE, "parameter_server")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the controls set.
+
+    kind: a name of `COSTS`. workers: a server is one more. after: how many rounds the picture shows as done.
+    gradient_mib: of each worker, in MiB. gbit_per_second: bandwidth of every NIC, each direction. latency_us: of each
+    message, in microseconds.
+    """
+
+    kind: str = "ring"
+    workers: int = 4
+    after: int = 0
+    gradient_mib: float = 16.0
+    gbit_per_second: float = 10.0
+    latency_us: float = 50.0
+
+
+def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
+    """Synchronous training by this collective; none where a step of training needs an all-reduce and this is not one.
+
+    >>> [scenario.communication.kind for scenario in scenarios(Parameters(kind="tree"))]
+    ['tree']
+    >>> scenarios(Parameters(kind="broadcast"))
+    ()
+    """
+    if parameters.kind not in IN_A_SCENARIO:
+        return ()
+    communication = {"kind": parameters.kind}
+    if parameters.kind in BY_SCHEDULE:
+        communication["implementation"] = "schedule"
+    table = {
+        "name": f"{parameters.kind.replace('_', '-')}-of-{parameters.workers}",
+        "steps": STEPS,
+        "cluster": _links(parameters),
+        "compute": {"mean": "20 ms"},
+        "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
+        "policy": {"kind": "synchronous"},
+        "communication": communication,
+    }
+    return (Scenario.of(table),)
+
+
+def explore(parameters: Parameters) -> Captioned:
+    """The collective's picture after so many rounds (play and slide go on from there), and what it takes.
+
+    More rounds than there are show the last.
+
+    >>> found = explore(Parameters(kind="ring", workers=4))
+    >>> found.table[0]["rounds"], round(found.table[0]["simulated (ms)"], 3)
+    (6, 20.433)
+    """
+    drawn = _drawn(parameters.kind, parameters.workers)
+    schedule, seconds = COSTS[parameters.kind][0](parameters.workers), COSTS[parameters.kind][1]
+    num_bytes, cluster = parameters.gradient_mib * 2**20, Cluster(**_links(parameters))  # type: ignore[arg-type]
+    whole = parameters.workers * num_bytes if parameters.kind == "all_to_all" else num_bytes  # each has its own data
+    ends = simulated.run(schedule, cluster, whole).ends_seconds
+    formula = seconds(num_bytes, parameters.workers, cluster.bandwidth_bytes_per_second, cluster.latency_seconds)
+    sent = whole * float(schedule.sent_chunks.max()) / schedule.chunks
+    row: Row = {
+        "collective": parameters.kind.replace("_", " "),
+        ROUNDS: len(schedule.rounds),
+        SENT: sent / 1e6,
+        TIME: 1e3 * max(ends),
+        FORMULA: 1e3 * formula,
+    }
+    figure = _at_round(drawn, parameters.after)
+    took = f"On these links it takes {show(max(ends), 'second')}; the formula says {show(formula, 'second')}."
+    return Captioned(figure, f"{drawn.summary} {took}", [row])
+
+
+def explorer() -> Frame[Parameters]:
+    """The explorer as a widget: a notebook cell that ends in it shows it.
+
+    >>> view = explorer()
+    >>> view.controls["kind"].value = "tree"
+    >>> view.shown.table[0]["collective"]
+    'tree'
+    """
+    return Frame(
+        title="How does a collective work?",
+        question="Squares are chunks, and the number in one says how many workers' parts it sums.",
+        start=Parameters(),
+        controls=[
+            Pick("kind", "collective", tuple(COSTS)),
+            Slider("workers", "workers", "", 1, MOST_RANKS),
+            Slider("after", "rounds done", "", 0, 2 * (MOST_RANKS - 1)),
+        ],
+        more=[
+            Choice("gradient_mib", "gradient", "MiB", (0.0625, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0)),
+            Choice("gbit_per_second", "bandwidth", "Gbit/s", (0.2, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)),
+            Choice("latency_us", "latency", "us", (1.0, 10.0, 50.0, 200.0, 1000.0)),
+        ],
+        explore=explore,
+        scenarios=scenarios,
+        watched=(ROUNDS, SENT, TIME),
+    )
+
+
+def _links(parameters: Parameters) -> dict[str, object]:
+    return {
+        "workers": parameters.workers,
+        "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
+        "latency": f"{parameters.latency_us:g} us",
+    }
+
+
+@lru_cache(maxsize=4)
+def _drawn(kind: str, workers: int) -> Captioned:
+    """Moving any other control draws nothing anew."""
+    return collective(COSTS[kind][0](workers))
+
+
+def _at_round(drawn: Captioned, after: int) -> go.Figure:
+    """The picture after so many rounds, which the first frame is not: that is the start."""
+    shown = min(after, len(drawn.figure.frames) - 1)
+    frames = drawn.figure.frames
+    figure = go.Figure(data=frames[shown].data, frames=frames, layout=drawn.figure.layout)
+    figure.layout.sliders[0].active = shown
+    return figure

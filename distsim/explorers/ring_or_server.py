@@ -1,0 +1,173 @@
+"""A ring or a parameter server: what does a step take as workers are added?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from distsim.explorers.controls import Choice, Slider, Switch
+from distsim.explorers.frame import Frame
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.comparison import signed
+from distsim.figures.theme import INK, SERIES, template
+from distsim.metrics import step_durations, summary
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import Trace
+
+STEPS = 20  # of a real run
+STEADY_STEPS = 2  # nothing is random: from the first update on all steps are alike
+COMPUTE_MILLISECONDS = 50
+MOST_SHOWN = 8  # numbers of workers, one by one
+STEP, BESIDES, BUSIEST = "step time (ms)", "not compute (%)", "busiest link, per step (MB)"
+SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the controls set.
+
+    workers: the most that are looked at. servers: parameter servers, each with its part of the parameters. colocated:
+    servers live on workers' hosts. slow: factor by which worker 0's NIC is slower. gradient_mib: in MiB.
+    gbit_per_second: bandwidth of every other NIC, each direction.
+    """
+
+    workers: int = 6
+    servers: int = 1
+    gradient_mib: float = 16.0
+    colocated: bool = False
+    slow: float = 1.0
+    gbit_per_second: float = 10.0
+
+
+def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
+    """Around a ring, and through servers; both with all the workers.
+
+    Raises InputError where more servers are colocated than there are workers.
+
+    >>> [scenario.communication.kind for scenario in scenarios(Parameters())]
+    ['ring', 'parameter_server']
+    """
+    servers = {"kind": "parameter_server", "servers": parameters.servers, "colocated": parameters.colocated}
+    return _scenario(parameters, {"kind": "ring"}), _scenario(parameters, servers)
+
+
+def explore(parameters: Parameters) -> Captioned:
+    """Step times of both against the number of workers, simulated; the table is about the most workers.
+
+    Raises InputError where more servers are colocated than there are workers.
+
+    >>> [row["way"] for row in explore(Parameters(servers=2)).table]
+    ['ring', '2 servers']
+    """
+    names = ("ring", f"{parameters.servers} server{'s' if parameters.servers != 1 else ''}")
+    whole = scenarios(parameters)
+    figure, table = go.Figure(), []
+    for number, (name, scenario) in enumerate(zip(names, whole, strict=True)):
+        counts = _counts(parameters.workers, parameters.servers if number and parameters.colocated else 2)
+        runs = [simulate(scenario.replacing({"cluster.workers": count, "steps": STEADY_STEPS})) for count in counts]
+        table.append(_row(name, runs[-1]))
+        figure.add_trace(
+            go.Scatter(
+                x=counts, y=[_step_milliseconds(run) for run in runs], mode="lines+markers", name=name,
+                line={"color": SERIES[number].colour, "dash": DASHES[number], "width": 2},
+                marker={"symbol": SYMBOLS[number], "size": 9, "line": {"color": INK, "width": 1}},
+                hovertemplate=f"{name}, %{{x}} workers: %{{y:.4g}} ms<extra></extra>",
+            )
+        )  # fmt: skip
+    figure.update_layout(template=template(), height=420, margin={"t": 50, "b": 50, "l": 10, "r": 14})
+    figure.update_xaxes(type="log", title_text="workers", tickvals=_counts(parameters.workers, 2))
+    figure.update_yaxes(rangemode="tozero", title_text="step time (ms)")
+    figure.add_hline(y=COMPUTE_MILLISECONDS, line={"color": INK, "width": 1, "dash": "dot"})
+    figure.add_annotation(
+        x=1.0,
+        xref="paper",
+        xanchor="right",
+        y=COMPUTE_MILLISECONDS,
+        yanchor="top",
+        showarrow=False,
+        text="compute alone",
+    )
+    return Captioned(figure, _sentence(table, parameters), table)
+
+
+def explorer() -> Frame[Parameters]:
+    """The explorer as a widget: a notebook cell that ends in it shows it.
+
+    >>> view = explorer()
+    >>> view.controls["servers"].value = 4
+    >>> view.shown.table[1]["way"]
+    '4 servers'
+    """
+    return Frame(
+        title="A ring or a parameter server?",
+        question=f"Each step takes {COMPUTE_MILLISECONDS} ms of compute on every worker, and then gradients travel.",
+        start=Parameters(),
+        controls=[
+            Slider("workers", "workers, up to", "", 2, 64),
+            Slider("servers", "servers", "", 1, 16),
+            Switch("colocated", "servers live on workers' hosts"),
+        ],
+        more=[
+            Choice("gradient_mib", "gradient", "MiB", (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)),
+            Slider("slow", "NIC of worker 0 slower by", "times", 1.0, 10.0, 0.5),
+            Choice("gbit_per_second", "bandwidth", "Gbit/s", (0.2, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)),
+        ],
+        explore=explore,
+        scenarios=scenarios,
+        watched=(STEP, BESIDES, BUSIEST),
+    )
+
+
+def _scenario(parameters: Parameters, communication: dict[str, Any]) -> Scenario:
+    cluster: dict[str, Any] = {
+        "workers": parameters.workers,
+        "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
+        "latency": "50 us",
+    }
+    if parameters.slow != 1.0:
+        slow = f"{parameters.gbit_per_second / parameters.slow:.6g} Gbit/s"
+        cluster["nic"] = {"0": {"up": slow, "down": slow}}
+    return Scenario.of(
+        {
+            "name": f"{communication['kind'].replace('_', '-')}-of-{parameters.workers}",
+            "steps": STEPS,
+            "cluster": cluster,
+            "compute": {"mean": f"{COMPUTE_MILLISECONDS} ms"},
+            "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
+            "policy": {"kind": "synchronous"},
+            "communication": communication,
+        }
+    )
+
+
+def _counts(workers: int, least: int) -> list[int]:
+    """All numbers of few workers, powers of two of many, and `workers`; none below `least`."""
+    counts = range(2, workers) if workers <= MOST_SHOWN else (2**power for power in range(1, workers.bit_length()))
+    return sorted({workers, *(count for count in counts if least <= count < workers)})
+
+
+def _step_milliseconds(trace: Trace) -> float:
+    """From the last update but one to the last."""
+    return 1e3 * float(step_durations(trace).seconds[-1])
+
+
+def _row(name: str, trace: Trace) -> Row:
+    step, busiest = _step_milliseconds(trace), summary(trace).bytes_per_link_max
+    return {
+        "way": name,
+        STEP: step,
+        BESIDES: 100.0 * (1.0 - COMPUTE_MILLISECONDS / step),
+        BUSIEST: None if busiest is None else busiest / STEADY_STEPS / 1e6,
+    }
+
+
+def _sentence(table: list[Row], parameters: Parameters) -> str:
+    ring, served = (float(row[STEP] or 0.0) for row in table)
+    return (
+        f"With {parameters.workers} workers a step takes {ring:.1f} ms around a ring and {served:.1f} ms through "
+        f"{table[1]['way']} ({signed(100.0 * (served - ring) / ring, '%')}); "
+        f"{COMPUTE_MILLISECONDS} ms of it is compute."
+    )

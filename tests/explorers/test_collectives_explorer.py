@@ -1,0 +1,63 @@
+"""Collectives at work, without a browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from distsim.accuracy.collectives import COSTS
+from distsim.explorers.collectives import (
+    FORMULA,
+    IN_A_SCENARIO,
+    ROUNDS,
+    TIME,
+    Parameters,
+    explore,
+    explorer,
+    scenarios,
+)
+
+
+@pytest.mark.parametrize("kind", COSTS)
+@pytest.mark.parametrize("workers", [1, 5, 8])
+def test_every_kind_takes_what_its_formula_says(kind: str, workers: int) -> None:
+    (row,) = explore(Parameters(kind=kind, workers=workers)).table
+    assert row[TIME] == pytest.approx(row[FORMULA])
+    assert row[ROUNDS] == len(COSTS[kind][0](workers).rounds)
+
+
+def test_the_round_control_leads_the_picture_through_the_rounds() -> None:
+    pictures = [explore(Parameters(after=after)).figure for after in range(8)]
+    frames = pictures[0].frames
+    for after, picture in enumerate(pictures):
+        shown = min(after, 6)
+        assert picture.layout.sliders[0].active == shown
+        assert picture.data == frames[shown].data
+    assert pictures[6].data == pictures[7].data
+    assert len(frames) == 7
+
+
+def test_scenarios_are_those_that_train_by_it() -> None:
+    for kind in COSTS:
+        found = scenarios(Parameters(kind=kind))
+        assert [scenario.communication.kind for scenario in found] == ([kind] if kind in IN_A_SCENARIO else [])
+
+
+def test_what_cannot_be_trained_by_is_not_run_for_real() -> None:
+    view = explorer()
+    assert view.real_run.scenario is not None
+    view.controls["kind"].value = "broadcast"
+    assert view.real_run.scenario is None
+    assert view.real_run.controls.layout.display == "none"
+
+
+def test_every_control_changes_what_is_shown() -> None:
+    view = explorer()
+    other = {
+        "kind": "tree", "workers": 5, "after": 2, "gradient_mib": 64.0, "gbit_per_second": 1.0, "latency_us": 1000.0,
+    }  # fmt: skip
+    assert set(other) == set(view.controls)
+    for field, value in other.items():
+        assert view.shown is not None
+        before = view.shown.figure, view.shown.table
+        view.controls[field].value = value
+        assert (view.shown.figure, view.shown.table) != before, field
