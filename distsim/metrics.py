@@ -155,10 +155,10 @@ def worker_seconds(trace: Trace) -> dict[str, Floats]:
 
 def _covered(spans: Spans, worker: int, total: float) -> float:
     """Seconds of [0, total] that lie in at least one of the worker's spans."""
-    own = spans.where(spans.worker == worker)
-    order = np.argsort(own.start_seconds, kind="stable")
-    starts = np.clip(own.start_seconds[order], 0.0, total)
-    ends = np.maximum.accumulate(np.clip(own.end_seconds[order], 0.0, total))
+    own = np.flatnonzero(spans.worker == worker)
+    own = own[np.argsort(spans.start_seconds[own], kind="stable")]
+    starts = np.clip(spans.start_seconds[own], 0.0, total)
+    ends = np.maximum.accumulate(np.clip(spans.end_seconds[own], 0.0, total))
     before = np.concatenate([[0.0], ends[:-1]])
     return float(np.maximum(ends - np.maximum(starts, before), 0.0).sum()) if len(own) else 0.0
 
