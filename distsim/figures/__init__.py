@@ -1,6 +1,7 @@
 """Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing."""
 
 from distsim.figures.captioned import Captioned
+from distsim.figures.checkpoints import checkpoints
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.overlap import overlap
@@ -16,6 +17,7 @@ from distsim.figures.utilization import utilization
 
 __all__ = [
     "Captioned",
+    "checkpoints",
     "collective",
     "comparison",
     "guess_formula_simulation_measurement",

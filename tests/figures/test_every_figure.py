@@ -15,6 +15,7 @@ from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import (
     Captioned,
+    checkpoints,
     collective,
     overlap,
     pipeline,
@@ -26,6 +27,7 @@ from distsim.figures import (
     traffic,
     utilization,
 )
+from distsim.metrics import goodput
 from distsim.simulation import simulate
 from distsim.theory.stragglers import worker_times
 from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
@@ -82,6 +84,25 @@ def test_nothing_is_told_where_nothing_was_recorded(name: str) -> None:
     table = example("synchronous_ring").table()
     shown = OF_A_TRACE[name](TraceBuilder().build(workers=4, servers=0, producer="measured", scenario=table))
     assert any(said in shown.summary for said in SAID_OF_NOTHING)
+
+
+@pytest.mark.parametrize("workers", [1, 4, 256])
+@pytest.mark.parametrize("producer", ["simulated", "measured"])
+def test_goodput_is_drawn_of_runs_with_failures_whoever_made_them(producer: str, workers: int) -> None:
+    table = {
+        "mean_time_between": f"{workers} s", "checkpoint_every": "300 ms", "checkpoint_cost": "20 ms",
+        "restart_cost": "100 ms",
+    }  # fmt: skip
+    trace = simulate(example("synchronous_ring").replacing({"cluster.workers": workers, "failures": table}))
+    trace = replace(trace, metadata=trace.metadata | {"producer": producer})
+    failures = trace.scenario.failures
+    assert failures is not None
+    shown = checkpoints(failures, workers, {failures.checkpoint_every_seconds: [goodput(trace)]})
+    assert shown.table[0]["mean of the runs (%)"] == 100 * goodput(trace)
+    assert f"({100 * goodput(trace):.1f} % in one run)" in shown.summary
+    json.loads(shown.figure.to_json())
+    of_nothing = checkpoints(failures, workers, {failures.checkpoint_every_seconds: []})
+    assert "run" not in of_nothing.summary
 
 
 def cut_off(trace: Trace, seconds: float) -> Trace:
