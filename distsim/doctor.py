@@ -40,7 +40,7 @@ def examine() -> list[Check]:
         _memory(),
         *(
             _package(name, "course", "notebooks, figures and explorers")
-            for name in ("jupyterlab", "ipywidgets", "plotly")
+            for name in ("jupyterlab", "ipywidgets", "plotly", "voila")
         ),
         *(_package(name, "course", "notebooks under test") for name in ("pandas", "nbval")),
         _package("torch", "labs", "real runs"),

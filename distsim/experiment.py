@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from distsim.calibration import Calibration, fit, probes
 from distsim.comparison import Comparison, compare, link_differences, rule_difference
 from distsim.errors import InputError
-from distsim.progress import bar
+from distsim.progress import Report, bar
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario, check_scenario
@@ -33,22 +34,24 @@ def predict_and_measure(
     *,
     rule: str | None = None,
     deadline_seconds: float | None = None,
+    progress: Report | None = None,
 ) -> Experiment:
     """Runs `scenario` for real and predicts that run, with a progress bar where a person looks.
 
     The real run uses this machine's own links, so the prediction does too: a short calibration of the very exchange
     goes first, in the same launch, and takes the place of the scenario's bandwidth and latency. With `calibration`
     that one is taken instead. Nothing of the measured run itself enters the prediction. rule: of your own, in both.
+    progress: takes the place of the bar, as in `measure`.
     Raises RunError where the real run fails, and InputError where torch is missing.
     """
     check_scenario(scenario)
     before = probes(scenario) if calibration is None else []
-    with bar(scenario.name) as progress:
+    with nullcontext(progress) if progress else bar(scenario.name) as report:
         *probed, measured = measure_all(
             [*before, scenario],
             rules=[None] * len(before) + [rule],
             deadline_seconds=deadline_seconds,
-            progress=progress,
+            progress=report,
         )
     known = Calibration((fit(probed),)) if calibration is None else calibration
     predicted = simulate(scenario, known, rule=rule)
@@ -61,20 +64,22 @@ def predict_and_emulate(
     *,
     rule: str | None = None,
     deadline_seconds: float | None = None,
+    progress: Report | None = None,
 ) -> Experiment:
     """Runs `scenario` for real on an emulated cluster, which has its links, and predicts that run with those.
 
     Where the kernel could not impose the latency, the prediction takes what a message without content took there. A
     server's own work for an update takes what it took in the warm-up, before the run.
     With `calibration`, which must have been made on emulated links, the prediction takes what it says of links, the
-    server's work and a model's. rule: of your own, in both. Raises RunError where the real run fails, and InputError
-    where torch, or the right to emulate links, is missing, or the calibration says nothing of such links.
+    server's work and a model's. rule: of your own, in both. progress: takes the place of the bar, as in `measure`.
+    Raises RunError where the real run fails, and InputError where torch, or the right to emulate links, is missing, or
+    the calibration says nothing of such links.
     """
     check_scenario(scenario)
     if calibration is not None:
         _check_emulated(calibration, scenario)
-    with bar(scenario.name) as progress:
-        measured = measure(scenario, emulate=True, rule=rule, deadline_seconds=deadline_seconds, progress=progress)
+    with nullcontext(progress) if progress else bar(scenario.name) as report:
+        measured = measure(scenario, emulate=True, rule=rule, deadline_seconds=deadline_seconds, progress=report)
     emulation = measured.metadata["emulation"]
     if calibration is not None:
         predicted = simulate(scenario, calibration, rule=rule)

@@ -17,6 +17,7 @@ from distsim import __version__
 from distsim.cli.bench import bench
 from distsim.cli.calibrate import calibrate
 from distsim.cli.compare import compare
+from distsim.cli.course import course
 from distsim.cli.doctor import doctor
 from distsim.cli.measure import measure
 from distsim.cli.simulate import simulate
@@ -39,7 +40,7 @@ def distsim() -> None:
     """
 
 
-for command in (simulate, measure, compare, calibrate, sweep, validate, bench, doctor):
+for command in (simulate, measure, compare, calibrate, sweep, validate, bench, doctor, course):
     distsim.add_command(command)
 
 

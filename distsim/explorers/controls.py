@@ -81,7 +81,25 @@ class Switch:
         return widgets.Checkbox(value=value, description=self.label, indent=False, layout={"width": WIDTH})
 
 
-Control = Slider | Choice | Switch
+@dataclass(frozen=True)
+class Pick:
+    """One of a few words."""
+
+    field: str
+    label: str
+    values: tuple[str, ...]
+
+    @property
+    def heading(self) -> str:
+        """The text over the list."""
+        return f"{self.label} (one of {len(self.values)})"
+
+    def widget(self, value: Any) -> widgets.Widget:
+        """A list that opens."""
+        return widgets.Dropdown(options=self.values, value=value, tooltip=self.heading, layout={"width": WIDTH})
+
+
+Control = Slider | Choice | Switch | Pick
 
 
 def labelled(control: Control, widget: widgets.Widget) -> widgets.Widget:

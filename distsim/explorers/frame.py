@@ -13,31 +13,17 @@ from typing import Any, Generic, TypeVar
 
 import ipywidgets as widgets
 
-from distsim.errors import InputError
+from distsim.errors import DistsimError, InputError
+from distsim.explorers.background import Background, CancelledError
+from distsim.explorers.changes import sentence
 from distsim.explorers.controls import Control, labelled
-from distsim.figures.captioned import Captioned, Row, shown
-from distsim.figures.comparison import signed
+from distsim.explorers.real_run import RealRun, bundled
+from distsim.explorers.style import SHEET
+from distsim.explorers.waiting import Waiting
+from distsim.figures.captioned import Captioned
 from distsim.scenario import Scenario
 
 Parameters = TypeVar("Parameters")
-
-STYLE = """<style>
-.distsim-explorer { font-size: 14px; line-height: 1.45; color: var(--jp-ui-font-color1, #222222); }
-.distsim-explorer h3 { margin: 0 0 2px; font-size: 16px; }
-.distsim-explorer .widget-html-content { line-height: 1.45; }
-.distsim-explorer p { margin: 0 0 6px; }
-.distsim-label { font-weight: 600; font-size: 13px; }
-.distsim-message { background: #fff1e6; color: #222222; border-left: 5px solid #d55e00; padding: 6px 10px;
-  font-size: 13px; }
-.distsim-changed { background: #eef4f9; color: #222222; border-left: 5px solid #0072b2; padding: 6px 10px; }
-.distsim-explorer table.distsim-table { border-collapse: collapse; margin: 4px 0; font-variant-numeric: tabular-nums; }
-.distsim-explorer .distsim-table th, .distsim-explorer .distsim-table td {
-  padding: 3px 12px 3px 0; text-align: right; border-bottom: 1px solid #d4d4d4; }
-.distsim-explorer .distsim-table th:first-child { text-align: left; }
-.distsim-explorer .distsim-table tbody th { font-weight: 400; }
-.distsim-explorer pre { user-select: all; background: #f4f5f7; color: #222222; padding: 8px 10px; overflow-x: auto;
-  font-size: 12px; line-height: 1.35; }
-</style>"""
 
 
 class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidgets has no types
@@ -47,6 +33,12 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
     at most three. more: the others, folded away. explore: parameters -> figure, sentence, table. scenarios:
     parameters -> the scenarios behind it, offered as files to copy. watched: the columns of the table that the
     sentence on what changed speaks of.
+
+    real: parameters -> the scenario that "run it for real" measures, or None where there is none; without `real` it
+    is the last of `scenarios`.
+    background: where `explore` learns or measures instead of simulating. It then takes a second argument, a report to
+    call with (done, of how many) often, which raises where its work is no longer wanted; it runs in a thread of its
+    own, with progress and a cancel button, and a later move of a control takes the place of an earlier one.
 
     `explore` and `scenarios` raise InputError for a combination that is impossible.
     """
@@ -58,13 +50,17 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         start: Parameters,
         controls: Sequence[Control],
         more: Sequence[Control],
-        explore: Callable[[Parameters], Captioned],
+        explore: Callable[..., Captioned],
         scenarios: Callable[[Parameters], Sequence[Scenario]],
         watched: Sequence[str],
+        *,
+        real: Callable[[Parameters], Scenario | None] | None = None,
+        background: bool = False,
     ) -> None:
         if len(controls) > 3:
             raise InputError.of("Frame(controls)", len(controls), "must be at most three", "move the others to `more`")
         self._start, self._explore, self._scenarios, self._watched = start, explore, scenarios, watched
+        self._real = real
         self._all = [*controls, *more]
         self._resetting = False
         self.controls: dict[str, Any] = {
@@ -73,10 +69,13 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         self.reset = widgets.Button(description="reset", tooltip="back to the first values", layout={"width": "90px"})
         self.message, self.changed, self.caption, self.files = (widgets.HTML() for _ in range(4))
         self.output = widgets.Output()
+        self.real_run = RealRun()
+        self.waiting = Waiting("exploring", self._cancel)
+        self.background = Background(self.waiting.tell) if background else None
         self.parameters: Parameters = start
         self.shown: Captioned | None = None
         super().__init__(
-            [widgets.HTML(STYLE + f"<h3>{escape(title)}</h3><p>{escape(question)}</p>"), self._panes(more)]
+            [widgets.HTML(SHEET + f"<h3>{escape(title)}</h3><p>{escape(question)}</p>"), self._panes(more)]
         )
         self.add_class("distsim-explorer")
         for widget in self.controls.values():
@@ -92,8 +91,8 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         file = widgets.Accordion([self.files])
         file.set_title(0, "the scenario files, to copy")
         primary = [placed[field] for field in placed if field not in folded]
-        left = [*primary, self.message, *([others] if more else []), self.reset]
-        right = [self.changed, self.output, self.caption, file]
+        left = [*primary, self.message, *([others] if more else []), self.reset, self.waiting, self.real_run.controls]
+        right = [self.changed, self.output, self.caption, self.real_run.result, file]
         return widgets.Box(
             [
                 widgets.VBox(left, layout={"flex": "0 0 300px", "min_width": "300px", "overflow": "visible"}),
@@ -115,62 +114,65 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         self._draw(self._start)
 
     def _draw(self, parameters: Parameters) -> None:
-        """Explores `parameters` and shows what came of it, or why nothing could."""
-        self.changed.value = '<div class="distsim-changed" role="status">Simulating …</div>'
-        try:
-            captioned, scenarios = self._explore(parameters), self._scenarios(parameters)
-        except InputError as error:
-            self.message.value = f'<div class="distsim-message" role="alert">{escape(str(error))}</div>'
-            self._say("The figure shows the last combination that is possible.")
+        """Explores `parameters`, now or in the background, and shows what came of it, or why nothing could."""
+        if self.background is None:
+            self._say("Simulating …")
+            try:
+                captioned, scenarios = self._explore(parameters), self._scenarios(parameters)
+            except InputError as error:
+                self._refuse(error)
+            else:
+                self._show(parameters, captioned, scenarios)
             return
+        self._say("At work …")
+        self.waiting.begin()
+        self.background.start(
+            lambda report: (self._explore(parameters, report), self._scenarios(parameters)),
+            lambda found: self._show(parameters, *found),
+            self._refuse,
+        )
+
+    def _show(self, parameters: Parameters, captioned: Captioned, scenarios: Sequence[Scenario]) -> None:
+        self.waiting.end()
         self.message.value = ""
         self._say(self._difference(parameters, captioned))
         self.parameters, self.shown = parameters, captioned
         # Replaced as a whole: `clear_output` would empty the pane first and make the page jump.
-        self.output.outputs = ({"output_type": "display_data", "data": captioned.bundle(), "metadata": {}},)
+        self.output.outputs = (bundled(captioned),)
         self.caption.value = captioned.caption_html()
         self.files.value = "".join(f"<pre>{escape(scenario.dumps())}</pre>" for scenario in scenarios)
+        last = scenarios[-1] if scenarios else None
+        self.real_run.about(last if self._real is None else self._real(parameters))
 
-    def _say(self, sentence: str) -> None:
-        self.changed.value = f'<div class="distsim-changed" role="status">{escape(sentence)}</div>'
+    def _refuse(self, error: Exception) -> None:
+        """The last figure stays."""
+        self.waiting.end()
+        if isinstance(error, CancelledError):
+            self.message.value = ""
+            self._say("Cancelled. The figure shows what was explored before; move a control to explore again.")
+            return
+        text = str(error) if isinstance(error, DistsimError) else f"{type(error).__name__}: {error}"
+        self.message.value = f'<div class="distsim-message" role="alert">{escape(text)}</div>'
+        self._say("The figure shows the last combination that is possible.")
+
+    def _cancel(self) -> None:
+        if self.background is not None:
+            self.background.cancel()
+
+    def settled(self, seconds: float) -> bool:
+        """Whether all work in the background, real runs included, ended within so many seconds."""
+        places = [place for place in (self.background, self.real_run.background) if place is not None]
+        return all(place.wait(seconds) for place in places)
+
+    def _say(self, text: str) -> None:
+        self.changed.value = f'<div class="distsim-changed" role="status">{escape(text)}</div>'
 
     def _difference(self, parameters: Parameters, captioned: Captioned) -> str:
         """What changed: the controls, and what they did to the watched columns of the table."""
         if self.shown is None:
             return "Move a control: this line tells what it changed."
-        moved = [
-            f"{control.label} from {_worded(old)} to {_worded(new)}"
+        moves = [
+            (control.label, getattr(self.parameters, control.field), getattr(parameters, control.field))
             for control in self._all
-            if (old := getattr(self.parameters, control.field)) != (new := getattr(parameters, control.field))
         ]
-        if not moved:
-            return "Nothing changed."
-        effects = _effects(self.shown.table, captioned.table, self._watched)
-        return f"Changed {', '.join(moved)}: {'; '.join(effects) if effects else 'no number in the table changed'}."
-
-
-def _worded(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}"
-
-
-def _effects(before: Sequence[Row], after: Sequence[Row], watched: Sequence[str]) -> list[str]:
-    """A phrase for each row with a watched number that differs; the row's first column names it."""
-    effects = []
-    for old, new in zip(before, after, strict=False):
-        changes = [
-            f"{column} {shown(old[column])} → {shown(new[column])}{_difference(column, old[column], new[column])}"
-            for column in watched
-            if shown(old[column]) != shown(new[column])  # engines agree to rounding: what looks equal is equal
-        ]
-        if changes:
-            effects.append(f"{next(iter(new.values()))}: {', '.join(changes)}")
-    return effects
-
-
-def _difference(column: str, old: Any, new: Any) -> str:
-    """In brackets: points for a share in percent, nothing for a count, else percent of the old value."""
-    if not isinstance(old, float) or not isinstance(new, float):
-        return ""
-    if column.endswith("(%)"):
-        return f" ({signed(new - old, 'points')})"
-    return f" ({signed(100.0 * (new - old) / old, '%')})" if old else ""
+        return sentence(moves, self.shown.table, captioned.table, self._watched)

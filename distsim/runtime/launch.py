@@ -55,6 +55,7 @@ class Launch:
 
     what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
     entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
+    progress: called with (steps done, steps in all) at every look; what it raises ends the run.
     network: the emulated cluster to run on; without one, this machine.
     node, here: of a run on several machines, which of them this is, and which ranks run here.
     restarts: how often all ranks are started again when one has failed.
@@ -212,7 +213,6 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
     started = time.monotonic()
     deadline = started + launch.deadline_seconds
     failed_at = float("inf")
-    reported = -1
     # Where torchrun starts the ranks again, one that has met an error of its own would only meet it again.
     grace = FAILURE_GRACE_SECONDS if not launch.restarts else 0.0
     while True:
@@ -220,9 +220,8 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
             agent.wait(LOOK_SECONDS)
         now = time.monotonic()
         slots = status.read(folder)
-        if launch.progress is not None and (done := max(slot.steps_done for slot in slots)) > reported:
-            launch.progress(done, launch.steps)
-            reported = done
+        if launch.progress is not None:
+            launch.progress(max(slot.steps_done for slot in slots), launch.steps)
         if agent.returncode is not None or now > failed_at + grace:
             break
         if now > deadline:

@@ -55,7 +55,7 @@ def measure(
     emulate: whether the scenario's links are imposed; if not, the machine's own links carry the bytes. What was imposed
     stands in the trace's metadata under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
     policy's, which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress:
-    called with (steps done, steps in all) now and then.
+    called with (steps done, steps in all) many times a second, from the launch on; what it raises ends the run.
     Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, as
     do KeyboardInterrupt and the SystemExit of a SIGTERM; and InputError where torch, or the right to emulate links, is
     missing or the rule decides something impossible.
@@ -219,8 +219,8 @@ def _with_failures_seconds(scenario: Scenario, slow_bytes_per_second: float) -> 
 REAL_POLICIES = ("synchronous", "backup", "asynchronous", "stale_synchronous", "flexrr")
 
 
-def _check_available(scenario: Scenario) -> None:
-    """Real runs of some things that can be simulated are still to come."""
+def check_available(scenario: Scenario) -> None:
+    """Raises InputError where `scenario` can be simulated but not run for real, or not yet."""
     check_failures(scenario)
     if among_peers(scenario):
         check_peers(scenario)
@@ -250,7 +250,7 @@ def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> Non
     check_machine(deadline_seconds)
     for scenario in scenarios:
         check_scenario(scenario)
-        _check_available(scenario)
+        check_available(scenario)
     ranks = [len(roles(scenario)) for scenario in scenarios]
     if len(set(ranks)) > 1:
         raise InputError.of("ranks of the scenarios", ranks, "must be equal in one launch", "measure them one by one")

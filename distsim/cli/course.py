@@ -1,0 +1,146 @@
+"""`distsim course`: the course in JupyterLab, or its explorers as pages without code."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+
+import click
+import psutil
+
+import distsim
+from distsim.errors import InputError
+
+ADDRESS = "127.0.0.1"  # nobody but this machine reaches the server
+LAB_PORT, APP_PORT = 8888, 8866
+START_SECONDS = 60.0
+GRACE_SECONDS = 5.0  # for the server to end its kernels
+
+
+@click.command()
+@click.option("--app", is_flag=True, help="The explorers as pages without code, by Voilà.")
+@click.option("--port", type=click.IntRange(1024, 65535), help=f"[default: {LAB_PORT}, with --app {APP_PORT}]")
+@click.option("--no-browser", is_flag=True, help="Open no browser; the address is printed.")
+def course(app: bool, port: int | None, no_browser: bool) -> None:
+    """Open the course in JupyterLab, or its explorers with --app.
+
+    The server listens on this machine alone. Ctrl-C ends it, and all its kernels; the exit code is 0 then.
+    """
+    package = "voila" if app else "jupyterlab"
+    if find_spec(package) is None:
+        raise InputError(
+            f"the course needs {package}, which is not installed. Cure: pip install 'distsim-course[course]'"
+        )
+    folder = _folder()
+    number = port or (APP_PORT if app else LAB_PORT)
+    _check_free(number)
+    command = _app(folder, number) if app else _lab(folder, number, browser=not no_browser)
+    with _server(command, folder) as server:
+        if app:
+            _tell(server, number, browser=not no_browser)
+        try:
+            code = server.wait()
+        except KeyboardInterrupt:
+            return
+    if code != 0:
+        raise InputError(f"{package} ended with exit code {code}. Cure: what it printed above tells why")
+
+
+def _folder() -> Path:
+    """The course beside this package's source, or below the current folder."""
+    for parent in (Path(distsim.__file__).parents[1], Path.cwd()):
+        if (parent / "course" / "explorers").is_dir():
+            return parent / "course"
+    raise InputError.of(
+        "folder of the course", str(Path.cwd() / "course"), "is not there, nor beside the package",
+        "go to the folder that has course/ in it",
+    )  # fmt: skip
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError as error:
+            reason = f"cannot be listened on ({error.strerror})"
+            raise InputError.of("--port", port, reason, f"write --port {port + 1}, or end what uses it") from None
+
+
+def _lab(folder: Path, port: int, *, browser: bool) -> list[str]:
+    return [
+        sys.executable, "-m", "jupyterlab", f"--ServerApp.ip={ADDRESS}", f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0", "--ServerApp.answer_yes=True", "--ServerApp.allow_root=True",
+        f"--ServerApp.root_dir={folder}", f"--ServerApp.open_browser={browser}",
+        "--LabApp.default_url=/lab/tree/00_tour.ipynb",
+    ]  # fmt: skip
+
+
+def _app(folder: Path, port: int) -> list[str]:
+    return [
+        sys.executable, "-m", "voila", str(folder / "explorers"), f"--Voila.ip={ADDRESS}", f"--Voila.port={port}",
+        "--Voila.port_retries=0", "--Voila.open_browser=False", "--VoilaConfiguration.strip_sources=True",
+    ]  # fmt: skip
+
+
+def _tell(server: subprocess.Popen[bytes], port: int, *, browser: bool) -> None:
+    """The address of the explorers, once somebody answers there."""
+    address = f"http://{ADDRESS}:{port}/voila/render/index.ipynb"
+    give_up = time.monotonic() + START_SECONDS
+    while not _answers(port) and server.poll() is None and time.monotonic() < give_up:
+        time.sleep(0.1)
+    if server.poll() is None:
+        click.echo(f"explorers: {address}  (Ctrl-C ends them)")
+        if browser:
+            webbrowser.open(address)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((ADDRESS, port)) == 0
+
+
+@contextmanager
+def _server(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The running server; it and its kernels are gone afterwards, also after SIGTERM."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        server = subprocess.Popen(command, cwd=folder)
+        try:
+            yield server
+        finally:
+            _end(server)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    try:
+        tree = psutil.Process(server.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        tree = []
+    server.terminate()
+    try:
+        server.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+    _, left = psutil.wait_procs(tree, timeout=1.0)
+    for process in left:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue

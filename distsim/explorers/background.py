@@ -1,0 +1,104 @@
+"""Work that takes seconds, off the kernel's main thread: one piece at a time, with progress, and cancelled on request.
+
+A piece of work tells how far it is by calling its `report`, and that call is also where it ends when it is no longer
+wanted: it raises `CancelledError` then, which unwinds the work and whatever it holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from distsim.errors import DistsimError
+from distsim.progress import Report
+
+
+class CancelledError(DistsimError):
+    """Raised inside a piece of work that nobody wants any more."""
+
+
+class Background:
+    """A place for one piece of work, in a thread of its own; a later piece takes the place of the one before.
+
+    progress: called with (done, of how many) while the current piece works. Of a piece that has lost its place nothing
+    is told any more: neither progress nor an end. All calls out of it are made one at a time.
+
+    >>> place, told = Background(lambda done, of: None), []
+    >>> def work(report):
+    ...     report(1, 2)
+    ...     return "found"
+    >>> place.start(work, told.append, told.append)
+    >>> place.wait(10.0), told
+    (True, ['found'])
+    """
+
+    def __init__(self, progress: Report) -> None:
+        self._progress = progress
+        self._lock = threading.RLock()
+        self._piece: object | None = None
+        self._cancelled = False
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether a piece is at work whose end has not been told."""
+        return self._piece is not None
+
+    def start(
+        self, work: Callable[[Report], Any], ended: Callable[[Any], object], failed: Callable[[Exception], object]
+    ) -> None:
+        """Begins `work(report)`; `ended` is told what it returns, or `failed` what it raises (`CancelledError` too)."""
+        piece = object()
+        with self._lock:
+            self._piece, self._cancelled = piece, False
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            self._threads.append(
+                threading.Thread(target=self._do, args=(piece, work, ended, failed), name="distsim-work", daemon=True)
+            )
+            self._threads[-1].start()
+
+    def cancel(self) -> None:
+        """Asks the current piece to end; `failed` is told of it when it has."""
+        with self._lock:
+            self._cancelled = True
+
+    def forget(self) -> None:
+        """The current piece loses its place: it ends at its next report, and nobody is told."""
+        with self._lock:
+            self._piece = None
+
+    def wait(self, seconds: float) -> bool:
+        """Whether every piece ended within so many seconds, those that had lost their place included."""
+        for thread in list(self._threads):
+            thread.join(seconds)
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _do(
+        self,
+        piece: object,
+        work: Callable[[Report], Any],
+        ended: Callable[[Any], object],
+        failed: Callable[[Exception], object],
+    ) -> None:
+        def report(done: int, of: int) -> None:
+            with self._lock:
+                if self._piece is not piece or self._cancelled:
+                    raise CancelledError("this work is no longer wanted")
+                self._progress(done, of)
+
+        try:
+            found = work(report)
+        except DistsimError as error:
+            self._tell(piece, failed, error)
+        except Exception as error:
+            self._tell(piece, failed, error)
+            raise  # a mistake of ours: the thread's traceback goes to the kernel's log
+        else:
+            self._tell(piece, ended, found)
+
+    def _tell(self, piece: object, whom: Callable[[Any], object], what: object) -> None:
+        with self._lock:
+            if self._piece is piece:
+                self._piece = None
+                whom(what)

@@ -1,0 +1,53 @@
+"""All explorers by name: notebooks, the Voilà pages, tests and documentation go through this table."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from distsim.errors import InputError
+
+if TYPE_CHECKING:
+    from distsim.explorers.frame import Frame
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One explorer. name: of its module and its notebook. title: its heading. question: what it lets one find out."""
+
+    name: str
+    title: str
+    question: str
+
+    def open(self) -> Frame[Any]:
+        """The explorer as a widget, at its first values."""
+        view: Frame[Any] = importlib.import_module(f"distsim.explorers.{self.name}").explorer()
+        return view
+
+
+_ENTRIES = (
+    Entry(
+        "backup_workers",
+        "Synchronous or backup workers?",
+        "What does it buy not to wait for the slowest workers, and what is wasted?",
+    ),
+    Entry(
+        "update_policies",
+        "Wait for all, for some, or for nobody?",
+        "How much faster is training that does not wait, and how stale does it become?",
+    ),
+)
+EXPLORERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def find(name: str) -> Entry:
+    """The explorer of this name. Raises InputError where there is none.
+
+    >>> find("backup_workers").title
+    'Synchronous or backup workers?'
+    """
+    if name not in EXPLORERS:
+        raise InputError.of("explorer", name, "is not one", f"take one of {', '.join(EXPLORERS)}")
+    return EXPLORERS[name]

@@ -1,0 +1,98 @@
+"""Whether this machine can run a scenario for real, and the run: predicted, measured, compared, one at a time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import psutil
+
+from distsim.errors import InputError
+from distsim.experiment import Experiment, predict_and_emulate, predict_and_measure
+from distsim.progress import Report
+from distsim.runtime.calibrate import usable_cores
+from distsim.runtime.emulation import trial
+from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.measure import check_available, check_machine
+from distsim.scenario import Scenario
+from distsim.units import show
+
+RANKS_PER_CORE = 4
+LEAST_RANKS = 8  # that any machine may start
+BYTES_PER_RANK = 0.3 * 2**30  # torch, loaded
+FASTEST_EMULATED = 125e6  # bytes per second of a NIC: shapers keep to 1 Gbit/s on two cores
+
+
+def obstacle(scenario: Scenario) -> str | None:
+    """Why `scenario` cannot be run for real here, in one sentence; None where it can.
+
+    >>> from distsim.examples import example
+    >>> obstacle(example("backup_server").replacing({"cluster.workers": 1000})).split(";")[0][:22]
+    'a real run starts 1001'
+    """
+    try:
+        check_machine(None)
+        check_available(scenario)
+    except InputError as error:
+        return str(error)
+    ranks, most = scenario.ranks, max(LEAST_RANKS, RANKS_PER_CORE * usable_cores())
+    if ranks > most:
+        return f"a real run starts {ranks} processes; on {usable_cores()} cores at most {most} tell anything"
+    free = psutil.virtual_memory().available
+    if free < ranks * BYTES_PER_RANK:
+        return (
+            f"a real run starts {ranks} processes of {show(BYTES_PER_RANK, 'byte')} each; {show(free, 'byte')} are free"
+        )
+    return None
+
+
+def run_for_real(scenario: Scenario, progress: Report) -> Experiment:
+    """Predicts and measures `scenario`, on emulated links where this machine can, else on its own, and says which.
+
+    progress: called many times a second; what it raises ends the run, its processes and its files.
+    Raises InputError while another such run is under way on this machine, and what `predict_and_measure` raises.
+    """
+    with _alone():
+        hindrance = _cannot_emulate(scenario)
+        if hindrance is None:
+            return predict_and_emulate(scenario, progress=progress)
+        found = predict_and_measure(scenario, progress=progress)
+        note = f"the machine's own links took the place of the scenario's: {hindrance}"
+        return replace(found, notes=[*found.notes, note])
+
+
+def _cannot_emulate(scenario: Scenario) -> str | None:
+    try:
+        plan = Plan.of(scenario)
+        if plan.fastest_bytes_per_second > FASTEST_EMULATED:
+            fastest = show(plan.fastest_bytes_per_second, "byte/second")
+            return f"{fastest} is more than {show(FASTEST_EMULATED, 'byte/second')}, up to which links are emulated"
+        trial.check(plan)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two runs at once would measure each other. The lock is on this very file, so none is left behind."""
+    if sys.platform == "win32":  # where nothing is run for real
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(__file__, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another real run is under way on this machine, and two would disturb each other. "
+                "Cure: wait for its end, or cancel it"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,150 @@
+"""Synchronous, asynchronous, stale synchronous: what does waiting cost, and what does not waiting cost?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from distsim.explorers.controls import Choice, Pick, Slider
+from distsim.explorers.frame import Frame
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.comparison import signed
+from distsim.figures.staleness import staleness
+from distsim.figures.timeline import timeline
+from distsim.metrics import Summary, summary, throughput_samples_per_second
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import Trace
+
+STEPS = 50
+MEAN = "50 ms"
+NAMES = ("synchronous", "asynchronous", "stale synchronous")
+STEP, STALENESS = "step time, median (ms)", "mean staleness (versions)"
+GRADIENTS, IDLE = "gradients per second", "idle share (%)"
+LEAST_STEPS_SHOWN, MOST_STEPS_SHOWN, WORKER_STEPS_SHOWN = 2, 10, 128
+TIMELINES, HISTOGRAM = "timelines", "staleness"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the controls set.
+
+    ahead: how many steps a worker may be ahead of the slowest, where updates are stale synchronous. cv: standard
+    deviation / mean of the compute time, whose mean is 50 ms. slow: factor on the compute time of worker 0.
+    gradient_mib: in MiB. gbit_per_second: bandwidth of every NIC, each direction. picture: what is drawn.
+    """
+
+    workers: int = 4
+    ahead: int = 2
+    slow: float = 2.0
+    cv: float = 0.3
+    gradient_mib: float = 1.0
+    gbit_per_second: float = 10.0
+    picture: str = TIMELINES
+    seed: int = 7
+
+
+def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario, Scenario]:
+    """One scenario for each policy: the same cluster, the same draws.
+
+    >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
+    ['synchronous', 'asynchronous', 'stale_synchronous']
+    """
+    compute: dict[str, Any] = {"distribution": "constant", "mean": MEAN}
+    if parameters.cv > 0.0:
+        compute |= {"distribution": "lognormal", "cv": round(parameters.cv, 6)}
+    if parameters.slow != 1.0:
+        compute["slow"] = {"0": round(parameters.slow, 6)}
+    table = {
+        "steps": STEPS,
+        "seed": parameters.seed,
+        "cluster": {
+            "workers": parameters.workers,
+            "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
+            "latency": "50 us",
+        },
+        "compute": compute,
+        "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
+        "communication": {"kind": "parameter_server"},
+    }
+    stale = {"kind": "stale_synchronous", "staleness": parameters.ahead}
+    return (
+        Scenario.of(table | {"name": "synchronous", "policy": {"kind": "synchronous"}}),
+        Scenario.of(table | {"name": "asynchronous", "policy": {"kind": "asynchronous"}}),
+        Scenario.of(table | {"name": f"stale-synchronous-{parameters.ahead}", "policy": stale}),
+    )
+
+
+def explore(parameters: Parameters) -> Captioned:
+    """The three policies simulated on the same draws: their timelines or their staleness, and their numbers.
+
+    >>> [row["policy"] for row in explore(Parameters()).table]
+    ['synchronous', 'asynchronous', 'stale synchronous']
+    """
+    traces = [simulate(scenario) for scenario in scenarios(parameters)]
+    if parameters.picture == TIMELINES:
+        drawn = timeline(*traces, names=NAMES, end_seconds=_shown_seconds(traces[0]))
+    else:
+        drawn = staleness(*traces, names=NAMES)
+    table = [_row(trace, name) for trace, name in zip(traces, NAMES, strict=True)]
+    return Captioned(drawn.figure, _sentence(table, parameters), table)
+
+
+def explorer() -> Frame[Parameters]:
+    """The explorer as a widget: a notebook cell that ends in it shows it.
+
+    >>> view = explorer()
+    >>> view.controls["ahead"].value = 0
+    >>> waiting, _, held = (row["gradients per second"] for row in view.shown.table)
+    >>> held < 1.1 * waiting
+    True
+    """
+    return Frame(
+        title="Wait for all, for some, or for nobody?",
+        question="Three runs with one parameter server and the same draws; the mean compute time is 50 ms.",
+        start=Parameters(),
+        controls=[
+            Slider("workers", "workers", "", 1, 64),
+            Slider("slow", "worker 0 is slower by", "times", 1.0, 4.0, 0.25),
+            Slider("ahead", "may be ahead by", "steps", 0, 16),
+        ],
+        more=[
+            Pick("picture", "picture", (TIMELINES, HISTOGRAM)),
+            Slider("cv", "straggler spread, cv", "", 0.0, 1.5, 0.05),
+            Choice("gradient_mib", "gradient", "MiB", (0.25, 1.0, 4.0, 16.0, 64.0)),
+            Choice("gbit_per_second", "bandwidth", "Gbit/s", (0.2, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)),
+            Slider("seed", "seed of the draws", "", 0, 20),
+        ],
+        explore=explore,
+        scenarios=scenarios,
+        watched=(STEP, STALENESS, GRADIENTS, IDLE),
+    )
+
+
+def _shown_seconds(synchronous: Trace) -> float:
+    """So many steps of the slowest run that a screen can show them: fewer of many workers."""
+    steps = max(LEAST_STEPS_SHOWN, min(MOST_STEPS_SHOWN, WORKER_STEPS_SHOWN // synchronous.workers))
+    return synchronous.total_seconds * steps / STEPS
+
+
+def _row(trace: Trace, name: str) -> Row:
+    found: Summary = summary(trace)
+    assert found.step_seconds is not None, "these runs have steps"
+    return {
+        "policy": name,
+        STEP: 1e3 * found.step_seconds.median,
+        STALENESS: found.mean_staleness,
+        GRADIENTS: throughput_samples_per_second(trace) / trace.scenario.workload.batch,
+        IDLE: None if found.idle_share is None else 100.0 * found.idle_share,
+    }
+
+
+def _sentence(table: list[Row], parameters: Parameters) -> str:
+    waiting, free, held = (float(row[GRADIENTS] or 0.0) for row in table)
+    stale, bounded = (float(row[STALENESS] or 0.0) for row in table[1:])
+    gain = signed(100.0 * (free - waiting) / waiting, "%") if waiting else "–"
+    return (
+        f"Without waiting {parameters.workers} workers give {free:.1f} gradients a second instead of {waiting:.1f} "
+        f"({gain}), {stale:.2f} versions stale on average; at most {parameters.ahead} steps ahead they give "
+        f"{held:.1f}, {bounded:.2f} versions stale."
+    )

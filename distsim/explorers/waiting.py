@@ -1,0 +1,51 @@
+"""What is shown while work goes on: what it is, how far it is, and a button that ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+import ipywidgets as widgets
+
+
+class Waiting(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
+    """A line, a bar and a cancel button; hidden while there is nothing to wait for.
+
+    >>> waiting = Waiting("learning", lambda: None)
+    >>> waiting.begin()
+    >>> waiting.tell(3, 4)
+    >>> waiting.bar.value, waiting.layout.display
+    (75, 'flex')
+    """
+
+    def __init__(self, what: str, cancel: Callable[[], object]) -> None:
+        self._what, self._cancel = what, cancel
+        self.line = widgets.HTML()
+        self.bar = widgets.IntProgress(max=100, tooltip=what, layout={"width": "170px"})
+        self.button = widgets.Button(description="cancel", tooltip=f"end {what}", layout={"width": "80px"})
+        self.button.on_click(self._asked)
+        super().__init__([self.line, widgets.HBox([self.bar, self.button])], layout={"display": "none"})
+
+    def begin(self) -> None:
+        """Shows it, at nought."""
+        self.bar.value, self.button.disabled = 0, False
+        self._say(f"{self._what} …")
+        self.layout.display = "flex"
+
+    def tell(self, done: int, of: int) -> None:
+        """So much of the work is done."""
+        self.bar.value = round(100 * done / of) if of else 0
+        if not self.button.disabled:
+            self._say(f"{self._what}: {self.bar.value} %")
+
+    def end(self) -> None:
+        """Hides it."""
+        self.layout.display = "none"
+
+    def _asked(self, _: object) -> None:
+        self.button.disabled = True
+        self._say(f"{self._what}: ending …")
+        self._cancel()
+
+    def _say(self, text: str) -> None:
+        self.line.value = f'<span class="distsim-waiting" role="status">{escape(text)}</span>'

@@ -1,0 +1,61 @@
+"""The table of all explorers names every one there is, and each keeps to the frame."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from typing import Any
+
+import pytest
+
+from distsim import explorers
+from distsim.errors import InputError
+from distsim.explorers.catalogue import EXPLORERS, find
+from distsim.explorers.frame import Frame
+
+SECONDS = 120.0
+
+
+@pytest.fixture(scope="module", params=EXPLORERS)
+def view(request: pytest.FixtureRequest) -> Frame[Any]:
+    """Each explorer, settled."""
+    opened = EXPLORERS[request.param].open()
+    assert opened.settled(SECONDS)
+    return opened
+
+
+def test_every_module_with_an_explorer_is_in_the_table() -> None:
+    names = set()
+    for module in pkgutil.iter_modules(explorers.__path__):
+        loaded = __import__(f"distsim.explorers.{module.name}", fromlist=["explorer"])
+        if hasattr(loaded, "explorer"):
+            names.add(module.name)
+    assert names == set(EXPLORERS)
+
+
+def test_a_name_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="backup_workers"):
+        find("backups")
+
+
+def test_questions_are_questions() -> None:
+    for entry in EXPLORERS.values():
+        assert entry.question.endswith("?"), entry.name
+
+
+def test_it_starts_with_a_figure_a_sentence_and_a_table(view: Frame[Any]) -> None:
+    assert view.shown is not None, view.message.value
+    assert len(view.output.outputs) == 1
+    assert re.search(r"\d", view.shown.summary)
+    assert view.shown.summary.endswith(".")
+    assert view.shown.table
+
+
+def test_each_control_has_a_heading_with_bounds_and_reports_on_release(view: Frame[Any]) -> None:
+    for field, control in view.controls.items():
+        assert not getattr(control, "continuous_update", False), field
+        assert control.tooltip or control.description, field
+
+
+def test_its_output_is_small_enough_for_a_notebook(view: Frame[Any]) -> None:
+    assert len(str(view.output.outputs)) < 250_000

@@ -1,0 +1,274 @@
+"""The frame with an explorer of the tests' own: work in the background, real runs, and which scenario they take."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import psutil
+import pytest
+
+from distsim.errors import InputError
+from distsim.explorers import measuring
+from distsim.explorers.controls import Slider
+from distsim.explorers.frame import Frame
+from distsim.figures.captioned import Captioned
+from distsim.progress import Report
+from distsim.runtime.lifeline import RUN_VARIABLE
+from distsim.scenario import Scenario
+
+SECONDS = 30.0  # until what should have happened is taken to have failed
+WORKERS = 3
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Of the tests' explorer."""
+
+    amount: int = 1
+    steps: int = 6
+
+
+def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
+    """Two, so that the last can be told from the first."""
+    table: dict[str, Any] = {
+        "steps": parameters.steps,
+        "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
+        "compute": {"mean": "20 ms"},
+        "workload": {"gradient": "64 KiB"},
+        "policy": {"kind": "synchronous"},
+        "communication": {"kind": "ring"},
+    }
+    return tuple(Scenario.of(table | {"name": name}) for name in ("first", "last"))  # type: ignore[return-value]
+
+
+def found(parameters: Parameters) -> Captioned:
+    """A figure of one point."""
+    if parameters.amount > 8:
+        raise InputError.of("amount", parameters.amount, "must be at most 8", "write 8")
+    figure = go.Figure(go.Scatter(x=[parameters.amount], y=[1]))
+    return Captioned(figure, f"It is {parameters.amount}.", [{"thing": "it", "amount": parameters.amount}])
+
+
+def frame(explore: Any = found, **options: Any) -> Frame[Parameters]:
+    """The tests' explorer."""
+    return Frame(
+        "A title", "A question?", Parameters(), [Slider("amount", "amount", "", 1, 10)],
+        [Slider("steps", "steps", "", 1, 1000)], explore, scenarios, ("amount",), **options,
+    )  # fmt: skip
+
+
+def text(widget: Any) -> str:
+    """What an HTML widget reads like."""
+    return unescape(re.sub(r"<[^>]+>", " ", widget.value)).strip()
+
+
+class Learner:
+    """An `explore` that takes as long as the test wants: it reports until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended, self.may_end = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
+        self.left: list[int] = []  # amounts whose work was ended from without
+
+    def __call__(self, parameters: Parameters, report: Report) -> Captioned:
+        report(1, 4)
+        self.begun.release()
+        try:
+            while not self.may_end.wait(0.01):
+                report(2, 4)
+        except BaseException:
+            self.left.append(parameters.amount)
+            self.ended.release()
+            raise
+        return found(parameters)
+
+
+@pytest.fixture
+def learner() -> Any:
+    """Lets go of its work in the end."""
+    made = Learner()
+    yield made
+    made.may_end.set()
+
+
+def test_work_in_the_background_shows_progress_and_then_the_figure(learner: Learner) -> None:
+    view = frame(learner, background=True)
+    assert learner.begun.acquire(timeout=SECONDS)
+    assert view.waiting.layout.display == "flex"
+    assert view.waiting.bar.value in (25, 50)
+    assert view.shown is None
+    learner.may_end.set()
+    assert view.settled(SECONDS)
+    assert view.waiting.layout.display == "none"
+    assert view.shown is not None
+    assert view.shown.summary == "It is 1."
+    assert text(view.changed) == "Move a control: this line tells what it changed."
+
+
+def test_a_later_move_takes_the_place_of_an_earlier_one(learner: Learner) -> None:
+    view = frame(learner, background=True)
+    for amount in (2, 3):
+        assert learner.begun.acquire(timeout=SECONDS)
+        view.controls["amount"].value = amount
+        assert learner.ended.acquire(timeout=SECONDS)  # of the one before
+    assert learner.begun.acquire(timeout=SECONDS)
+    learner.may_end.set()
+    assert view.settled(SECONDS)
+    assert view.shown is not None
+    assert view.shown.summary == "It is 3."
+    assert sorted(learner.left) == [1, 2]
+
+
+def test_cancelled_work_leaves_the_last_figure_and_says_so(learner: Learner) -> None:
+    learner.may_end.set()
+    view = frame(learner, background=True)
+    assert view.settled(SECONDS)
+    before = view.shown
+    learner.may_end.clear()
+    view.controls["amount"].value = 5
+    view.waiting.button.click()
+    assert view.settled(SECONDS)
+    assert view.shown is before
+    assert text(view.changed).startswith("Cancelled.")
+    assert text(view.message) == ""
+    assert view.waiting.layout.display == "none"
+    learner.may_end.set()
+    view.controls["amount"].value = 6
+    assert view.settled(SECONDS)
+    assert text(view.changed) == "Changed amount from 1 to 6: it: amount 1 → 6."
+
+
+def test_an_impossible_combination_in_the_background_is_told_beside_the_controls(learner: Learner) -> None:
+    learner.may_end.set()
+    view = frame(learner, background=True)
+    view.controls["amount"].value = 9
+    assert view.settled(SECONDS)
+    assert "must be at most 8" in text(view.message)
+    assert text(view.changed) == "The figure shows the last combination that is possible."
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_mistake_of_ours_in_the_background_is_told_too() -> None:
+    def broken(_parameters: Parameters, _report: Report) -> Captioned:
+        raise ZeroDivisionError("on purpose")
+
+    view = frame(broken, background=True)
+    assert view.settled(SECONDS)
+    assert text(view.message) == "ZeroDivisionError: on purpose"
+
+
+def test_it_offers_the_last_scenario_or_the_one_it_is_given() -> None:
+    assert frame().real_run.scenario == scenarios(Parameters())[-1]
+    first = frame(real=lambda parameters: scenarios(parameters)[0])
+    assert first.real_run.scenario == scenarios(Parameters())[0]
+    assert frame(real=lambda _: None).real_run.controls.layout.display == "none"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"cluster.workers": 500}, "starts 500 processes"),
+        ({"communication.kind": "tree"}, "kind = 'tree'"),
+    ],
+)
+def test_a_machine_that_cannot_run_it_says_why(change: dict[str, Any], why: str) -> None:
+    view = frame(real=lambda parameters: scenarios(parameters)[0].replacing(change))
+    assert view.real_run.button.disabled
+    assert text(view.real_run.why).startswith("Not here: ")
+    assert why in text(view.real_run.why)
+
+
+def test_a_machine_without_torch_or_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not frame().real_run.button.disabled
+    with monkeypatch.context() as without:
+        without.setattr("distsim.runtime.measure.find_spec", lambda _: None)
+        assert "needs torch" in text(frame().real_run.why)
+    free = replace_available(100e6)
+    monkeypatch.setattr(measuring.psutil, "virtual_memory", lambda: free)
+    assert "100 MB are free" in text(frame().real_run.why)
+
+
+def replace_available(amount: float) -> Any:
+    """The machine's memory, with so much of it free."""
+    return psutil.virtual_memory()._replace(available=int(amount))
+
+
+@pytest.mark.real
+def test_it_runs_for_real_and_sets_prediction_beside_measurement() -> None:
+    view = frame()
+    seen: list[int] = []
+    view.real_run.waiting.bar.observe(lambda change: seen.append(change["new"]), names="value")
+    view.real_run.button.click()
+    assert view.real_run.button.disabled
+    assert view.real_run.waiting.layout.display == "flex"
+    view.real_run.button.click()  # no second one beside it
+    assert view.settled(120.0)
+    run = view.real_run.found
+    assert run is not None, text(view.real_run.why)
+    assert (run.predicted.producer, run.measured.producer) == ("simulated", "measured")
+    assert run.measured.scenario == scenarios(Parameters())[-1]
+    assert re.search(r"The predicted total is .* % (above|below) the measured", text(view.real_run.caption))
+    assert text(view.real_run.heading) == "Run for real: last, 3 workers."
+    assert len(view.real_run.output.outputs) == 1
+    assert seen == sorted(seen)
+    assert len(seen) > 2
+    assert not view.real_run.button.disabled
+    view.controls["steps"].value = 7
+    assert text(view.real_run.heading).endswith("The controls have been moved since.")
+    assert view.real_run.result.layout.display == "flex"
+
+
+@pytest.mark.real
+def test_a_cancelled_run_leaves_no_process_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    view = frame()
+    view.controls["steps"].value = 1000
+    begin(view)
+    assert len(ranks_below()) >= WORKERS
+    view.real_run.waiting.button.click()
+    assert view.settled(SECONDS)
+    assert text(view.real_run.why).startswith("Cancelled")
+    assert view.real_run.found is None
+    assert not view.real_run.button.disabled
+    assert not ranks_below()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.real
+def test_two_explorers_do_not_measure_at_once() -> None:
+    one, other = frame(), frame()
+    one.controls["steps"].value = 1000
+    begin(one)
+    other.real_run.button.click()
+    assert other.settled(SECONDS)
+    assert "another real run is under way" in text(other.real_run.why)
+    one.real_run.waiting.button.click()
+    assert one.settled(SECONDS)
+
+
+def begin(view: Frame[Parameters]) -> None:
+    """Starts the real run, and returns when its ranks are at work."""
+    told = threading.Event()
+    view.real_run.waiting.bar.observe(lambda _: told.set(), names="value")
+    view.real_run.waiting.layout.observe(lambda change: change["new"] == "none" and told.set(), names="display")
+    view.real_run.button.click()
+    assert told.wait(120.0)
+    assert view.real_run.background.busy, text(view.real_run.why)
+
+
+def ranks_below() -> list[psutil.Process]:
+    """The processes of real runs that descend from this one."""
+    below = psutil.Process().children(recursive=True)
+    return [process for process in below if _of_a_run(process)]
+
+
+def _of_a_run(process: psutil.Process) -> bool:
+    try:
+        return RUN_VARIABLE in process.environ()
+    except psutil.Error:
+        return False

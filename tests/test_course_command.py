@@ -1,0 +1,147 @@
+"""`distsim course`: it listens on this machine alone, ends on Ctrl-C, and says what is in its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from distsim.cli import course as command
+from distsim.cli.course import course
+from distsim.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 200.0
+
+
+def free_port() -> int:
+    """One that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def started(*options: str, home: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command as a person starts it, with a home of its own; it gets Ctrl-C at the end if it is still there."""
+    environment = os.environ | {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    environment |= {f"JUPYTER_{kind}_DIR": str(home / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "distsim", "course", "--no-browser", *options],
+        env=environment, cwd=home, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    alarm = threading.Timer(SECONDS, process.terminate)
+    alarm.start()
+    try:
+        yield process
+    finally:
+        alarm.cancel()
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+
+def read_until(process: subprocess.Popen[str], wanted: str) -> str:
+    """What it printed until a line with `wanted`."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if wanted in line:
+            return "".join(lines)
+    pytest.fail(f"it ended without {wanted!r}:\n{''.join(lines)}")
+
+
+def wait_for(port: int) -> None:
+    """Until somebody listens there: JupyterLab prints its address a moment before."""
+    give_up = time.monotonic() + SECONDS
+    while time.monotonic() < give_up:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    pytest.fail(f"nobody listens on {port}")
+
+
+@pytest.mark.chromium  # starts servers, which want the machine to themselves as browsers do
+@pytest.mark.parametrize(
+    ("options", "sign", "page"),
+    [
+        (["--app"], "explorers: ", "voila/render/index.ipynb"),
+        ([], "is running at", "api"),
+    ],
+)
+def test_it_serves_this_machine_alone_and_ends_on_ctrl_c(
+    tmp_path: Path, options: list[str], sign: str, page: str
+) -> None:
+    pytest.importorskip("voila")
+    port = free_port()
+    with started(*options, "--port", str(port), home=tmp_path) as process:
+        read_until(process, sign)
+        wait_for(port)
+        found = urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=SECONDS).read().decode()
+        if options:
+            assert "Which question do you have?" in found
+        else:
+            assert "version" in json.loads(found)
+        listening = [one for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port == port]
+        assert {one.laddr.ip for one in listening if one.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+        below = psutil.Process(process.pid).children(recursive=True)
+        assert below
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, printed
+    assert "Traceback" not in printed
+    assert not [one for one in below if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
+
+
+def test_a_port_that_is_taken_is_refused_with_another(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, "-m", "distsim", "course", "--no-browser", "--port", str(port)],
+            env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert f"--port = {port}: cannot be listened on" in done.stderr
+    assert f"write --port {port + 1}" in done.stderr
+
+
+@pytest.mark.parametrize(("options", "package"), [([], "jupyterlab"), (["--app"], "voila")])
+def test_a_missing_package_is_named_with_its_cure(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], package: str
+) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda _: None)
+    result = CliRunner().invoke(course, options)
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception) == (
+        f"the course needs {package}, which is not installed. Cure: pip install 'distsim-course[course]'"
+    )
+
+
+def test_a_package_without_the_course_beside_it_says_where_to_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command.distsim, "__file__", str(tmp_path / "site" / "distsim" / "__init__.py"))
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(course, [])
+    assert isinstance(result.exception, InputError)
+    assert "go to the folder that has course/ in it" in str(result.exception)
