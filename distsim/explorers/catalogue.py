@@ -38,6 +38,21 @@ _ENTRIES = (
         "Wait for all, for some, or for nobody?",
         "How much faster is training that does not wait, and how stale does it become?",
     ),
+    Entry(
+        "overlap",
+        "What hides behind backward?",
+        "How much of the all-reduce disappears behind backward, and which buckets hide most?",
+    ),
+    Entry(
+        "pipeline",
+        "What fills a pipeline?",
+        "How many micro-batches keep the stages busy, and how many must a stage hold meanwhile?",
+    ),
+    Entry(
+        "failures",
+        "How often to save?",
+        "How often should a run save its state when workers fail now and then?",
+    ),
 )
 EXPLORERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from distsim.errors import InputError
-from distsim.explorers.controls import Choice, Slider, Switch
+from distsim.explorers.controls import Choice, Pick, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures import pipeline
 from distsim.figures.captioned import Captioned, Row
@@ -18,6 +18,7 @@ from distsim.units import show
 
 STEPS = 2  # a step ends with a flush, so they differ in drawn times alone
 LATENCY = "20 us"
+NAMES = {"gpipe": "GPipe", "1f1b": "1F1B"}
 RUN = "run"
 STEP, BUBBLES, SPEED = "step, mean (ms)", "bubbles (%)", "speed (samples/s)"
 HELD, MEMORY = "held at most (micro-batches)", "their inputs (MiB)"
@@ -27,8 +28,8 @@ HELD, MEMORY = "held at most (micro-batches)", "their inputs (MiB)"
 class Parameters:
     """What the controls set.
 
-    micro_batches: pieces of a batch, of at least one sample each. one_f_one_b: each backward as soon as it can, in
-    place of GPipe's all forwards first. batch: in samples. sample_ms: forward and backward of one sample on one
+    micro_batches: pieces of a batch, of at least one sample each. schedule: all forwards before all backwards, or
+    "1f1b": each backward as soon as it can. batch: in samples. sample_ms: forward and backward of one sample on one
     stage. activation_mib: what a stage sends the next for one sample. slow: how many times longer the middle stage
     takes. cv: standard deviation / mean of the compute time, drawn for each stage and step. eager: sends do not wait
     for the next stage to be free.
@@ -36,7 +37,7 @@ class Parameters:
 
     stages: int = 4
     micro_batches: int = 8
-    one_f_one_b: bool = False
+    schedule: Literal["gpipe", "1f1b"] = "gpipe"
     batch: int = 32
     sample_ms: float = 4.0
     activation_mib: float = 0.25
@@ -45,11 +46,6 @@ class Parameters:
     cv: float = 0.0
     eager: bool = False
     seed: int = 7
-
-    @property
-    def schedule(self) -> Literal["gpipe", "1f1b"]:
-        """As scenarios name it."""
-        return "1f1b" if self.one_f_one_b else "gpipe"
 
     @property
     def micro_batch_mib(self) -> float:
@@ -116,7 +112,7 @@ def explorer() -> Frame[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
-    >>> view.controls["one_f_one_b"].value = True
+    >>> view.controls["schedule"].value = "1f1b"
     >>> view.shown.table[0][HELD]
     4
     """
@@ -127,7 +123,7 @@ def explorer() -> Frame[Parameters]:
         controls=[
             Slider("stages", "stages", "", 1, 8),
             Choice("micro_batches", "micro-batches", "", (1, 2, 4, 8, 16, 32)),
-            Switch("one_f_one_b", "1F1B instead of GPipe"),
+            Pick("schedule", "schedule", ("gpipe", "1f1b")),
         ],
         more=[
             Choice("batch", "batch", "samples", (8, 16, 32, 64, 128)),
@@ -159,7 +155,7 @@ def _formulas(scenario: Scenario, parameters: Parameters) -> list[Row]:
     computes = count * sum(both) / parameters.stages
     gpipe = gpipe_step_seconds(forward, backward, count, message, scenario.communication.sends)
     return [
-        _row("formula", parameters, None if parameters.one_f_one_b else gpipe, computes, held),
+        _row("formula", parameters, gpipe if parameters.schedule == "gpipe" else None, computes, held),
         _row("formula, free messages", parameters, step_bound_seconds(forward, backward, count), computes, held),
     ]
 
@@ -181,7 +177,7 @@ def _sentence(table: list[Row], parameters: Parameters) -> str:
     stages = f"{parameters.stages} stage{'s' if parameters.stages > 1 else ''}"
     micro = f"{parameters.micro_batches} micro-batch{'es' if parameters.micro_batches > 1 else ''}"
     return (
-        f"With {'1F1B' if parameters.one_f_one_b else 'GPipe'} on {stages}, a batch of {parameters.batch} samples in "
+        f"With {NAMES[parameters.schedule]} on {stages}, a batch of {parameters.batch} samples in "
         f"{micro} takes {show(float(simulated[STEP] or 0.0) / 1e3, 'second')}, {float(simulated[BUBBLES] or 0.0):.0f} "
         f"% of it bubbles ({float(free[BUBBLES] or 0.0):.0f} % if messages were free); a stage holds at most "
         f"{simulated[HELD]} of them, {float(simulated[MEMORY] or 0.0):.3g} MiB of inputs."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -13,6 +13,7 @@ from distsim.simulation import simulate
 from distsim.theory.pipeline import bubble_share, equal_stages_step_seconds
 
 STEP, BUBBLES, SPEED = "step, mean (ms)", "bubbles (%)", "speed (samples/s)"
+SCHEDULES: tuple[Literal["gpipe", "1f1b"], ...] = ("gpipe", "1f1b")
 HELD, MEMORY = "held at most (micro-batches)", "their inputs (MiB)"
 
 
@@ -29,25 +30,25 @@ def test_gpipe_takes_what_its_formula_says(stages: int, micro_batches: int, eage
     assert free[STEP] <= simulated[STEP] * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("one_f_one_b", [False, True])
-def test_with_hardly_any_message_both_schedules_take_what_theory_says(one_f_one_b: bool) -> None:
-    parameters = Parameters(one_f_one_b=one_f_one_b, activation_mib=0.0, sample_ms=10.0)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_with_hardly_any_message_both_schedules_take_what_theory_says(schedule: Literal["gpipe", "1f1b"]) -> None:
+    parameters = Parameters(schedule=schedule, activation_mib=0.0, sample_ms=10.0)
     simulated, formula, free = explore(parameters).table
     assert free[STEP] == pytest.approx(1e3 * equal_stages_step_seconds(4, 8, 0.04 / 3, 0.08 / 3))
     assert free[BUBBLES] == pytest.approx(100 * bubble_share(4, 8))
     assert simulated[STEP] == pytest.approx(free[STEP], rel=1e-3)
-    assert (formula[STEP] is None) is one_f_one_b
+    assert (formula[STEP] is None) is (schedule == "1f1b")
 
 
 def test_one_f_one_b_holds_as_many_micro_batches_as_there_are_stages() -> None:
-    gpipe, other = (explore(Parameters(one_f_one_b=kind, micro_batches=16, stages=3)).table for kind in (False, True))
+    gpipe, other = (explore(Parameters(schedule=kind, micro_batches=16, stages=3)).table for kind in SCHEDULES)
     assert [row[HELD] for row in gpipe] == [16, 16, 16]
     assert [row[HELD] for row in other] == [3, 3, 3]
     assert [gpipe[0][MEMORY], other[0][MEMORY]] == pytest.approx([32 * 0.25, 32 * 0.25 * 3 / 16])
 
 
 def test_the_simulated_row_is_the_metrics() -> None:
-    parameters = Parameters(cv=0.4, slow=1.5, one_f_one_b=True)
+    parameters = Parameters(cv=0.4, slow=1.5, schedule="1f1b")
     row = explore(parameters).table[0]
     trace = simulate(scenarios(parameters)[0])
     assert row[STEP] == pytest.approx(1e3 * trace.total_seconds / 2)
@@ -57,7 +58,7 @@ def test_the_simulated_row_is_the_metrics() -> None:
 
 
 def test_the_sentence_has_the_tables_numbers() -> None:
-    shown = explore(Parameters(one_f_one_b=True))
+    shown = explore(Parameters(schedule="1f1b"))
     simulated, _, free = shown.table
     assert shown.summary == (
         f"With 1F1B on 4 stages, a batch of 32 samples in 8 micro-batches takes {simulated[STEP]:.3g} ms, "
@@ -89,7 +90,7 @@ def test_more_micro_batches_than_samples_are_refused_beside_the_controls_and_hea
 
 
 OTHER: dict[str, Any] = {
-    "stages": 5, "micro_batches": 16, "one_f_one_b": True, "batch": 64, "sample_ms": 2.0, "activation_mib": 1.0,
+    "stages": 5, "micro_batches": 16, "schedule": "1f1b", "batch": 64, "sample_ms": 2.0, "activation_mib": 1.0,
     "gbit_per_second": 5.0, "slow": 1.5, "cv": 0.3, "eager": True, "seed": 8,
 }  # fmt: skip
 
