@@ -1,5 +1,7 @@
 """Prediction against real runs on emulated links: step times, totals, staleness, drops, and which policy is faster.
 
+The first two tests take the scenario's links; the last two a calibration, of links at 1 and 2 workers alone.
+
 `make test-all` runs it whole: four clusters and the bounds as they are meant, for a machine that is left alone. Else
 one cluster with wider bounds, which hold beside other work too.
 """
@@ -9,11 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
+import numpy as np
 import pytest
 
+from distsim.calibration import Calibration, Plan
 from distsim.comparison import Comparison, compare
 from distsim.machine_accuracy import AMONG_PEERS, GROUPS, RING, SERVER, WITH_SERVER, Kind, Links, runs, scenario_of
+from distsim.runtime.calibrate import calibrate
+from distsim.runtime.measure import measure_all
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
 from distsim.trace import Trace
+from distsim.workload import Model
 
 pytestmark = [pytest.mark.real, pytest.mark.iproute2, pytest.mark.whole]
 
@@ -90,3 +99,88 @@ def test_which_policy_is_faster_is_predicted() -> None:
     right = sum((one[0] < other[0]) == (one[1] < other[1]) for one, other in apart)
     assert apart
     assert right >= 0.9 * len(apart), seconds
+
+
+MODELS: tuple[Model, ...] = ("cnn", "mlp")
+GBIT = 125e6
+ONE_BUCKET, SMALL_BUCKETS = "25 MiB", "2 KiB"  # all of the gradient, a layer
+DDP_PERCENT = 10.0
+NO_PAUSE = 1e-6  # seconds
+ORDER_REPEATS = 3
+
+
+def calibrated(pause: float, repeats: int) -> Calibration:
+    """On 1 Gbit/s: links with 1 and 2 workers; models with 3 and 4 at work as well, and pauses of so many seconds."""
+    plan = Plan(
+        workers=(1, 2), busy=(3, 4), sizes=(16e3, 64e3, 256e3), models=MODELS, pause=pause, repeats=repeats,
+        bandwidth=GBIT,
+    )  # fmt: skip
+    return Calibration(machine=calibrate(plan))
+
+
+def with_ddp(model: Model, workers: int, bucket: str, compute: dict[str, object], steps: int) -> Scenario:
+    return Scenario.of(
+        {
+            "name": f"{model} on {workers}, buckets of {bucket}, {compute['mean']}",
+            "steps": steps,
+            "seed": 5,
+            "cluster": {"workers": workers, "bandwidth": "1 Gbit/s", "latency": "0 s"},
+            "compute": compute,
+            "workload": {"model": model, "batch": 32},
+            "policy": {"kind": "ddp", "bucket": bucket, "first_bucket": bucket},
+            "communication": {"kind": "ring"},
+        }
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_ddp_with_a_model_is_predicted_from_fewer_workers() -> None:
+    """Median steps with 3 and 4 workers, each of which draws a mean of 20 or 50 ms besides its real work."""
+    drawn = [{"distribution": "lognormal", "mean": mean, "cv": 0.3} for mean in ("20 ms", "50 ms")]
+    missed: list[str] = []
+    left = [
+        with_ddp(model, workers, bucket, compute, steps=60)
+        for workers in (3, 4) for compute in drawn for model in MODELS for bucket in (ONE_BUCKET, SMALL_BUCKETS)
+    ]  # fmt: skip
+    for _ in range(TRIES):
+        calibration = calibrated(0.02, repeats=20)
+        errors = [
+            (one, compare(simulate(one, calibration), measured).error_pct.step_median)
+            for workers in (3, 4)
+            for one, measured in measured_pairs([one for one in left if one.cluster.workers == workers])
+        ]
+        missed = [f"{one.name}: {error:.1f} %" for one, error in errors if error is None or error > DDP_PERCENT]
+        left = [one for one, error in errors if error is None or error > DDP_PERCENT]
+        if not left:
+            return
+    pytest.fail("\n".join(missed))
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_whether_small_buckets_are_faster_is_predicted() -> None:
+    """Where nothing but the model's own work takes time, and an all-reduce more costs much."""
+    calibration = calibrated(NO_PAUSE, repeats=80)
+    wrong: list[str] = []
+    for workers in (3, 4):
+        for model in MODELS:
+            pair = [
+                with_ddp(model, workers, bucket, {"mean": "1 us"}, steps=60) for bucket in (ONE_BUCKET, SMALL_BUCKETS)
+            ]
+            ours = [step_seconds(simulate(one, calibration)) for one in pair]
+            runs_of_both = np.array([step_seconds(found) for _, found in measured_pairs(pair * ORDER_REPEATS)])
+            theirs = np.median(runs_of_both.reshape(ORDER_REPEATS, 2), axis=0)
+            if (ours[0] < ours[1]) != (theirs[0] < theirs[1]):
+                wrong.append(f"{model} on {workers}: {ours} for {theirs}")
+    assert not wrong, "\n".join(wrong)
+
+
+def measured_pairs(scenarios: Sequence[Scenario]) -> list[tuple[Scenario, Trace]]:
+    """Each with its run on emulated links, all of the same number of workers in one launch."""
+    return list(zip(scenarios, measure_all(scenarios, emulate=True), strict=True)) if scenarios else []
+
+
+def step_seconds(trace: Trace) -> float:
+    """The median step."""
+    return float(np.median(np.diff(trace.updates.time_seconds)))

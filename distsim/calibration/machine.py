@@ -10,7 +10,7 @@ import numpy as np
 from annotated_types import Ge, Le, MinLen
 
 from distsim.calibration.exchange import Exchange, exchanged_bytes
-from distsim.calibration.families import FAMILIES, TITLES, Family, crowd_of, terms
+from distsim.calibration.families import FAMILIES, TITLES, Crowd, Family, crowd_of, terms
 from distsim.calibration.line import POOR_MISS, Floats, Line, fit_line
 from distsim.description import Count, Description
 from distsim.errors import InputError
@@ -53,7 +53,12 @@ class Fit(Description):
     @property
     def title(self) -> str:
         """What was fitted, for tables."""
-        return f"compute, {self.model}" if self.model else TITLES[self.family]
+        return title_of(self.family, self.model)
+
+
+def title_of(family: Family, model: Model | None) -> str:
+    """What people call what is measured."""
+    return TITLES[family] if model is None else f"{TITLES[family]}, {model}"
 
 
 class Machine(Description):
@@ -75,12 +80,12 @@ class Machine(Description):
         family, amount = family_of(scenario), carried_at_once(scenario)
         workers = scenario.cluster.workers
         links = self._fit(family, workers)
-        slower = self._crowd(family, scenario.ranks) * self._miss(links, amount)
+        crowd, miss = self._crowd(family, scenario.ranks), self._miss(links, amount)
         return Exchange(
             kind=scenario.communication.kind,
             workers=workers,
-            bandwidth_bytes_per_second=bytes_per_second(links.line.unit_seconds * slower),
-            latency_seconds=links.line.fixed_seconds * slower,
+            bandwidth_bytes_per_second=bytes_per_second(links.line.unit_seconds * crowd.byte * miss),
+            latency_seconds=links.line.fixed_seconds * crowd.message * miss,
             apply_seconds=self.seconds("apply", workers, amount) if decides(scenario) else 0.0,
             points=tuple(
                 (found.amount, found.seconds) for found in self._points(links) if found.workers == links.workers[-1]
@@ -120,14 +125,14 @@ class Machine(Description):
             if (found.family, found.model) == (fit.family, fit.model) and found.workers in fit.workers
         ]
 
-    def _crowd(self, family: Family, ranks: int) -> float:
+    def _crowd(self, family: Family, ranks: int) -> Crowd:
         return crowd_of(family, ranks, self.cores, emulated=self.emulated)
 
     def _fit(self, family: Family, workers: int, model: Model | None = None) -> Fit:
         """The line at exactly so many workers, or else the one at most numbers of them."""
         fits = [fit for fit in self.fits if (fit.family, fit.model) == (family, model)]
         if not fits:
-            title = f"compute, {model}" if model else TITLES[family]
+            title = title_of(family, model)
             known = "; ".join(dict.fromkeys(fit.title for fit in self.fits))
             cure = f"--model {model}" if model else "--workers 1,2"
             raise InputError.of(
@@ -144,7 +149,14 @@ class Machine(Description):
                 "calibration for a transformer of width", scenario.workload.width,
                 "the calibration holds transformers of the default width and layers", "leave both out",
             )  # fmt: skip
-        return self.seconds("compute", scenario.cluster.workers, float(scenario.workload.batch), model)
+        workers, batch = scenario.cluster.workers, float(scenario.workload.batch)
+        alone = self.seconds("compute", workers, batch, model)
+        if not isinstance(scenario.policy, Ddp) or not any(fit.family == "ddp" for fit in self.fits):
+            return alone
+        buckets = len(scenario.policy.buckets(scenario.workload.layer_bytes))
+        largest = max(found.amount for found in self.measured if (found.family, found.model) == ("compute", model))
+        under_ddp = self.seconds("ddp", workers, float(buckets), model)
+        return max(alone + under_ddp - self.seconds("compute", workers, largest, model), SHORTEST_SECONDS)
 
     def warnings(self) -> list[str]:
         """What a reader should know before trusting a prediction."""

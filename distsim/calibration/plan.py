@@ -8,20 +8,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from distsim.calibration.exchange import PROBE_COMPUTE, WARM_UP_STEPS, exchange_seconds, exchanged_bytes
+from distsim.calibration.exchange import WARM_UP_STEPS, exchange_seconds, exchanged_bytes
 from distsim.calibration.line import Floats
 from distsim.calibration.machine import Sample
 from distsim.errors import InputError
+from distsim.policies import Ddp
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import write
-from distsim.workload import FLOAT_BYTES, Model
+from distsim.workload import FLOAT_BYTES, Model, Workload
 
 PASSES = 2  # over all sizes, so that a busy moment does not fall on one of them alone
+SHORTEST_PAUSE, LONGEST_PAUSE = 1e-6, 1.0  # in seconds
 PIPELINE_MESSAGES = 2  # of a pipeline of two stages: an activation, and its gradient back
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # what a machine's own links are called
 
-Shows = Literal["all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute"]
+Shows = Literal["all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "ddp"]
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,12 @@ class Probe:
 
     def samples(self, trace: Trace) -> Iterator[Sample]:
         """What the trace of this scenario says, family by family."""
-        workers = self.scenario.cluster.workers
+        workers, workload = self.scenario.cluster.workers, self.scenario.workload
         if self.shows == "compute":
-            workload = self.scenario.workload
             yield "compute", workload.model, workers, float(workload.batch), model_seconds(trace)
+            return
+        if self.shows == "ddp":
+            yield "ddp", workload.model, workers, float(len(buckets(self.scenario))), ddp_seconds(trace)
             return
         amount, seconds = exchanged_bytes(self.scenario), exchange_seconds(trace)
         if self.shows == "point_to_point":
@@ -54,8 +58,10 @@ class Plan:
     """Numbers of workers, sizes in bytes, and models to calibrate with.
 
     batch: of the models; smaller ones are measured too. busy: more numbers of workers, at which only compute is.
-    repeats: of each size. bandwidth: bytes/s of every NIC of an emulated cluster, and latency in seconds between two;
-    None: the machine's own links. Raises InputError where no line could be fitted.
+    pause: seconds that every worker sleeps before each exchange and in each step of a model, as long as steps of the
+    runs to be predicted sleep: cores that have slept are slower at first. repeats: of each size. bandwidth: bytes/s of
+    every NIC of an emulated cluster, and latency in seconds between two; None: the machine's own links. Raises
+    InputError where no line could be fitted.
 
     >>> [len(launch) for launch in Plan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
     [12, 4, 4]
@@ -66,6 +72,7 @@ class Plan:
     models: tuple[Model, ...] = ("cnn",)
     batch: int = 32
     busy: tuple[int, ...] = ()
+    pause: float = 0.02
     repeats: int = 20
     bandwidth: float | None = None
     latency: float = 0.0
@@ -83,6 +90,10 @@ class Plan:
             )  # fmt: skip
         if self.batch < 2:
             raise InputError.of("batch", self.batch, "must be at least 2: a smaller one is measured too", "write 32")
+        if not SHORTEST_PAUSE <= self.pause <= LONGEST_PAUSE:
+            raise InputError.of(
+                "pause", self.pause, f"must be from {SHORTEST_PAUSE} to {LONGEST_PAUSE} seconds", "write '20 ms'"
+            )
         if self.repeats < PASSES:
             raise InputError.of("repeats", self.repeats, f"must be at least {PASSES}", "write 20")
 
@@ -120,6 +131,10 @@ class Plan:
             for batch in sorted({max(1, self.batch // 4), self.batch // 2, self.batch}):
                 for workers in sorted({*self.workers, *self.busy}):
                     yield self._probe("compute", workers, {"model": model, "batch": batch}, kind="ring")
+            for workers in sorted({*self.workers, *self.busy}):
+                for bucket in dict.fromkeys(bucket_sizes(model)):
+                    ddp = {"kind": "ddp"} | {key: write(bucket, "byte") for key in ("bucket", "first_bucket")}
+                    yield self._probe("ddp", workers, {"model": model, "batch": self.batch}, policy=ddp, kind="ring")
 
     def _probe(
         self, shows: Shows, workers: int, workload: dict[str, Any], policy: dict[str, Any] | None = None,
@@ -130,13 +145,40 @@ class Plan:
                 "name": "calibration",
                 "steps": WARM_UP_STEPS + -(-self.repeats // PASSES),
                 "cluster": {"workers": workers, **self._links},
-                "compute": {"mean": PROBE_COMPUTE},
+                "compute": {"mean": write(self.pause, "second")},
                 "workload": workload,
                 "policy": policy or {"kind": "synchronous"},
                 "communication": communication,
             }
         )
         return Probe(shows, scenario)
+
+
+def bucket_sizes(model: Model) -> tuple[float, float]:
+    """Of DDP in bytes: all of the gradient in one bucket, and a bucket for each layer.
+
+    >>> bucket_sizes("mlp")
+    (19240.0, 2600.0)
+    """
+    layer_bytes = Workload(model=model).layer_bytes
+    return sum(layer_bytes), min(layer_bytes)
+
+
+def buckets(scenario: Scenario) -> list[list[int]]:
+    """Those in which DDP sends the layers of `scenario`."""
+    assert isinstance(scenario.policy, Ddp)
+    return scenario.policy.buckets(scenario.workload.layer_bytes)
+
+
+def ddp_seconds(trace: Trace) -> Floats:
+    """From an update until all workers have handed over the next one's last bucket, per step, without the warm-up.
+
+    The drawn time is taken away. That is forward, backward, what DDP does around them, and the wait for a core.
+    """
+    handed_over = _latest(trace, trace.spans.of_kind(SpanKind.BACKWARD))
+    before = np.concatenate([[0.0], trace.updates.time_seconds[:-1]])
+    drawn = trace.scenario.compute_times()(0, 0)  # constant, as probes are
+    return np.asarray((handed_over - before - drawn)[WARM_UP_STEPS:])
 
 
 def model_seconds(trace: Trace) -> Floats:

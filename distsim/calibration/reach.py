@@ -7,9 +7,9 @@ of cores stay as they were.
 from __future__ import annotations
 
 from distsim.calibration.exchange import exchanged_bytes
-from distsim.calibration.families import TITLES, Family
+from distsim.calibration.families import Family
 from distsim.calibration.file import Calibration
-from distsim.calibration.machine import Machine, carried_at_once, family_of
+from distsim.calibration.machine import Machine, carried_at_once, family_of, title_of
 from distsim.scenario import Scenario
 from distsim.units import show
 from distsim.workload import Model
@@ -49,8 +49,7 @@ def _of_family(machine: Machine, family: Family, model: Model | None, amount: fl
     most = max(found.amount for found in measured)
     # A single message is one between two, however many others there are.
     numbers = workers if family == "point_to_point" else max(found.workers for found in measured)
-    title = f"compute, {model}" if model else TITLES[family]
-    return _told(title, "sample" if model else "byte", (amount, workers), (most, numbers))
+    return _told(title_of(family, model), "sample" if model else "byte", (amount, workers), (most, numbers))
 
 
 def _told(title: str, unit: str, asked: tuple[float, int], most: tuple[float, int]) -> str | None:

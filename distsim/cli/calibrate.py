@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.calibration import Calibration, Machine, Plan
+from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, bytes_per_second
 from distsim.cli.measure import emulate_option
 from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, warn
@@ -37,6 +38,13 @@ def _sizes(_context: click.Context, option: click.Parameter, text: str) -> tuple
         raise InputError.of(f"--{option.name}", text, str(error), "write '64 KiB,1 MiB,4 MiB'") from None
 
 
+def _pause(_context: click.Context, option: click.Parameter, text: str) -> float:
+    try:
+        return parse(text, "second")
+    except ValueError as error:
+        raise InputError.of(f"--{option.name}", text, str(error), "write '20 ms'") from None
+
+
 @click.command()
 @emulate_option
 @click.option("--bandwidth", help=f"Of every emulated NIC.  [default: {EMULATED['bandwidth']}]")
@@ -53,6 +61,8 @@ def _sizes(_context: click.Context, option: click.Parameter, text: str) -> tuple
               help="A model to measure compute with; may be repeated.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=2), default=DEFAULT.batch, show_default=True,
               help="The largest batch of the models; a half and a quarter of it are measured too.")  # fmt: skip
+@click.option("--pause", default="20 ms", show_default=True, callback=_pause,
+              help="How long workers sleep before each exchange and in each step of a model.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,
               help="How often each size is measured.")  # fmt: skip
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with measured times and fits.")
@@ -64,7 +74,8 @@ def calibrate(
     """Measure what exchanges, messages and compute take on this machine, and fit latency and bandwidth.
 
     Real runs measure the all-reduce of the backend and by ring schedule, the parameter server's gather and broadcast,
-    single messages, the server's own work, and a model's forward and backward with all ranks busy. The file serves
+    single messages, the server's own work, and a model's forward and backward with all ranks busy, alone and under
+    DDP. The file serves
     predictions of other sizes, numbers of workers and policies:
 
     \b
@@ -134,8 +145,9 @@ def _table(machine: Machine) -> Table:
 
 def _row(fit: Fit) -> tuple[str, ...]:
     line = fit.line
-    if fit.family == "compute":
-        unit = f"{_with_interval(line.unit_seconds, line.unit_interval, 1e6)} us/sample"
+    if fit.family in OF_MODELS:
+        per = "sample" if fit.family == "compute" else "bucket"
+        unit = f"{_with_interval(line.unit_seconds, line.unit_interval, 1e6)} us/{per}"
     elif line.unit_seconds:
         fastest, slowest = (bytes_per_second(bound) for bound in line.unit_interval)
         unit = _with_interval(1 / line.unit_seconds, (slowest, fastest), 1e-6)

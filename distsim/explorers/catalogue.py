@@ -49,6 +49,11 @@ _ENTRIES = (
         "How many micro-batches keep the stages busy, and how many must a stage hold meanwhile?",
     ),
     Entry(
+        "race",
+        "Who is ahead, and for how long?",
+        "Which policy has the smallest error after so many seconds, and which one in the end?",
+    ),
+    Entry(
         "failures",
         "How often to save?",
         "How often should a run save its state when workers fail now and then?",

@@ -1,9 +1,11 @@
 """Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing."""
 
+from distsim.figures.batch_grid import batch_grid
 from distsim.figures.captioned import Captioned
 from distsim.figures.checkpoints import checkpoints
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
+from distsim.figures.loss import loss
 from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
 from distsim.figures.sequence import sequence
@@ -17,10 +19,12 @@ from distsim.figures.utilization import utilization
 
 __all__ = [
     "Captioned",
+    "batch_grid",
     "checkpoints",
     "collective",
     "comparison",
     "guess_formula_simulation_measurement",
+    "loss",
     "overlap",
     "pipeline",
     "ring_against_server",

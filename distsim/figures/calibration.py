@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
+from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, Machine
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.page import PAGE
@@ -51,8 +52,9 @@ def calibration(machine: Machine) -> Captioned:
             figure.add_trace(trace, row=row, col=column)
         shown.add(fit.workers[0])
         amounts = sorted({found.amount for found in machine.measured if found.family == fit.family})
-        if fit.family == "compute":
-            ticks = {"tickvals": amounts, "ticktext": [f"{amount:g}" for amount in amounts], "title": "samples"}
+        if fit.family in OF_MODELS:
+            unit = "samples" if fit.family == "compute" else "buckets"
+            ticks = {"tickvals": amounts, "ticktext": [f"{amount:g}" for amount in amounts], "title": unit}
         else:
             ticks = {"tickvals": DECADES, "ticktext": [show(size, "byte") for size in DECADES], "title": "size"}
         figure.update_xaxes(ticks, row=row, col=column)
@@ -107,7 +109,7 @@ def _table(machine: Machine) -> list[Row]:
             {
                 "family": fit.title,
                 "workers": found.workers,
-                "bytes or samples": int(found.amount),
+                "bytes, samples or buckets": int(found.amount),
                 "measured (ms)": 1e3 * found.seconds,
                 "line (ms)": 1e3 * told,
                 "line off by": f"{100 * (told - found.seconds) / found.seconds:+.0f} %",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from distsim.learning.objective import Floats
 from distsim.learning.rates import Rate, constant
 
@@ -16,8 +18,11 @@ from distsim.learning.rates import Rate, constant
 class Descent(Protocol):
     """One run's optimizer, with its memory."""
 
-    def step(self, parameters: Floats, gradient: Floats) -> Floats:
-        """New parameters; those given are left as they are."""
+    def step(self, parameters: Floats, gradient: Floats, share: float = 1.0) -> Floats:
+        """New parameters; those given are left as they are.
+
+        share: so many times `gradient` is the mean to descend by, 1 / n of a sum of n gradients.
+        """
 
 
 class Optimizer(Protocol):
@@ -70,6 +75,18 @@ def _rule(rate: float | Rate) -> Rate:
     return rate if callable(rate) else constant(rate)
 
 
+def _moved(parameters: Floats, direction: Floats, factor: float) -> Floats:
+    """`parameters + factor x direction`.
+
+    Numbers of float32 are rounded once, as by torch's add and sub with an alpha, which real runs descend by: those
+    multiply and add in one instruction. In double precision the product of two of them is exact.
+    """
+    if parameters.dtype != np.float32:
+        return parameters + factor * direction
+    exact = float(np.float32(factor)) * direction.astype(np.float64)
+    return (parameters + exact).astype(np.float32)
+
+
 class _Rolling:
     def __init__(self, rate: Rate, momentum: float) -> None:
         self._rate = rate
@@ -77,17 +94,17 @@ class _Rolling:
         self._velocity: Floats | None = None
         self._steps = 0
 
-    def step(self, parameters: Floats, gradient: Floats) -> Floats:
+    def step(self, parameters: Floats, gradient: Floats, share: float = 1.0) -> Floats:
         rate = self._rate(self._steps)
         self._steps += 1
         if self._momentum == 0.0:
-            return parameters - rate * gradient
+            return _moved(parameters, gradient, -rate * share)
         if self._velocity is None:
-            self._velocity = gradient.copy()
+            self._velocity = share * gradient
         else:
             self._velocity *= self._momentum
-            self._velocity += gradient
-        return parameters - rate * self._velocity
+            self._velocity += share * gradient
+        return _moved(parameters, self._velocity, -rate)
 
 
 class _Adapting:
@@ -98,7 +115,8 @@ class _Adapting:
         self._mean: Floats | float = 0.0
         self._square: Floats | float = 0.0
 
-    def step(self, parameters: Floats, gradient: Floats) -> Floats:
+    def step(self, parameters: Floats, gradient: Floats, share: float = 1.0) -> Floats:
+        gradient = share * gradient
         beta1, beta2 = self._settings.beta1, self._settings.beta2
         rate = self._rate(self._steps)
         self._steps += 1

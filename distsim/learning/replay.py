@@ -2,7 +2,7 @@
 
 read      a gradient is computed at the parameters of the version that its worker had read,
 compute   on that worker's own samples,
-apply     and the update that the trace names descends by the mean of its gradients.
+apply     and the update that the trace names descends by the mean of its gradients, added up in the trace's order.
 
 With local SGD workers descend on their own from the version they read, and an update is the mean of their parameters.
 """
@@ -135,15 +135,18 @@ class Replay:
     def apply(self, update: Update) -> tuple[float, int, Floats]:
         """Makes one update; returns the mean loss of its batches, how many samples they had, and the mean gradient."""
         if len(update.gradients) == 1:
-            gradient = update.gradients[0]
-            loss, count, mean = self.compute(gradient, self.versions[gradient.read_version], update.version)
+            gradient, weight = update.gradients[0], 1.0
+            loss, count, total = self.compute(gradient, self.versions[gradient.read_version], update.version)
         else:
-            loss, count, mean = self._mean(update)
-        self.parameters = self.descent.step(self.parameters, mean)
-        return loss, count, mean
+            loss, count, total, weight = self._sum(update)
+        self.parameters = self.descent.step(self.parameters, total, 1.0 / weight)
+        return loss, count, total if weight == 1.0 else total / weight
 
-    def _mean(self, update: Update) -> tuple[float, int, Floats]:
-        """Every worker's step counts as much as the others', and a part of one as its samples do."""
+    def _sum(self, update: Update) -> tuple[float, int, Floats, float]:
+        """The sum of the gradients, and how many they count for.
+
+        Every worker's step counts as much as the others', and a part of one as its samples do.
+        """
         loss, count, weight, total = 0.0, 0, 0.0, np.zeros_like(self.parameters)
         for gradient in update.gradients:
             own_loss, samples, own = self.compute(gradient, self.versions[gradient.read_version], update.version)
@@ -152,7 +155,7 @@ class Replay:
             count += samples
             weight += part
             total += own if part == 1.0 else part * own
-        return loss / weight, count, total / weight
+        return loss / weight, count, total, weight
 
     def compute(self, gradient: Gradient, parameters: Floats, version: int) -> tuple[float, int, Floats]:
         """A gradient for update `version` at these parameters: its batch's mean loss, how many samples, itself."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import nn
 
+from distsim.learning.kernels import one_thread, plain_convolutions
 from distsim.learning.objective import Floats, Samples
 from distsim.learning.problems import Data, Loss, cnn, digits, mlp
 
@@ -86,7 +86,7 @@ class TorchModel:
         if samples is not None:
             chosen = torch.from_numpy(samples)
             inputs, targets = inputs[chosen], targets[chosen]
-        with one_thread():
+        with one_thread(), plain_convolutions():
             loss = self._loss(self._model(inputs), targets)
             loss.backward()  # type: ignore[no-untyped-call] # torch
         return loss.item(), self._gradient.numpy().copy()
@@ -106,16 +106,3 @@ class TorchModel:
 
     def _put(self, parameters: Floats) -> None:
         self._parameters.copy_(torch.from_numpy(parameters))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """These models are too small to share: on a busy machine, threads that wait for each other take a hundred times as
-    long. It also fixes the order in which sums are rounded.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from distsim.errors import InputError
 from distsim.policies.table import POLICIES
-from distsim.trace import Contributions, Trace
+from distsim.trace import NO_SERVER, Contributions, Trace
 
 
 class Gradient(NamedTuple):
@@ -28,7 +28,10 @@ class Gradient(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A new version of the parameters, and the gradients it averages, in the order of workers and steps."""
+    """A new version of the parameters, and the gradients it averages.
+
+    They stand in the order in which the server added them up; where workers sum among themselves, by worker and step.
+    """
 
     version: int
     seconds: float
@@ -116,7 +119,7 @@ def _kind(trace: Trace) -> tuple[str, dict[str, Any]]:
 
 
 def _rows(trace: Trace, kind: str) -> Contributions:
-    """The applied rows of one server, in the order of versions, workers and steps."""
+    """The applied rows of one server, in the order of versions, and of an update in that of their sum."""
     if not len(trace.updates):
         raise _missing("updates.version", "without which nothing is learned")
     rows = trace.contributions.where(trace.contributions.applied)
@@ -133,18 +136,24 @@ def _rows(trace: Trace, kind: str) -> Contributions:
         )  # fmt: skip
     if kind == "pipeline":  # every stage has its part of the one gradient
         rows = rows.where(rows.worker == 0)
-    servers = [rows.where(rows.server == server).sorted() for server in np.unique(rows.server)]
-    order = [one.where(np.lexsort((one.first_item, one.step, one.worker, one.version))) for one in servers]
-    for one in order[1:]:
-        if not all(
-            np.array_equal(getattr(one, name), getattr(order[0], name)) for name in ("version", "worker", "step")
-        ):
+    servers = [rows.where(rows.server == server) for server in np.unique(rows.server)]
+    _check_alike(servers)
+    own = servers[0]  # others, which keep other parameters, may have added up in another order
+    if own.server[0] == NO_SERVER:
+        return own.where(np.lexsort((own.first_item, own.step, own.worker, own.version)))
+    return own.where(np.argsort(own.version, kind="stable"))
+
+
+def _check_alike(servers: list[Contributions]) -> None:
+    """Raises InputError where servers averaged different gradients."""
+    first, *others = (one.where(np.lexsort((one.step, one.worker, one.version))) for one in servers)
+    for one in others:
+        if not all(np.array_equal(getattr(one, name), getattr(first, name)) for name in ("version", "worker", "step")):
             raise InputError.of(
                 "the trace's contributions.server", int(one.server[0]),
-                f"averaged other gradients than server {order[0].server[0]}, and a replay knows one server's",
+                f"averaged other gradients than server {first.server[0]}, and a replay knows one server's",
                 "write servers = 1 in [communication]",
             )  # fmt: skip
-    return order[0]
 
 
 def _check_ranges(trace: Trace, rows: Contributions, workers: int) -> None:
@@ -162,12 +171,12 @@ def _check_ranges(trace: Trace, rows: Contributions, workers: int) -> None:
 
 
 def _parts(rows: Contributions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The part of its step's batch that each row covers: the rows of a step are in the order of their items."""
+    """The part of its step's batch that each row covers; the rows of a step together cover all of it."""
     last = rows.first_item + rows.items
-    begins = np.flatnonzero(rows.first_item == 0)
-    lengths = np.diff(np.append(begins, len(rows)))
-    of = np.repeat(np.maximum.reduceat(last, begins), lengths)
-    return rows.first_item / of, last / of
+    _, step = np.unique(rows.worker.astype(np.int64) * (rows.step.max() + 1) + rows.step, return_inverse=True)
+    items = np.zeros(step.max() + 1, dtype=last.dtype)
+    np.maximum.at(items, step, last)
+    return rows.first_item / items[step], last / items[step]
 
 
 def _missing(field: str, why: str) -> InputError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 from distsim.learning.batches import Batches
+from distsim.learning.kernels import plain_convolutions
 from distsim.learning.problems import Data, Problem, problem
 from distsim.runtime.messages import num_floats, pattern
 from distsim.runtime.recorder import Recorder
@@ -112,9 +113,10 @@ class Training:
     def work(self, step: int, start: float) -> float:
         """Forward and backward on the step's batch."""
         self.gradient.zero_()
-        loss = self._problem.loss_of(torch.from_numpy(self._batches.of(self._worker, step)))
-        between = self._stopwatch.moment()
-        loss.backward()  # type: ignore[no-untyped-call] # torch
+        with plain_convolutions():
+            loss = self._problem.loss_of(torch.from_numpy(self._batches.of(self._worker, step)))
+            between = self._stopwatch.moment()
+            loss.backward()  # type: ignore[no-untyped-call] # torch
         end = self._stopwatch.wait()
         self._forwards((step, start, between()))
         self._backwards((step, between(), end))

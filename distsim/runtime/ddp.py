@@ -21,6 +21,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from distsim.errors import InputError
+from distsim.learning.kernels import plain_convolutions
 from distsim.policies import Ddp
 from distsim.policies.ddp import MIB
 from distsim.runtime.clock import sleep_until
@@ -111,7 +112,7 @@ class DdpWorker:
         self, step: int, start: float, seconds: float, recorder: Recorder, *, communicates: bool
     ) -> None:
         share = self._scenario.workload.backward_share
-        with nullcontext() if communicates else self._ddp.no_sync():
+        with plain_convolutions(), nullcontext() if communicates else self._ddp.no_sync():
             # forward
             self._slot.doing(f"forward of step {step}")
             loss = self._ddp(step)

@@ -29,6 +29,7 @@ from distsim.runtime.roles import among_peers
 from distsim.runtime.seat import Seat
 from distsim.runtime.status import StatusSlot
 from distsim.runtime.stories import story_of
+from distsim.runtime.turns import patient_threads
 from distsim.scenario import Scenario
 
 BACKEND = "gloo"  # of what all ranks say to each other; a device may bring another for its sums
@@ -88,7 +89,8 @@ def process_group(seat: Seat) -> Iterator[None]:
     store = PrefixStore(f"start_{start_number()}", store)
     if seat.job.get("machines"):
         introduce(seat, store, ranks)
-    dist.init_process_group(BACKEND, store=store, rank=rank, world_size=ranks, timeout=patience)
+    with patient_threads():
+        dist.init_process_group(BACKEND, store=store, rank=rank, world_size=ranks, timeout=patience)
     if order.imposed(seat.folder) is not None:
         seat.slot.doing("ping-pong", waiting=True)
         if (latency := one_way_seconds()) is not None:

@@ -106,6 +106,16 @@ def test_ranks_beyond_the_cores_take_turns() -> None:
     assert "up to 3 ranks shared 2 cores" in warning
 
 
+def test_on_emulated_links_only_a_messages_own_cost_grows_with_the_crowd() -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 2 * (1e-4 + size / 2 / 1e8))) for size in (1e4, 1e6)]
+    ring = scenario(SYNCHRONOUS, {"kind": "ring"})  # 5 ranks
+    own, imposed = (fitted(rings, cores=2, emulated=emulated).exchange(ring) for emulated in (False, True))
+    for exchange in (own, imposed):
+        assert exchange.latency_seconds == pytest.approx(5 / 2 * 1e-4)
+    assert own.bandwidth_bytes_per_second == pytest.approx(1e8 / (5 / 2))
+    assert imposed.bandwidth_bytes_per_second == pytest.approx(1e8)
+
+
 def test_the_servers_own_work_is_told_from_its_links_and_goes_into_predictions() -> None:
     own = 2e-3
     known = Calibration((Exchange("parameter_server", 2, 2e9, 150e-6, own, ()),))
@@ -173,6 +183,30 @@ def test_a_models_work_is_added_to_the_drawn_time(workers: int, factor: float) -
     with_model = simulate(asked, Calibration(machine=machine)).scenario.compute_times().first(0, 4)
     drawn: Floats = asked.compute_times().first(0, 4)
     assert with_model - drawn == pytest.approx(exchange.model_seconds)
+
+
+def under_ddp(workers: int) -> list[Sample]:
+    return [("ddp", "mlp", workers, float(buckets), np.full(3, 9e-3 + 2e-3 * buckets)) for buckets in (1, 2)]
+
+
+@pytest.mark.parametrize(("bucket", "buckets"), [("1 MiB", 1), ("2 KiB", 2)])
+def test_a_step_under_ddp_takes_what_one_took_with_as_many_buckets(bucket: str, buckets: int) -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    machine = fitted([*compute(2), *under_ddp(2), *rings], cores=2)
+    ddp = {"kind": "ddp", "bucket": bucket, "first_bucket": bucket}
+    asked = scenario(ddp, {"kind": "ring"}, model="mlp", batch=8).replacing({"cluster.workers": 2})
+    # Measured with a batch of 32, of which 24 samples fall away.
+    expected = 9e-3 + 2e-3 * buckets - 24 * 1e-4
+    assert machine.exchange(asked).model_seconds == pytest.approx(expected, rel=1e-6)
+    alone = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=8).replacing({"cluster.workers": 2})
+    assert machine.exchange(alone).model_seconds == pytest.approx(2e-3 + 8e-4, rel=1e-6)
+
+
+def test_calibrations_from_before_ddp_was_measured_still_serve() -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    machine = fitted([*compute(2), *rings], cores=2)
+    asked = scenario({"kind": "ddp"}, {"kind": "ring"}, model="mlp", batch=8).replacing({"cluster.workers": 2})
+    assert machine.exchange(asked).model_seconds == pytest.approx(2e-3 + 8e-4)
 
 
 def test_what_was_not_measured_is_refused_with_the_cure(machine: Machine) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from distsim.calibration import Plan
 from distsim.errors import InputError
+from distsim.simulation import simulate
 
 
 @pytest.mark.parametrize(
@@ -65,3 +67,37 @@ def test_repeats_are_not_fewer_than_asked(repeats: int) -> None:
     steps = launch[0].scenario.steps - 5
     assert 2 * steps >= repeats
     assert steps == math.ceil(repeats / 2)
+
+
+def test_a_step_under_ddp_is_measured_in_one_bucket_and_in_one_for_each_layer() -> None:
+    plan = Plan(workers=(1,), busy=(3,), models=("mlp", "cnn"), batch=12)
+    probes = [probe for launch in plan.launches() for probe in launch if probe.shows == "ddp"]
+    found = {
+        (probe.scenario.workload.model, probe.scenario.cluster.workers, probe.scenario.workload.batch, len(buckets))
+        for probe in probes
+        if (buckets := probe.scenario.policy.buckets(probe.scenario.workload.layer_bytes))  # type: ignore[union-attr]
+    }
+    sizes = {("mlp", 1), ("mlp", 2), ("cnn", 1), ("cnn", 3)}
+    assert found == {(model, workers, 12, number) for model, number in sizes for workers in (1, 3)}
+
+
+def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduce() -> None:
+    plan = Plan(workers=(2,), models=("cnn",), pause=0.03, repeats=4)
+    probes = [probe for probe in plan.launches()[0] if probe.shows == "ddp"]
+    for probe in probes:
+        assert probe.scenario.compute_times()(0, 0) == pytest.approx(0.03)
+        # What a model takes besides comes on top of the drawn time; in the simulator it is the added one.
+        slower = replace(probe, scenario=probe.scenario.replacing({"compute.added": "4 ms"}))
+        trace = simulate(slower.scenario)
+        ((family, model, workers, buckets, seconds),) = probe.samples(
+            replace(trace, metadata=trace.metadata | {"scenario": probe.scenario.table()})
+        )
+        assert (family, model, workers) == ("ddp", "cnn", 2)
+        assert buckets in (1, 3)
+        assert seconds == pytest.approx(0.004, rel=1e-9)
+
+
+@pytest.mark.parametrize("pause", [0.0, 2.0, -1.0])
+def test_a_pause_is_a_short_time(pause: float) -> None:
+    with pytest.raises(InputError, match=r"pause.*must be from"):
+        Plan(pause=pause)

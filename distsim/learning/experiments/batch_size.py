@@ -69,6 +69,23 @@ def recovered(model: Model, batches: Sequence[int], seeds: Sequence[int]) -> NDA
     return shares
 
 
+def grid(
+    model: Model, batches: Sequence[int], rates: Sequence[float], seeds: Sequence[int], epochs: int = EPOCHS
+) -> dict[tuple[int, float], list[Curve]]:
+    """Runs at each batch and rate, without warm-up, as `distsim.figures.batch_grid` draws them.
+
+    >>> sorted(grid("mlp", batches=[512], rates=[0.1, 1.0], seeds=[1000], epochs=1))
+    [(512, 0.1), (512, 1.0)]
+    """
+    objective = TorchModel.of(model)
+
+    def run(batch: int, rate: float, seed: int) -> Curve:
+        updates = epochs * updates_per_epoch(objective.samples, batch)
+        return replay(plain(updates, batch, seed), objective, Sgd(rate), points=1)
+
+    return {(batch, rate): [run(batch, rate, seed) for seed in seeds] for batch in batches for rate in rates}
+
+
 def sharpnesses(model: Model, batch: int, seeds: Sequence[int], updates: int | None = None) -> NDArray[np.float64]:
     """The steepest curvature where each run at a constant rate has ended."""
     objective = TorchModel.of(model)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 SEEDS_APART = 1000  # a run of seed s and epoch e has the order of seed s + e
@@ -27,10 +28,22 @@ def interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     >>> found.mean, round(found.low, 3), round(found.high, 3)
     (2.0, -0.484, 4.484)
     """
+    (found,) = intervals(np.asarray(values, dtype=float)[:, np.newaxis], confidence)
+    return found
+
+
+def intervals(values: ArrayLike, confidence: float = CONFIDENCE) -> list[Interval]:
+    """The interval of each column; a row for each seed.
+
+    >>> [one.mean for one in intervals([[1.0, 5.0], [2.0, 7.0]])]
+    [1.5, 6.0]
+    """
     found = np.asarray(values, dtype=float)
-    mean, error = float(found.mean()), float(stats.sem(found))
-    reach = float(stats.t.ppf((1.0 + confidence) / 2.0, len(found) - 1)) * error
-    return Interval(mean, mean - reach, mean + reach)
+    means = found.mean(axis=0)
+    errors = found.std(axis=0, ddof=1) / math.sqrt(len(found))
+    reaches = float(special.stdtrit(len(found) - 1, (1.0 + confidence) / 2.0)) * errors
+    columns = (means, means - reaches, means + reaches)
+    return [Interval(*one) for one in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def chance_that_none_is_larger(larger: ArrayLike, smaller: ArrayLike) -> float:
@@ -39,7 +52,9 @@ def chance_that_none_is_larger(larger: ArrayLike, smaller: ArrayLike) -> float:
     >>> round(chance_that_none_is_larger([2.0, 3.0, 4.5], [1.0, 2.0, 3.0]), 4)
     0.0099
     """
-    return float(stats.ttest_rel(np.asarray(larger), np.asarray(smaller), alternative="greater").pvalue)
+    apart = np.asarray(larger, dtype=float) - np.asarray(smaller, dtype=float)
+    errors = float(apart.mean() / (apart.std(ddof=1) / math.sqrt(len(apart))))
+    return float(special.stdtr(len(apart) - 1, -errors))
 
 
 def seeds(count: int, first: int = 1) -> list[int]:

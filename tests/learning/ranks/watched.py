@@ -22,10 +22,6 @@ def watch(rank: int, folder: Path, samples: int) -> None:
     from distsim.learning.problems import Data, Problem
     from distsim.runtime import ddp
 
-    # Elsewhere sums are taken in an order that goes with the number of images.
-    torch.backends.mkldnn.set_flags(False)
-    torch.backends.nnpack.set_flags(False)
-
     class Model(ddp.PacedModel):
         def __init__(self, scenario: Any, *arguments: Any) -> None:
             super().__init__(scenario, *arguments)

@@ -1,0 +1,258 @@
+"""How the loss falls, for several policies, learning rates or batches: against time, updates and samples.
+
+Which of them is ahead depends on what one pays for. The dotted line is the lowest loss that all come to, and the table
+says when each is first there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.loss_lines import Line, common_target, line_of, spread
+from distsim.figures.theme import DROPPED, INK, SERIES, Look, template
+from distsim.learning.curve import Curve
+
+Against = Literal["seconds", "updates", "samples"]
+COLUMNS: dict[Against, str] = {"seconds": "seconds", "updates": "update", "samples": "samples"}
+TITLES: dict[Against, str] = {"seconds": "time (s)", "updates": "updates", "samples": "samples"}
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+MOST_NAMED = 10  # of more names only the lowest and the highest loss are told apart
+OTHERS = Look("the others", "#b8b8b8", "")
+NAMED = 3  # of those that diverge, in the sentence
+MOST_DECADES = 6  # with a number on the axis
+LOG_FROM = 10.0  # the largest loss over the least, from which on the axis is logarithmic
+LOG_X_FROM = 5.0  # the longest run over the shortest, likewise
+MARGIN = 0.06  # above and below the lines, as a share of the axis
+
+
+def loss(
+    curves: Mapping[str, Curve | Sequence[Curve]], against: Sequence[Against] = ("seconds", "updates", "samples")
+) -> Captioned:
+    """A panel for each of `against`, a line for each name.
+
+    curves: what `distsim.learning.replay` returns, by name; several of one name are runs with different seeds, and are
+    drawn as their mean with its 95 % interval. A line breaks off in a cross where it diverges.
+
+    Raises InputError where there is nothing to draw.
+
+    >>> from distsim import example, simulate
+    >>> from distsim.learning.optimizers import Sgd
+    >>> from distsim.learning.quadratic import Quadratic
+    >>> from distsim.learning.replay import replay
+    >>> run = replay(simulate(example("synchronous_ring")), Quadratic(), Sgd(rate=0.1), batch=8)
+    >>> loss({"ring": run}, against=["updates"]).summary
+    'Ring: the loss falls from 3.99 to 0.175 in 50 updates.'
+    """
+    runs = {name: [found] if isinstance(found, Curve) else list(found) for name, found in curves.items()}
+    if not runs or not all(runs.values()):
+        raise InputError.of("loss(curves)", curves, "there is nothing to draw", "pass at least one curve of each name")
+    if not against or not set(against) <= set(COLUMNS):
+        raise InputError.of("loss(against)", against, f"must be of {', '.join(COLUMNS)}", 'take ["seconds"]')
+    panels = {axis: [line_of(name, found, COLUMNS[axis]) for name, found in runs.items()] for axis in against}
+    target = common_target(panels[against[0]]) if len(runs) > 1 else None
+    looks = _looks(panels[against[0]])
+    figure = make_subplots(rows=1, cols=len(against), shared_yaxes=True, horizontal_spacing=0.03)
+    for panel, (axis, lines) in enumerate(panels.items(), start=1):
+        _add_lines(figure, lines, looks, axis, panel)
+        _scale_x(figure, lines, axis, panel)
+        if target is not None:
+            _add_target(figure, lines, target, panel)
+    _scale_y(figure, panels[against[0]])
+    many = len(runs) > len(SERIES)
+    legend = {"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1.0, "yanchor": "top"} if many else {}
+    figure.update_layout(template=template(), height=400, legend=legend)
+    figure.update_layout(margin={"t": 50, "b": 55, "l": 10, "r": 14})
+    figure.update_yaxes(title_text="loss over all samples", row=1, col=1)
+    return Captioned(figure, _sentence(panels, target), _table(runs, panels, target))
+
+
+def _looks(lines: Sequence[Line]) -> list[tuple[Look, str, bool]]:
+    """How each line is drawn: in which look and dash, and whether it has a name of its own."""
+    if len(lines) <= MOST_NAMED:
+        count = len(SERIES)
+        return [
+            (Look(line.name, SERIES[number % count].colour, ""), DASHES[(number + number // count) % count], True)
+            for number, line in enumerate(lines)
+        ]
+    ends = [float(line.loss[-1]) if line.whole else np.inf for line in lines]
+    chosen = {int(np.argmin(ends)): 0, int(np.argmax(ends)): 1}
+    return [
+        (Look(line.name, SERIES[chosen[number]].colour, ""), DASHES[chosen[number]], True)
+        if number in chosen
+        else (OTHERS, "solid", False)
+        for number, line in enumerate(lines)
+    ]
+
+
+def _add_lines(
+    figure: go.Figure, lines: Sequence[Line], looks: Sequence[tuple[Look, str, bool]], axis: Against, panel: int
+) -> None:
+    others = [line for line, (_, _, named) in zip(lines, looks, strict=True) if not named]
+    if others:
+        _add_others(figure, others, axis, panel)
+    for line, (look, dash, named) in zip(lines, looks, strict=True):
+        if named:
+            _add_line(figure, line, look, dash, axis, panel)
+    broken = [line for line in lines if not line.whole and len(line.x)]
+    if broken:
+        figure.add_trace(
+            go.Scatter(
+                x=[line.x[-1] for line in broken], y=[line.loss[-1] for line in broken], mode="markers",
+                name="diverges", text=[line.name for line in broken], showlegend=panel == 1,
+                legendgroup="broken", cliponaxis=False,
+                marker={"symbol": "x", "size": 9, "color": DROPPED, "line": {"color": INK, "width": 1}},
+                hovertemplate="%{text} diverges<extra></extra>",
+            ),
+            row=1, col=panel,
+        )  # fmt: skip
+
+
+def _add_line(figure: go.Figure, line: Line, look: Look, dash: str, axis: Against, panel: int) -> None:
+    if line.runs > 1:
+        figure.add_trace(
+            go.Scatter(
+                x=np.concatenate([line.x, line.x[::-1]]), y=np.concatenate([line.high, _drawable(line)[::-1]]),
+                fill="toself", mode="lines", line={"width": 0}, fillcolor=look.colour, opacity=0.25,
+                name=f"95 % interval of {line.name}", showlegend=False, legendgroup=line.name, hoverinfo="skip",
+            ),
+            row=1, col=panel,
+        )  # fmt: skip
+    of = "" if line.runs == 1 else f", mean of {line.runs} runs"
+    figure.add_trace(
+        go.Scatter(
+            x=line.x, y=line.loss, mode="lines", name=line.name, legendgroup=line.name, showlegend=panel == 1,
+            line={"color": look.colour, "dash": dash, "width": 2.5},
+            hovertemplate=f"{line.name}{of}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
+        ),
+        row=1, col=panel,
+    )  # fmt: skip
+
+
+def _drawable(line: Line) -> np.ndarray:
+    """The lower bounds, also for a logarithmic axis: an interval that reaches below 0 ends at a tenth of the loss."""
+    return np.where(line.low > 0.0, line.low, np.minimum(0.1 * line.loss, line.high))
+
+
+def _add_others(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: int) -> None:
+    """All in one trace, with gaps between them: many traces are slow to draw."""
+    x = np.concatenate([[*line.x, np.nan] for line in lines])
+    y = np.concatenate([[*line.loss, np.nan] for line in lines])
+    names = [name for line in lines for name in [line.name] * (len(line.x) + 1)]
+    figure.add_trace(
+        go.Scatter(
+            x=x, y=y, text=names, mode="lines", name=f"{len(lines)} others", legendgroup="others",
+            showlegend=panel == 1, line={"color": OTHERS.colour, "width": 1}, connectgaps=False,
+            hovertemplate=f"%{{text}}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
+        ),
+        row=1, col=panel,
+    )  # fmt: skip
+
+
+def _scale_x(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: int) -> None:
+    """Logarithmic where one run is much longer than another, from the earliest look after the start."""
+    figure.update_xaxes(title_text=TITLES[axis], row=1, col=panel)
+    looked = [line.x[line.x > 0.0] for line in lines]
+    ends = np.array([x[-1] for x, line in zip(looked, lines, strict=True) if len(x) and line.whole])
+    if spread(ends) > LOG_X_FROM:
+        first, last = np.log10(min(x[0] for x in looked if len(x))), np.log10(ends.max())
+        spare = 0.02 * (last - first)
+        figure.update_xaxes(type="log", range=[first - spare, last + spare], dtick=1, row=1, col=panel)
+    else:
+        figure.update_xaxes(rangemode="tozero", nticks=6, row=1, col=panel)
+
+
+def _scale_y(figure: go.Figure, lines: Sequence[Line]) -> None:
+    values = np.concatenate([line.loss for line in lines])
+    if LOG_FROM < spread(values) < np.inf:
+        low, high = np.log10(values.min()), np.log10(values.max())
+        spare = MARGIN * (high - low)
+        tick = max(1, round((high - low) / MOST_DECADES)) if high - low > 1.5 else None
+        figure.update_yaxes(type="log", range=[low - spare, high + spare], dtick=tick)
+
+
+def _add_target(figure: go.Figure, lines: Sequence[Line], target: float, panel: int) -> None:
+    first = min(float(line.x[line.x > 0.0].min(initial=np.inf)) for line in lines)
+    last = max(float(line.x.max(initial=0.0)) for line in lines)
+    figure.add_trace(
+        go.Scatter(
+            x=[min(first, last), last], y=[target, target], mode="lines", name=f"all come to {target:.3g}",
+            line={"color": INK, "width": 1.5, "dash": "1px,3px"}, showlegend=panel == 1, legendgroup="target",
+            hoverinfo="skip",
+        ),
+        row=1, col=panel,
+    )  # fmt: skip
+
+
+def _table(
+    runs: Mapping[str, Sequence[Curve]], panels: Mapping[Against, Sequence[Line]], target: float | None
+) -> list[Row]:
+    lines = next(iter(panels.values()))
+    accuracies = [float(np.mean([curve.accuracy[-1] for curve in found])) for found in runs.values()]
+    table: list[Row] = []
+    for number, (line, found, accuracy) in enumerate(zip(lines, runs.values(), accuracies, strict=True)):
+        row: dict[str, str | float | int | None] = {
+            "run": line.name,
+            "samples per update": float(np.mean([curve.effective_batch for curve in found])),
+            "loss at the end": float(line.loss[-1]) if line.whole else None,
+        }
+        if any(other.runs > 1 for other in lines):
+            sure = line.whole and line.runs > 1
+            row |= {
+                "95 % from": float(line.low[-1]) if sure else None, "to": float(line.high[-1]) if sure else None,
+                "seeds": line.runs,
+            }  # fmt: skip
+        if not np.isnan(accuracies).all():
+            row["test accuracy (%)"] = None if np.isnan(accuracy) else 100.0 * accuracy
+        for axis, own in panels.items():
+            if target is None:
+                row[TITLES[axis]] = max(float(getattr(curve, COLUMNS[axis])[-1]) for curve in found)
+            else:
+                row[f"{TITLES[axis]} to {target:.3g}"] = own[number].reaches(target) if own[number].whole else None
+        table.append(row)
+    return table
+
+
+def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) -> str:
+    axis, lines = next(iter(panels.items()))
+    whole = [line for line in lines if line.whole]
+    diverged = [line.name for line in lines if not line.whole]
+    text = []
+    if target is not None:
+        text.append(f"A loss of {target:.3g}, to which all come{' that do not diverge' if diverged else ''}, ")
+        text[-1] += f"is first reached by {_winners(panels, target)}."
+    elif len(whole) == 1:
+        (line,) = whole
+        way = f"falls from {line.loss[0]:.3g}" if line.loss[-1] < line.loss[0] else f"goes from {line.loss[0]:.3g}"
+        text.append(f"{line.name[:1].upper()}{line.name[1:]}: the loss {way} to {line.loss[-1]:.3g} ")
+        text[-1] += f"{'with' if axis == 'samples' else 'in'} {_amount(line.x[-1], axis)}."
+    elif whole:
+        best, worst = (choose(whole, key=lambda line: float(line.loss[-1])) for choose in (min, max))
+        text.append(f"The loss ends at {best.loss[-1]:.3g} ({best.name}) to {worst.loss[-1]:.3g} ({worst.name}).")
+    if diverged:
+        names = ", ".join(diverged[:NAMED]) + (f" and {len(diverged) - NAMED} more" if len(diverged) > NAMED else "")
+        text.append(f"{len(diverged)} of {len(lines)} diverge{'s' * (len(diverged) == 1)}: {names}.")
+    return " ".join(text)
+
+
+def _winners(panels: Mapping[Against, Sequence[Line]], target: float) -> str:
+    """Who is first at the target on which axes."""
+    found: dict[str, list[str]] = {}
+    for axis, lines in panels.items():
+        reached = {line.name: line.reaches(target) for line in lines if line.whole}
+        first = min((at, name) for name, at in reached.items() if at is not None)
+        found.setdefault(first[1], []).append(_amount(first[0], axis))
+    return ", by ".join(f"{name} ({', '.join(amounts)})" for name, amounts in found.items())
+
+
+def _amount(value: float, axis: Against) -> str:
+    """So much of what an axis shows, as a sentence says it."""
+    if axis == "seconds":
+        return f"{value:.3g} s"
+    return f"{value:,.0f} {axis if value != 1 else axis.removesuffix('s')}"

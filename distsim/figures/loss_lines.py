@@ -1,0 +1,88 @@
+"""The lines of a figure of learning: the loss of each name along one axis, the mean over its runs if it has several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.learning.curve import Curve
+from distsim.learning.experiments.interval import intervals
+
+Floats = NDArray[np.float64]
+POINTS = 120  # of the mean over runs that were looked at in different moments
+DIVERGED = 10.0  # times the loss at the start
+TAIL = 10  # the last tenth of a line is where it has come to
+
+
+@dataclass(frozen=True)
+class Line:
+    """One name's loss along one axis. low and high: 95 % intervals of the mean; of a single run the loss itself.
+
+    whole: False where it breaks off because a run diverged: its loss was ten times that of the start, or no number.
+    """
+
+    name: str
+    runs: int
+    x: Floats
+    loss: Floats
+    low: Floats
+    high: Floats
+    whole: bool
+
+    def reaches(self, loss: float) -> float | None:
+        """Where it is first at or below this loss; None where it never is."""
+        reached = np.flatnonzero(self.loss <= loss)
+        return float(self.x[reached[0]]) if len(reached) else None
+
+
+def line_of(name: str, runs: Sequence[Curve], column: str) -> Line:
+    """The line of these runs, one for each seed, along "seconds", "update" or "samples", as far as all of them go.
+
+    Between two looks the loss is the one that was last seen.
+    """
+    along = [np.asarray(getattr(curve, column), dtype=np.float64) for curve in runs]
+    if all(np.array_equal(own, along[0]) for own in along):
+        x, losses = along[0], np.array([curve.loss for curve in runs], dtype=np.float64)
+    else:
+        x = np.linspace(0.0, min(own[-1] for own in along), POINTS)
+        losses = np.array(
+            [curve.loss[np.searchsorted(own, x, side="right") - 1] for curve, own in zip(runs, along, strict=True)]
+        )
+    sound = (np.isfinite(losses) & (losses <= DIVERGED * np.abs(losses[:, :1]))).all(axis=0)
+    end = len(x) if sound.all() else int(np.argmin(sound))
+    x, losses = x[:end], losses[:, :end]
+    if len(runs) == 1:
+        return Line(name, 1, x, losses[0], losses[0], losses[0], bool(sound.all()))
+    means, lows, highs = np.array(intervals(losses)).reshape(-1, 3).T
+    return Line(name, len(runs), x, means, lows, highs, bool(sound.all()))
+
+
+def common_target(lines: Sequence[Line]) -> float | None:
+    """The lowest loss that all lines come to, those that diverge left out; None where one never gets below its start.
+
+    That is the highest of the medians over each line's last tenth: noise dips lower now and then.
+
+    >>> line = Line("a", 1, np.arange(3.0), np.array([2.0, 0.7, 0.5]), *np.zeros((2, 3)), whole=True)
+    >>> common_target([line])
+    0.5
+    """
+    whole = [line for line in lines if line.whole]
+    if not whole:
+        return None
+    target = max(float(np.median(line.loss[-max(1, len(line.x) // TAIL) :])) for line in whole)
+    return target if target < min(float(line.loss[0]) for line in whole) else None
+
+
+def spread(values: Floats) -> float:
+    """The largest over the least of these, infinite where a value is not above 0; 1 of none.
+
+    >>> spread(np.array([0.5, 2.0])), spread(np.array([0.0, 2.0])), spread(np.array([]))
+    (4.0, inf, 1.0)
+    """
+    if not len(values):
+        return 1.0
+    return float(values.max() / values.min()) if values.min() > 0.0 else math.inf
