@@ -54,6 +54,11 @@ _ENTRIES = (
         "Which policy has the smallest error after so many seconds, and which one in the end?",
     ),
     Entry(
+        "batch_size",
+        "Which rate does a batch bear?",
+        "Must the learning rate grow with the batch, and is anything lost where batches are large?",
+    ),
+    Entry(
         "failures",
         "How often to save?",
         "How often should a run save its state when workers fail now and then?",
