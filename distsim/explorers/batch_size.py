@@ -84,7 +84,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
     return (Scenario.of(table),)
 
 
-def explore(parameters: Parameters, report: Report = lambda done, of: None) -> Captioned:
+def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
     """What each batch size comes to at each rate.
 
     report: called with (runs learned, of how many) after each run; what it raises ends the work.
@@ -99,10 +99,11 @@ def explore(parameters: Parameters, report: Report = lambda done, of: None) -> C
         raise InputError("learning needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
     work = [(cell, seed) for cell in parameters.cells for seed in seeds(parameters.runs)]
     curves: dict[tuple[int, float], list[Curve]] = {cell: [] for cell in parameters.cells}
-    report(0, len(work))
+    tell = report or (lambda *_: None)
+    tell(0, len(work))
     for done, ((batch, rate), seed) in enumerate(work, start=1):
         curves[batch, rate].append(_learned(batch, rate, parameters.epochs, seed))
-        report(done, len(work))
+        tell(done, len(work))
     shown = batch_grid(curves, parameters.quantity)
     return replace(shown, table=_table(curves, parameters))
 

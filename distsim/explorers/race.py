@@ -72,7 +72,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
     times = worker_times(_scenario(parameters, SYNCHRONOUS, {"kind": "asynchronous"}, 1).compute, workers)
     least = asynchronous_seconds_per_update(times)  # nobody's updates come faster
     by_all, by_first = (cancelled_backup_step_seconds(times, workers - waited) for waited in (workers, first))
-    found = {
+    found: dict[str, tuple[dict[str, Any], float]] = {
         SYNCHRONOUS: ({"kind": "backup", "backups": 0, "cancel": True}, SPARE * SECONDS / by_all),
         f"first {first} of {workers}": (
             {"kind": "backup", "backups": workers - first, "cancel": True}, SPARE * SECONDS / by_first,
