@@ -26,7 +26,7 @@ def ended(accuracy: float, loss: float = 0.5) -> Curve:
 
 WILD = ended(0.1, loss=math.nan)
 GRID: dict[tuple[int, float], Any] = {
-    (8, 0.1): [ended(0.90), ended(0.94)], (8, 0.4): [ended(0.80), WILD],
+    (8, 0.1): [ended(0.90), ended(0.94)], (8, 0.4): [ended(0.99), WILD],
     (32, 0.1): [ended(0.70), ended(0.74)], (32, 0.4): [ended(0.88), ended(0.90)],
     (128, 0.1): [ended(0.50), ended(0.40)], (128, 1.6): [WILD, ended(0.1, loss=2.4)],
 }  # fmt: skip
@@ -50,8 +50,8 @@ def test_numbers_stand_in_their_cells() -> None:
     assert list(shown.figure.layout.xaxis.ticktext) == ["8", "32", "128"]
     assert list(shown.figure.layout.yaxis.ticktext) == ["0.1", "0.4", "1.6"]
     nan = math.nan
-    assert np.allclose(drawn.z, [[92, 72, 45], [80, 89, nan], [nan, nan, nan]], equal_nan=True)
-    assert [list(row) for row in drawn.text] == [["92.0", "72.0", "45.0"], ["80.0", "89.0", ""], ["", "", ""]]
+    assert np.allclose(drawn.z, [[92, 72, 45], [99, 89, nan], [nan, nan, nan]], equal_nan=True)
+    assert [list(row) for row in drawn.text] == [["92.0", "72.0", "45.0"], ["99.0", "89.0", ""], ["", "", ""]]
     assert "not run" in drawn.hovertext[2][0]
     first = shown.table[0]
     _, low, high = interval([90.0, 94.0])
