@@ -7,8 +7,10 @@ at which it was reached for good. A checkpoint follows the first update after ev
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from heapq import heapify, heapreplace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,9 +79,13 @@ def with_failures(trace: Trace, failures: Failures, seed: int) -> Trace:
 
 def wall_clock(updates: Floats, failures: Failures, seed: int, workers: int) -> WallClock:
     """Plays the failures of `workers` workers over a run whose updates come at these useful times."""
+    return played(updates, failures, _failures(failures.mean_time_between_seconds, seed, workers), workers)
+
+
+def played(updates: Floats, failures: Failures, coming: Iterator[float], workers: int) -> WallClock:
+    """Plays failures that come at these wall-clock times over a run whose updates come at these useful times."""
     end = float(updates.max()) if len(updates) else 0.0
     saved = now = 0.0  # useful time at the last checkpoint; wall-clock time
-    coming = _failures(failures.mean_time_between_seconds, seed, workers)
     failure = next(coming)
     useful_seconds, wall_seconds, pauses = [0.0], [0.0], []
     in_a_row = 0
@@ -119,22 +125,22 @@ def _failures(mean_seconds: float, seed: int, workers: int) -> Iterator[float]:
 def failing(mean_seconds: float, seed: int, workers: int) -> Iterator[tuple[float, int]]:
     """The wall-clock times at which one of the workers fails, in order, and which of them; without end."""
     generators = [stream(seed, Purpose.FAILURE, worker) for worker in range(workers)]
-    coming = [generator.exponential(mean_seconds) for generator in generators]
+    coming = [(generator.exponential(mean_seconds), worker) for worker, generator in enumerate(generators)]
+    heapify(coming)
     while True:
-        worker = int(np.argmin(coming))
-        yield float(coming[worker]), worker
-        coming[worker] += generators[worker].exponential(mean_seconds)
+        time, worker = coming[0]
+        yield time, worker
+        heapreplace(coming, (time + generators[worker].exponential(mean_seconds), worker))
 
 
 def _checkpoints(updates: Floats, every_seconds: float) -> list[float]:
     """The updates, in useful time, after which the state is saved; not the last one."""
-    found = []
-    last = 0.0
-    for time in np.sort(updates)[:-1].tolist():
-        if time - last >= every_seconds:
-            found.append(time)
-            last = time
-    return found
+    times = np.sort(updates)[:-1].tolist()
+    found = [0.0]
+    place = 0
+    while (place := bisect_left(times, every_seconds, place, key=lambda time: time - found[-1])) < len(times):
+        found.append(times[place])
+    return found[1:]
 
 
 def _pieces(spans: Spans, cuts: Floats) -> Spans:

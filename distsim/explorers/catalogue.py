@@ -48,6 +48,31 @@ _ENTRIES = (
         "How does a collective work?",
         "What travels in each round of a collective, and what do its rounds and its bytes cost?",
     ),
+    Entry(
+        "overlap",
+        "What hides behind backward?",
+        "How much of the all-reduce disappears behind backward, and which buckets hide most?",
+    ),
+    Entry(
+        "pipeline",
+        "What fills a pipeline?",
+        "How many micro-batches keep the stages busy, and how many must a stage hold meanwhile?",
+    ),
+    Entry(
+        "race",
+        "Who is ahead, and for how long?",
+        "Which policy has the smallest error after so many seconds, and which one in the end?",
+    ),
+    Entry(
+        "batch_size",
+        "Which rate does a batch bear?",
+        "Must the learning rate grow with the batch, and is anything lost where batches are large?",
+    ),
+    Entry(
+        "failures",
+        "How often to save?",
+        "How often should a run save its state when workers fail now and then?",
+    ),
 )
 EXPLORERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 

@@ -2,6 +2,7 @@
 
 from distsim.figures.batch_grid import batch_grid
 from distsim.figures.captioned import Captioned
+from distsim.figures.checkpoints import checkpoints
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.critical_path import critical_path
@@ -23,6 +24,7 @@ __all__ = [
     "Captioned",
     "SpeedUps",
     "batch_grid",
+    "checkpoints",
     "collective",
     "comparison",
     "critical_path",

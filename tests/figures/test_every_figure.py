@@ -20,6 +20,7 @@ from distsim.examples import example
 from distsim.figures import (
     Captioned,
     SpeedUps,
+    checkpoints,
     collective,
     collective_matrix,
     comparison,
@@ -39,6 +40,7 @@ from distsim.figures import (
 )
 from distsim.figures.collective_marks import NAMES
 from distsim.figures.heat_map import SCALE
+from distsim.metrics import goodput
 from distsim.simulation import simulate
 from distsim.theory.stragglers import worker_times
 from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
@@ -62,7 +64,10 @@ OF_A_TRACE: dict[str, Callable[[Trace], Captioned]] = {
 RUN_WITH_A_SERVER = ("timeline", "critical_path", "sequence", "staleness")
 TEXT_CONTRAST = 4.5  # WCAG 2, level AA, of text below 18 points; of the outline of what is drawn it asks for 3
 # Drawn of something else than a trace; their own tests say what of.
-OF_OTHER_THINGS = {"Captioned", "SpeedUps", "collective", "guess_formula_simulation_measurement", "heat_map"}
+OF_OTHER_THINGS = {
+    "Captioned", "SpeedUps", "batch_grid", "checkpoints", "collective", "guess_formula_simulation_measurement", "heat_map",
+    "loss",
+}  # fmt: skip
 SAID_OF_NOTHING = ("nothing is drawn", "no bytes are drawn", "no gradient was applied", "was recorded")
 
 
@@ -131,6 +136,25 @@ def test_nothing_is_told_where_nothing_was_recorded(name: str) -> None:
         return
     shown = OF_A_TRACE[name](empty)
     assert any(said in shown.summary for said in SAID_OF_NOTHING)
+
+
+@pytest.mark.parametrize("workers", [1, 4, 256])
+@pytest.mark.parametrize("producer", ["simulated", "measured"])
+def test_goodput_is_drawn_of_runs_with_failures_whoever_made_them(producer: str, workers: int) -> None:
+    table = {
+        "mean_time_between": f"{workers} s", "checkpoint_every": "300 ms", "checkpoint_cost": "20 ms",
+        "restart_cost": "100 ms",
+    }  # fmt: skip
+    trace = simulate(example("synchronous_ring").replacing({"cluster.workers": workers, "failures": table}))
+    trace = replace(trace, metadata=trace.metadata | {"producer": producer})
+    failures = trace.scenario.failures
+    assert failures is not None
+    shown = checkpoints(failures, workers, {failures.checkpoint_every_seconds: [goodput(trace)]})
+    assert shown.table[0]["mean of the runs (%)"] == 100 * goodput(trace)
+    assert f"({100 * goodput(trace):.1f} % in one run)" in shown.summary
+    json.loads(shown.figure.to_json())
+    of_nothing = checkpoints(failures, workers, {failures.checkpoint_every_seconds: []})
+    assert "run" not in of_nothing.summary
 
 
 def cut_off(trace: Trace, seconds: float) -> Trace:

@@ -1,0 +1,179 @@
+"""Batch size and learning rate: which rates does a batch bear, and what is lost where it is large? (Goyal et al. 2017)
+
+A perceptron learns scikit-learn's digits by plain SGD, once for each batch size, rate and seed. An effective batch of
+N x b is that of N workers with batches of b each, which one process learns alike. What has been learned is remembered,
+so that a move of a control learns only what is new.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from distsim.errors import InputError
+from distsim.explorers.controls import Choice, Pick, Slider
+from distsim.explorers.frame import Frame
+from distsim.figures import batch_grid
+from distsim.figures.captioned import Captioned, Row
+from distsim.learning.experiments.interval import seeds
+from distsim.progress import Report
+from distsim.scenario import Scenario
+from distsim.workload import TRAINING_SAMPLES
+
+if TYPE_CHECKING:
+    from distsim.learning.curve import Curve
+
+BATCH, BEST, ACCURACY, LOSS = "batch", "best rate", "test accuracy at it (%)", "loss at it"
+DIVERGED, UPDATES = "rates that diverge", "updates"
+OF_A_WORKER = 8  # samples
+SAMPLES = TRAINING_SAMPLES["mlp"]
+REMEMBERED = 4096  # runs, of some 40 kB each
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the controls set.
+
+    epochs: how often each sample is seen. largest: batch; the others are 8 samples and, fourfold, up to it.
+    highest: learning rate; the others are lower, each a quarter of the next. quantity: what is compared in the end.
+    runs: of each cell, with different seeds.
+    """
+
+    epochs: int = 3
+    largest: int = 128
+    highest: float = 1.28
+    quantity: Literal["accuracy", "loss"] = "accuracy"
+    runs: int = 1
+    rates: int = 4
+
+    @property
+    def cells(self) -> list[tuple[int, float]]:
+        """(samples of an update, learning rate), in the order in which they are learned.
+
+        >>> len(Parameters().cells), Parameters(rates=2).cells[:3]
+        (12, [(8, 0.32), (8, 1.28), (32, 0.32)])
+        """
+        batches = [batch for batch in (8, 32, 128, 512) if batch <= self.largest]
+        ladder = [round(self.highest / 4.0**power, 9) for power in reversed(range(self.rates))]
+        return [(batch, rate) for batch in batches for rate in ladder]
+
+
+def scenarios(parameters: Parameters) -> tuple[Scenario]:
+    """The largest batch as workers with 8 samples each would learn it.
+
+    >>> scenarios(Parameters())[0].cluster.workers
+    16
+    """
+    batch = parameters.largest
+    table = {
+        "name": f"batch-of-{batch}",
+        "steps": parameters.epochs * -(-SAMPLES // batch),
+        "seed": seeds(1)[0],
+        "cluster": {"workers": batch // OF_A_WORKER, "bandwidth": "10 Gbit/s", "latency": "50 us"},
+        "compute": {"mean": "1 ms"},
+        "workload": {"model": "mlp", "batch": OF_A_WORKER},
+        "policy": {"kind": "synchronous"},
+        "communication": {"kind": "ring"},
+    }
+    return (Scenario.of(table),)
+
+
+def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
+    """What each batch size comes to at each rate.
+
+    report: called with (runs learned, of how many) after each run; what it raises ends the work.
+    Raises InputError where torch or scikit-learn is missing.
+
+    >>> learned = []
+    >>> shown = explore(Parameters(epochs=1, largest=32, rates=2), lambda done, of: learned.append((done, of)))
+    >>> learned[0], learned[-1]
+    ((0, 4), (4, 4))
+    """
+    if find_spec("torch") is None:
+        raise InputError("learning needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
+    work = [(cell, seed) for cell in parameters.cells for seed in seeds(parameters.runs)]
+    curves: dict[tuple[int, float], list[Curve]] = {cell: [] for cell in parameters.cells}
+    tell = report or (lambda *_: None)
+    tell(0, len(work))
+    for done, ((batch, rate), seed) in enumerate(work, start=1):
+        curves[batch, rate].append(_learned(batch, rate, parameters.epochs, seed))
+        tell(done, len(work))
+    shown = batch_grid(curves, parameters.quantity)
+    return replace(shown, table=_table(curves, parameters))
+
+
+def explorer() -> Frame[Parameters]:
+    """The explorer as a widget: a notebook cell that ends in it shows it, and progress until it has learned.
+
+    >>> view = explorer()
+    >>> view.settled(120.0), [row["batch"] for row in view.shown.table]
+    (True, ['8 samples', '32 samples', '128 samples'])
+    """
+    return Frame(
+        title="Which rate does a batch bear?",
+        question="A perceptron of 64 hidden units learns scikit-learn's digits by plain SGD without warm-up.",
+        start=Parameters(),
+        controls=[
+            Choice("epochs", "epochs", "", (1, 2, 3, 5, 10)),
+            Choice("largest", "largest batch", "samples", (32, 128, 512)),
+            Choice("highest", "highest learning rate", "", (0.08, 0.32, 1.28, 5.12)),
+        ],
+        more=[
+            Pick("quantity", "what counts in the end", ("accuracy", "loss")),
+            Slider("rates", "learning rates", "", 2, 5),
+            Slider("runs", "runs of each, with other seeds", "", 1, 5),
+        ],
+        explore=explore,
+        scenarios=scenarios,
+        watched=(BEST, ACCURACY, LOSS, DIVERGED),
+        real=lambda _: None,  # a scenario does not say at which rate it learns
+        background=True,
+    )
+
+
+def _table(curves: Mapping[tuple[int, float], Sequence[Curve]], parameters: Parameters) -> list[Row]:
+    """By batch: the best rate, and the means of the runs at it; None where all rates let a run diverge."""
+    rows: list[Row] = []
+    for batch in sorted({batch for batch, _ in curves}):
+        ends = {
+            rate: (float(np.mean([curve.accuracy[-1] for curve in found])), _end_loss(found))
+            for (of, rate), found in curves.items()
+            if of == batch
+        }
+        kept = {rate: end for rate, end in ends.items() if end[1] < math.inf}
+        best = min(
+            kept, key=lambda rate: -kept[rate][0] if parameters.quantity == "accuracy" else kept[rate][1], default=None
+        )
+        accuracy, loss = (None, None) if best is None else kept[best]
+        rows.append(
+            {
+                BATCH: f"{batch} samples",
+                BEST: best,
+                ACCURACY: None if accuracy is None else 100.0 * accuracy,
+                LOSS: loss,
+                DIVERGED: len(ends) - len(kept),
+                UPDATES: parameters.epochs * -(-SAMPLES // batch),
+            }
+        )
+    return rows
+
+
+def _end_loss(found: Sequence[Curve]) -> float:
+    """The mean loss in the end; infinite where a run has come to no finite loss, or above that of its start."""
+    if all(curve.loss[-1] <= curve.loss[0] for curve in found):  # False of NaN
+        return float(np.mean([curve.loss[-1] for curve in found]))
+    return math.inf
+
+
+@lru_cache(REMEMBERED)
+def _learned(batch: int, rate: float, epochs: int, seed: int) -> Curve:
+    from distsim.learning.experiments.batch_size import grid  # torch takes seconds to load
+
+    ((curve,),) = grid("mlp", [batch], [rate], [seed], epochs).values()
+    return curve

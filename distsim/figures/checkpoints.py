@@ -1,0 +1,179 @@
+"""Goodput against the interval between checkpoints: the formula's curve with its optimum, and runs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from distsim.failures import Failures
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.theme import FORMULA, INK, MEASURED, PREDICTED, SMALL, template
+from distsim.learning.experiments.interval import interval
+from distsim.theory.checkpointing import (
+    best_interval_seconds,
+    daly_interval_seconds,
+    goodput,
+    system_mean_time_between_seconds,
+    young_interval_seconds,
+)
+from distsim.units import show
+
+Floats = NDArray[np.float64]
+POINTS = 160
+BEYOND = 12.0  # times the best interval, to either side
+NAME, MINUTES, BY_FORMULA = "interval", "length (min)", "goodput, formula (%)"
+OF_RUNS, LOW, HIGH = "mean of the runs (%)", "from (%)", "to (%)"
+LABEL_PAPER = "rgba(255,255,255,0.85)"
+Goodputs = Mapping[float, Sequence[float]]
+
+
+def checkpoints(failures: Failures, workers: int, goodputs: Goodputs | None = None) -> Captioned:
+    """The share of time that is useful work, over the interval; the one that `failures` names is the chosen one.
+
+    goodputs: by interval in seconds, those of runs that differ in their seed; of two runs or more Student's 95 %
+    interval for their mean is drawn, too. Source of the curve: Daly 2006, see `distsim.theory.checkpointing`.
+
+    >>> every_hour = Failures(mean_time_between="10 d", checkpoint_every="1 h", checkpoint_cost="1 min")
+    >>> checkpoints(every_hour, workers=64).summary
+    'With a checkpoint every 60 min, which costs 60 s, and a failure of one of 64 workers every 225 min, 85.6 % of the \
+time is useful work; best would be one every 20.6 min, at 90.9 %.'
+    """
+    runs = {seconds: list(found) for seconds, found in sorted((goodputs or {}).items()) if len(found)}
+    mean_time = system_mean_time_between_seconds(failures.mean_time_between_seconds, workers)
+    chosen, cost = failures.checkpoint_every_seconds, failures.checkpoint_cost_seconds
+    best = best_interval_seconds(cost, mean_time)
+    rules = {
+        "chosen": chosen,
+        "best": best,
+        "Young 1974": young_interval_seconds(cost, mean_time),
+        "Daly 2006": daly_interval_seconds(cost, mean_time),
+    }
+    if not cost:
+        rules = {"chosen": chosen}  # the more often the better
+
+    def curve(seconds: float) -> float:
+        return goodput(seconds, cost, failures.restart_cost_seconds, mean_time)
+
+    table = [_row(name, seconds, curve(seconds), runs) for name, seconds in rules.items()]
+    figure = go.Figure()
+    reach = _reach([chosen, *runs], best)
+    _add_curve(figure, reach, np.array([curve(seconds) for seconds in reach]))
+    _add_rules(figure, table)
+    _add_runs(figure, runs)
+    _add_chosen(figure, table[0])
+    figure.update_layout(template=template(), height=420, hovermode="closest")
+    figure.update_layout(margin={"t": 70, "b": 52, "l": 10, "r": 14})
+    figure.update_xaxes(
+        type="log", title_text="useful work between checkpoints (min)", range=np.log10(reach[[0, -1]] / 60.0).tolist(),
+        dtick="D2", tickformat=",~g",
+    )  # fmt: skip
+    figure.update_yaxes(title_text="goodput (% of the time)", rangemode="tozero")
+    return Captioned(figure, _sentence(table, failures, mean_time, workers, runs), table)
+
+
+def _row(name: str, seconds: float, by_formula: float, runs: Goodputs) -> Row:
+    found = runs.get(seconds, ())
+    mean, low, high = interval(found) if len(found) > 1 else (found[0] if found else None, None, None)
+    in_percent = {OF_RUNS: mean, LOW: low, HIGH: high}
+    return {
+        NAME: name,
+        MINUTES: seconds / 60.0,
+        BY_FORMULA: 100.0 * by_formula,
+        **{column: None if share is None else 100.0 * share for column, share in in_percent.items()},
+    }
+
+
+def _reach(intervals: Sequence[float], best: float) -> Floats:
+    """The intervals that the curve is drawn over, in seconds."""
+    around = [best / BEYOND, best * BEYOND] if best else []
+    low, high = min([*intervals, *around]), max([*intervals, *around])
+    return np.geomspace(0.8 * low, 1.25 * high, POINTS)
+
+
+def _add_curve(figure: go.Figure, seconds: Floats, shares: Floats) -> None:
+    figure.add_trace(
+        go.Scatter(
+            x=seconds / 60.0, y=100.0 * shares, mode="lines", name="formula",
+            line={"color": FORMULA.colour, "width": 2.5},
+            hovertemplate="every %{x:.3g} min: %{y:.1f} %<extra>formula</extra>",
+        )
+    )  # fmt: skip
+
+
+def _add_rules(figure: go.Figure, table: Sequence[Row]) -> None:
+    """The best interval as a line with its name; what the rules of thumb say as marks on the curve."""
+    for row, symbol in zip(table[2:], ("triangle-up", "triangle-down"), strict=False):
+        figure.add_trace(
+            go.Scatter(
+                x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name=str(row[NAME]),
+                marker={"symbol": symbol, "size": 12, "color": "#f0e442", "line": {"color": INK, "width": 1}},
+                hovertemplate=f"{row[NAME]}: %{{x:.3g}} min, %{{y:.1f}} %<extra></extra>",
+            )
+        )  # fmt: skip
+    for row in table[1:2]:
+        minutes = float(row[MINUTES] or 0.0)
+        figure.add_vline(x=minutes, line={"color": INK, "width": 1.5, "dash": "dash"}, name="best")
+        figure.add_annotation(
+            x=np.log10(minutes), y=0.04, yref="y domain", xanchor="left", xshift=4, showarrow=False, font_size=SMALL,
+            text=f"best: every {minutes:.3g} min", bgcolor=LABEL_PAPER,
+        )  # fmt: skip
+
+
+def _add_runs(figure: go.Figure, runs: Goodputs) -> None:
+    if not runs:
+        return
+    spread = [interval(found) if len(found) > 1 else None for found in runs.values()]
+    means = np.array([100.0 * float(np.mean(found)) for found in runs.values()])
+    reach = np.array([0.0 if of is None else 100.0 * (of.high - of.mean) for of in spread])
+    figure.add_trace(
+        go.Scatter(
+            x=[seconds / 60.0 for seconds in runs], y=means, mode="markers", name="runs, mean and 95 % interval",
+            error_y={"type": "data", "array": reach, "color": INK, "thickness": 1.2, "width": 5},
+            marker={"size": 9, "color": PREDICTED.colour, "line": {"color": INK, "width": 1}}, customdata=reach,
+            hovertemplate="every %{x:.3g} min: %{y:.1f} ± %{customdata:.1f} %<extra>runs</extra>",
+        )
+    )  # fmt: skip
+
+
+def _add_chosen(figure: go.Figure, row: Row) -> None:
+    figure.add_trace(
+        go.Scatter(
+            x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name="chosen",
+            marker={
+                "symbol": "square-open", "size": 17, "color": MEASURED.colour,
+                "line": {"color": "#d55e00", "width": 3},
+            },
+            hovertemplate="chosen: %{x:.3g} min, %{y:.1f} %<extra></extra>",
+        )
+    )  # fmt: skip
+
+
+def _sentence(table: Sequence[Row], failures: Failures, mean_time: float, workers: int, runs: Goodputs) -> str:
+    chosen = table[0]
+    of = f"one of {workers} workers" if workers > 1 else "the one worker"
+    text = (
+        f"With a checkpoint every {_minutes(chosen)}, which costs {show(failures.checkpoint_cost_seconds, 'second')}, "
+        f"and a failure of {of} every {mean_time / 60.0:.3g} min, {_percent(chosen[BY_FORMULA])} of the time is useful "
+        "work"
+    )
+    if chosen[LOW] is not None:
+        count = len(runs[failures.checkpoint_every_seconds])
+        text += f" ({_percent(chosen[OF_RUNS])} in {count} runs, {_percent(chosen[LOW])} to {_percent(chosen[HIGH])})"
+    elif chosen[OF_RUNS] is not None:
+        text += f" ({_percent(chosen[OF_RUNS])} in one run)"
+    if len(table) == 1:
+        return f"{text}; the more often, the better."
+    return f"{text}; best would be one every {_minutes(table[1])}, at {_percent(table[1][BY_FORMULA])}."
+
+
+def _minutes(row: Row) -> str:
+    return f"{float(row[MINUTES] or 0.0):.3g} min"
+
+
+def _percent(share: object) -> str:
+    """A share in percent; near all of it, to two digits of what is missing."""
+    assert isinstance(share, float), "checked by whoever asks"
+    return f"{share:.1f} %" if share < 99.0 else f"{share:.2f} %"
