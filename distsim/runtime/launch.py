@@ -213,6 +213,7 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
     started = time.monotonic()
     deadline = started + launch.deadline_seconds
     failed_at = float("inf")
+    done = 0
     # Where torchrun starts the ranks again, one that has met an error of its own would only meet it again.
     grace = FAILURE_GRACE_SECONDS if not launch.restarts else 0.0
     while True:
@@ -221,7 +222,8 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
         now = time.monotonic()
         slots = status.read(folder)
         if launch.progress is not None:
-            launch.progress(max(slot.steps_done for slot in slots), launch.steps)
+            done = max(done, *(slot.steps_done for slot in slots))
+            launch.progress(done, launch.steps)
         if agent.returncode is not None or now > failed_at + grace:
             break
         if now > deadline:

@@ -240,6 +240,20 @@ def test_a_cancelled_run_leaves_no_process_and_no_folder(tmp_path: Path, monkeyp
 
 
 @pytest.mark.real
+def test_a_run_ends_before_its_first_step_when_it_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    view = frame()
+    view.controls["steps"].value = 1000
+    view.real_run.button.click()
+    view.real_run.waiting.button.click()
+    assert view.settled(SECONDS)
+    assert view.real_run.waiting.bar.value == 0
+    assert text(view.real_run.why).startswith("Cancelled")
+    assert not ranks_below()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.real
 def test_two_explorers_do_not_measure_at_once() -> None:
     one, other = frame(), frame()
     one.controls["steps"].value = 1000
