@@ -18,19 +18,28 @@ from contextlib import contextmanager
 def patient_threads() -> Iterator[None]:
     """Threads that are started in this block are scheduled as SCHED_BATCH, where the system has it; this one is not.
 
-    Threads inherit the policy of the one that starts them, and keep it.
+    Threads inherit the policy of the one that starts them, and keep it. Where the system has none, or forbids it, or
+    this thread has a policy of its own already, all stays as it was.
 
     >>> with patient_threads():
     ...     patient = os.sched_getscheduler(0)
     >>> patient == os.SCHED_BATCH, os.sched_getscheduler(0) == os.SCHED_OTHER
     (True, True)
     """
-    if not hasattr(os, "SCHED_BATCH"):
-        yield
-        return
-    before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
-    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    patient = _takes("SCHED_BATCH")
     try:
         yield
     finally:
-        os.sched_setscheduler(0, before, parameters)
+        if patient:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def _takes(policy: str) -> bool:
+    """Whether this thread, which was scheduled as usual, is now scheduled so; a sandbox may forbid it."""
+    if not hasattr(os, policy) or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return False
+    try:
+        os.sched_setscheduler(0, getattr(os, policy), os.sched_param(0))
+    except OSError:
+        return False
+    return True

@@ -40,6 +40,15 @@ def test_an_exception_takes_patience_away_too() -> None:
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
+def test_where_it_is_forbidden_all_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    with patient_threads():
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
 @pytest.mark.real
 def test_the_backends_threads_are_patient_and_the_ranks_own_are_not() -> None:
     scenario = example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 40})

@@ -55,7 +55,8 @@ def build(plan: Plan) -> Network:
         right = namespaces.leave_the_machines()
         return _built(plan, tools, right)
     except OSError as error:
-        raise refusal(f"needs the right to make network namespaces ({error.filename}: {error.strerror})") from None
+        said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        raise refusal(f"needs the right to make network namespaces ({said})") from None
 
 
 def _built(plan: Plan, tools: Iproute, right: str) -> Network:
