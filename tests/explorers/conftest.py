@@ -117,9 +117,9 @@ def _end(server: subprocess.Popen[bytes]) -> None:
     server.wait(timeout=10)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium; skips where there is none."""
+    """A headless Chromium, gone before other modules start theirs; skips where there is none."""
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome on the PATH")
     playwright = pytest.importorskip("playwright.sync_api")
