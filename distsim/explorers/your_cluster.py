@@ -128,7 +128,7 @@ def explore(parameters: Parameters) -> Captioned:
     speed_up = predicted.values[predicted.workers.index(parameters.workers)]
     marked = SpeedUps(_workers(parameters.workers), [parameters.workers], [speed_up])
     row = _row(traces[parameters.workers], parameters, calibration)
-    sentences = [_links(row, parameters, calibration), _finding(row, parameters, speed_up)]
+    sentences = [_links(row, calibration), _finding(row, parameters, speed_up)]
     if calibration is not None:
         sentences += _guesses(calibration, chosen, curve)
     return Captioned(scaling(predicted, marked).figure, " ".join(sentences), [row])
@@ -211,7 +211,7 @@ def _measured(scenario: Scenario, calibration: Calibration | None) -> tuple[tupl
     return at, 100.0 * miss
 
 
-def _links(row: Row, parameters: Parameters, calibration: Calibration | None) -> str:
+def _links(row: Row, calibration: Calibration | None) -> str:
     """Which links the prediction takes."""
     bandwidth = show(1e6 * float(row[BANDWIDTH] or 0.0), "byte/second")
     latency = show(1e-6 * float(row[LATENCY] or 0.0), "second")
@@ -222,8 +222,9 @@ def _links(row: Row, parameters: Parameters, calibration: Calibration | None) ->
 
 
 def _finding(row: Row, parameters: Parameters, speed_up: float) -> str:
+    give = "gives" if parameters.workers == 1 else "give"
     return (
-        f"With them {_workers(parameters.workers)} give {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times "
+        f"With them {_workers(parameters.workers)} {give} {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times "
         f"what one gives; a median step takes {row[STEP]:.1f} ms."
     )
 
