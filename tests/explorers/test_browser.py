@@ -32,7 +32,7 @@ SCREENSHOTS = ROOT / "out" / "screenshots"
 # What the figure draws, as text.
 DRAWN = """() => {
     const plot = document.querySelector(".distsim-explorer .js-plotly-plot");
-    return plot && plot.data ? JSON.stringify([plot.data.map(trace => [trace.name, trace.x, trace.y]),
+    return plot && plot.data ? JSON.stringify([plot.data.map(trace => [trace.name, trace.x, trace.y, trace.z]),
         (plot.layout.sliders || []).map(slider => slider.active)]) : null;
 }"""
 DIFFERS = f"before => {{ const drawn = ({DRAWN})(); return drawn !== null && drawn !== before; }}"
@@ -81,7 +81,8 @@ Move = tuple[str, str]  # the beginning of a control's label, a key
 class Drive:
     """How one explorer is driven. move: what changes its figure, and what is said of that.
 
-    impossible: moves that lead to a combination which is refused with `refusal`, and one that leads out of it.
+    impossible: moves that lead to a combination which is refused with `refusal`, and one that leads out of it. learns:
+    whether it shows progress instead of answering at once.
     """
 
     move: Move
@@ -89,6 +90,7 @@ class Drive:
     impossible: tuple[Move, ...] = ()
     refusal: str = ""
     cure: Move = ("", "")
+    learns: bool = False
 
 
 DRIVES = {
@@ -103,6 +105,19 @@ DRIVES = {
         "must be at most the 6 workers", ("workers, up to", "ArrowRight"),
     ),
     "collectives": Drive(("rounds done", "ArrowRight"), "rounds done from 0 to 1"),
+    "overlap": Drive(("bucket size", "ArrowRight"), "bucket size from 25 to 50"),
+    "pipeline": Drive(("micro-batches", "ArrowRight"), "micro-batches from 8 to 16"),
+    "failures": Drive(
+        ("useful work between", "ArrowRight"), "useful work between checkpoints from 60 to 90",
+        (("useful work between", "ArrowRight"),) * 5, "hardly lets a run get from one checkpoint to the next",
+        ("useful work between", "ArrowLeft"),
+    ),
+    "race": Drive(
+        ("learning rate", "ArrowRight"), "learning rate from 0.15 to 0.2",
+        (("gradients an update waits", "ArrowRight"),) * 5, "must be at most the 8 workers",
+        ("gradients an update waits", "ArrowLeft"),
+    ),
+    "batch_size": Drive(("epochs", "ArrowRight"), "epochs from 3 to 5", learns=True),
 }  # fmt: skip
 
 
@@ -149,6 +164,8 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Any, 
     page.keyboard.press("Enter")
     page.wait_for_function(f"before => ({DRAWN})() === before", arg=start)
     assert not problems, problems
+    if drive.learns:
+        return
     took = [_scaled_seconds(page, explorer, drive.move)]
     if took[0] > MOST_SECONDS:  # a busy moment, or slow
         took.append(_scaled_seconds(page, explorer, drive.move))

@@ -18,7 +18,7 @@ WORKERS = 64
 MOVES = 200 if WHOLE else 24
 MOST_SECONDS = 0.1
 SLACK = 1.0 if WHOLE else 2.0  # of few moves the 95th percentile is all but the slowest one
-SIMULATING = ("backup_workers", "update_policies")
+SIMULATING = ("backup_workers", "update_policies", "overlap")
 
 
 def test_those_timed_are_explorers() -> None:
