@@ -222,10 +222,10 @@ def _links(row: Row, calibration: Calibration | None) -> str:
 
 
 def _finding(row: Row, parameters: Parameters, speed_up: float) -> str:
-    give = "gives" if parameters.workers == 1 else "give"
+    give = f"{_workers(parameters.workers)} {'gives' if parameters.workers == 1 else 'give'}"
     return (
-        f"With them {_workers(parameters.workers)} {give} {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times "
-        f"what one gives; a median step takes {row[STEP]:.1f} ms."
+        f"With them {give} {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times what one gives; "
+        f"a median step takes {row[STEP]:.1f} ms."
     )
 
 
