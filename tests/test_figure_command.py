@@ -22,7 +22,8 @@ from distsim.sweep import sweep
 
 ROOT = Path(__file__).parents[1]
 NOT_OF_FILES = {  # what a figure is drawn of is no trace, no scenario and no table of a sweep
-    "Captioned", "SpeedUps", "collective", "guess_formula_simulation_measurement", "ring_against_server",
+    "Captioned", "SpeedUps", "batch_grid", "checkpoints", "collective", "guess_formula_simulation_measurement", "loss",
+    "ring_against_server",
 }  # fmt: skip
 CALLED = {"step_scatter": "steps"}
 
