@@ -85,6 +85,15 @@ def test_a_number_of_workers_that_was_not_measured_takes_the_line_through_all(fi
     assert row_of(Parameters(str(file), "asynchronous", workers=1))["links measured at"] == "1 worker"
 
 
+def test_an_exchange_measured_at_just_this_number_goes_before_the_lines(file: Path) -> None:
+    own = Exchange("ring", 3, 1e9, 1e-3, 0.0, ((4e6, 0.01),))
+    Calibration((own,), calibration().machine).save(file)
+    row = row_of(Parameters(str(file), workers=3))
+    assert (row["latency (us)"], row["bandwidth (MB/s)"]) == pytest.approx((1e3, 1e3))
+    assert (row["links measured at"], row["their line is off by up to (%)"]) == ("3 workers", None)
+    assert row_of(Parameters(str(file), workers=2))["bandwidth (MB/s)"] == pytest.approx(50.0, rel=1e-3)
+
+
 def test_a_step_of_constant_compute_takes_what_the_formula_says(file: Path) -> None:
     parameters = Parameters(str(file), workers=4, gradient_mib=1.0, mean_ms=20.0, cv=0.0)
     ring = 2 * 3 * (LATENCY + 2**20 / 4 / BYTES_PER_SECOND)
