@@ -73,6 +73,11 @@ _ENTRIES = (
         "How often to save?",
         "How often should a run save its state when workers fail now and then?",
     ),
+    Entry(
+        "your_cluster",
+        "What would your cluster do?",
+        "How fast will training be on your machine, from what its links were measured to do, and is that so?",
+    ),
 )
 EXPLORERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 

@@ -27,7 +27,7 @@ def sentence(moves: Iterable[Move], before: Sequence[Row], after: Sequence[Row],
 def _worded(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else f"{value:g}"
+    return (value or "nothing") if isinstance(value, str) else f"{value:g}"
 
 
 def _effects(before: Sequence[Row], after: Sequence[Row], watched: Sequence[str]) -> list[str]:

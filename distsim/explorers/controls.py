@@ -99,7 +99,29 @@ class Pick:
         return widgets.Dropdown(options=self.values, value=value, tooltip=self.heading, layout={"width": WIDTH})
 
 
-Control = Slider | Choice | Switch | Pick
+@dataclass(frozen=True)
+class Text:
+    """A line of text. hint: what to write, and what it means to write nothing."""
+
+    field: str
+    label: str
+    hint: str
+
+    @property
+    def heading(self) -> str:
+        """The text over the line.
+
+        >>> Text("calibration", "calibration file", "a path").heading
+        'calibration file (a path)'
+        """
+        return f"{self.label} ({self.hint})"
+
+    def widget(self, value: Any) -> widgets.Widget:
+        """The line; it reports once Enter is pressed or it is left."""
+        return widgets.Text(value=value, continuous_update=False, tooltip=self.heading, layout={"width": WIDTH})
+
+
+Control = Slider | Choice | Switch | Pick | Text
 
 
 def labelled(control: Control, widget: widgets.Widget) -> widgets.Widget:

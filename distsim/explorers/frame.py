@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import ipywidgets as widgets
 
+from distsim.calibration import Calibration
 from distsim.errors import DistsimError, InputError
 from distsim.explorers.background import Background, CancelledError
 from distsim.explorers.changes import sentence
@@ -36,11 +37,12 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
 
     real: parameters -> the scenario that "run it for real" measures, or None where there is none; without `real` it
     is the last of `scenarios`.
+    calibration: parameters -> what that run is predicted with; without it, what the run itself finds out beforehand.
     background: where `explore` learns or measures instead of simulating. It then takes a second argument, a report to
     call with (done, of how many) often, which raises where its work is no longer wanted; it runs in a thread of its
     own, with progress and a cancel button, and a later move of a control takes the place of an earlier one.
 
-    `explore` and `scenarios` raise InputError for a combination that is impossible.
+    `explore`, `scenarios` and `calibration` raise InputError for a combination that is impossible.
     """
 
     def __init__(
@@ -55,12 +57,13 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         watched: Sequence[str],
         *,
         real: Callable[[Parameters], Scenario | None] | None = None,
+        calibration: Callable[[Parameters], Calibration | None] | None = None,
         background: bool = False,
     ) -> None:
         if len(controls) > 3:
             raise InputError.of("Frame(controls)", len(controls), "must be at most three", "move the others to `more`")
         self._start, self._explore, self._scenarios, self._watched = start, explore, scenarios, watched
-        self._real = real
+        self._real, self._calibration = real, calibration
         self._all = [*controls, *more]
         self._resetting = False
         self.controls: dict[str, Any] = {
@@ -118,21 +121,31 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         if self.background is None:
             self._say("Simulating …")
             try:
-                captioned, scenarios = self._explore(parameters), self._scenarios(parameters)
+                found = (self._explore(parameters), *self._behind(parameters))
             except InputError as error:
                 self._refuse(error)
             else:
-                self._show(parameters, captioned, scenarios)
+                self._show(parameters, *found)
             return
         self._say("At work …")
         self.waiting.begin()
         self.background.start(
-            lambda report: (self._explore(parameters, report), self._scenarios(parameters)),
+            lambda report: (self._explore(parameters, report), *self._behind(parameters)),
             lambda found: self._show(parameters, *found),
             self._refuse,
         )
 
-    def _show(self, parameters: Parameters, captioned: Captioned, scenarios: Sequence[Scenario]) -> None:
+    def _behind(self, parameters: Parameters) -> tuple[Sequence[Scenario], Calibration | None]:
+        """What the figure is about, and what a real run is predicted with."""
+        return self._scenarios(parameters), None if self._calibration is None else self._calibration(parameters)
+
+    def _show(
+        self,
+        parameters: Parameters,
+        captioned: Captioned,
+        scenarios: Sequence[Scenario],
+        calibration: Calibration | None,
+    ) -> None:
         self.waiting.end()
         self.message.value = ""
         self._say(self._difference(parameters, captioned))
@@ -142,7 +155,7 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         self.caption.value = captioned.caption_html()
         self.files.value = "".join(f"<pre>{escape(scenario.dumps())}</pre>" for scenario in scenarios)
         last = scenarios[-1] if scenarios else None
-        self.real_run.about(last if self._real is None else self._real(parameters))
+        self.real_run.about(last if self._real is None else self._real(parameters), calibration)
 
     def _refuse(self, error: Exception) -> None:
         """The last figure stays."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import psutil
 
+from distsim.calibration import Calibration
 from distsim.errors import InputError
 from distsim.experiment import Experiment, predict_and_emulate, predict_and_measure
 from distsim.progress import Report
@@ -49,14 +50,24 @@ def obstacle(scenario: Scenario) -> str | None:
     return None
 
 
-def run_for_real(scenario: Scenario, progress: Report) -> Experiment:
+def run_for_real(scenario: Scenario, progress: Report, calibration: Calibration | None = None) -> Experiment:
     """Predicts and measures `scenario`, on emulated links where this machine can, else on its own, and says which.
 
     progress: called many times a second; what it raises ends the run, its processes and its files.
-    Raises InputError while another such run is under way on this machine, and what `predict_and_measure` raises.
+    calibration: what the prediction takes instead; the run then has such links as it was made on.
+    Raises InputError while another such run is under way on this machine, where the calibration was made on emulated
+    links and this machine cannot emulate the scenario's, and what `predict_and_measure` raises.
     """
     with _alone():
+        if calibration is not None and not (calibration.machine and calibration.machine.emulated):
+            return predict_and_measure(scenario, calibration, progress=progress)
         hindrance = _cannot_emulate(scenario)
+        if calibration is not None:
+            if hindrance is not None:
+                raise InputError(
+                    f"the calibration was made on emulated links, and here those of the scenario cannot be: {hindrance}"
+                )
+            return predict_and_emulate(scenario, calibration, progress=progress)
         if hindrance is None:
             return predict_and_emulate(scenario, progress=progress)
         found = predict_and_measure(scenario, progress=progress)

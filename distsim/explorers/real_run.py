@@ -6,6 +6,7 @@ from html import escape
 
 import ipywidgets as widgets
 
+from distsim.calibration import Calibration
 from distsim.experiment import Experiment
 from distsim.explorers.background import Background, CancelledError
 from distsim.explorers.measuring import obstacle, run_for_real
@@ -35,10 +36,15 @@ class RealRun:
         self.background = Background(self.waiting.tell)
         self.found: Experiment | None = None
         self.scenario: Scenario | None = None
+        self.calibration: Calibration | None = None
+        self._ran_with: Calibration | None = None
 
-    def about(self, scenario: Scenario | None) -> None:
-        """From now on the button runs `scenario`; None where the explorer has none to run."""
-        self.scenario = scenario
+    def about(self, scenario: Scenario | None, calibration: Calibration | None = None) -> None:
+        """From now on the button runs `scenario`; None where the explorer has none to run.
+
+        calibration: what the prediction takes; None: what the run itself finds out before it begins.
+        """
+        self.scenario, self.calibration = scenario, calibration
         self.controls.layout.display = "none" if scenario is None else "flex"
         self._offer()
         if self.found is not None:
@@ -52,19 +58,23 @@ class RealRun:
         self.why.value = "" if why is None else f'<p class="distsim-why">Not here: {escape(why)}.</p>'
 
     def _clicked(self, _: object) -> None:
-        scenario = self.scenario
+        scenario, calibration = self.scenario, self.calibration
         if scenario is None or self.background.busy:
             return
         self.button.disabled = True
         self.why.value = ""
         self.waiting.begin()
-        self.background.start(lambda report: run_for_real(scenario, report), self._ended, self._failed)
+        self.background.start(
+            lambda report: run_for_real(scenario, report, calibration),
+            lambda found: self._ended(found, calibration),
+            self._failed,
+        )
 
     def _cancel(self) -> None:
         self.background.cancel()
 
-    def _ended(self, found: Experiment) -> None:
-        self.found = found
+    def _ended(self, found: Experiment, calibration: Calibration | None) -> None:
+        self.found, self._ran_with = found, calibration
         self.waiting.end()
         self._head(found)
         self.result.layout.display = "flex"  # before the figure, which takes the width of what is to be seen
@@ -86,7 +96,8 @@ class RealRun:
     def _head(self, found: Experiment) -> None:
         """What was run, and whether the controls still say the same."""
         ran = found.measured.scenario
-        since = "" if ran == self.scenario else " The controls have been moved since."
+        same = (ran, self._ran_with) == (self.scenario, self.calibration)
+        since = "" if same else " The controls have been moved since."
         self.heading.value = (
             f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {ran.cluster.workers} workers.{since}</h4>'
         )

@@ -118,6 +118,11 @@ DRIVES = {
         ("gradients an update waits", "ArrowLeft"),
     ),
     "batch_size": Drive(("epochs", "ArrowRight"), "epochs from 3 to 5", learns=True),
+    "your_cluster": Drive(
+        ("workers (1", "ArrowRight"), "workers from 4 to 5",
+        (("calibration file", "x"), ("calibration file", "Enter"), ("calibration file", "Backspace")),
+        "cannot be read (No such file", ("calibration file", "Enter"),
+    ),
 }  # fmt: skip
 
 
@@ -133,7 +138,9 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Any, 
     explorer.locator(".js-plotly-plot .main-svg").first.wait_for(state="visible")
     explorer.locator(".distsim-summary").wait_for(state="visible")
     headings = explorer.locator(".distsim-label:visible, .widget-checkbox label:visible")
-    controls = explorer.locator(".noUi-handle:visible, select:visible, .widget-checkbox input:visible")
+    controls = explorer.locator(
+        ".noUi-handle:visible, select:visible, .widget-checkbox input:visible, .widget-text input:visible"
+    )
     assert headings.count() == controls.count() >= 2
     assert all(heading.strip() for heading in headings.all_inner_texts())
     assert explorer.locator(".distsim-table tbody tr").count() >= 1
@@ -290,7 +297,7 @@ def _control(explorer: Any, label: str) -> Any:
     if box.count():
         return box.locator("input")
     heading = explorer.page.locator(".distsim-label", has_text=label)
-    return explorer.locator(".widget-vbox", has=heading).last.locator(".noUi-handle, select")
+    return explorer.locator(".widget-vbox", has=heading).last.locator(".noUi-handle, select, .widget-text input")
 
 
 def _press(page: Any, explorer: Any, move: Move) -> None:

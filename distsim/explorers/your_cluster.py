@@ -1,0 +1,242 @@
+"""Your cluster: load what `distsim calibrate` measured on it, predict a run, measure that run, compare the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distsim.calibration import Calibration, far_beyond
+from distsim.calibration.machine import family_of
+from distsim.errors import InputError
+from distsim.explorers.controls import Choice, Pick, Slider, Text
+from distsim.explorers.frame import Frame
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.scaling import SpeedUps, scaling
+from distsim.metrics import summary, throughput_samples_per_second
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import Trace
+from distsim.units import show
+
+COMMAND = "distsim calibrate --out machine.json"
+MOST_WORKERS = 16
+COUNTS = (1, 2, 4, 8, MOST_WORKERS)  # of the curve, besides the chosen one
+STEP, TOTAL, IDLE = "step time, median (ms)", "total (s)", "idle share (%)"
+GRADIENTS, LATENCY, BANDWIDTH = "gradients per second", "latency (us)", "bandwidth (MB/s)"
+MEASURED_AT, MISS = "links measured at", "their line is off by up to (%)"
+BANDWIDTHS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)  # Gbit/s
+
+# The policy, and what carries its gradients.
+WAYS: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "synchronous, ring": ({"kind": "synchronous"}, "ring"),
+    "synchronous, server": ({"kind": "synchronous"}, "parameter_server"),
+    "one backup worker": ({"kind": "backup", "backups": 1}, "parameter_server"),
+    "asynchronous": ({"kind": "asynchronous"}, "parameter_server"),
+    "stale synchronous": ({"kind": "stale_synchronous", "staleness": 2}, "parameter_server"),
+}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the controls set.
+
+    calibration: path of a file that `distsim calibrate` wrote, or empty: then every NIC is taken to carry
+    gbit_per_second each direction, with latency_us microseconds between two. way: one of `WAYS`. gradient_mib: in MiB.
+    mean_ms, cv: of the compute time, in milliseconds, and its standard deviation / mean.
+    """
+
+    calibration: str = ""
+    way: str = "synchronous, ring"
+    workers: int = 4
+    gradient_mib: float = 4.0
+    mean_ms: float = 50.0
+    cv: float = 0.3
+    steps: int = 50
+    gbit_per_second: float = 10.0
+    latency_us: float = 50.0
+    seed: int = 7
+
+    @property
+    def scenario(self) -> Scenario:
+        """With the links that are assumed. Raises InputError where a backup has nobody to stand in for."""
+        policy, kind = WAYS[self.way]
+        compute: dict[str, Any] = {"mean": f"{self.mean_ms:g} ms"}
+        if self.cv > 0.0:
+            compute |= {"distribution": "lognormal", "cv": round(self.cv, 6)}
+        table = {
+            "name": f"your-cluster-{self.workers}",
+            "steps": self.steps,
+            "seed": self.seed,
+            "cluster": {
+                "workers": self.workers,
+                "bandwidth": f"{self.gbit_per_second:g} Gbit/s",
+                "latency": f"{self.latency_us:g} us",
+            },
+            "compute": compute,
+            "workload": {"gradient": f"{self.gradient_mib:g} MiB"},
+            "policy": dict(policy),
+            "communication": {"kind": kind},
+        }
+        return Scenario.of(table)
+
+
+def scenarios(parameters: Parameters) -> tuple[Scenario]:
+    """The one that is predicted and measured. Raises InputError where a backup has nobody to stand in for.
+
+    >>> scenarios(Parameters(workers=8))[0].cluster.workers
+    8
+    """
+    return (parameters.scenario,)
+
+
+def known(parameters: Parameters) -> Calibration | None:
+    """The calibration that is named; None where none is.
+
+    Raises InputError where the file is missing, damaged, or says nothing of other runs than those it was made for.
+
+    >>> known(Parameters()) is None
+    True
+    """
+    name = parameters.calibration.strip()
+    if not name:
+        return None
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:  # nobody has this home
+        raise InputError.of("calibration file", name, str(error), "write the whole path") from None
+    found = Calibration.load(path)
+    if found.machine is None:
+        rule = "holds single exchanges only, and no line that tells of other numbers of workers"
+        raise InputError.of("calibration file", name, rule, f"make one with {COMMAND}")
+    return found
+
+
+def explore(parameters: Parameters) -> Captioned:
+    """The predicted speed-up against the number of workers, the chosen number marked; the table is about that one.
+
+    Raises InputError for a calibration that cannot be taken, and a combination that is impossible.
+
+    >>> [row["links measured at"] for row in explore(Parameters()).table]
+    ['nowhere: assumed']
+    """
+    calibration, chosen = known(parameters), parameters.scenario
+    curve = {count: _with_workers(chosen, count) for count in sorted({*COUNTS, parameters.workers})}
+    traces = {count: simulate(scenario, calibration) for count, scenario in curve.items()}
+    predicted = SpeedUps.of_traces(f"predicted, {parameters.way}", list(traces.values()))
+    speed_up = predicted.values[predicted.workers.index(parameters.workers)]
+    marked = SpeedUps(_workers(parameters.workers), [parameters.workers], [speed_up])
+    row = _row(traces[parameters.workers], parameters, calibration)
+    sentences = [_links(row, calibration), _finding(row, parameters, speed_up)]
+    if calibration is not None:
+        sentences += _guesses(calibration, chosen, curve)
+    return Captioned(scaling(predicted, marked).figure, " ".join(sentences), [row])
+
+
+def explorer() -> Frame[Parameters]:
+    """The explorer as a widget: a notebook cell that ends in it shows it.
+
+    >>> view = explorer()
+    >>> view.controls["calibration"].value = "no such file.json"
+    >>> "cannot be read" in view.message.value
+    True
+    """
+    return Frame(
+        title="What would your cluster do?",
+        question=(
+            f"On your machine, {COMMAND} measures its links; name that file here and the prediction takes them. "
+            "Then run it for real and see how far off it was."
+        ),
+        start=Parameters(),
+        controls=[
+            Text("calibration", "calibration file", "a path, or nothing"),
+            Pick("way", "updates", tuple(WAYS)),
+            Slider("workers", "workers", "", 1, MOST_WORKERS),
+        ],
+        more=[
+            Choice("gradient_mib", "gradient", "MiB", (0.25, 1.0, 4.0, 16.0, 64.0)),
+            Choice("mean_ms", "mean compute time", "ms", (5.0, 10.0, 20.0, 50.0, 100.0, 200.0)),
+            Slider("cv", "straggler spread, cv", "", 0.0, 1.5, 0.05),
+            Slider("steps", "steps", "", 10, 200, 10),
+            Choice("gbit_per_second", "bandwidth, assumed or emulated", "Gbit/s", BANDWIDTHS),
+            Choice("latency_us", "latency, assumed or emulated", "us", (0.0, 50.0, 200.0, 1000.0)),
+            Slider("seed", "seed of the draws", "", 0, 20),
+        ],
+        explore=explore,
+        scenarios=scenarios,
+        watched=(STEP, TOTAL, GRADIENTS, IDLE, LATENCY, BANDWIDTH),
+        calibration=known,
+    )
+
+
+def _with_workers(scenario: Scenario, workers: int) -> Scenario:
+    """A single worker has no backup."""
+    change: dict[str, Any] = {"cluster.workers": workers}
+    if workers == 1 and scenario.policy.kind == "backup":
+        change["policy.backups"] = 0
+    return scenario.replacing(change)
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'s' if count != 1 else ''}"
+
+
+def _row(trace: Trace, parameters: Parameters, calibration: Calibration | None) -> Row:
+    found, cluster = summary(trace), trace.scenario.cluster
+    assert found.step_seconds is not None, "these runs have steps"
+    at, miss = _measured(parameters.scenario, calibration)
+    return {
+        "updates": parameters.way,
+        STEP: 1e3 * found.step_seconds.median,
+        TOTAL: found.total_seconds,
+        GRADIENTS: throughput_samples_per_second(trace) / trace.scenario.workload.batch,
+        IDLE: None if found.idle_share is None else 100.0 * found.idle_share,
+        LATENCY: 1e6 * cluster.latency_seconds,
+        BANDWIDTH: 1e-6 * cluster.bandwidth_bytes_per_second,
+        MEASURED_AT: f"{', '.join(map(str, at))} worker{'s' if at != (1,) else ''}" if at else "nowhere: assumed",
+        MISS: miss,
+    }
+
+
+def _measured(scenario: Scenario, calibration: Calibration | None) -> tuple[tuple[int, ...], float | None]:
+    """The numbers of workers at which its links were measured; how far, in percent, their line is off at most."""
+    if calibration is None or calibration.machine is None:
+        return (), None
+    exchange = calibration.of(scenario)
+    if exchange in calibration.exchanges:  # what is held for just this number of workers goes first
+        return (exchange.workers,), None
+    at, family = exchange.measured_workers, family_of(scenario)
+    (miss,) = [fit.line.largest_miss for fit in calibration.machine.fits if (fit.family, fit.workers) == (family, at)]
+    return at, 100.0 * miss
+
+
+def _links(row: Row, calibration: Calibration | None) -> str:
+    """Which links the prediction takes."""
+    bandwidth = show(1e6 * float(row[BANDWIDTH] or 0.0), "byte/second")
+    latency = show(1e-6 * float(row[LATENCY] or 0.0), "second")
+    if calibration is None:
+        return f"Nothing is calibrated: links of {bandwidth} and {latency} are assumed."
+    links = "Emulated links" if calibration.machine and calibration.machine.emulated else "Links"
+    return f"{links} as measured at {row[MEASURED_AT]} carry {bandwidth} after {latency}."
+
+
+def _finding(row: Row, parameters: Parameters, speed_up: float) -> str:
+    give = f"{_workers(parameters.workers)} {'gives' if parameters.workers == 1 else 'give'}"
+    return (
+        f"With them {give} {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times what one gives; "
+        f"a median step takes {row[STEP]:.1f} ms."
+    )
+
+
+def _guesses(calibration: Calibration, chosen: Scenario, curve: Mapping[int, Scenario]) -> list[str]:
+    """What of the prediction is far beyond all that was measured."""
+    told = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in far_beyond(calibration, chosen)]
+    others = [
+        str(count)
+        for count, scenario in curve.items()
+        if count != chosen.cluster.workers and far_beyond(calibration, scenario)
+    ]
+    if others:
+        told.append(f"Of the curve, {', '.join(others)} workers are far beyond what was measured, and a guess.")
+    return told
