@@ -144,3 +144,11 @@ def test_make_pictures_makes_the_pictures_of_the_readme(tmp_path: Path, monkeypa
     for name in shown:
         assert (ROOT / name).stat().st_size < 150_000, name
         assert (tmp_path / name).stat().st_size < 150_000, name
+
+
+def test_traces_of_two_scenarios_are_no_prediction_and_measurement(files: Path, tmp_path: Path) -> None:
+    for kind in ("comparison", "steps"):
+        found = command(kind, files / "ring.npz", files / "overlap.npz", "-o", tmp_path / "figure.html")
+        assert isinstance(found.exception, InputError)
+        assert "must equal the measured one's" in str(found.exception)
+        assert not (tmp_path / "figure.html").exists()

@@ -16,7 +16,7 @@ from distsim.policies import Ddp
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import write
-from distsim.workload import FLOAT_BYTES, Model, Workload
+from distsim.workload import FLOAT_BYTES, TRAINING_SAMPLES, Model, Workload
 
 PASSES = 2  # over all sizes, so that a busy moment does not fall on one of them alone
 SHORTEST_PAUSE, LONGEST_PAUSE = 1e-6, 1.0  # in seconds
@@ -90,6 +90,12 @@ class Plan:
             )  # fmt: skip
         if self.batch < 2:
             raise InputError.of("batch", self.batch, "must be at least 2: a smaller one is measured too", "write 32")
+        for model in self.models:
+            most = TRAINING_SAMPLES[model] // self.batch
+            for name, numbers in (("workers", self.workers), ("busy", self.busy)):
+                if any(number > most for number in numbers):
+                    rule = f"asks for more batches of {self.batch} than {model} has samples"
+                    raise InputError.of(name, numbers, rule, f"take at most {most} workers, or a smaller batch")
         if not SHORTEST_PAUSE <= self.pause <= LONGEST_PAUSE:
             raise InputError.of(
                 "pause", self.pause, f"must be from {SHORTEST_PAUSE} to {LONGEST_PAUSE} seconds", "write '20 ms'"

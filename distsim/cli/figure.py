@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distsim.cli.output import json_option, print_json
+from distsim.cli.output import json_option, print_json, warn
 from distsim.errors import InputError
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -18,6 +18,7 @@ from distsim.trace import Trace
 from distsim.units import parse
 
 if TYPE_CHECKING:
+    from distsim.comparison import Comparison
     from distsim.figures import Captioned
 
 MANY = 100
@@ -68,10 +69,26 @@ def _stragglers(traces: Sequence[Trace], _: Mapping[str, Any]) -> Captioned:
 
 
 def _comparison(traces: Sequence[Trace], _: Mapping[str, Any]) -> Captioned:
-    from distsim.comparison import compare
     from distsim.figures import comparison
 
-    return comparison(compare(*traces))
+    return comparison(_joined(traces))
+
+
+def _steps(traces: Sequence[Trace], _: Mapping[str, Any]) -> Captioned:
+    from distsim.figures import step_scatter
+
+    _joined(traces)
+    return step_scatter(*traces)
+
+
+def _joined(traces: Sequence[Trace]) -> Comparison:
+    """The predicted and the measured run of one scenario, with a warning where they seem to be swapped."""
+    from distsim.experiment import of_traces
+
+    predicted, measured = traces
+    found = of_traces(predicted, measured, notes=[])
+    warn(found.notes)
+    return found.comparison
 
 
 def _scaling(traces: Sequence[Trace], _: Mapping[str, Any]) -> Captioned:
@@ -102,7 +119,7 @@ KINDS = {
     "pipeline": Kind("a pipeline's schedule, its bubbles and memory", _of_traces("pipeline"), options=STEP),
     "overlap": Kind("buckets behind backward and the exposed rest", _of_traces("overlap"), options=STEP),
     "comparison": Kind("predicted, then measured: errors and their causes", _comparison, least=2, most=2),
-    "steps": Kind("each step predicted against measured", _of_traces("step_scatter"), least=2, most=2),
+    "steps": Kind("each step predicted against measured", _steps, least=2, most=2),
     "scaling": Kind("speed-up over the run of one worker", _scaling, most=MANY),
     "heat-map": Kind("a sweep's table: two varied keys and one figure", _heat_map, options=frozenset({"metric"})),
 }

@@ -179,6 +179,6 @@ def _sentence(table: list[Row], parameters: Parameters) -> str:
     return (
         f"With {NAMES[parameters.schedule]} on {stages}, a batch of {parameters.batch} samples in "
         f"{micro} takes {show(float(simulated[STEP] or 0.0) / 1e3, 'second')}, {float(simulated[BUBBLES] or 0.0):.0f} "
-        f"% of it bubbles ({float(free[BUBBLES] or 0.0):.0f} % if messages were free); a stage holds at most "
-        f"{simulated[HELD]} of them, {float(simulated[MEMORY] or 0.0):.3g} MiB of inputs."
+        f"% of it bubbles ({float(free[BUBBLES] or 0.0):.0f} % with free messages and equal times); a stage holds at "
+        f"most {simulated[HELD]} of them, {float(simulated[MEMORY] or 0.0):.3g} MiB of inputs."
     )

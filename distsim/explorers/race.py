@@ -17,7 +17,7 @@ from distsim.errors import InputError
 from distsim.explorers.controls import Choice, Slider
 from distsim.explorers.frame import Frame
 from distsim.figures import loss
-from distsim.figures.captioned import Captioned, Row
+from distsim.figures.captioned import Captioned, Row, shown
 from distsim.learning.curve import COLUMNS, Curve
 from distsim.learning.optimizers import Sgd
 from distsim.learning.quadratic import Quadratic
@@ -185,16 +185,19 @@ def _error(loss: float) -> float | None:
 def _sentence(table: list[Row]) -> str:
     diverged = [str(row[POLICY]) for row in table if row[LAST] is None]
     early, late = (min(table, key=lambda row: _or_infinite(row[column])) for column in (FIRST, LAST))
-    text = f"{early[POLICY]} is ahead after {EARLY:g} s, with an error of {_or_infinite(early[FIRST]):.2g}"
-    if early is late:
-        text += f", and in the end, with {_or_infinite(late[LAST]):.2g}"
-    else:
-        text += f"; in the end {late[POLICY]} is, with {_or_infinite(late[LAST]):.2g}"
+    first, last = (_names(table, row, column) for row, column in ((early, FIRST), (late, LAST)))
+    text = f"Ahead after {EARLY:g} s: {first}, with an error of {_or_infinite(early[FIRST]):.2g}; "
+    text += f"from {LATE:g} s on: {last}, with {_or_infinite(late[LAST]):.2g}"
     if diverged:
         text += f"; {' and '.join(diverged)}: the error grows without bound"
     synchronous, *_, asynchronous = (_or_infinite(row[PACE]) for row in table)
     text += f". Asynchronous training makes {asynchronous / synchronous:.1f} times as many updates as synchronous."
     return text[0].upper() + text[1:]
+
+
+def _names(table: list[Row], best: Row, column: str) -> str:
+    """The policies that are as good as the best one, to what the table shows."""
+    return " and ".join(str(row[POLICY]) for row in table if shown(row[column]) == shown(best[column]))
 
 
 def _or_infinite(value: Any) -> float:

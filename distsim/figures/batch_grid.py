@@ -237,7 +237,7 @@ def _sentence(cells: Mapping[Cell, Found], best: Sequence[Cell], ruled: Sequence
             f"{cells[batch, rate].value:.3g}{unit} with batches of {batch} (at a rate of {rate:.3g})"
             for batch, rate in dict.fromkeys([best[0], best[-1]])
         ]
-        text.append(f"The best {'test accuracy' if unit else 'loss'} is {' and '.join(told)}.")
+        text.append(f"At the best rate the {'test accuracy' if unit else 'loss'} is {' and '.join(told)}.")
     if ruled:
         text.append(
             f"The linear rule leads to the best rate in {sum(cell in best for cell in ruled)} of {len(ruled)} cells."

@@ -120,8 +120,9 @@ def page(machine: Machine) -> str:
     """An HTML page with the figure, its table and the warnings, which needs nothing beside it."""
     warnings = "".join(f"<li>{escape(warning)}</li>" for warning in machine.warnings())
     notes = f'<ul class="notes">{warnings}</ul>' if warnings else ""
+    links = ", with emulated links" if machine.emulated else ""
     return PAGE.substitute(
         plotly=get_plotlyjs(), title="calibration", heading="Calibration",
-        lead="Measured times of exchanges, messages and compute on this machine, and the lines fitted to them.",
+        lead=f"Measured times of exchanges, messages and compute on this machine{links}, and the lines fitted to them.",
         sections=f"<section>{notes}{figure_html('calibration', calibration(machine))}</section>",
     )  # fmt: skip

@@ -37,7 +37,7 @@ def collective(schedule: Schedule) -> Captioned:
     >>> [frame.name for frame in shown.figure.frames][:3], len(shown.figure.frames)
     (['start', 'round 0', 'round 1'], 7)
     >>> shown.summary
-    'ring, 4 ranks: 24 transfers in 6 rounds; no rank sends more than 1.5 gradients, and all end complete.'
+    'ring, 4 ranks: 24 transfers in 6 rounds; no rank sends more than 6 chunks, all data being 4, and all end complete.'
     """
     if schedule.ranks < 1 or schedule.chunks < 1:
         what = (schedule.ranks, schedule.chunks)
@@ -101,13 +101,14 @@ def _sentence(played: Rounds) -> str:
     transfers = sum(map(len, schedule.rounds))
     if not transfers:
         return f"{schedule.name}, {ranks}: nothing is sent, and all hold what they want."
-    most = float(schedule.sent_chunks.max()) / schedule.chunks
+    most = int(schedule.sent_chunks.max())
     drawn = len(played.rounds) - 1
     part = "" if drawn == len(schedule.rounds) else f" Drawn: {drawn} of the rounds."
     rounds = f"{len(schedule.rounds)} round{'s' if len(schedule.rounds) != 1 else ''}"
     return (
         f"{schedule.name}, {ranks}: {transfers} transfer{'s' if transfers != 1 else ''} in {rounds}; "
-        f"no rank sends more than {most:.3g} gradient{'s' if most != 1 else ''}, and all end complete.{part}"
+        f"no rank sends more than {most} chunk{'s' if most != 1 else ''}, all data being {schedule.chunks}, "
+        f"and all end complete.{part}"
     )
 
 

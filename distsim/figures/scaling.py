@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -56,7 +57,7 @@ class SpeedUps:
 
         Measured runs are points. Without any update of one worker there is nothing to compare with: no values.
 
-        Raises InputError where no run has one worker.
+        Raises InputError where no run has one worker, or the runs differ in more than their number of workers.
 
         >>> import distsim
         >>> ring = distsim.example("synchronous_ring")
@@ -69,6 +70,7 @@ class SpeedUps:
             counts = [trace.workers for trace in runs]
             rule = "must have a run of one worker, to which the others are compared"
             raise InputError.of(f"SpeedUps.of_traces({name!r})", counts, rule, "run cluster.workers = 1 too")
+        _check_alike(name, runs)
         throughputs = {
             workers: [_throughput(trace) for trace in group]
             for workers, group in groupby(runs, key=lambda trace: trace.workers)
@@ -81,6 +83,31 @@ class SpeedUps:
         repeated = max(map(len, throughputs.values())) > 1
         points = any(trace.producer == "measured" for trace in runs)
         return cls(name, list(throughputs), values, low if repeated else None, high if repeated else None, points)
+
+
+def _check_alike(name: str, runs: Sequence[Trace]) -> None:
+    """Raises InputError where it is not the number of workers alone that makes the difference."""
+    first = _setting(runs[0])
+    for run in runs[1:]:
+        setting = _setting(run)
+        differing = [key for key in sorted({*first, *setting}) if first.get(key) != setting.get(key)]
+        if differing:
+            rule = "must be the same in all its runs: only the number of workers may differ, the seed and the steps"
+            raise InputError.of(f"{name}: {differing[0]}", setting.get(differing[0]), rule, "draw one curve for each")
+
+
+def _setting(trace: Trace) -> dict[str, Any]:
+    """What must be alike, by dotted keys; a calibration gives each number of workers links of its own.
+
+    One worker has no backups, so their number may differ as well.
+    """
+    free = {"name", "seed", "steps", "cluster.workers", "policy.backups"}
+    if "calibration" in trace.metadata:
+        free |= {"cluster.bandwidth", "cluster.latency", "compute.added"}
+    found: dict[str, Any] = {}
+    for key, value in trace.scenario.table().items():
+        found |= {f"{key}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {key: value}
+    return {key: value for key, value in found.items() if key not in free}
 
 
 def _throughput(trace: Trace) -> float:

@@ -25,6 +25,8 @@ from distsim.simulation import simulate
         ({"sizes": (1e6, 1e6, 2e6)}, "at least two different"),
         ({"sizes": (2.0, 1e6)}, "4 bytes or more"),
         ({"batch": 1}, "at least 2"),
+        ({"busy": (999,)}, r"busy = .*take at most 44 workers"),
+        ({"batch": 1000}, r"workers = .*take at most 1 workers"),
         ({"repeats": 1}, "at least 2"),
     ],
 )

@@ -62,7 +62,7 @@ def test_the_sentence_has_the_tables_numbers() -> None:
     simulated, _, free = shown.table
     assert shown.summary == (
         f"With 1F1B on 4 stages, a batch of 32 samples in 8 micro-batches takes {simulated[STEP]:.3g} ms, "
-        f"{simulated[BUBBLES]:.0f} % of it bubbles ({free[BUBBLES]:.0f} % if messages were free); "
+        f"{simulated[BUBBLES]:.0f} % of it bubbles ({free[BUBBLES]:.0f} % with free messages and equal times); "
         "a stage holds at most 4 of them, 4 MiB of inputs."
     )
 

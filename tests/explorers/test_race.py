@@ -68,9 +68,15 @@ def test_the_sentence_names_who_is_ahead_when() -> None:
     assert (early["policy"], late["policy"]) == ("asynchronous", "first 4 of 8")
     times = shown.table[3][PACE] / shown.table[0][PACE]
     assert shown.summary == (
-        f"Asynchronous is ahead after 8 s, with an error of {early[FIRST]:.2g}; in the end first 4 of 8 is, with "
+        f"Ahead after 8 s: asynchronous, with an error of {early[FIRST]:.2g}; from 60 s on: first 4 of 8, with "
         f"{late[LAST]:.2g}. Asynchronous training makes {times:.1f} times as many updates as synchronous."
     )
+
+
+def test_who_is_equally_far_is_named_too() -> None:
+    shown = explore(Parameters(ahead=16))
+    assert shown.table[2][FIRST] == shown.table[3][FIRST]
+    assert shown.summary.startswith("Ahead after 8 s: at most 16 ahead and asynchronous, with")
 
 
 def test_a_rate_that_staleness_does_not_bear_is_told() -> None:

@@ -78,8 +78,8 @@ def test_the_best_rate_of_each_batch_is_outlined_and_so_is_the_linear_rule() -> 
     assert centres(ruled) == [(1, 1), (2, 2)]
     assert best.line.dash != ruled.line.dash
     assert shown.summary.startswith(
-        "The best test accuracy is 92 % with batches of 8 (at a rate of 0.1) and 45 % with batches of 128 (at a rate "
-        "of 0.1). The linear rule leads to the best rate in 1 of 2 cells."
+        "At the best rate the test accuracy is 92 % with batches of 8 (at a rate of 0.1) and 45 % with batches of "
+        "128 (at a rate of 0.1). The linear rule leads to the best rate in 1 of 2 cells."
     )
 
 
@@ -96,7 +96,7 @@ def test_of_losses_the_lowest_is_best() -> None:
 def test_one_cell_and_4096() -> None:
     assert (
         batch_grid({(8, 0.1): ended(0.9)}).summary
-        == "The best test accuracy is 90 % with batches of 8 (at a rate of 0.1)."
+        == "At the best rate the test accuracy is 90 % with batches of 8 (at a rate of 0.1)."
     )
     run = ended(0.9)
     many = batch_grid({(8 * (1 + batch), 0.01 * (1 + rate)): run for batch in range(64) for rate in range(64)})

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from distsim.calibration import Calibration, Exchange
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import SpeedUps, scaling
@@ -126,3 +127,19 @@ def test_curves_that_cannot_be_are_refused(workers: list[int], values: list[floa
 def test_no_curve_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to draw"):
         scaling()
+
+
+def test_runs_that_differ_in_more_than_their_number_of_workers_are_refused() -> None:
+    ring = example("synchronous_ring")
+    alone, slower = ring.replacing({"cluster.workers": 1}), ring.replacing({"compute.mean": "500 ms"})
+    with pytest.raises(InputError, match=r"ring: compute.mean = '500 ms'.*must be the same in all its runs"):
+        SpeedUps.of_traces("ring", [simulate(alone), simulate(slower)])
+    other = ring.replacing({"seed": 11, "steps": 4, "name": "again"})
+    assert SpeedUps.of_traces("ring", [simulate(alone), simulate(other)]).workers == [1, 4]
+
+
+def test_each_number_of_workers_may_have_calibrated_links_of_its_own() -> None:
+    known = Calibration(tuple(Exchange("ring", workers, 1e9 / workers, 1e-4, 0.0, ()) for workers in (1, 4)))
+    ring = example("synchronous_ring")
+    runs = [simulate(ring.replacing({"cluster.workers": workers}), known) for workers in (1, 4)]
+    assert SpeedUps.of_traces("ring", runs).workers == [1, 4]
