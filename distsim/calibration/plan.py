@@ -91,10 +91,11 @@ class Plan:
         if self.batch < 2:
             raise InputError.of("batch", self.batch, "must be at least 2: a smaller one is measured too", "write 32")
         for model in self.models:
-            most = TRAINING_SAMPLES[model] // self.batch
+            samples = TRAINING_SAMPLES[model]
+            most = samples // self.batch
             for name, numbers in (("workers", self.workers), ("busy", self.busy)):
                 if any(number > most for number in numbers):
-                    rule = f"asks for more batches of {self.batch} than {model} has samples"
+                    rule = f"with batches of {self.batch} is more than the {samples} samples that {model} learns from"
                     raise InputError.of(name, numbers, rule, f"take at most {most} workers, or a smaller batch")
         if not SHORTEST_PAUSE <= self.pause <= LONGEST_PAUSE:
             raise InputError.of(
