@@ -186,6 +186,8 @@ def _environment(folder: Path, launch: Launch, run_id: str) -> dict[str, str]:
         RUN_VARIABLE: run_id,
         FOLDER_VARIABLE: str(folder),
         "OMP_NUM_THREADS": "1",
+        # What DDP loads makes a folder for compiled kernels where temporary files lie, and leaves it there.
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "kernels"),
         "TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
     }
     # No look-up of this host's name, which can be slow, or wrong: all ranks are here, or beyond the endpoint.

@@ -125,3 +125,12 @@ def test_an_interrupt_leaves_no_process_and_no_file(tmp_path: Path, processes_le
     assert said.decode().strip() == "distsim: interrupted"
     assert came_true(lambda: not processes_left(), 5.0), "ranks go on"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_step_under_ddp_leaves_nothing_where_temporary_files_lie(tmp_path: Path) -> None:
+    run, temporary = tmp_path / "run.toml", tmp_path / "temporary"
+    temporary.mkdir()
+    changes = {"cluster.workers": 1, "steps": 2, "policy": {"kind": "ddp"}, "workload": {"model": "mlp"}}
+    run.write_text(example("synchronous_ring").replacing(changes).dumps())
+    subprocess.run(command("measure", run), env=os.environ | {"TMPDIR": str(temporary)}, check=True)
+    assert not list(temporary.iterdir())
