@@ -138,7 +138,6 @@ def with_ddp(model: Model, workers: int, bucket: str, compute: dict[str, object]
 def test_ddp_with_a_model_is_predicted_from_fewer_workers() -> None:
     """Median steps with 3 and 4 workers, each of which draws a mean of 20 or 50 ms besides its real work."""
     drawn = [{"distribution": "lognormal", "mean": mean, "cv": 0.3} for mean in ("20 ms", "50 ms")]
-    missed: list[str] = []
     left = [
         with_ddp(model, workers, bucket, compute, steps=60)
         for workers in (3, 4) for compute in drawn for model in MODELS for bucket in (ONE_BUCKET, SMALL_BUCKETS)
@@ -150,11 +149,11 @@ def test_ddp_with_a_model_is_predicted_from_fewer_workers() -> None:
             for workers in (3, 4)
             for one, measured in measured_pairs([one for one in left if one.cluster.workers == workers])
         ]
-        missed = [f"{one.name}: {error:.1f} %" for one, error in errors if error is None or error > DDP_PERCENT]
-        left = [one for one, error in errors if error is None or error > DDP_PERCENT]
+        missed = [(one, error) for one, error in errors if error is None or error > DDP_PERCENT]
+        left = [one for one, _ in missed]
         if not left:
-            return
-    pytest.fail("\n".join(missed))
+            break
+    assert not missed, "\n".join(f"{one.name}: {error} %" for one, error in missed)
 
 
 @pytest.mark.thorough

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned, Row
@@ -48,19 +48,13 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
     >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
     ['synchronous', 'backup']
     """
-    compute: dict[str, Any] = {"distribution": "constant", "mean": MEAN}
-    if parameters.cv > 0.0:
-        compute |= {"distribution": "lognormal", "cv": round(parameters.cv, 6)}
+    compute = tables.compute(MEAN, parameters.cv)
     if parameters.pause_percent > 0:
         compute["pauses"] = {"probability": round(parameters.pause_percent / 100.0, 6), "duration": PAUSE}
     table = {
         "steps": STEPS,
         "seed": parameters.seed,
-        "cluster": {
-            "workers": parameters.workers,
-            "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
-            "latency": "50 us",
-        },
+        "cluster": tables.cluster(parameters.workers, parameters.gbit_per_second),
         "compute": compute,
         "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
         "communication": {"kind": "parameter_server"},

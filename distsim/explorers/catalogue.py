@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from distsim.errors import InputError
-
 if TYPE_CHECKING:
     from distsim.explorers.frame import Frame
 
@@ -80,14 +78,3 @@ _ENTRIES = (
     ),
 )
 EXPLORERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
-
-
-def find(name: str) -> Entry:
-    """The explorer of this name. Raises InputError where there is none.
-
-    >>> find("backup_workers").title
-    'Synchronous or backup workers?'
-    """
-    if name not in EXPLORERS:
-        raise InputError.of("explorer", name, "is not one", f"take one of {', '.join(EXPLORERS)}")
-    return EXPLORERS[name]

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from distsim.accuracy.collectives import COSTS
 from distsim.cluster import Cluster
 from distsim.engine import collective as simulated
+from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned, Row
@@ -123,11 +124,7 @@ def explorer() -> Frame[Parameters]:
 
 
 def _links(parameters: Parameters) -> dict[str, object]:
-    return {
-        "workers": parameters.workers,
-        "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
-        "latency": f"{parameters.latency_us:g} us",
-    }
+    return tables.cluster(parameters.workers, parameters.gbit_per_second, parameters.latency_us)
 
 
 @lru_cache(maxsize=4)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures import overlap
@@ -63,9 +64,6 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
     >>> scenarios(Parameters(half=True))[0].policy.compression
     0.5
     """
-    compute: dict[str, Any] = {"distribution": "constant", "mean": f"{parameters.compute_ms:g} ms"}
-    if parameters.cv > 0.0:
-        compute |= {"distribution": "lognormal", "cv": round(parameters.cv, 6)}
     policy: dict[str, Any] = {
         "kind": "ddp",
         "bucket": f"{parameters.bucket_mib:g} MiB",
@@ -78,12 +76,8 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
         "name": f"buckets-of-{parameters.bucket_mib:g}-MiB",
         "steps": STEPS,
         "seed": parameters.seed,
-        "cluster": {
-            "workers": parameters.workers,
-            "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
-            "latency": f"{parameters.latency_us:g} us",
-        },
-        "compute": compute,
+        "cluster": tables.cluster(parameters.workers, parameters.gbit_per_second, parameters.latency_us),
+        "compute": tables.compute(f"{parameters.compute_ms:g} ms", parameters.cv),
         "workload": {"gradient": f"{parameters.gradient_mib:g} MiB", "layers": parameters.layers},
         "policy": policy,
         "communication": {"kind": "ring"},

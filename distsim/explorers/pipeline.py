@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from distsim.errors import InputError
+from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Pick, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures import pipeline
@@ -17,7 +18,7 @@ from distsim.theory.pipeline import gpipe_step_seconds, micro_batches_held, step
 from distsim.units import show
 
 STEPS = 2  # a step ends with a flush, so they differ in drawn times alone
-LATENCY = "20 us"
+LATENCY_US = 20.0
 NAMES = {"gpipe": "GPipe", "1f1b": "1F1B"}
 RUN = "run"
 STEP, BUBBLES, SPEED = "step, mean (ms)", "bubbles (%)", "speed (samples/s)"
@@ -63,23 +64,14 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
         rule = f"must be at most the {parameters.batch} samples of a batch"
         cure = f"take {parameters.batch} or fewer, or a larger batch"
         raise InputError.of("micro-batches", parameters.micro_batches, rule, cure)
-    compute: dict[str, Any] = {
-        "distribution": "constant",
-        "mean": f"{parameters.sample_ms * parameters.batch:g} ms",
-    }
-    if parameters.cv > 0.0:
-        compute |= {"distribution": "lognormal", "cv": round(parameters.cv, 6)}
+    compute = tables.compute(f"{parameters.sample_ms * parameters.batch:g} ms", parameters.cv)
     if parameters.slow > 1.0:
         compute["slow"] = {parameters.stages // 2: round(parameters.slow, 6)}
     table = {
         "name": f"{parameters.schedule}-{parameters.stages}-stages-{parameters.micro_batches}-micro-batches",
         "steps": STEPS,
         "seed": parameters.seed,
-        "cluster": {
-            "workers": parameters.stages,
-            "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
-            "latency": LATENCY,
-        },
+        "cluster": tables.cluster(parameters.stages, parameters.gbit_per_second, LATENCY_US),
         "compute": compute,
         "workload": {"batch": parameters.batch, "activation": f"{parameters.activation_mib * parameters.batch:g} MiB"},
         "policy": {"kind": "pipeline", "schedule": parameters.schedule, "micro_batches": parameters.micro_batches},

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
-
+from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.comparison import signed
-from distsim.figures.theme import INK, SERIES, template
+from distsim.figures.step_times import step_times
 from distsim.metrics import step_durations, summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -22,7 +21,6 @@ STEADY_STEPS = 2  # nothing is random: from the first update on all steps are al
 COMPUTE_MILLISECONDS = 50
 MOST_SHOWN = 8  # numbers of workers, one by one
 STEP, BESIDES, BUSIEST = "step time (ms)", "not compute (%)", "busiest link, per step (MB)"
-SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
 
 
 @dataclass(frozen=True)
@@ -64,33 +62,16 @@ def explore(parameters: Parameters) -> Captioned:
     """
     names = ("ring", f"{parameters.servers} server{'s' if parameters.servers != 1 else ''}")
     whole = scenarios(parameters)
-    figure, table = go.Figure(), []
-    for number, (name, scenario) in enumerate(zip(names, whole, strict=True)):
-        counts = _counts(parameters.workers, parameters.servers if number and parameters.colocated else 2)
+    least = (2, parameters.servers if parameters.colocated else 2)
+    curves: dict[str, dict[int, float]] = {}
+    table = []
+    for name, scenario, fewest in zip(names, whole, least, strict=True):
+        counts = _counts(parameters.workers, fewest)
         runs = [simulate(scenario.replacing({"cluster.workers": count, "steps": STEADY_STEPS})) for count in counts]
+        curves[name] = {count: _step_seconds(run) for count, run in zip(counts, runs, strict=True)}
         table.append(_row(name, runs[-1]))
-        figure.add_trace(
-            go.Scatter(
-                x=counts, y=[_step_milliseconds(run) for run in runs], mode="lines+markers", name=name,
-                line={"color": SERIES[number].colour, "dash": DASHES[number], "width": 2},
-                marker={"symbol": SYMBOLS[number], "size": 9, "line": {"color": INK, "width": 1}},
-                hovertemplate=f"{name}, %{{x}} workers: %{{y:.4g}} ms<extra></extra>",
-            )
-        )  # fmt: skip
-    figure.update_layout(template=template(), height=420, margin={"t": 50, "b": 50, "l": 10, "r": 14})
-    figure.update_xaxes(type="log", title_text="workers", tickvals=_counts(parameters.workers, 2))
-    figure.update_yaxes(rangemode="tozero", title_text="step time (ms)")
-    figure.add_hline(y=COMPUTE_MILLISECONDS, line={"color": INK, "width": 1, "dash": "dot"})
-    figure.add_annotation(
-        x=1.0,
-        xref="paper",
-        xanchor="right",
-        y=COMPUTE_MILLISECONDS,
-        yanchor="top",
-        showarrow=False,
-        text="compute alone",
-    )
-    return Captioned(figure, _sentence(table, parameters), table)
+    drawn = step_times(curves, compute_seconds=COMPUTE_MILLISECONDS / 1e3)
+    return Captioned(drawn.figure, _sentence(table, parameters), table)
 
 
 def explorer() -> Frame[Parameters]:
@@ -122,11 +103,7 @@ def explorer() -> Frame[Parameters]:
 
 
 def _scenario(parameters: Parameters, communication: dict[str, Any]) -> Scenario:
-    cluster: dict[str, Any] = {
-        "workers": parameters.workers,
-        "bandwidth": f"{parameters.gbit_per_second:g} Gbit/s",
-        "latency": "50 us",
-    }
+    cluster = tables.cluster(parameters.workers, parameters.gbit_per_second)
     if parameters.slow != 1.0:
         slow = f"{parameters.gbit_per_second / parameters.slow:.6g} Gbit/s"
         cluster["nic"] = {"0": {"up": slow, "down": slow}}
@@ -149,13 +126,13 @@ def _counts(workers: int, least: int) -> list[int]:
     return sorted({workers, *(count for count in counts if least <= count < workers)})
 
 
-def _step_milliseconds(trace: Trace) -> float:
+def _step_seconds(trace: Trace) -> float:
     """From the last update but one to the last."""
-    return 1e3 * float(step_durations(trace).seconds[-1])
+    return float(step_durations(trace).seconds[-1])
 
 
 def _row(name: str, trace: Trace) -> Row:
-    step, busiest = _step_milliseconds(trace), summary(trace).bytes_per_link_max
+    step, busiest = 1e3 * _step_seconds(trace), summary(trace).bytes_per_link_max
     return {
         "way": name,
         STEP: step,

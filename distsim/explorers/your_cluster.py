@@ -10,6 +10,7 @@ from typing import Any
 from distsim.calibration import Calibration, far_beyond
 from distsim.calibration.machine import family_of
 from distsim.errors import InputError
+from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Pick, Slider, Text
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned, Row
@@ -62,19 +63,12 @@ class Parameters:
     def scenario(self) -> Scenario:
         """With the links that are assumed. Raises InputError where a backup has nobody to stand in for."""
         policy, kind = WAYS[self.way]
-        compute: dict[str, Any] = {"mean": f"{self.mean_ms:g} ms"}
-        if self.cv > 0.0:
-            compute |= {"distribution": "lognormal", "cv": round(self.cv, 6)}
         table = {
             "name": f"your-cluster-{self.workers}",
             "steps": self.steps,
             "seed": self.seed,
-            "cluster": {
-                "workers": self.workers,
-                "bandwidth": f"{self.gbit_per_second:g} Gbit/s",
-                "latency": f"{self.latency_us:g} us",
-            },
-            "compute": compute,
+            "cluster": tables.cluster(self.workers, self.gbit_per_second, self.latency_us),
+            "compute": tables.compute(f"{self.mean_ms:g} ms", self.cv),
             "workload": {"gradient": f"{self.gradient_mib:g} MiB"},
             "policy": dict(policy),
             "communication": {"kind": kind},

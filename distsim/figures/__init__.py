@@ -14,6 +14,7 @@ from distsim.figures.scaling import SpeedUps, scaling
 from distsim.figures.sequence import sequence
 from distsim.figures.stages import guess_formula_simulation_measurement
 from distsim.figures.staleness import staleness
+from distsim.figures.step_times import step_times
 from distsim.figures.steps import step_scatter
 from distsim.figures.stragglers import stragglers
 from distsim.figures.timeline import timeline
@@ -38,6 +39,7 @@ __all__ = [
     "sequence",
     "staleness",
     "step_scatter",
+    "step_times",
     "stragglers",
     "timeline",
     "traffic",

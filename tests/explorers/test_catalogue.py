@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from distsim import explorers
-from distsim.errors import InputError
-from distsim.explorers.catalogue import EXPLORERS, find
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.frame import Frame
 
 SECONDS = 120.0
@@ -31,11 +30,6 @@ def test_every_module_with_an_explorer_is_in_the_table() -> None:
         if hasattr(loaded, "explorer"):
             names.add(module.name)
     assert names == set(EXPLORERS)
-
-
-def test_a_name_that_there_is_not_is_refused_with_those_there_are() -> None:
-    with pytest.raises(InputError, match="backup_workers"):
-        find("backups")
 
 
 def test_questions_are_questions() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from distsim.errors import InputError
@@ -70,21 +68,3 @@ def test_an_interval_that_failures_hardly_let_pass_is_refused_and_heals() -> Non
     view.controls["interval_minutes"].value = 5.0
     assert view.message.value == ""
     assert view.shown.table[0]["length (min)"] == 5.0
-
-
-OTHER: dict[str, Any] = {
-    "interval_minutes": 30.0, "mean_time_between_days": 5.0, "checkpoint_seconds": 120.0, "workers": 32,
-    "restart_seconds": 600.0, "seed": 8,
-}  # fmt: skip
-
-
-def test_every_control_changes_the_figure_and_the_table() -> None:
-    view = explorer()
-    assert set(OTHER) == set(view.controls)
-    for field, value in OTHER.items():
-        assert view.shown is not None
-        before = view.shown.figure
-        view.controls[field].value = value
-        assert view.shown.figure != before, field
-        assert "no number in the table changed" not in view.changed.value, field
-    assert view.parameters == Parameters(**OTHER)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from distsim.explorers.overlap import Parameters, explore, explorer, scenarios
+from distsim.explorers.overlap import Parameters, explore, scenarios
 from distsim.metrics import summary
 from distsim.simulation import simulate
 from distsim.theory.overlap import equal_buckets_step_seconds
@@ -88,21 +87,3 @@ def test_half_precision_sends_half() -> None:
 def test_accumulation_divides_what_is_exposed() -> None:
     once, often = (explore(Parameters(accumulate=accumulate)).table[0][EXPOSED] for accumulate in (1, 16))
     assert often == pytest.approx(once / 16)
-
-
-OTHER: dict[str, Any] = {
-    "bucket_mib": 5.0, "gbit_per_second": 2.0, "accumulate": 2, "half": True, "workers": 4, "layers": 32,
-    "gradient_mib": 50.0, "compute_ms": 100.0, "latency_us": 500.0, "cv": 0.3, "seed": 8,
-}  # fmt: skip
-
-
-def test_every_control_changes_the_figure_and_the_sentence_on_change() -> None:
-    view = explorer()
-    assert set(OTHER) == set(view.controls)
-    for field, value in OTHER.items():
-        assert view.shown is not None
-        before = view.shown.figure
-        view.controls[field].value = value
-        assert view.shown.figure != before or field == "accumulate", field  # the step that sends is the same one
-        assert "no number in the table changed" not in view.changed.value, field
-    assert view.parameters == Parameters(**OTHER)

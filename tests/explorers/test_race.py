@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -98,18 +95,3 @@ def test_more_than_all_workers_are_not_to_be_waited_for() -> None:
     view.controls["workers"].value = 12
     assert view.message.value == ""
     assert view.shown.table[1]["policy"] == "first 12 of 12"
-
-
-OTHER: dict[str, Any] = {"rate": 0.05, "first": 2, "ahead": 4, "workers": 6, "batch": 4, "cv": 0.5, "seed": 8}
-
-
-def test_every_control_changes_the_figure_and_the_table() -> None:
-    view = explorer()
-    assert set(OTHER) == set(view.controls)
-    for field, value in OTHER.items():
-        assert view.shown is not None
-        before = view.shown.figure
-        view.controls[field].value = value
-        assert view.shown.figure != before, field
-        assert "no number in the table changed" not in view.changed.value, field
-    assert view.parameters == replace(Parameters(), **OTHER)

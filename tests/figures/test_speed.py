@@ -1,24 +1,18 @@
-"""How long a redraw takes: processor time, scaled by what SimPy itself does on this machine at this moment."""
+"""How long the drawing of many ranks takes: processor time, scaled by what SimPy itself does here at this moment."""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
-
-import numpy as np
-import pytest
 
 from distsim.collectives import ring
 from distsim.examples import example
-from distsim.explorers.backup_workers import explorer, scenarios
 from distsim.figures import collective, utilization
 from distsim.simulation import simulate
 from distsim.speed.floor import scaled_seconds, timeouts_per_second
 
-WORKERS, MOVES, FLOOR_EVERY = 64, 200, 20
+WORKERS = 64
 REDRAW_SECONDS = 0.1
 
 
@@ -32,41 +26,6 @@ def seconds_of(work: Callable[[], Any], floor: float) -> float:
     start = time.process_time()
     work()
     return scaled_seconds(time.process_time() - start, floor)
-
-
-@pytest.mark.timeout(300)
-def test_moving_a_control_at_64_workers_redraws_within_a_tenth_of_a_second() -> None:
-    """At the 95th percentile of random moves, and the simulation takes at most half of it."""
-
-    def attempt() -> bool:
-        view, moves = explorer(), random.Random(7)
-        view.controls["workers"].value = WORKERS
-        fields = [field for field in view.controls if field != "workers"]
-        redraws, simulations, floor = [], [], 0.0
-        for move in range(MOVES):
-            if move % FLOOR_EVERY == 0:
-                floor = timeouts_per_second()
-            control = view.controls[moves.choice(fields)]
-            move_it = partial(setattr, control, "value", another(control, moves))
-            redraws.append(seconds_of(move_it, floor))
-            simulations.append(seconds_of(lambda: [simulate(run) for run in scenarios(view.parameters)], floor))
-            assert not view.message.value
-        redraw, simulation = (float(np.quantile(found, 0.95)) for found in (redraws, simulations))
-        return redraw < REDRAW_SECONDS and simulation < REDRAW_SECONDS / 2
-
-    assert until_it_holds(attempt)
-
-
-def another(control: Any, moves: random.Random) -> Any:
-    """A value that the control has not now."""
-    if isinstance(control.value, bool):
-        return not control.value
-    if hasattr(control, "options"):
-        values = [option[1] if isinstance(option, tuple) else option for option in control.options]
-    else:
-        count = round((control.max - control.min) / control.step)
-        values = [control.min + control.step * number for number in range(count + 1)]
-    return moves.choice([value for value in values if value != control.value])
 
 
 def test_a_ring_of_64_is_animated_and_its_links_are_drawn_within_a_tenth_of_a_second() -> None:
