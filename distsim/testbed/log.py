@@ -64,12 +64,17 @@ class Note:
 
 @dataclass
 class Log:
-    """Everything that passed, each list in the order of its ends."""
+    """Everything that passed: messages and collectives in the order of their ends, the others in that of their starts."""
 
     messages: list[Message] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)
     busy: list[Busy] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+
+    def sort(self) -> None:
+        """Puts what ranks did at one instant into the order of their ranks; each rank's own order stays."""
+        self.busy.sort(key=lambda busy: (busy.start_seconds, busy.rank))
+        self.notes.sort(key=lambda note: (note.seconds, note.rank))
 
     def bytes_sent(self, source: int, target: int | None = None) -> int:
         """Bytes of the messages of one rank, to one other or to all; collectives do not count.

@@ -56,7 +56,8 @@ def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:
             "kind": str(kind), "group": str(group), "ranks": [*ranks], "root": int(root), "operation": str(operation),
             "data": [*data],
         } if kind in SECONDS and operation in OPERATIONS and _arrays(data):  # fmt: skip
-            if rank not in ranks or not set(ranks) <= set(range(world)) or not 0 <= root < len(ranks):
+            known = set(ranks) <= set(range(world)) and len(set(ranks)) == len(ranks)
+            if rank not in ranks or not known or not 0 <= root < len(ranks):
                 raise RequestError(f"a collective of ranks {ranks}")
             return Join(kind, group, tuple(ranks), root, operation, data)
     raise RequestError("an operation that the network does not have")

@@ -23,6 +23,7 @@ from distsim.testbed.requests import RequestError, obey
 from distsim.testbed.sandbox import Limits
 from distsim.testbed.switch import DeadlockError, Reply, Switch
 
+LINKS = {"bandwidth": "1 Gbit/s", "latency": "100 us"}
 VIRTUAL = "testbed"  # the back end whose network is the switch
 REAL = "gloo"
 KEPT_OUTPUT_BYTES = 64 * 2**10
@@ -121,7 +122,7 @@ class Testbed:
         file is not loaded (for references). shared: ranks share their working folder.
         """
         world = len(arguments)
-        cluster = cluster or Cluster(workers=world, bandwidth="1 Gbit/s", latency="100 us")
+        cluster = cluster or Cluster.model_validate({"workers": world, **LINKS})
         if cluster.workers != world:
             raise ValueError(f"a cluster of {cluster.workers} workers cannot seat {world} ranks")
         orders = [
@@ -223,6 +224,7 @@ class _Watch:
                 os.close(descriptor)
         self._run.output = [bytes(data).decode(errors="replace") for data in self._output]
         if self._switch is not None:
+            self._switch.log.sort()
             self._run.log, self._run.seconds = self._switch.log, self._switch.now
         else:
             self._run.seconds = time.monotonic() - self._started

@@ -235,7 +235,7 @@ class Switch:
                 calls = "; ".join(f"rank {member.rank} calls {member.operation.kind}" for member in members)
                 raise ValueError(f"ranks call different collectives: {calls}")
             received = outcome(first.kind, [join.given for join in joins], first.root, first.operation)
-        except ValueError as error:
+        except (ValueError, TypeError, IndexError) as error:  # numpy's own, for what cannot be added
             for member in members:
                 self._end(member, Done(error=str(error)))
             return
