@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from distsim.testbed import kernel
@@ -35,9 +36,8 @@ class Body:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.chdir(work)
         os.environ.update(_environment(work))
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for number, descriptor in enumerate((nothing, self.output, self.output)):
-            os.dup2(descriptor, number)
+        os.dup2(self.output, 1)
+        os.dup2(self.output, 2)
         _use_standard_streams()
         if processes is not None:
             Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, ranks go first
@@ -72,17 +72,24 @@ def default_signals() -> None:
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     faulthandler.disable()
 
 
 def close_all_but(kept: Iterable[int]) -> None:
     """Closes every other descriptor of this process."""
-    before = -1
-    for descriptor in sorted(kept):
-        os.closerange(before + 1, descriptor)
-        before = descriptor
-    os.closerange(before + 1, os.sysconf("SC_OPEN_MAX"))
+    borders = [-1, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
+    for before, after in pairwise(borders):
+        if before + 1 < after:  # of an empty range Python 3.11 closes all
+            os.closerange(before + 1, after)
+
+
+def fill_standard_descriptors() -> None:
+    """Lets stdin, stdout and stderr be empty where they are closed, so that no pipe takes their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
 
 
 def _environment(work: Path) -> dict[str, str]:

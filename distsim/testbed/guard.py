@@ -28,7 +28,7 @@ from typing import NoReturn
 import psutil
 
 from distsim.testbed import kernel, namespaces
-from distsim.testbed.body import Body, close_all_but, default_signals
+from distsim.testbed.body import Body, close_all_but, default_signals, fill_standard_descriptors
 from distsim.testbed.files import Files
 from distsim.testbed.limits import Limits
 
@@ -61,6 +61,7 @@ class Guard:
             default_signals()
             given = {descriptor for body in self.bodies for descriptor in (body.output, *body.kept)}
             close_all_but({self.reports, self.control, *given})
+            fill_standard_descriptors()
             waker = _waked_by_children()
             caller = self._descriptor_of_caller()
             kernel.forget_environment()

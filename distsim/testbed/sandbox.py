@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Self
 
 from distsim.errors import InputError, RunError
-from distsim.testbed.body import Body
+from distsim.testbed.body import Body, fill_standard_descriptors
 from distsim.testbed.ending import Ending
 from distsim.testbed.files import Files
 from distsim.testbed.guard import Guard
@@ -51,6 +51,7 @@ class Enclosure:
         self._reports = reports
         self._control = control
         self._unread = b""
+        self._started: dict[int, int] = {}
         self._open = {*outputs, reports, control}
 
     @classmethod
@@ -72,6 +73,7 @@ class Enclosure:
         limits = limits or Limits()
         files = Files.of(folder, most_bytes=limits.file_bytes)
         kept = [frozenset(of_one) for of_one in keep] or [frozenset[int]()] * len(bodies)
+        fill_standard_descriptors()
         pipes = [os.pipe() for _ in bodies]
         reports, control = os.pipe(), os.pipe()
         everyone = [
@@ -146,12 +148,10 @@ class Enclosure:
         self.close()
 
     def _await_start(self) -> None:
-        pids: dict[int, int] = {}
-        self._started = pids
-        while len(pids) < len(self.outputs):
+        while len(self._started) < len(self.outputs):
             if not self._read(None):
                 raise RunError("the ranks could not be started: their guard ended without a word")
-        self.pids = [pids[rank] for rank in range(len(self.outputs))]
+        self.pids = [self._started[rank] for rank in range(len(self.outputs))]
 
     def _read(self, until: float | None) -> bool:
         """Takes in what the guards report; False when the time is over, or when no guard is left."""
@@ -159,7 +159,8 @@ class Enclosure:
         poller.register(self._reports, select.POLLIN)
         if not poller.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000):
             return False
-        if not (come := os.read(self._reports, 2**16)):
+        come = os.read(self._reports, 2**16)
+        if not come:
             return False
         *lines, self._unread = (self._unread + come).split(b"\n")
         for line in lines:
@@ -172,7 +173,7 @@ class Enclosure:
         if error is not None:
             raise RunError(f"the ranks could not be confined: {error}")
         if pids is not None:
-            self._started.update({int(rank): pid for rank, pid in pids.items()})
+            self._started.update({int(number): pid for number, pid in pids.items()})
         if status is not None:
             self.endings[rank] = Ending.of(status)
 
