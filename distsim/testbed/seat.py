@@ -1,0 +1,140 @@
+"""A rank's main function: it starts torch.distributed on its line, runs a driver, and sends back what it returns."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import random
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import FileStore, HashStore
+
+from distsim.testbed import process_group, rank
+from distsim.testbed.line import STUDENT_FILE, Line
+
+DRIVERS_FILE = "ranks.py"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one rank has to do: call `function` of the drivers with `arguments`.
+
+    backend: "testbed", or "gloo" with its store in the working folder. start: whether torch.distributed is started for
+    it; otherwise the student's code does.
+    """
+
+    function: str
+    arguments: dict[str, Any]
+    rank: int
+    world: int
+    backend: str
+    start: bool
+    student: bool
+
+
+def sit(order: Order, channel: socket.socket) -> None:
+    """Does what the order says in the current folder, which holds the drivers and the student's file."""
+    line = Line(channel)
+    try:
+        _prepare(order, line)
+        tasks = _module("tasks", Path(STUDENT_FILE)) if order.student else None
+        drivers = _module("ranks", Path(DRIVERS_FILE))
+        value = getattr(drivers, order.function)(tasks, **_tensors(order.arguments))
+        line.finish(do="result", value=_arrays(value))
+    except BaseException as error:  # noqa: BLE001 - sys.exit too ends a rank, and whatever it is, the parent is told
+        line.finish(do="error", text=_told(error), where=_where(error))
+
+
+def _prepare(order: Order, line: Line) -> None:
+    torch.set_num_threads(1)
+    random.seed(order.rank)
+    np.random.seed(order.rank)  # noqa: NPY002 - each rank starts differently, as separate processes do
+    torch.manual_seed(1000 + order.rank)
+    os.environ.update(
+        {
+            "RANK": str(order.rank), "LOCAL_RANK": str(order.rank), "WORLD_SIZE": str(order.world),
+            "LOCAL_WORLD_SIZE": str(order.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+        }
+    )  # fmt: skip
+    dist.init_process_group = _starter(order, dist.init_process_group)
+    if order.backend == process_group.NAME:
+        process_group.register(line)
+        rank.place = line
+        time.sleep = line.busy  # type: ignore[assignment]
+        time.perf_counter = time.monotonic = time.time = line.now
+    if order.start:
+        dist.init_process_group()
+
+
+def _starter(order: Order, real: Callable[..., None]) -> Callable[..., None]:
+    """`init_process_group` with the run's own back end and meeting point, whichever the caller names."""
+
+    def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:  # noqa: ARG001
+        meeting = HashStore() if order.backend == process_group.NAME else FileStore("store", order.world)
+        world, number = options.get("world_size", -1), options.get("rank", -1)
+        if world not in (-1, order.world) or number not in (-1, order.rank):
+            raise ValueError(
+                f"init_process_group was given rank {number} of {world}; this process is rank {order.rank} of "
+                f"{order.world}, as the environment variables RANK and WORLD_SIZE say"
+            )
+        rank.note("init_process_group", {"backend": str(backend), "initialized": dist.is_initialized()})
+        real(backend=order.backend, store=meeting, rank=order.rank, world_size=order.world)
+
+    return init_process_group
+
+
+def _module(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _tensors(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
+    if isinstance(value, dict):
+        return {key: _tensors(item) for key, item in value.items()}
+    return [_tensors(item) for item in value] if isinstance(value, list) else value
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().contiguous().numpy()
+    if isinstance(value, dict):
+        return {key: _arrays(item) for key, item in value.items()}
+    return [_arrays(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"sys.exit({error.code!r}) was called"
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return text.splitlines()[-1] if isinstance(error, SyntaxError) else text.splitlines()[0]
+
+
+def _where(error: BaseException) -> str:
+    """The last line of the student's file that the error went through."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}:{error.lineno}"
+    lines = [
+        f"{STUDENT_FILE}:{number} in {frame.f_code.co_name}"
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if Path(inspect.getfile(frame)).name == STUDENT_FILE
+    ]
+    return lines[-1] if lines else ""

@@ -1,0 +1,75 @@
+"""Drivers of the tests: what a lab's ranks.py is to its checks."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from distsim.testbed import rank
+
+
+def ring(tasks: ModuleType, *, values: torch.Tensor, seconds: float) -> dict[str, Any]:
+    rank.busy(seconds)
+    rank.note("before", dist.get_rank())
+    tasks.ring_all_reduce(values)
+    return {"sum": values, "now": rank.now()}
+
+
+def student(tasks: ModuleType, *, function: str, **arguments: Any) -> Any:
+    return getattr(tasks, function)(**arguments)
+
+
+def every_collective(tasks: ModuleType) -> dict[str, Any]:  # noqa: ARG001
+    me, ranks = dist.get_rank(), dist.get_world_size()
+    found: dict[str, Any] = {}
+
+    def mine(value: float = 0.0) -> torch.Tensor:
+        return torch.full((2,), me + value)
+
+    def each() -> list[torch.Tensor]:
+        return [torch.zeros(2) for _ in range(ranks)]
+
+    found["all_reduce"] = mine(1.0)
+    dist.all_reduce(found["all_reduce"])
+    for name, operation in (("max", dist.ReduceOp.MAX), ("min", dist.ReduceOp.MIN), ("product", dist.ReduceOp.PRODUCT)):
+        found[name] = mine(1.0)
+        dist.all_reduce(found[name], op=operation)
+    found["broadcast"] = mine()
+    dist.broadcast(found["broadcast"], src=1)
+    found["all_gather"] = each()
+    dist.all_gather(found["all_gather"], mine())
+    found["gather"] = each() if me == 0 else None
+    dist.gather(mine(), found["gather"], dst=0)
+    found["scatter"] = torch.zeros(2)
+    dist.scatter(found["scatter"], [torch.full((2,), 10.0 * k) for k in range(ranks)] if me == 2 else None, src=2)
+    found["reduce_scatter"] = torch.zeros(2)
+    dist.reduce_scatter(found["reduce_scatter"], [mine(10.0 * k) for k in range(ranks)])
+    found["reduce"] = mine()
+    dist.reduce(found["reduce"], dst=1)
+    if me != 1:
+        del found["reduce"]  # what it then holds is not defined
+    found["all_to_all"] = each()
+    dist.all_to_all(found["all_to_all"], [mine(10.0 * k) for k in range(ranks)])
+    found["all_to_all_single"] = torch.zeros(ranks)
+    dist.all_to_all_single(found["all_to_all_single"], torch.arange(ranks, dtype=torch.float32) + 10 * me)
+    found["objects"] = [None] * ranks
+    dist.all_gather_object(found["objects"], {"rank": me})
+    dist.barrier()
+    some = dist.new_group([0, 2])
+    if me in (0, 2):
+        found["group"] = mine()
+        dist.all_reduce(found["group"], group=some)
+    if me == 0:
+        dist.send(mine(), dst=1, tag=3)
+    if me == 1:
+        found["received"] = torch.zeros(2)
+        found["source"] = dist.recv(found["received"], tag=3)
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2))
+    model(torch.full((1, 3), float(me))).sum().backward()
+    found["gradient"] = model.module.weight.grad
+    dist.destroy_process_group()
+    return found

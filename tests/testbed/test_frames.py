@@ -1,0 +1,104 @@
+"""Frames: what goes in comes out, and rubbish comes out as an error and nothing else."""
+
+from __future__ import annotations
+
+import struct
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distsim.cluster import Cluster
+from distsim.testbed.frames import DTYPES, FrameError, Frames, pack
+from distsim.testbed.requests import RequestError, obey
+from distsim.testbed.switch import Switch
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(0, 9), inner),
+    max_leaves=10,
+)
+
+
+@given(plain, st.integers(1, 7))
+def test_values_come_out_as_they_went_in_however_the_stream_is_cut(value: object, size: int) -> None:
+    data, frames, found = pack([value]) + pack("next"), Frames(), []
+    for begin in range(0, len(data), size):
+        found += frames.feed(data[begin : begin + size])
+    assert found == [[value], "next"]
+
+
+@pytest.mark.parametrize("dtype", sorted(DTYPES))
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3)])
+def test_arrays_keep_type_and_shape(dtype: str, shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    [found] = Frames().feed(pack(array))
+    assert (found.dtype, found.shape, found.tolist()) == (array.dtype, array.shape, array.tolist())
+
+
+@pytest.mark.parametrize("value", [object(), np.array(["text"]), np.array([object()]), {1, 2}, print])
+def test_code_and_objects_cannot_pass(value: object) -> None:
+    with pytest.raises(TypeError, match="cannot pass"):
+        pack(value)
+
+
+def test_a_frame_that_would_be_too_large_is_refused_before_it_is_read() -> None:
+    with pytest.raises(FrameError, match="at most"):
+        list(Frames().feed(struct.pack(">I", 2**31)))
+
+
+def extension(code: int, dtype: str, shape: list[int], data: bytes) -> bytes:
+    head = msgpack.packb([dtype, shape])
+    body = msgpack.packb(msgpack.ExtType(code, struct.pack(">I", len(head)) + head + data))
+    return struct.pack(">I", len(body)) + body
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        extension(1, "|O", [1], b"12345678"),
+        extension(1, "<f8", [2], b"12345678"),
+        extension(1, "<f8", [-1], b"12345678"),
+        extension(2, "<f8", [1], b"12345678"),
+        struct.pack(">I", 1) + b"\xc1",
+        struct.pack(">I", 3) + b"\x91\x91\x91",
+        struct.pack(">I", 2000) + b"\x91" * 2000,
+    ],
+)
+def test_rubbish_is_an_error_of_frames(data: bytes) -> None:
+    with pytest.raises(FrameError):
+        list(Frames().feed(data))
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_values_or_an_error_of_frames(body: bytes) -> None:
+    try:
+        list(Frames().feed(struct.pack(">I", len(body)) + body))
+    except FrameError:
+        return
+
+
+POST = {"do": "post", "key": 1}
+JOIN = POST | {"kind": "all_reduce", "group": "", "ranks": [0, 1], "root": 0, "operation": "sum", "data": []}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        None, "post", {}, {"do": "fly"}, {"do": "wait", "keys": ["a"], "where": ""}, {"do": "wait", "keys": [1]},
+        {"do": "busy", "seconds": -1.0, "kind": ""}, {"do": "busy", "seconds": float("nan"), "kind": ""},
+        {"do": "busy", "seconds": 1e9, "kind": ""}, {"do": "look", "key": None}, POST,
+        POST | {"kind": "send", "to": 0, "tag": 0, "group": "", "data": np.zeros(1)},
+        POST | {"kind": "send", "to": 2, "tag": 0, "group": "", "data": np.zeros(1)},
+        POST | {"kind": "send", "to": 1, "tag": 0, "group": "", "data": b"raw"},
+        POST | {"kind": "recv", "source": -1, "tag": 0, "group": "", "bytes": 1},
+        JOIN | {"ranks": [1]}, JOIN | {"ranks": [0, 2]}, JOIN | {"ranks": [0, "1"]}, JOIN | {"root": 2},
+        JOIN | {"operation": "eval"}, JOIN | {"kind": "steal"}, JOIN | {"data": ["x"]}, JOIN | {"ranks": [0, 0, 1]},
+    ],
+)  # fmt: skip
+def test_what_no_rank_may_ask_is_refused(request_: object) -> None:
+    switch = Switch(Cluster.model_validate({"workers": 2, "bandwidth": "1 MB/s", "latency": "1 ms"}))
+    with pytest.raises(RequestError):
+        obey(switch, 0, request_)

@@ -1,0 +1,124 @@
+"""Ranks over the switch: real processes, the real torch.distributed, a clock that does not depend on the machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from distsim.cluster import Cluster
+from distsim.testbed import Run, Testbed
+
+pytestmark = pytest.mark.real
+LAB = Path(__file__).parent / "lab"
+
+
+@pytest.fixture(scope="module")
+def testbed() -> Iterator[Testbed]:
+    with Testbed(LAB) as bed:
+        yield bed
+
+
+def ring(testbed: Testbed, ranks: int, **options: Any) -> tuple[Run, np.ndarray]:
+    random = np.random.default_rng(ranks)
+    values = [random.normal(size=1200) for _ in range(ranks)]
+    arguments = [{"values": given, "seconds": 0.1 * (rank + 1)} for rank, given in enumerate(values)]
+    return testbed.run("ring", arguments, **options), np.sum(values, axis=0)
+
+
+def student(testbed: Testbed, function: str, ranks: int = 2, **options: Any) -> Run:
+    return testbed.run("student", [{"function": function}] * ranks, **options)
+
+
+@pytest.mark.parametrize("backend", ["testbed", "gloo"])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_ring_written_by_hand_sums_on_every_rank(testbed: Testbed, ranks: int, backend: str) -> None:
+    run, total = ring(testbed, ranks, backend=backend)
+    assert run.failure is None
+    for result in run.results:
+        np.testing.assert_allclose(result["sum"], total)
+
+
+def test_the_log_has_every_byte_and_times_that_the_formula_gives(testbed: Testbed) -> None:
+    links = Cluster.model_validate({"workers": 4, "bandwidth": "1 MB/s", "latency": "1 ms"})
+    run, _ = ring(testbed, 4, cluster=links)
+    assert [run.log.bytes_sent(rank) for rank in range(4)] == [6 * 300 * 8] * 4
+    assert {(message.source, message.target) for message in run.log.messages} == {(0, 1), (1, 2), (2, 3), (3, 0)}
+    assert run.seconds == pytest.approx(0.4 + 6 * (1e-3 + 2400 / 1e6), rel=1e-9)  # the last to start sets the pace
+    assert run.log.notes_of(3, "before") == [3]
+
+
+def test_two_runs_leave_the_same_log(testbed: Testbed) -> None:
+    first, second = ring(testbed, 4)[0], ring(testbed, 4)[0]
+    assert (first.log, first.seconds) == (second.log, second.seconds)
+
+
+def test_every_collective_gives_what_gloo_gives(testbed: Testbed) -> None:
+    ours, gloo = (testbed.run("every_collective", [{}] * 3, backend=name) for name in ("testbed", "gloo"))
+    assert (ours.failure, gloo.failure) == (None, None)
+    for mine, theirs in zip(ours.results, gloo.results, strict=True):
+        assert mine.keys() == theirs.keys()
+        for name, value in mine.items():
+            np.testing.assert_equal(value, theirs[name], err_msg=name)
+
+
+def test_sleep_takes_virtual_time_alone(testbed: Testbed) -> None:
+    before = time.perf_counter()
+    run = student(testbed, "sleeps")
+    assert run.results == [3600.0, 3600.0]
+    assert run.seconds == 3600.0
+    assert time.perf_counter() - before < 60.0
+
+
+def test_a_deadlock_is_found_at_once_with_the_lines_where_ranks_stand(testbed: Testbed) -> None:
+    before = time.perf_counter()
+    run = student(testbed, "circle", 3, deadline_seconds=60.0)
+    assert "deadlock" in str(run.failure)
+    line = LAB.joinpath("tasks.py").read_text().splitlines().index("def circle() -> None:") + 2
+    assert f"waits in send to rank 2 (tasks.py:{line} in circle)" in str(run.failures[1])
+    assert time.perf_counter() - before < 30.0
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("wrong", "ValueError: seven is no even number (tasks.py:"),
+        ("gives_up", "sys.exit('enough') was called (tasks.py:"),
+        ("leaves", "before its work was done"),
+        ("forges", "RuntimeError: and fails (tasks.py:"),
+        ("floods", "printed more than"),
+        ("returns_an_object", "a object cannot pass"),
+        ("absent", "has no attribute 'absent'"),
+    ],
+)
+def test_what_goes_wrong_on_a_rank_is_said(testbed: Testbed, function: str, told: str) -> None:
+    run = student(testbed, function)
+    assert told in str(run.failure)
+    assert run.results[run.first or 0] is None
+
+
+def test_an_endless_loop_ends_at_the_deadline_and_nothing_is_left(testbed: Testbed) -> None:
+    run = student(testbed, "forever", deadline_seconds=1.0)
+    assert "not finished after 1 s" in str(run.failure)
+    assert ring(testbed, 2)[0].failure is None  # and the next run is fine
+
+
+def test_nothing_is_left_open_after_many_runs() -> None:
+    descriptors, processes = len(os.listdir("/proc/self/fd")), set(psutil.Process().children(recursive=True))
+    with Testbed(LAB) as bed:
+        for _ in range(10):
+            assert student(bed, "sleeps").failure is None
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert set(psutil.Process().children(recursive=True)) <= processes
+
+
+def test_what_a_rank_prints_is_kept_in_part(testbed: Testbed) -> None:
+    run = student(testbed, "forges")
+    assert '{"do": "result", "value": 1}' in "".join(run.output)
+    assert run.results == [None, None]
