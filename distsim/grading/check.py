@@ -20,7 +20,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from distsim.errors import DistsimError, InputError
+from distsim.errors import InputError, RunError
 from distsim.grading.result import Result, cut
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ class Check:
     def judged(self, testbed: Testbed) -> Result:
         """The result on a submission. A check that raises costs its points, and the run goes on.
 
-        Raises DistsimError where nothing can be run on this machine: that is no fault of the submission.
+        Raises RunError where no ranks can be started: that is no fault of the submission.
         """
         try:
             finding = self(testbed)
             if not isinstance(finding, Finding):
                 raise TypeError(f"a check returns a Finding, not {type(finding).__name__}")
             return self.result(finding)
-        except DistsimError:
+        except RunError:
             raise
         except Exception as error:  # noqa: BLE001 - what ranks return may surprise a check in any way
             return self.lost(f"what the ranks returned could not be judged: {_told(error)}")

@@ -6,12 +6,11 @@ Names and observations come from students: they are shown as they are, and never
 from __future__ import annotations
 
 import re
-import string
 
 from distsim.grading.grade import Grade
 from distsim.grading.result import Result, shown
 
-PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
+MEANING = re.compile(r"([\\`*_{}\[\]<>|#&~!$])")  # what Markdown and HTML take for their own inside of a line
 
 
 def feedback(grade: Grade) -> str:
@@ -20,14 +19,14 @@ def feedback(grade: Grade) -> str:
     lines = [
         f"# {escaped(grade.lab)}: {shown(grade.points)} of {shown(grade.maximum)} points",
         "",
-        f"{escaped(grade.student)}. Graded: {escaped(grade.path)}, SHA-256 {graded}.",
+        f"Student: {escaped(grade.student)}. Graded: {escaped(grade.path)}, SHA-256 {graded}.",
         "",
         "| check | points | of |",
         "|---|---:|---:|",
         *(f"| {escaped(one.check)} | {shown(one.points)} | {shown(one.maximum)} |" for one in grade.results),
     ]
     for remark in grade.remarks:
-        lines += ["", escaped(remark)]
+        lines += ["", f"Note: {escaped(remark)}"]
     for result in grade.results:
         if not result.full:
             lines += _lost(result)
@@ -43,12 +42,12 @@ def _lost(result: Result) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    r"""One line of text as Markdown that shows it.
+    r"""Text inside of a line of Markdown that shows it.
 
     >>> print(escaped("<b>|*x*"))
     \<b\>\|\*x\*
     """
-    return PUNCTUATION.sub(r"\\\1", " ".join(text.split()))
+    return MEANING.sub(r"\\\1", " ".join(text.split()))
 
 
 def fenced(text: str) -> str:

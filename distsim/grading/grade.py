@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distsim.errors import InputError, RunError
+from distsim.errors import RunError
 from distsim.grading import session
 from distsim.grading.lab import Lab
 from distsim.grading.result import Result
@@ -53,18 +53,20 @@ class Grade:
         return cls(**{name: table[name] for name in names}, results=results, remarks=list(table["remarks"]))
 
 
-def grade(submission: Submission, lab: Lab, stop: threading.Event | None = None) -> Grade:
+def grade(submission: Submission, lab: Lab, *, trust: bool = False, stop: threading.Event | None = None) -> Grade:
     """Runs the lab's own notebook over the submission.
 
-    Raises InputError where this machine lacks what is needed, RunError where the notebook did not get to its first
-    check for another reason: neither is the submission's fault, and it gets no grade then. stop: see `session.run`.
+    trust: whether its ranks may run without confinement. stop: see `session.run`.
+
+    Raises RunError where the notebook did not get to its first check, or no ranks could be started: that is not the
+    submission's fault, and it gets no grade then.
     """
     found: dict[str, Result] = {}
     reason = submission.missing
     if submission.content is not None:
-        ended = session.run(lab, submission.content, stop)
+        ended = session.run(lab, submission.content, trust=trust, stop=stop)
         if "refused" in ended.noted:
-            raise InputError(ended.noted["refused"])
+            raise RunError(ended.noted["refused"])
         found = {table["check"]: Result(**table) for table in ended.noted.get("results", [])}
         reason = _not_reached(ended)
         if not found:

@@ -8,13 +8,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from jsonschema import Draft7Validator
-
 from distsim import files
 from distsim.errors import InputError
 from distsim.grading.check import Check
 from distsim.grading.lab import MOST_MEGABYTES, NOTEBOOK, Lab
+
+try:
+    import nbformat
+    from jsonschema import Draft7Validator
+except ImportError:
+    raise InputError(
+        "labs need Jupyter's tools, which are not installed. Cure: pip install 'distsim-course[course,labs]'"
+    ) from None
 
 HOME = "home"  # tag of a cell that is left out while grading: a guess, a run at home, a drawing
 SCHEMA = {
@@ -33,15 +38,25 @@ SCHEMA = {
 }
 
 
-def read(path: Path) -> nbformat.NotebookNode:
-    """A notebook. Raises InputError where the file is none."""
+def parsed(content: bytes, source: str) -> Any:
+    """A notebook from a file's content. Raises InputError, which names `source`, where it is none."""
     try:
-        found = nbformat.reads(files.read(path, MOST_MEGABYTES).decode("utf-8"), as_version=4)
+        found = nbformat.reads(content.decode("utf-8"), as_version=4)
         nbformat.validate(found)
-    except Exception as error:  # nbformat raises what it meets, of any class
+    except Exception as error:  # noqa: BLE001 - nbformat raises what it meets, of any class
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError.of("notebook", str(path), f"cannot be read ({said})", "take a fresh copy") from None
+        raise InputError.of("notebook", source, f"cannot be read ({said})", "take a fresh copy") from None
     return found
+
+
+def read(path: Path) -> Any:
+    """A notebook. Raises InputError where the file is none."""
+    return parsed(files.read(path, MOST_MEGABYTES), str(path))
+
+
+def write(notebook: Any, path: Path) -> None:
+    """Saves a notebook."""
+    nbformat.write(notebook, path)
 
 
 def grade_id(lab: Lab, check: str) -> str:
@@ -49,7 +64,7 @@ def grade_id(lab: Lab, check: str) -> str:
     return f"lab{lab.number}-{check.replace('_', '-')}"
 
 
-def check_cell(lab: Lab, check: Check) -> nbformat.NotebookNode:
+def check_cell(lab: Lab, check: Check) -> Any:
     """The cell of a check, as a lab's notebook must have it."""
     points = int(check.points) if check.points.is_integer() else check.points
     return nbformat.v4.new_code_cell(
@@ -64,7 +79,7 @@ def _metadata(lab: Lab, check: Check, points: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def check_sources(notebook: nbformat.NotebookNode) -> dict[str, str]:
+def check_sources(notebook: Any) -> dict[str, str]:
     """What each check cell says, by its grade id."""
     found = {}
     for cell in notebook.cells:
@@ -102,14 +117,14 @@ def problems(lab: Lab) -> list[str]:
     ]
 
 
-def for_grading(lab: Lab) -> nbformat.NotebookNode:
+def for_grading(lab: Lab) -> Any:
     """The lab's notebook without outputs, and without the cells that are for home."""
     notebook = read(lab.folder / NOTEBOOK)
     notebook.cells = [cell for cell in notebook.cells if HOME not in cell.metadata.get("tags", [])]
     return without_outputs(notebook)
 
 
-def without_outputs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+def without_outputs(notebook: Any) -> Any:
     """The same notebook, as if it had never been run."""
     for cell in notebook.cells:
         if cell.cell_type == "code":

@@ -18,11 +18,12 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from distsim.errors import DistsimError, InputError, RunError
+from distsim.errors import InputError, RunError
 from distsim.files import write_text
-from distsim.grading.lab import ABOUT, RANKS, SCENARIO, Lab, find
+from distsim.grading.lab import ABOUT, SCENARIO, Lab, find
 from distsim.grading.result import Result
 from distsim.scenario import Scenario
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
 GUESSES = "guesses.json"
-Values = float | list[float] | None
+Values = float | list[float] | None  # of a stage: one number, those of repeats, or not there yet
 
 
 class Notebook:
@@ -67,7 +68,7 @@ class Notebook:
     def check(self, name: str) -> float:
         """Runs one check of what stands in tasks.py, prints what it came to, and returns the points.
 
-        Raises InputError where the lab has no such check, or nothing can be run here.
+        Raises InputError where the lab has no such check, RunError where no ranks can be started here.
         """
         found = self.lab.checks.get(name)
         if found is None:
@@ -76,7 +77,7 @@ class Notebook:
             )
         try:
             result = found.judged(self._started())
-        except DistsimError as error:
+        except RunError as error:
             self._note({"refused": str(error)})
             raise
         self._results[name] = result
@@ -86,17 +87,19 @@ class Notebook:
 
     def _started(self) -> Testbed:
         if self._testbed is None:
+            from distsim.grading.confinement import trusted
             from distsim.testbed import Testbed
 
-            self._testbed = self._open.enter_context(Testbed(self.lab.folder, trusted=[RANKS, *self.lab.about.files]))
+            hidden = [self._file.parent] if self._file else []
+            self._testbed = self._open.enter_context(Testbed(self.lab.folder, trusted=trusted(), hidden=hidden))
         return self._testbed
 
     def _note(self, table: dict[str, Any]) -> None:
         if self._file is not None:
             write_text(self._file, json.dumps(table))
 
-    def guess(self, quantity: str, value: float | None, unit: str = "") -> float | None:
-        """Keeps your guess, before anything is shown, and returns it: the first one counts, as long as the folder lives.
+    def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float | None:
+        """Keeps your guess, before anything is shown, and returns it. The first one counts.
 
         Without a value it asks for one, and returns None. Raises InputError where the value is no finite number.
         """
@@ -136,16 +139,15 @@ class Notebook:
         unit: str = "ms",
         quantity: str = "step time",
     ) -> Captioned:
-        """All four in one drawing, in `unit`. Nothing is shown until there is a guess; an empty list is not there yet."""
+        """All four in one drawing, in `unit`. Nothing is shown before there is a guess; an empty list is not there yet."""
         from distsim.figures import guess_formula_simulation_measurement
 
-        given = [
-            None if isinstance(one, list) and not one else one for one in (guess, formula, simulation, measurement)
-        ]
-        if given[0] is None:
+        stages = {"guess": guess, "formula": formula, "simulation": simulation, "measurement": measurement}
+        if guess is None:
             print("Guess first: the other three are drawn then.")
-            given = [None] * 4
-        return guess_formula_simulation_measurement(*given, unit=unit, quantity=quantity)
+            stages = {}
+        given = {name: value for name, value in stages.items() if value is not None and value != []}
+        return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity)
 
 
 def _number(quantity: str, value: object) -> float:

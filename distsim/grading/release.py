@@ -6,8 +6,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import nbformat
-
 from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.grading import metadata
@@ -61,7 +59,7 @@ def copy(lab: Lab, place: Path) -> list[Path]:
     sources = [*lab.pristine, lab.folder / TASKS]
     for source in sources:
         if source.name == NOTEBOOK:
-            nbformat.write(metadata.without_outputs(metadata.read(source)), place / NOTEBOOK)
+            metadata.write(metadata.without_outputs(metadata.read(source)), place / NOTEBOOK)
         else:
             shutil.copyfile(source, place / source.name)
     return [place / source.name for source in sources]
@@ -114,8 +112,9 @@ def _readme(labs: Sequence[Lab]) -> str:
             "|---|---|---:|---:|",
             *rows,
             "",
-            f"Each folder has a notebook, `{NOTEBOOK}`, which asks, and a file, `{TASKS}`, in which you answer. Install",
-            "what they need by `pip install 'distsim-course[course,labs]'`; `distsim doctor` tells what is missing.",
+            f"Each folder has a notebook, `{NOTEBOOK}`, which asks, and a file, `{TASKS}`, in which you answer.",
+            "Install what they need by `pip install 'distsim-course[course,labs]'`; `distsim doctor` tells what is",
+            "missing.",
             "",
             "```",
             f"distsim lab run {labs[0].number} --labs .",

@@ -20,6 +20,7 @@ from pathlib import Path
 from distsim import files
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
+from distsim.grading.confinement import check_confined
 from distsim.grading.feedback import feedback
 from distsim.grading.grade import Grade, grade
 from distsim.grading.gradebook import gradebook
@@ -42,13 +43,17 @@ class Graded:
     failed: Sequence[tuple[str, str]]
 
 
-def grade_all(submissions: Sequence[Submission], lab: Lab, out: Path, jobs: int, report: Report) -> Graded:
+def grade_all(
+    submissions: Sequence[Submission], lab: Lab, out: Path, *, jobs: int = 1, trust: bool = False, report: Report
+) -> Graded:
     """Grades all that `out` has no grade of yet: none of these very bytes by these very files of the lab.
 
-    jobs: how many at once. report: told (graded, of how many). What was graded is kept in `out` however this ends.
+    jobs: how many at once. trust: whether ranks may run without confinement. report: told (graded, of how many).
+    What was graded is kept in `out` however this ends.
 
-    Raises InputError where this machine cannot grade at all, or `out` cannot be written.
+    Raises InputError where this machine cannot confine ranks and `trust` is not given, or `out` cannot be written.
     """
+    check_confined(trust)
     make(out)
     lab_hash = lab.sha256()
     grades: dict[str, Grade] = {}
@@ -59,7 +64,11 @@ def grade_all(submissions: Sequence[Submission], lab: Lab, out: Path, jobs: int,
     failed: dict[str, str] = {}
     stop = threading.Event()
     with ThreadPoolExecutor(jobs, thread_name_prefix="grading") as pool:
-        waiting = {pool.submit(grade, one, lab, stop): one for one in submissions if one.student not in grades}
+        waiting = {
+            pool.submit(grade, one, lab, trust=trust, stop=stop): one
+            for one in submissions
+            if one.student not in grades
+        }
         try:
             report(len(grades), len(submissions))
             for future in as_completed(waiting):
@@ -72,8 +81,8 @@ def grade_all(submissions: Sequence[Submission], lab: Lab, out: Path, jobs: int,
                 if future.done() and not future.cancelled() and one.student not in grades | failed:
                     _keep(future, one, out, grades, failed)
             found = [grades[one.student] for one in submissions if one.student in grades]
-            for one in found:
-                _write_feedback(out, one)
+            for graded in found:
+                _write_feedback(out, graded)
             write_text(out / GRADEBOOK, gradebook(found, lab))
     return Graded(found, again, list(failed.items()))
 

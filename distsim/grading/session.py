@@ -16,17 +16,17 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import psutil
 
 import distsim
+from distsim.grading import confinement
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
-from distsim.grading.metadata import for_grading
+from distsim.grading.metadata import for_grading, write
 from distsim.grading.notebook import RESULTS_VARIABLE
 from distsim.runtime import lifeline, processes
 from distsim.runtime.lifeline import RUN_VARIABLE
@@ -53,10 +53,10 @@ class Session:
     said: str
 
 
-def run(lab: Lab, content: bytes, stop: threading.Event | None = None) -> Session:
+def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event | None = None) -> Session:
     """Runs the lab's notebook with `content` as its tasks.py, in a folder that is gone afterwards.
 
-    stop: once set, everything is ended, and StoppedError raised.
+    trust: whether ranks may run without confinement. stop: once set, everything is ended, and StoppedError raised.
     """
     deadline = START_SECONDS + lab.about.check_seconds * len(lab.checks)
     with tempfile.TemporaryDirectory(prefix="distsim-grade-", ignore_cleanup_errors=True) as made:
@@ -64,7 +64,8 @@ def run(lab: Lab, content: bytes, stop: threading.Event | None = None) -> Sessio
         _prepare(lab, place, content)
         results.parent.mkdir()
         with (Path(made) / "said").open("w+b") as said:
-            late = _watched(lab, place, results, said.fileno(), deadline, stop)
+            started = _started(lab, place, results, said.fileno(), trust)
+            late = _watched(started, deadline, stop)
             said.seek(0)
             text = said.read().decode("utf-8", errors="replace")[-TAIL_CHARACTERS:]
         noted = json.loads(results.read_text("utf-8")) if results.is_file() else {}
@@ -76,14 +77,16 @@ def _prepare(lab: Lab, place: Path, content: bytes) -> None:
     for path in lab.pristine:
         if path.name != NOTEBOOK:
             (place / path.name).write_bytes(path.read_bytes())
-    nbformat.write(for_grading(lab), place / NOTEBOOK)
+    write(for_grading(lab), place / NOTEBOOK)
     (place / TASKS).write_bytes(content)
     (place.parent / "pytest.ini").write_text(SETTINGS)
 
 
-def _watched(lab: Lab, place: Path, results: Path, said: int, deadline: float, stop: threading.Event | None) -> bool:
+def _watched(
+    started: AbstractContextManager[subprocess.Popen[bytes]], deadline: float, stop: threading.Event | None
+) -> bool:
     """Whether the notebook was still running when its deadline passed."""
-    with _started(lab, place, results, said) as process:
+    with started as process:
         give_up = time.monotonic() + deadline
         while process.poll() is None:
             if stop is not None and stop.is_set():
@@ -96,13 +99,14 @@ def _watched(lab: Lab, place: Path, results: Path, said: int, deadline: float, s
 
 
 @contextmanager
-def _started(lab: Lab, place: Path, results: Path, said: int) -> Iterator[subprocess.Popen[bytes]]:
+def _started(lab: Lab, place: Path, results: Path, said: int, trust: bool) -> Iterator[subprocess.Popen[bytes]]:
     """The running process; it and all that carries its run's id are gone afterwards."""
     run_id, since = uuid.uuid4().hex, time.time() - 1.0
     line, held = os.pipe()
     home = str(Path(distsim.__file__).parents[1])
     paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {RUN_VARIABLE: run_id, RESULTS_VARIABLE: str(results), "PYTHONPATH": paths}
+    environment |= confinement.environment(trust)
     for name in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
         environment.pop(name, None)
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"

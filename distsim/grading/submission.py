@@ -12,11 +12,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
-
 from distsim.errors import InputError
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
-from distsim.grading.metadata import check_sources, for_grading, grade_id
+from distsim.grading.metadata import check_sources, for_grading, grade_id, parsed
 
 MOST_TASKS_BYTES = 1_000_000
 MOST_NOTEBOOK_BYTES = 20_000_000
@@ -131,8 +129,8 @@ def _remarks(path: Path, lab: Lab) -> list[str]:
     except OSError as error:
         return [f"{NOTEBOOK} was not looked at: {error.strerror}. The lab's own was run."]
     try:
-        theirs = check_sources(nbformat.reads(content.decode("utf-8"), as_version=4))
-    except Exception:  # noqa: BLE001 - nbformat raises what it meets, of any class
+        theirs = check_sources(parsed(content, str(path)))
+    except InputError:
         return [f"{NOTEBOOK} is no notebook that can be read. The lab's own was run."]
     ours = check_sources(for_grading(lab))
     found = []
