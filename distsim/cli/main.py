@@ -20,6 +20,8 @@ from distsim.cli.compare import compare
 from distsim.cli.course import course
 from distsim.cli.doctor import doctor
 from distsim.cli.figure import figure
+from distsim.cli.grade import grade
+from distsim.cli.lab import lab
 from distsim.cli.measure import measure
 from distsim.cli.simulate import simulate
 from distsim.cli.sweep import sweep
@@ -41,7 +43,7 @@ def distsim() -> None:
     """
 
 
-for command in (simulate, measure, compare, figure, calibrate, sweep, validate, bench, doctor, course):
+for command in (simulate, measure, compare, figure, calibrate, sweep, validate, bench, doctor, course, lab, grade):
     distsim.add_command(command)
 
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -37,6 +34,7 @@ from distsim.runtime.node import RANKS_VARIABLE, Node
 from distsim.runtime.output import Output, channel
 from distsim.runtime.seat import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
 from distsim.runtime.status import State, Status
+from distsim.runtime.termination import termination_raises
 
 if TYPE_CHECKING:
     from distsim.trace import Trace
@@ -90,7 +88,7 @@ def launched(launch: Launch) -> Iterator[Path]:
     where this machine cannot emulate the network. In any case, and also when interrupted or terminated, all processes
     of the run are ended, its network with them, and the folder is removed.
     """
-    with _termination_raises(), _folder() as folder:
+    with termination_raises(), _folder() as folder:
         _prepare(folder, launch)
         names = ["agent", *map(str, launch.own)]
         with Output(folder, names) as output:
@@ -101,23 +99,6 @@ def launched(launch: Launch) -> Iterator[Path]:
                     error.trace = launch.salvage(folder)  # type: ignore[union-attr] # of any of them
                 raise
         yield folder
-
-
-@contextmanager
-def _termination_raises() -> Iterator[None]:
-    """SIGTERM unwinds the stack, as Ctrl-C does, unless the program has its own idea about it."""
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    if ours:
-        signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

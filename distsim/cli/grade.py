@@ -1,0 +1,153 @@
+"""`distsim grade`: one submission, or a folder of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from distsim.cli.lab import labs_option
+from distsim.cli.output import console, json_option, print_json, print_notes, warn
+from distsim.errors import InputError, RunError
+from distsim.files import write_text
+from distsim.progress import bar
+
+if TYPE_CHECKING:
+    from distsim.grading.grade import Grade
+    from distsim.grading.lab import Lab
+    from distsim.grading.roster import Graded
+
+
+@click.command()
+@click.argument("name", metavar="LAB")
+@click.option("--submission", "path", type=click.Path(path_type=Path), help="A folder with tasks.py, or that file.")
+@click.option("--all", "folder", type=click.Path(path_type=Path), help="A folder with a folder for each student.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="With --all: so many at once.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where feedback, gradebook.csv and what was graded are kept (with --all, by default: grades_LAB).",
+)
+@click.option("--trust", is_flag=True, help="Run submissions without confinement, where this machine cannot confine.")
+@labs_option
+@json_option
+def grade(
+    name: str,
+    path: Path | None,
+    folder: Path | None,
+    jobs: int,
+    out: Path | None,
+    trust: bool,
+    labs: Path | None,
+    as_json: bool,
+) -> None:
+    """Grade submissions of a LAB: run the lab's own notebook, and its checks, over a student's tasks.py.
+
+    LAB is a number, a name or a path: 3, ring, 03_ring or labs/03_ring. A student's code runs only in ranks that are
+    confined and never in the process that decides; an edited notebook changes nothing.
+
+    With --all every student gets a page of feedback, and gradebook.csv a row for each. Interrupted, or called again,
+    it goes on where it was; what was changed since, in a submission or in the lab, is graded anew.
+
+    Ends with 0 whatever the points, with 2 on bad input or where this machine cannot confine the ranks, with 3 if a
+    submission could not be graded for no fault of its own.
+    """
+    from distsim.grading.lab import find
+
+    if (path is None) == (folder is None):
+        raise InputError("grade takes either --submission or --all. Cure: write one of them, such as --submission ada/")
+    lab = find(name, labs)
+    if path is not None:
+        _one(lab, path, out, as_json)
+    else:
+        assert folder is not None
+        _all(lab, folder, out or Path(f"grades_{lab.key}"), jobs, trust, as_json)
+
+
+def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
+    from distsim.grading.confinement import warning
+    from distsim.grading.feedback import feedback
+    from distsim.grading.grade import grade as graded
+    from distsim.grading.roster import feedback_file, make
+    from distsim.grading.submission import submission
+    from distsim.runtime.termination import termination_raises
+
+    handed_in = submission(path, lab)
+    if reason := warning():
+        warn([reason])
+    if out is not None:
+        make(out)
+    with termination_raises():
+        found = graded(handed_in, lab, trust=reason is not None)
+    if out is not None:
+        write_text(feedback_file(out, found.student), feedback(found))
+    if as_json:
+        print_json(found.as_dict())
+        return
+    console().print(_table(found))
+    for result in found.results:
+        if not result.full:
+            click.echo(result.text())
+    print_notes([*found.remarks, _what_was_graded(found)])
+
+
+def _table(found: Grade) -> Table:
+    from distsim.grading.result import shown
+
+    table = Table(title=Text(f"{found.lab}: {found.student}"), title_justify="left", title_style="bold")
+    table.add_column("check")
+    table.add_column("points", justify="right")
+    table.add_column("of", justify="right")
+    for result in found.results:
+        table.add_row(Text(result.check), shown(result.points), shown(result.maximum))
+    table.add_section()
+    table.add_row("total", shown(found.points), shown(found.maximum))
+    return table
+
+
+def _what_was_graded(found: Grade) -> str:
+    return f"graded: {found.path}, sha256 {found.sha256 or 'of nothing'}"
+
+
+def _all(lab: Lab, folder: Path, out: Path, jobs: int, trust: bool, as_json: bool) -> None:
+    from distsim.grading.roster import FEEDBACK, GRADEBOOK, check_apart, grade_all
+    from distsim.grading.submission import submissions
+    from distsim.runtime.termination import termination_raises
+
+    handed_in = submissions(folder, lab)
+    check_apart(out, folder)
+    with termination_raises(), bar(lab.key) as report:
+        found = grade_all(handed_in, lab, out, jobs=jobs, trust=trust, report=report)
+    if as_json:
+        print_json([grade.as_dict() for grade in found.grades])
+    else:
+        console().print(_class_table(lab, found))
+        print_notes(
+            [
+                f"{len(found.grades) - len(found.again)} graded now, {len(found.again)} kept from before",
+                f"{out / GRADEBOOK}, and feedback in {out / FEEDBACK}",
+            ]
+        )
+    if found.failed:
+        lines = [f"{student}: {reason}" for student, reason in found.failed]
+        raise RunError(
+            "\n  ".join([f"{len(lines)} could not be graded, for no fault of theirs; call it again:", *lines])
+        )
+
+
+def _class_table(lab: Lab, found: Graded) -> Table:
+    from distsim.grading.result import shown
+
+    table = Table(title=Text(f"{lab.key}, {shown(lab.points)} points"), title_justify="left", title_style="bold")
+    table.add_column("student")
+    table.add_column("points", justify="right")
+    table.add_column("lost in")
+    table.add_column("sha256")
+    for grade in found.grades:
+        lost = ", ".join(result.check for result in grade.results if not result.full)
+        table.add_row(Text(grade.student), shown(grade.points), Text(lost), grade.sha256[:12])
+    return table

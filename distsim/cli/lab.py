@@ -1,0 +1,145 @@
+"""`distsim lab`: the graded exercises, for students and for those who write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from distsim.cli.output import console, json_option, print_json
+from distsim.cli.usage import Commands
+
+labs_option = click.option(
+    "--labs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder that has the labs in it (default: here, labs/, or beside the package).",
+)
+
+
+@click.group(cls=Commands)
+def lab() -> None:
+    """List the labs, start one, run your code for real; for instructors: stubs and the students' version.
+
+    LAB is a number, a name or a path: 3, ring, 03_ring or labs/03_ring.
+    """
+
+
+@lab.command("list")
+@labs_option
+@json_option
+def list_labs(labs: Path | None, as_json: bool) -> None:
+    """List the labs: what each is about, how long it takes, and its points."""
+    from distsim.grading.lab import all_labs
+    from distsim.grading.result import shown
+
+    found = all_labs(labs)
+    if as_json:
+        print_json(
+            [
+                {
+                    "lab": one.key, "title": one.title, "summary": one.about.summary, "minutes": one.about.minutes,
+                    "points": one.points, "checks": {check.name: check.points for check in one.checks.values()},
+                }
+                for one in found
+            ]
+        )  # fmt: skip
+        return
+    table = Table()
+    for column in ("lab", "title", "minutes", "checks", "points"):
+        table.add_column(column, justify="left" if column in ("lab", "title") else "right")
+    for one in found:
+        numbers = [str(one.about.minutes), str(len(one.checks)), shown(one.points)]
+        table.add_row(Text(one.key), Text(one.title), *numbers)
+    console().print(table)
+
+
+@lab.command()
+@click.argument("name", metavar="LAB")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@labs_option
+def start(name: str, folder: Path, labs: Path | None) -> None:
+    """Copy a lab into DIR, to work in. Nothing is overwritten."""
+    from distsim.grading import release
+    from distsim.grading.lab import NOTEBOOK, TASKS, find
+
+    place = release.start(find(name, labs), folder)
+    click.echo(f"{place / NOTEBOOK} asks, {place / TASKS} is yours to write")
+
+
+@lab.command()
+@click.argument("name", metavar="LAB")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="Where your tasks.py is (default: in the lab's folder)."
+)
+@click.option("--ranks", type=click.IntRange(1, 64), help="How many processes (default: as the lab says).")
+@click.option("--deadline", type=click.FloatRange(min=1.0), metavar="SECONDS", help="End the run after this long.")
+@labs_option
+@json_option
+def run(
+    name: str, folder: Path | None, ranks: int | None, deadline: float | None, labs: Path | None, as_json: bool
+) -> None:
+    """Run your code for real: processes under torchrun, gloo between them, NCCL where each has a GPU.
+
+    Prints what every rank returned. Nothing is confined and nothing is judged: `distsim grade` does that. Ends with 3
+    if a rank failed, and tells which and where.
+    """
+    from distsim.grading.lab import TASKS, find
+    from distsim.grading.real import DEADLINE_SECONDS
+    from distsim.grading.real import run as run_for_real
+
+    if (found := find(name, labs)) and folder is None and (Path.cwd() / TASKS).is_file():
+        folder = Path.cwd()
+    results = run_for_real(found, ranks=ranks, folder=folder, deadline_seconds=deadline or DEADLINE_SECONDS)
+    if as_json:
+        print_json(results)
+    else:
+        console().print(_by_rank(found.key, results))
+
+
+def _by_rank(title: str, results: list[object]) -> Table:
+    """A row for each rank, a column for each key that any of them returned."""
+    rows = [result if isinstance(result, dict) else {"returned": result} for result in results]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    table.add_column("rank", justify="right")
+    for key in keys:
+        table.add_column(Text(str(key)), justify="right")
+    for rank, row in enumerate(rows):
+        table.add_row(str(rank), *(Text(_shown(row.get(key))) for key in keys))
+    return table
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else "–" if value is None else str(value)
+
+
+@lab.command()
+@click.argument("name", metavar="LAB")
+@labs_option
+def stub(name: str, labs: Path | None) -> None:
+    """For authors: write a lab's tasks.py from its solution.py.
+
+    What stands between the comments "# write" and "# end" is left for students to write.
+    """
+    from distsim.grading.lab import find
+    from distsim.grading.stub import write_stub
+
+    click.echo(f"wrote {write_stub(find(name, labs))}")
+
+
+@lab.command()
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@labs_option
+def release(out: Path, labs: Path | None) -> None:
+    """For instructors: write the students' version of all labs into OUT, which must be new or empty.
+
+    It has no solutions, no wrong solutions and no outputs; a line of a solution in any released file is an error.
+    """
+    from distsim.grading.lab import all_labs
+    from distsim.grading.release import release as write
+
+    written = write(all_labs(labs), out)
+    click.echo(f"wrote {len(written)} files into {out}")

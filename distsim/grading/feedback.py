@@ -1,0 +1,57 @@
+"""Feedback for a student, as Markdown: points, and for each check that lost some what was seen and one hint.
+
+Names and observations come from students: they are shown as they are, and never taken for Markdown or HTML.
+"""
+
+from __future__ import annotations
+
+import re
+
+from distsim.grading.grade import Grade
+from distsim.grading.result import Result, shown
+
+MEANING = re.compile(r"([\\`*_{}\[\]<>|#&~!$])")  # what Markdown and HTML take for their own inside of a line
+
+
+def feedback(grade: Grade) -> str:
+    """The page of one student."""
+    graded = f"`{grade.sha256}`" if grade.sha256 else "nothing"
+    lines = [
+        f"# {escaped(grade.lab)}: {shown(grade.points)} of {shown(grade.maximum)} points",
+        "",
+        f"Student: {escaped(grade.student)}. Graded: {escaped(grade.path)}, SHA-256 {graded}.",
+        "",
+        "| check | points | of |",
+        "|---|---:|---:|",
+        *(f"| {escaped(one.check)} | {shown(one.points)} | {shown(one.maximum)} |" for one in grade.results),
+    ]
+    for remark in grade.remarks:
+        lines += ["", f"Note: {escaped(remark)}"]
+    for result in grade.results:
+        if not result.full:
+            lines += _lost(result)
+    return "\n".join([*lines, ""])
+
+
+def _lost(result: Result) -> list[str]:
+    lines = ["", f"## {escaped(result.check)}: {shown(result.points)} of {shown(result.maximum)}"]
+    for name in ("observed", "expected", "where"):
+        if text := getattr(result, name):
+            lines += ["", f"{name.capitalize()}:", "", fenced(text)]
+    return [*lines, "", f"Hint: {escaped(result.hint)}"] if result.hint else lines
+
+
+def escaped(text: str) -> str:
+    r"""Text inside of a line of Markdown that shows it.
+
+    >>> print(escaped("<b>|*x*"))
+    \<b\>\|\*x\*
+    """
+    return MEANING.sub(r"\\\1", " ".join(text.split()))
+
+
+def fenced(text: str) -> str:
+    """Text of several lines as it is, in a fence longer than any in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"

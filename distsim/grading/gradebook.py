@@ -1,0 +1,34 @@
+"""The gradebook: a row per student, a column per check, as CSV that a spreadsheet opens without computing anything."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from distsim.grading.grade import Grade
+from distsim.grading.lab import Lab
+from distsim.grading.result import shown
+
+FORMULA_STARTS = ("=", "+", "-", "@")  # what spreadsheets take for the beginning of a formula
+
+
+def gradebook(grades: Sequence[Grade], lab: Lab) -> str:
+    """The whole file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["student", *lab.checks, "total", "maximum", "sha256"])
+    for grade in grades:
+        points = {result.check: shown(result.points) for result in grade.results}
+        own = [points[name] for name in lab.checks]
+        writer.writerow([cell(grade.student), *own, shown(grade.points), shown(grade.maximum), grade.sha256])
+    return text.getvalue()
+
+
+def cell(name: str) -> str:
+    """A name that no spreadsheet computes.
+
+    >>> cell("ada"), cell("=1+1"), cell(" @x")
+    ('ada', "'=1+1", "' @x")
+    """
+    return f"'{name}" if name.lstrip(" \t'\"").startswith(FORMULA_STARTS) else name

@@ -1,0 +1,133 @@
+"""Check cells carry nbgrader's metadata, schema version 3, so that its tools can use the same notebooks.
+
+Source: nbgrader 0.9, nbgraderformat/v3.json. Ours are all of one kind, a locked test, so the schema here is narrower.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from distsim import files
+from distsim.errors import InputError
+from distsim.grading.check import Check
+from distsim.grading.lab import MOST_MEGABYTES, NOTEBOOK, Lab
+
+try:
+    import nbformat
+    from jsonschema import Draft7Validator
+except ImportError:
+    raise InputError(
+        "labs need Jupyter's tools, which are not installed. Cure: pip install 'distsim-course[course,labs]'"
+    ) from None
+
+HOME = "home"  # tag of a cell that is left out while grading: a guess, a run at home, a drawing
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "schema_version": {"const": 3},
+        "grade": {"const": True},
+        "solution": {"const": False},
+        "locked": {"const": True},
+        "task": {"const": False},
+        "grade_id": {"type": "string", "pattern": "^[a-zA-Z0-9_-]+$"},
+        "points": {"type": "number", "exclusiveMinimum": 0},
+    },
+    "required": ["schema_version", "grade", "solution", "locked", "task", "grade_id", "points"],
+    "additionalProperties": False,
+}
+
+
+def parsed(content: bytes, source: str) -> Any:
+    """A notebook from a file's content. Raises InputError, which names `source`, where it is none."""
+    try:
+        found = nbformat.reads(content.decode("utf-8"), as_version=4)
+        nbformat.validate(found)
+    except Exception as error:  # noqa: BLE001 - nbformat raises what it meets, of any class
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError.of("notebook", source, f"cannot be read ({said})", "take a fresh copy") from None
+    return found
+
+
+def read(path: Path) -> Any:
+    """A notebook. Raises InputError where the file is none."""
+    return parsed(files.read(path, MOST_MEGABYTES), str(path))
+
+
+def write(notebook: Any, path: Path) -> None:
+    """Saves a notebook."""
+    nbformat.write(notebook, path)
+
+
+def grade_id(lab: Lab, check: str) -> str:
+    """A check's name in the notebook, such as "lab03-bytes-on-the-wire"."""
+    return f"lab{lab.number}-{check.replace('_', '-')}"
+
+
+def check_cell(lab: Lab, check: Check) -> Any:
+    """The cell of a check, as a lab's notebook must have it."""
+    points = int(check.points) if check.points.is_integer() else check.points
+    return nbformat.v4.new_code_cell(
+        f'lab.check("{check.name}")', id=grade_id(lab, check.name), metadata={"nbgrader": _metadata(lab, check, points)}
+    )
+
+
+def _metadata(lab: Lab, check: Check, points: float) -> dict[str, Any]:
+    return {
+        "schema_version": 3, "grade": True, "solution": False, "locked": True, "task": False,
+        "grade_id": grade_id(lab, check.name), "points": points,
+    }  # fmt: skip
+
+
+def check_sources(notebook: Any) -> dict[str, str]:
+    """What each check cell says, by its grade id."""
+    found = {}
+    for cell in notebook.cells:
+        table = cell.get("metadata", {}).get("nbgrader")
+        if isinstance(table, dict) and isinstance(table.get("grade_id"), str):
+            found[table["grade_id"]] = cell.source.strip()
+    return found
+
+
+def problems(lab: Lab) -> list[str]:
+    """What is wrong with the metadata of a lab's notebook, one sentence each; nothing where all is well."""
+    notebook = read(lab.folder / NOTEBOOK)
+    tables = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
+    validator = Draft7Validator(SCHEMA)
+    wrong = [
+        f"{table.get('grade_id', 'a cell')}: {error.message}"
+        for table in tables
+        for error in validator.iter_errors(table)
+    ]
+    for check in lab.checks.values():
+        own = grade_id(lab, check.name)
+        cells = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == own]
+        if len(cells) != 1:
+            wrong.append(f"{own}: stands in {len(cells)} cells, not in one")
+            continue
+        if cells[0].source.strip() != check_cell(lab, check).source:
+            wrong.append(f"{own}: its cell must say {check_cell(lab, check).source}")
+        if cells[0].metadata.nbgrader.get("points") != check.points:
+            wrong.append(f"{own}: its cell tells other points than the check's {check.points:g}")
+        if HOME in cells[0].metadata.get("tags", []):
+            wrong.append(f"{own}: a check cell is not for home")
+    known = {grade_id(lab, name) for name in lab.checks}
+    return wrong + [
+        f"{table['grade_id']}: is no check of {lab.key}" for table in tables if table.get("grade_id") not in known
+    ]
+
+
+def for_grading(lab: Lab) -> Any:
+    """The lab's notebook without outputs, and without the cells that are for home."""
+    notebook = read(lab.folder / NOTEBOOK)
+    notebook.cells = [cell for cell in notebook.cells if HOME not in cell.metadata.get("tags", [])]
+    return without_outputs(notebook)
+
+
+def without_outputs(notebook: Any) -> Any:
+    """The same notebook, as if it had never been run."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    notebook.metadata.pop("widgets", None)
+    return notebook

@@ -1,0 +1,160 @@
+"""What a lab's notebook calls: checks, and the four stages of guess, formula, simulation and measurement.
+
+    from distsim.grading import Notebook
+
+    lab = Notebook("03_ring")
+    guess = lab.guess("step time", 80, unit="ms")
+    lab.overlay(guess=guess, formula=..., simulation=..., measurement=[1e3 * one["seconds"] for one in lab.run()])
+    lab.check("bytes_on_the_wire")
+
+While a submission is graded, the results of checks also go into the file that RESULTS_VARIABLE names. The variable is
+taken out of the environment before any rank is started.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+from distsim.errors import InputError, RunError
+from distsim.files import write_text
+from distsim.grading.lab import ABOUT, SCENARIO, Lab, find
+from distsim.grading.result import Result
+from distsim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from distsim.figures import Captioned
+    from distsim.testbed import Testbed
+
+RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
+GUESSES = "guesses.json"
+Values = float | list[float] | None  # of a stage: one number, those of repeats, or not there yet
+
+
+class Notebook:
+    """A lab as its notebook sees it: the one in the current folder, or else the one that `name` means.
+
+    Raises InputError where there is none.
+    """
+
+    def __init__(self, name: str, folder: Path | None = None) -> None:
+        here = folder or Path.cwd()
+        self.lab = Lab.at(here, name) if (here / ABOUT).is_file() else find(name)
+        file = os.environ.pop(RESULTS_VARIABLE, None)
+        self._file = Path(file) if file else None
+        self._results: dict[str, Result] = {}
+        self._testbed: Testbed | None = None
+        self._open = ExitStack()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Ends the processes that checks were run with. The next check starts new ones."""
+        self._testbed = None
+        self._open.close()
+
+    def __dir__(self) -> list[str]:
+        return ["check", "close", "guess", "lab", "overlay", "run", "scenario"]
+
+    @property
+    def scenario(self) -> Scenario:
+        """The lab's scenario.toml."""
+        return Scenario.load(self.lab.folder / SCENARIO)
+
+    def check(self, name: str) -> float:
+        """Runs one check of what stands in tasks.py, prints what it came to, and returns the points.
+
+        Raises InputError where the lab has no such check, RunError where no ranks can be started here.
+        """
+        found = self.lab.checks.get(name)
+        if found is None:
+            raise InputError.of(
+                "check", name, f"is no check of {self.lab.key}", f"take one of {', '.join(self.lab.checks)}"
+            )
+        try:
+            result = found.judged(self._started())
+        except RunError as error:
+            self._note({"refused": str(error)})
+            raise
+        self._results[name] = result
+        self._note({"results": [one.as_dict() for one in self._results.values()]})
+        print(result.text())
+        return result.points
+
+    def _started(self) -> Testbed:
+        if self._testbed is None:
+            from distsim.grading.confinement import trusted
+            from distsim.testbed import Testbed
+
+            hidden = [self._file.parent] if self._file else []
+            self._testbed = self._open.enter_context(Testbed(self.lab.folder, trusted=trusted(), hidden=hidden))
+        return self._testbed
+
+    def _note(self, table: dict[str, Any]) -> None:
+        if self._file is not None:
+            write_text(self._file, json.dumps(table))
+
+    def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float | None:
+        """Keeps your guess, before anything is shown, and returns it. The first one counts.
+
+        Without a value it asks for one, and returns None. Raises InputError where the value is no finite number.
+        """
+        path = self.lab.folder / GUESSES
+        kept: dict[str, float] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        if quantity not in kept:
+            if value is None or value is ...:
+                print(f"Your guess of the {quantity}? Write a number{f' of {unit}' if unit else ''} in this cell.")
+                return None
+            kept[quantity] = _number(quantity, value)
+            write_text(path, json.dumps(kept, indent=2))
+        first = kept[quantity]
+        later = "" if value in (None, ..., first) else f" (the first one counts; remove {GUESSES} to start anew)"
+        print(f"Your guess of the {quantity}: {first:g} {unit}".rstrip() + later)
+        return first
+
+    def run(self, ranks: int | None = None, **arguments: Any) -> list[Any]:
+        """Runs your code for real, under torchrun: what `real` of the lab's ranks.py returns, by rank.
+
+        A run that fails is told in a few lines, and gives an empty list.
+        """
+        from distsim.grading.real import run
+
+        try:
+            return run(self.lab, ranks=ranks, arguments=arguments)
+        except RunError as error:
+            print(error)
+            return []
+
+    def overlay(
+        self,
+        *,
+        guess: Values,
+        formula: Values = None,
+        simulation: Values = None,
+        measurement: Values = None,
+        unit: str = "ms",
+        quantity: str = "step time",
+    ) -> Captioned:
+        """All four in one drawing, in `unit`. Nothing is shown before there is a guess; an empty list is not there yet."""
+        from distsim.figures import guess_formula_simulation_measurement
+
+        stages = {"guess": guess, "formula": formula, "simulation": simulation, "measurement": measurement}
+        if guess is None:
+            print("Guess first: the other three are drawn then.")
+            stages = {}
+        given = {name: value for name, value in stages.items() if value is not None and value != []}
+        return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity)
+
+
+def _number(quantity: str, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type] # told below, whatever it is
+        if abs(number) < float("inf"):
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError.of(f"guess of the {quantity}", value, "must be a finite number", "write one such as 80")

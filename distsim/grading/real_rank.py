@@ -1,0 +1,76 @@
+"""The entry point of each rank of `distsim lab run`; torchrun starts it as `python -m distsim.grading.real_rank`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import timedelta
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from distsim.errors import InputError
+from distsim.files import write_text
+from distsim.grading.real import FUNCTION, result_file
+from distsim.runtime import seat
+
+if TYPE_CHECKING:
+    from distsim.runtime.seat import Seat
+
+
+def main() -> None:
+    """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
+    with seat.taken() as place:
+        place.slot.doing("import torch")
+        import torch.distributed as dist
+
+        place.slot.doing("init_process_group", waiting=True)
+        backend = _backend(dist)
+        dist.init_process_group(backend, timeout=timedelta(seconds=2 * place.job["deadline_seconds"]))
+        _run(place)
+        place.slot.doing("the barrier at the end", waiting=True)
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def _backend(dist: ModuleType) -> str:
+    """NCCL where torch has it and every rank has a GPU of its own, which it then takes."""
+    import torch
+
+    ranks, rank = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
+    if not (torch.cuda.is_available() and dist.is_nccl_available() and torch.cuda.device_count() >= ranks):
+        return "gloo"
+    torch.cuda.set_device(rank)
+    return "cpu:gloo,cuda:nccl"
+
+
+def _run(place: Seat) -> None:
+    """Calls `real` with the student's module, and leaves what it returns."""
+    place.slot.doing("import of tasks.py")
+    tasks = _module("tasks", Path(place.job["tasks_file"]))
+    ranks = _module("ranks", Path(place.job["ranks_file"]))
+    place.slot.doing("your code")
+    found = getattr(ranks, FUNCTION)(tasks, **place.job["arguments"])
+    try:
+        text = json.dumps(found)
+    except (TypeError, ValueError) as error:
+        raise InputError.of(
+            f"result of {FUNCTION}", type(found).__name__, f"is no JSON ({error})", "return a dict of numbers and texts"
+        ) from None
+    write_text(result_file(place.folder, place.rank), text)
+
+
+def _module(name: str, path: Path) -> ModuleType:
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main()

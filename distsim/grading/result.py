@@ -1,0 +1,81 @@
+"""What one check came to: points, and why they are not more."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+MOST_CHARACTERS = 2000  # of a text that may hold what a submission printed
+
+
+@dataclass(frozen=True)
+class Result:
+    """One check of one submission.
+
+    points: what it got, of `maximum`. observed, expected: what was found and what should have been, as text.
+    where: the rank, step or line. hint: what to think of next.
+    """
+
+    check: str
+    points: float
+    maximum: float
+    observed: str = ""
+    expected: str = ""
+    where: str = ""
+    hint: str = ""
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing was lost."""
+        return self.points >= self.maximum
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; `Result(**table)` reads it back."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """The lines that a check cell prints.
+
+        >>> print(Result("sums", 0.0, 2.0, observed="3.0", expected="6.0", where="rank 1", hint="Add.").text())
+        sums: 0 of 2 points
+          observed: 3.0
+          expected: 6.0
+          where:    rank 1
+          hint:     Add.
+        """
+        lines = [f"{self.check}: {shown(self.points)} of {shown(self.maximum)} points"]
+        if not self.full:
+            reasons = {name: getattr(self, name) for name in ("observed", "expected", "where", "hint")}
+            lines += [f"  {name + ':':<9} {_indented(reason)}" for name, reason in reasons.items() if reason]
+        return "\n".join(lines)
+
+
+def shown(points: float) -> str:
+    """Points as people write them.
+
+    >>> shown(3.0), shown(1.25)
+    ('3', '1.25')
+    """
+    return f"{points:.2f}".rstrip("0").rstrip(".")
+
+
+def cut(text: object) -> str:
+    """The text, its middle left out where it is long, and nothing in it that a terminal takes for a command.
+
+    >>> cut("rank 1\\x1b[2J"), len(cut("x" * 10_000)) <= MOST_CHARACTERS
+    ('rank 1\\\\x1b[2J', True)
+    """
+    whole = str(text)
+    if len(whole) > MOST_CHARACTERS:
+        half = (MOST_CHARACTERS - 40) // 2
+        whole = f"{whole[:half]} ... ({len(whole) - 2 * half} more) ... {whole[-half:]}"
+    printed = "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in whole)
+    return printed[:MOST_CHARACTERS]
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n            ")

@@ -1,0 +1,143 @@
+"""What a student handed in: the bytes of tasks.py, their hash, and remarks on what else is there.
+
+Nothing of it is run here, no link is followed, and nothing is read beyond a size that no exercise needs.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from distsim.errors import InputError
+from distsim.grading.lab import NOTEBOOK, TASKS, Lab
+from distsim.grading.metadata import check_sources, for_grading, grade_id, parsed
+
+MOST_TASKS_BYTES = 1_000_000
+MOST_NOTEBOOK_BYTES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Submission:
+    """path: of the file that is graded. content: its bytes, or None where there is none that can be taken.
+
+    missing: then why. remarks: what the student should know, and what costs no points.
+    """
+
+    student: str
+    path: Path
+    content: bytes | None
+    missing: str = ""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        """Of what is graded; empty where there is nothing."""
+        return "" if self.content is None else hashlib.sha256(self.content).hexdigest()
+
+
+def submission(path: Path, lab: Lab, student: str | None = None) -> Submission:
+    """Of a tasks.py, or of a folder with one in it, or in a folder of the lab's name in it.
+
+    Raises InputError where `path` is not there at all.
+    """
+    if not path.is_dir():
+        if not path.exists():
+            raise InputError.of("--submission", str(path), "is not there", "name a folder with tasks.py, or the file")
+        return _of(path, path.parent, lab, student or printable(path.absolute().parent.name))
+    named = student or printable(path.absolute().name)
+    for folder in (path, path / lab.key):
+        if os.path.lexists(folder / TASKS) and not (folder != path and folder.is_symlink()):
+            return _of(folder / TASKS, folder, lab, named)
+    return Submission(named, path / TASKS, None, f"there is no {TASKS} in the submission")
+
+
+def submissions(folder: Path, lab: Lab) -> list[Submission]:
+    """One for each folder in `folder`, by name; those whose names begin with a dot are none.
+
+    Raises InputError where it is no folder, or has none in it.
+    """
+    if not folder.is_dir():
+        raise InputError.of("--all", str(folder), "is not a folder", "name one with a folder for each student")
+    found = []
+    for place in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if place.name.startswith(".") or not place.is_dir():
+            continue
+        name = printable(place.name)
+        if place.is_symlink():
+            found.append(Submission(name, place / TASKS, None, "the folder is a symbolic link, which is not followed"))
+        else:
+            found.append(_readable(place, lab, name))
+    if not found:
+        raise InputError.of("--all", str(folder), "has no folder in it", "name one with a folder for each student")
+    return found
+
+
+def printable(name: str) -> str:
+    """The name of a file as text that any file can hold.
+
+    >>> printable("ada"), printable(os.fsdecode(b"J\\xf6rg"))
+    ('ada', 'J\\\\xf6rg')
+    """
+    text = os.fsencode(name).decode("utf-8", errors="backslashreplace")
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _readable(place: Path, lab: Lab, name: str) -> Submission:
+    try:
+        return submission(place, lab, name)
+    except OSError as error:
+        return Submission(name, place / TASKS, None, f"the folder cannot be read ({error.strerror})")
+
+
+def _of(path: Path, folder: Path, lab: Lab, student: str) -> Submission:
+    remarks = tuple(_remarks(folder / NOTEBOOK, lab))
+    try:
+        content = regular(path, MOST_TASKS_BYTES)
+    except OSError as error:
+        return Submission(student, path, None, f"{TASKS} cannot be taken: {error.strerror}", remarks)
+    return Submission(student, path, content, remarks=remarks)
+
+
+def regular(path: Path, most_bytes: int) -> bytes:
+    """What a regular file holds. Raises OSError where it is a link, a folder, a device, or larger than that."""
+    try:
+        # A named pipe would make opening wait for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed") from None
+        raise
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        content = stream.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it holds more than {most_bytes / 1e6:g} MB")
+    return content
+
+
+def _remarks(path: Path, lab: Lab) -> list[str]:
+    """What the submitted notebook says otherwise than the lab's, whose checks are the ones that count."""
+    if not os.path.lexists(path):
+        return []
+    try:
+        content = regular(path, MOST_NOTEBOOK_BYTES)
+    except OSError as error:
+        return [f"{NOTEBOOK} was not looked at: {error.strerror}. The lab's own was run."]
+    try:
+        theirs = check_sources(parsed(content, str(path)))
+    except InputError:
+        return [f"{NOTEBOOK} is no notebook that can be read. The lab's own was run."]
+    ours = check_sources(for_grading(lab))
+    found = []
+    for check in lab.checks:
+        own = grade_id(lab, check)
+        if own not in theirs:
+            found.append(f"The cell of the check {check} is missing in {NOTEBOOK}. The lab's own was run.")
+        elif theirs[own] != ours.get(own):
+            found.append(f"The cell of the check {check} was edited in {NOTEBOOK}. The lab's own was run.")
+    return found
