@@ -17,7 +17,14 @@ from distsim.testbed import kernel
 from distsim.testbed.limits import Limits
 
 WORK = "/tmp/work"  # the working folder of confined code
-HIDDEN = ("/dev", "/home", "/root", "/run", "/tmp", "/var/tmp")  # secrets, devices, and sockets of the machine's services
+HIDDEN = (
+    "/dev",
+    "/home",
+    "/root",
+    "/run",
+    "/tmp",
+    "/var/tmp",
+)  # secrets, devices, and sockets of the machine's services
 DEVICES = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 LINKS = {"/dev/fd": "", "/dev/stdin": "/0", "/dev/stdout": "/1", "/dev/stderr": "/2"}  # into /proc/self/fd
 USER = 1000  # of confined code, as it sees itself
