@@ -1,4 +1,4 @@
-"""Every lab's checks have power: a solution has full marks, a stub none, and each wrong solution fails what is meant for it."""
+"""Labs have power: a solution has full marks, a stub none, and each wrong solution fails what is meant for it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_stub_has_nothing_and_each_check_says_what_to_write(testbed: Testbed
 
 @pytest.mark.real
 @pytest.mark.parametrize(("key", "name"), WRONG)
-def test_a_wrong_solution_loses_the_points_meant_for_it_and_keeps_the_others(
+def test_a_wrong_solution_loses_what_is_meant_for_it_and_keeps_the_rest(
     testbed: Testbed, key: str, name: str
 ) -> None:
     wrong = (LABS / key / "wrong" / f"{name}.py").read_text()
