@@ -13,7 +13,8 @@ from __future__ import annotations
 from distsim.testbed.log import Collective as Collective
 from distsim.testbed.log import Log as Log
 from distsim.testbed.log import Message as Message
-from distsim.testbed.run import Run as Run
 from distsim.testbed.run import Testbed as Testbed
+from distsim.testbed.watch import Failure as Failure
+from distsim.testbed.watch import Run as Run
 
-__all__ = ["Collective", "Log", "Message", "Run", "Testbed"]
+__all__ = ["Collective", "Failure", "Log", "Message", "Run", "Testbed"]

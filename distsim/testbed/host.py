@@ -12,17 +12,17 @@ import os
 import signal
 import socket
 import sys
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from distsim.errors import DistsimError
 from distsim.testbed import frames
 from distsim.testbed.sandbox import Enclosure, Limits
 from distsim.testbed.seat import Order, sit
 
-ENDED = 0
+LOOK_SECONDS = 0.02
 
 
 def main() -> None:
@@ -51,34 +51,35 @@ def _guard(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
     signal.signal(signal.SIGTERM, _leave)
     report, *lines = map(_socket, descriptors)
     orders = [Order(**order) for order in job["orders"]]
-    bodies = [partial(_rank, order, lines, report) for order in orders]
-    enclosure = Enclosure.start(
-        bodies,
-        folder=Path(job["folder"]),
-        limits=Limits(**job["limits"]),
-        keep=[line.fileno() for line in lines],
-        private=not job["shared"],
-        loopback=job["loopback"],
-        trusted=job["trusted"],
-        hidden=[Path(path) for path in job["hidden"]],
-    )
     try:
-        for line in lines:
-            line.close()
-        socket.send_fds(report, [b"o"], enclosure.outputs)
-        frames.send(report, {"states": enclosure.wait()})
+        with Enclosure.start(
+            [partial(sit, order, line) for order, line in zip(orders, lines, strict=True)],
+            folder=Path(job["folder"]),
+            limits=Limits(**job["limits"]),
+            keep=[[line.fileno()] for line in lines],
+            private=not job["shared"],
+            loopback=job["loopback"],
+            trusted=job["trusted"],
+            hidden=[Path(path) for path in job["hidden"]],
+        ) as enclosure:
+            for line in lines:
+                line.close()
+            socket.send_fds(report, [frames.pack({"started": True})], enclosure.outputs)
+            _report(enclosure, report)
+    except DistsimError as error:
+        frames.send(report, {"error": str(error)})
     finally:
-        enclosure.kill()
-        os._exit(ENDED)
+        os._exit(0)
 
 
-def _rank(order: Order, lines: list[socket.socket], report: socket.socket) -> None:
-    """Keeps one line and closes those of the others."""
-    report.close()
-    for number, line in enumerate(lines):
-        if number != order.rank:
-            line.close()
-    sit(order, lines[order.rank])
+def _report(enclosure: Enclosure, report: socket.socket) -> None:
+    """Tells how each rank ended, as soon as it has."""
+    told: set[int] = set()
+    while len(told) < len(enclosure.endings):
+        for rank, ending in enumerate(enclosure.wait(LOOK_SECONDS)):
+            if ending is not None and rank not in told:
+                told.add(rank)
+                frames.send(report, {"rank": rank, "ending": str(ending)})
 
 
 def _socket(descriptor: int) -> socket.socket:
@@ -87,11 +88,6 @@ def _socket(descriptor: int) -> socket.socket:
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
-
-
-def described(order: Order) -> dict[str, Any]:
-    """An order as a frame may hold it."""
-    return asdict(order)
 
 
 if __name__ == "__main__":

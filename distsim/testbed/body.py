@@ -1,0 +1,119 @@
+"""A rank's process before, while and after it runs its body."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from distsim.testbed import kernel
+from distsim.testbed.ending import OUT_OF_MEMORY
+from distsim.testbed.limits import Limits
+
+FREE_THREADS = "1"  # of OpenMP: the ranks of a run share the processors
+
+
+@dataclass(frozen=True)
+class Body:
+    """What one rank runs, and the descriptors that it has: those kept, and `output` as its stdout and stderr."""
+
+    rank: int
+    call: Callable[[], None]
+    kept: frozenset[int]
+    output: int
+
+    def prepare(self, work: Path, limits: Limits, *, processes: int | None) -> None:
+        """Makes the calling process the rank's. processes: None where it is not confined."""
+        os.setsid()
+        default_signals()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.chdir(work)
+        os.environ.update(_environment(work))
+        os.dup2(self.output, 1)
+        os.dup2(self.output, 2)
+        _use_standard_streams()
+        if processes is not None:
+            Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, ranks go first
+            kernel.drop_rights()
+            kernel.show_memory(False)
+        limits.keep(processes=processes)
+
+    def run(self) -> int:
+        """Runs the body and returns the exit code. An exception is printed."""
+        close_all_but({0, 1, 2, *self.kept})
+        code = 0
+        try:
+            self.call()
+        except SystemExit as ending:
+            code = _code_of(ending)
+        except MemoryError:
+            code = OUT_OF_MEMORY
+            traceback.print_exc()
+        except BaseException:  # noqa: BLE001 - whatever it is, it ends this process and no other
+            code = 1
+            traceback.print_exc()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # closed by the body, or nobody reads any more
+                stream.flush()
+        return code
+
+
+def default_signals() -> None:
+    """Forgets how the caller takes signals. A broken pipe and a too large file stay errors, as everywhere in Python."""
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    faulthandler.disable()
+
+
+def close_all_but(kept: Iterable[int]) -> None:
+    """Closes every other descriptor of this process."""
+    borders = [-1, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
+    for before, after in pairwise(borders):
+        if before + 1 < after:  # of an empty range Python 3.11 closes all
+            os.closerange(before + 1, after)
+
+
+def fill_standard_descriptors() -> None:
+    """Lets stdin, stdout and stderr be empty where they are closed, so that no pipe takes their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+def _environment(work: Path) -> dict[str, str]:
+    programs = (os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin")
+    return {
+        "PATH": os.pathsep.join(programs),
+        "HOME": str(work),
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": FREE_THREADS,
+    }
+
+
+def _use_standard_streams() -> None:
+    """The caller's may be anything, a notebook's for instance."""
+    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115 - open to the end of the process
+    sys.stdout = open(1, "w", closefd=False, encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115
+    faulthandler.enable(file=2)
+
+
+def _code_of(ending: SystemExit) -> int:
+    if ending.code is None:
+        return 0
+    if isinstance(ending.code, int):
+        return ending.code & 0xFF
+    sys.stderr.write(f"{ending.code}\n")
+    return 1

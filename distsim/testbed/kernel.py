@@ -1,0 +1,131 @@
+"""Calls of the Linux kernel that Python's standard library lacks. Each raises OSError with the name of the call."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import platform
+import socket
+import struct
+from functools import cache
+
+NEW_USER, NEW_MOUNT, NEW_PID, NEW_NET, NEW_IPC, NEW_UTS = (
+    0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x08000000, 0x04000000,
+)  # fmt: skip
+READ_ONLY, NO_SET_ID, NO_DEVICES = 1, 2, 4  # of a mount
+_BIND, _RECURSIVE, _PRIVATE = 1 << 12, 1 << 14, 1 << 18
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_MOUNT_SETATTR = 442  # one number on all architectures
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_JOIN_SESSION_KEYRING = 1
+_DEATH_SIGNAL, _DUMPABLE, _DROP_BOUND, _SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT = 1, 4, 24, 36, 38, 47
+_CLEAR_ALL_AMBIENT = 4
+_CAPABILITY_VERSION = 0x20080522
+_SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name: str, *arguments: object) -> None:
+    if getattr(_libc(), name)(*arguments) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def unshare(namespaces: int) -> None:
+    """Leaves the namespaces of these kinds for new ones."""
+    _call("unshare", namespaces)
+
+
+def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    texts = [text.encode() if text is not None else None for text in (source, target, kind, data)]
+    _call("mount", *texts[:3], ctypes.c_ulong(flags), texts[3])
+
+
+def mount_new(kind: str, target: str, options: str | None = None) -> None:
+    """Mounts a new file system of a kind: tmpfs, proc."""
+    _mount(kind, target, kind, NO_SET_ID | NO_DEVICES, options)
+
+
+def mount_again(source: str, target: str) -> None:
+    """Shows a folder or file, with all that is mounted below it, at a second place."""
+    _mount(source, target, None, _BIND | _RECURSIVE)
+
+
+def mount_apart() -> None:
+    """From now on no mount of this namespace reaches another one, nor one from there this one."""
+    _mount("none", "/", None, _PRIVATE | _RECURSIVE)
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "namespace")]  # noqa: RUF012 (ctypes)
+
+
+def change_mount(target: str, *, add: int = 0, remove: int = 0, below: bool = False) -> None:
+    """Adds and removes attributes of a mount; below: of all mounts below it too."""
+    attributes = _Attributes(add, remove, 0, 0)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    _call(
+        "syscall", ctypes.c_long(_MOUNT_SETATTR), ctypes.c_int(_AT_FDCWD), target.encode(),
+        ctypes.c_uint(_AT_RECURSIVE if below else 0), ctypes.byref(attributes), size,
+    )  # fmt: skip
+
+
+def loopback_up() -> None:
+    """Brings up the network namespace's own loopback, 127.0.0.1 and ::1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh22x", b"lo", _UP_AND_RUNNING))
+
+
+def _prctl(option: int, *values: int) -> None:
+    _call("prctl", ctypes.c_int(option), *(ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]))
+
+
+def die_with_parent(number: int) -> None:
+    """This signal comes when the thread that forked this process ends. A change of user takes it back."""
+    _prctl(_DEATH_SIGNAL, number)
+
+
+def adopt_orphans() -> None:
+    """Descendants whose parent has ended become children of this process."""
+    _prctl(_SUBREAPER, 1)
+
+
+def show_memory(shown: bool) -> None:
+    """Whether other processes of this user may read this one's memory, environment and descriptors."""
+    _prctl(_DUMPABLE, int(shown))
+
+
+def forget_keys() -> None:
+    """Leaves the session's keyring, which the ranks and their caller have in common."""
+    if number := _KEYCTL.get(platform.machine()):
+        _call("syscall", ctypes.c_long(number), ctypes.c_int(_JOIN_SESSION_KEYRING), None)
+
+
+def drop_rights() -> None:
+    """Gives up all capabilities, and the way to any by executing a file."""
+    _prctl(_NO_NEW_PRIVILEGES, 1)
+    _prctl(_AMBIENT, _CLEAR_ALL_AMBIENT)
+    with open("/proc/sys/kernel/cap_last_cap") as file:
+        last = int(file.read())
+    for capability in range(last + 1):
+        _prctl(_DROP_BOUND, capability)
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    _call("capset", header, bytes(24))
+
+
+def forget_environment() -> None:
+    """Empties os.environ, and the memory where the kernel laid the environment when the program began."""
+    os.environ.clear()
+    try:
+        with open("/proc/self/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except FileNotFoundError:  # not Linux
+        return
+    start, end = int(fields[47]), int(fields[48])  # fields 50 and 51; those after ")" begin with the third
+    if start:
+        ctypes.memset(start, 0, end - start)

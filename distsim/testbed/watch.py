@@ -1,0 +1,239 @@
+"""One run seen from the parent's side: it listens to the ranks, lets the switch answer, and tells why a rank failed."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from distsim.errors import RunError
+from distsim.testbed import frames
+from distsim.testbed.log import Log
+from distsim.testbed.output import Capped
+from distsim.testbed.requests import RequestError, obey
+from distsim.testbed.switch import DeadlockError, Reply, Switch
+
+READ_BYTES = 2**20
+ANSWER_SECONDS = 5.0  # for a rank that waits for an answer to take it
+ENDING_SECONDS = 2.0  # for the warden to tell how a process ended whose line is closed
+LONGEST_TEXT, LONGEST_PLACE = 2000, 200
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a rank did not finish, and the line of the student's file where it stood, where that is known."""
+
+    text: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.where})" if self.where else self.text
+
+
+@dataclass
+class Run:
+    """What one run showed.
+
+    results: by rank, what its driver returned; None where it failed. failures: by rank; None where it finished.
+    output: by rank, the beginning of what it printed. log: what passed the switch (empty on gloo). seconds: virtual
+    time at the end (on gloo: real time).
+    """
+
+    results: list[Any]
+    failures: list[Failure | None]
+    output: list[str] = field(default_factory=list)
+    log: Log = field(default_factory=Log)
+    seconds: float = 0.0
+    first: int | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """The first cause of a failed run in one sentence; None where every rank finished."""
+        if self.first is None:
+            return None
+        return f"rank {self.first}: {self.failures[self.first]}"
+
+
+class Watch:
+    """Watches the ranks at the other ends of `lines`; `report` is the warden's. Without a switch they are on gloo."""
+
+    def __init__(
+        self, report: socket.socket, lines: Sequence[socket.socket], switch: Switch | None, deadline_seconds: float
+    ) -> None:
+        self._report, self._lines, self._switch = report, list(lines), switch
+        self._deadline_seconds = deadline_seconds
+        self._heard = [frames.Frames() for _ in lines]
+        self._reported = frames.Frames()
+        self._open = set(range(len(lines)))
+        self._vanished: dict[int, float] = {}  # ranks that left without a word, and when; their ending is to come
+        self._endings: dict[int, str] = {}
+        self._outputs: list[Capped] = []
+        self._run = Run([None for _ in lines], [None for _ in lines])
+        self._started = time.monotonic()
+        self._selector = selectors.DefaultSelector()
+
+    def watched(self) -> Run:
+        """The run, once all ranks have finished or one has failed. Raises RunError where none could be started."""
+        descriptors: list[int] = []
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._report, READ_BYTES, len(self._lines))
+            self._outputs = [Capped(descriptor) for descriptor in descriptors]
+            self._hear_warden(data)
+            for rank, line in enumerate(self._lines):
+                line.setblocking(False)
+                self._selector.register(line, selectors.EVENT_READ, (self._listen, rank))
+            for rank, output in enumerate(self._outputs):
+                os.set_blocking(output.fileno(), False)
+                self._selector.register(output, selectors.EVENT_READ, (self._read, rank))
+            self._report.setblocking(False)
+            self._selector.register(self._report, selectors.EVENT_READ, (self._listen_to_warden, -1))
+            self._watch()
+            for rank in range(len(self._outputs)):  # what lies ready
+                self._read(rank)
+        finally:
+            self._selector.close()
+            for descriptor in descriptors:
+                os.close(descriptor)
+        return self._told()
+
+    def _told(self) -> Run:
+        self._run.output = [output.text for output in self._outputs]
+        self._run.seconds = time.monotonic() - self._started
+        if self._switch is not None:
+            self._switch.log.sort()
+            self._run.log, self._run.seconds = self._switch.log, self._switch.now
+        return self._run
+
+    def _watch(self) -> None:
+        until = self._started + self._deadline_seconds
+        while (self._open or self._vanished) and self._run.first is None:
+            now = time.monotonic()
+            if now > until:
+                self._late()
+                return
+            for key, _ in self._selector.select(min(until - now, 0.5)):
+                call, rank = key.data
+                call(rank)
+            self._bury()
+            self._settle()
+
+    def _settle(self) -> None:
+        switch = self._switch
+        while switch is not None and switch.settled and not switch.over and self._run.first is None:
+            if self._vanished:
+                return  # that is the first cause, whatever the others wait for
+            try:
+                replies = switch.settle()
+            except DeadlockError as error:
+                for rank, wait in sorted(error.waits.items()):
+                    self._fail(rank, Failure(f"deadlock: no rank can go on, this one {wait}"))
+                return
+            for reply in replies:
+                self._answer(reply)
+
+    def _answer(self, reply: Reply) -> None:
+        done = {
+            key: {"received": list(one.received), "source": one.source, "error": one.error}
+            for key, one in reply.done.items()
+        }
+        line = self._lines[reply.rank]
+        line.settimeout(ANSWER_SECONDS)
+        try:
+            frames.send(line, {"now": reply.now, "done": done})
+        except OSError:
+            self._left(reply.rank, finished=False)
+        finally:
+            line.setblocking(False)
+
+    def _listen(self, rank: int) -> None:
+        if rank not in self._open:
+            return
+        try:
+            data = self._lines[rank].recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._left(rank, finished=False)
+            return
+        try:
+            for message in self._heard[rank].feed(data):
+                if rank in self._open:  # what comes after its last word is not heard
+                    self._hear(rank, message)
+        except (frames.FrameError, RequestError) as error:
+            self._fail(rank, Failure(f"asked the network for what torch.distributed does not: {error}"))
+
+    def _hear(self, rank: int, message: Any) -> None:
+        match message:
+            case {"do": "result", "value": value}:
+                self._run.results[rank] = value
+                self._left(rank, finished=True)
+            case {"do": "error", "text": str(text), "where": str(where)}:
+                self._fail(rank, Failure(text[:LONGEST_TEXT], where[:LONGEST_PLACE]))
+            case _ if self._switch is not None:
+                obey(self._switch, rank, message)
+            case _:
+                raise RequestError("there is no switch in a run on gloo")
+
+    def _listen_to_warden(self, _rank: int) -> None:
+        try:
+            data = self._report.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            self._hear_warden(data)
+        else:
+            self._selector.unregister(self._report)
+
+    def _hear_warden(self, data: bytes) -> None:
+        if not data:
+            raise RunError("the ranks could not be started: their host has ended")
+        for message in self._reported.feed(data):
+            if "error" in message:
+                raise RunError(message["error"])
+            if "rank" in message:
+                self._endings[message["rank"]] = message["ending"]
+
+    def _left(self, rank: int, *, finished: bool) -> None:
+        self._open.discard(rank)
+        self._selector.unregister(self._lines[rank])
+        if self._switch is not None:
+            self._switch.leave(rank)
+        if not finished:
+            self._vanished[rank] = time.monotonic()
+
+    def _bury(self) -> None:
+        """Ranks that left without a word fail, once it is known how they ended."""
+        for rank, since in sorted(self._vanished.items()):
+            if rank in self._endings or time.monotonic() > since + ENDING_SECONDS:
+                del self._vanished[rank]
+                ending = self._endings.get(rank, "its line was closed")
+                self._fail(rank, Failure(f"its process ended before its work was done: {ending}"))
+
+    def _fail(self, rank: int, failure: Failure) -> None:
+        self._run.failures[rank] = failure
+        self._run.results[rank] = None
+        if self._run.first is None:
+            self._run.first = rank
+
+    def _late(self) -> None:
+        for rank in sorted(self._open):
+            self._fail(rank, Failure(f"not finished after {self._deadline_seconds:g} s, the deadline"))
+
+    def _read(self, rank: int) -> None:
+        output = self._outputs[rank]
+        if output.at_end:
+            return
+        try:
+            output.read()
+        except BlockingIOError:
+            return
+        if output.at_end and output.fileno() in self._selector.get_map():
+            self._selector.unregister(output)
+        if output.too_much:
+            self._fail(rank, Failure(f"printed more than {output.bound_bytes // 2**20} MiB"))
