@@ -47,14 +47,15 @@ def fetch(tasks: ModuleType, *, content: bytes, seconds: float) -> dict[str, Any
     return {"content": bytes(tasks.fetch(Path("data"), download))}
 
 
-def same_start(tasks: ModuleType, *, seed: int) -> dict[str, Any]:
-    """The model's parameters, and what the three generators draw next."""
+def same_start(tasks: ModuleType, *, seed: int, secret: float) -> dict[str, Any]:
+    """The model's parameters, the last of which is the secret, and what the three generators draw next."""
 
     def build() -> torch.nn.Module:
         model = torch.nn.Linear(4, 3)
         with torch.no_grad():
             model.bias[0] = float(np.random.normal())  # noqa: NPY002 - a model that uses numpy's shared generator
             model.bias[1] = random.random()
+            model.bias[2] = secret
         return model
 
     model = tasks.same_start(build, seed)
