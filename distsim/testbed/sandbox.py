@@ -4,7 +4,7 @@
         enclosure.outputs    what each rank prints
         enclosure.wait()     how each ended
 
-A rank sees the file system read-only, without homes, devices and temporary files of others, and writes to memory that
+A rank sees the file system read-only, without homes, devices and files of others, and writes to memory that
 goes with it; it has no network, no rights, no secrets in its environment, and limits. This takes Linux 5.14 or newer
 with user namespaces: `reason_against()` tells what is missing. It does not keep apart what the hardware shares.
 """
