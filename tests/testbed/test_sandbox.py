@@ -56,9 +56,7 @@ def _traces() -> tuple[list[int], list[str], str]:
     return [child.pid for child in psutil.Process().children()], sorted(os.listdir("/dev/fd"))[:-1], mounts
 
 
-def _run(
-    *bodies: Callable[[], None], folder: Path, seconds: float = 60.0, **how: Any
-) -> list[tuple[Ending | None, str]]:
+def _run(*bodies: Callable[[], None], folder: Path, seconds: float = 60.0, **how: Any) -> list[tuple[Ending | None, str]]:
     """Each body's ending and what it printed."""
     with Enclosure.start(bodies, folder=folder, **how) as enclosure:
         outputs = [Capped(descriptor) for descriptor in enclosure.outputs]
@@ -285,9 +283,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 @confining
-@pytest.mark.parametrize(
-    "place", ["/", "/etc", "/usr/lib", "/root", "/home", "/run", "/dev", "/var/tmp", "/proc/sys/kernel"]
-)
+@pytest.mark.parametrize("place", ["/", "/etc", "/usr/lib", "/root", "/home", "/run", "/dev", "/var/tmp", "/proc/sys/kernel"])
 def test_nothing_outside_can_be_written(folder: Path, place: str) -> None:
     assert "Error" in _answer(lambda: Path(place, "distsim_was_here").write_text("x"), folder)
     assert not Path(place, "distsim_was_here").exists()
@@ -609,3 +605,5 @@ def test_an_enclosure_is_soon_made(folder: Path) -> None:
             assert enclosure.wait(60.0) == [Ending(code=0)] * 4
 
     assert min(seconds(run) for _ in range(10)) - min(seconds(forks) for _ in range(10)) < 0.1
+
+
