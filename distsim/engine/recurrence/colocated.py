@@ -8,14 +8,13 @@ of each is followed, from one event to the next, however many there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distsim.engine.recurrence.rows import Floats
 from distsim.network import OVER
@@ -68,9 +67,11 @@ class Stream:
 
 
 class Colocated:
-    """A run. Times by step and kind: start, ready; by step, server's kind and worker's kind: arrived, pulled.
+    """A run, and when what comes to pass in it; NaN where there is nothing of a kind.
 
-    answered: by step and server's kind. What never comes to pass is NaN.
+    kind_of: by worker. start, ready: when workers begin a step, and have computed; answered: when servers answer;
+    shape (steps, kinds). arrived, pulled: when gradients, and parameters, are there; shape (steps, kinds of servers'
+    hosts, kinds of workers).
     """
 
     def __init__(self, scenario: Scenario, drawn: Floats, apply_seconds: float) -> None:
@@ -83,6 +84,9 @@ class Colocated:
             )
             for number, members in enumerate(groups)
         ]  # fmt: skip
+        self.kind_of = np.empty(cluster.workers, np.intp)
+        for kind in self.kinds:
+            self.kind_of[kind.members] = kind.number
         self.servers = [kind for kind in self.kinds if kind.serves]
         self.latency, self.apply_seconds = cluster.latency_seconds, apply_seconds
         self.bytes = scenario.gradient_bytes / len(scenario.servers)
@@ -97,26 +101,14 @@ class Colocated:
         # What a server, or a worker, of this kind is still to get in its step.
         self.gradients = [0] * number
         self.parameters = [0] * number
-        self._play()
 
-    def of_workers(self, times: Floats) -> Floats:
-        """Times by step and kind as times by step and worker."""
-        return np.asarray(times[:, self._kind_of])
-
-    def of_pairs(self, away: Floats, at_home: Floats) -> Floats:
+    def by_server(self, away: Floats, at_home: Floats) -> Floats:
         """Times by step and two kinds, and those of a worker with its own server, as (steps, servers, workers)."""
-        servers = self._kind_of[: sum(len(kind.members) for kind in self.servers)]
-        found = away[:, servers[:, None], self._kind_of]
-        own = np.arange(len(servers))
-        found[:, own, own] = at_home[:, servers]
+        own = np.arange(sum(len(kind.members) for kind in self.servers))
+        hosts = self.kind_of[own]
+        found = away[:, hosts[:, None], self.kind_of]
+        found[:, own, own] = at_home[:, hosts]
         return np.asarray(found)
-
-    @property
-    def _kind_of(self) -> NDArray[np.intp]:
-        number = np.empty(sum(len(kind.members) for kind in self.kinds), np.intp)
-        for kind in self.kinds:
-            number[kind.members] = kind.number
-        return number
 
     # What happens, each at its moment.
 
@@ -172,7 +164,8 @@ class Colocated:
     def _at(self, seconds: float, happens: Callable[[float], None]) -> None:
         heappush(self.agenda, (seconds, next(self.order), happens))
 
-    def _play(self) -> None:
+    def play(self) -> None:
+        """From one event to the next, until nothing is left to happen."""
         for kind in self.kinds:
             self.compute(kind, 0, 0.0)
         now = 0.0
@@ -208,20 +201,22 @@ class Colocated:
                     stream.rate = share
                     for link, carried in stream.links:
                         left[link] = max(left[link] - share * carried, 0.0)
-            open_streams = [
-                stream for stream in open_streams if all(link != narrowest for link, _ in stream.links)
-            ]
+            open_streams = [stream for stream in open_streams if all(link != narrowest for link, _ in stream.links)]
 
 
-def moments(scenario: Scenario, drawn: Floats, apply_seconds: float) -> Iterator[Floats]:
-    """When workers start, are ready, shape (steps, workers); and per server: gradients arrive, answers leave, are there.
+def moments(scenario: Scenario, drawn: Floats, apply_seconds: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """When workers start and are ready, and by server when gradients arrive, and answers leave and are there.
 
-    The last three have the shape (steps, servers, workers). drawn: seconds of each step's work, (steps, workers).
+    The first two have the shape (steps, workers), as `drawn`, the seconds of each step's work; the others (steps,
+    servers, workers).
     """
     run = Colocated(scenario, drawn, apply_seconds)
-    yield run.of_workers(run.start)
-    yield run.of_workers(run.ready)
-    yield run.of_pairs(run.arrived, run.ready)
+    run.play()
     answered = np.broadcast_to(run.answered[:, :, None], run.pulled.shape)
-    yield run.of_pairs(answered, run.answered)
-    yield run.of_pairs(run.pulled, run.answered)
+    return (
+        run.start[:, run.kind_of],
+        run.ready[:, run.kind_of],
+        run.by_server(run.arrived, at_home=run.ready),
+        run.by_server(answered, at_home=run.answered),
+        run.by_server(run.pulled, at_home=run.answered),
+    )

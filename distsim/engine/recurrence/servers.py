@@ -7,8 +7,10 @@ workers' hosts are in each other's way, and `colocated` follows them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distsim.engine.recurrence import colocated
 from distsim.engine.recurrence.rows import Floats, SpanRows, drawn_seconds, finished
@@ -60,7 +62,7 @@ def _apart(scenario: Scenario, apply_seconds: float) -> Moments:
     ready, began, arrived, answered, pulled = OneServer(scenario).exchanges(drawn, apply_seconds)
     shape = (len(drawn), servers, drawn.shape[1])
     of_each = (np.broadcast_to(times[:, None], shape) for times in (began, arrived, answered, pulled))
-    return Moments(ready - drawn, ready, *of_each)
+    return Moments(np.concatenate([np.zeros((1, drawn.shape[1])), pulled[:-1]]), ready, *of_each)
 
 
 def _at_home(scenario: Scenario, apply_seconds: float) -> Moments:
@@ -95,19 +97,24 @@ def _trace(scenario: Scenario, moments: Moments, apply_seconds: float) -> Trace:
     builder.extend("spans", **rows.columns())
     by_time = np.argsort(updates, axis=None, kind="stable")
     builder.extend(
-        "updates", version=by_time // count + 1, server=server[by_time % count, 0], time_seconds=updates.ravel()[by_time]
+        "updates",
+        version=by_time // count + 1,
+        server=server[by_time % count, 0],
+        time_seconds=updates.ravel()[by_time],
     )
     order = np.argsort(arrived, axis=2, kind="stable")  # ties by rank
-    every = [np.broadcast_to(values, arrived.shape).ravel() for values in (step, server, order)]
+    of_step, of_server, of_worker = (_spread(values, arrived.shape) for values in (step, server, order))
     builder.extend(
-        "contributions", version=every[0] + 1, server=every[1], worker=every[2], step=every[0], read_version=every[0],
+        "contributions", version=of_step + 1, server=of_server, worker=of_worker, step=of_step, read_version=of_step,
         first_item=0, items=1, applied=True, cancelled=False,
     )  # fmt: skip
-    sent = np.flatnonzero(away)
-    ways = ((worker, server, began, arrived), (server, worker, answered, pulled))
-    sources, targets, starts, ends = (
-        np.concatenate([np.broadcast_to(way[part], arrived.shape).ravel()[sent] for way in ways]) for part in range(4)
-    )
-    carried = Transfers(sources, targets, *(np.broadcast_to(value, starts.shape) for value in (num_bytes,)), starts, ends,
-        *(np.broadcast_to(value, starts.shape) for value in (0, NO_COLLECTIVE)))  # fmt: skip
-    return finished(builder, scenario, carried)
+    pushes, pulls = (worker, server, num_bytes, began, arrived), (server, worker, num_bytes, answered, pulled)
+    columns = [
+        np.concatenate([_spread(values, away.shape)[away.ravel()] for values in both])
+        for both in zip(*((*way, 0, NO_COLLECTIVE) for way in (pushes, pulls)), strict=True)
+    ]
+    return finished(builder, scenario, Transfers(*columns))
+
+
+def _spread(values: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    return np.broadcast_to(values, shape).ravel()
