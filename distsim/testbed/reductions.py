@@ -15,13 +15,14 @@ OPERATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
     "sum": lambda parts: _same_type(np.add.reduce(list(parts)), parts),
     "avg": lambda parts: _same_type(np.add.reduce(list(parts)) / len(parts), parts),
     "product": lambda parts: _same_type(np.multiply.reduce(list(parts)), parts),
-    "min": lambda parts: np.minimum.reduce(list(parts)),
-    "max": lambda parts: np.maximum.reduce(list(parts)),
+    "min": lambda parts: _same_type(np.minimum.reduce(list(parts)), parts),
+    "max": lambda parts: _same_type(np.maximum.reduce(list(parts)), parts),
 }
 
 
 def _same_type(array: Array, parts: Sequence[Array]) -> Array:
-    return array.astype(parts[0].dtype)
+    """Of single numbers numpy makes a number, no array."""
+    return np.asarray(array, dtype=parts[0].dtype)
 
 
 def outcome(kind: str, given: Parts, root: int, operation: str) -> list[list[Array]]:

@@ -37,6 +37,8 @@ def every_collective(tasks: ModuleType) -> dict[str, Any]:  # noqa: ARG001
     for name, operation in (("max", dist.ReduceOp.MAX), ("min", dist.ReduceOp.MIN), ("product", dist.ReduceOp.PRODUCT)):
         found[name] = mine(1.0)
         dist.all_reduce(found[name], op=operation)
+    found["number"] = torch.tensor(float(me))
+    dist.all_reduce(found["number"])
     found["broadcast"] = mine()
     dist.broadcast(found["broadcast"], src=1)
     found["all_gather"] = each()

@@ -1,0 +1,104 @@
+"""What runs in the ranks: it calls the student's functions, and hands back what they gave."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from distsim.testbed import rank
+
+
+def start(tasks: ModuleType, *, backend: str) -> dict[str, Any]:
+    """The rank and world size that `start` gives, and the ranks that then meet in a collective."""
+    number, world = tasks.start(backend)
+    met = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
+    dist.all_gather(met, torch.tensor([number]))
+    return {"rank": number, "world": world, "met": torch.cat(met)}
+
+
+def own_device(tasks: ModuleType, *, gpus: int, local_rank: int) -> dict[str, Any]:
+    """The device on a machine that seems to have so many GPUs."""
+    os.environ["LOCAL_RANK"] = str(local_rank)
+    torch.cuda.is_available = lambda: gpus > 0  # type: ignore[assignment]
+    torch.cuda.device_count = lambda: gpus  # type: ignore[assignment]
+    torch.cuda.set_device = lambda _device: None  # type: ignore[assignment]
+    return {"device": str(torch.device(tasks.own_device()))}
+
+
+def own_samples(tasks: ModuleType, *, count: int) -> dict[str, Any]:
+    """The samples of this rank."""
+    return {"samples": [int(sample) for sample in tasks.own_samples(count)]}
+
+
+def fetch(tasks: ModuleType, *, content: bytes, seconds: float) -> dict[str, Any]:
+    """The content after a download that takes so many seconds and writes in two halves."""
+
+    def download(path: Path) -> None:
+        _write_slowly(Path(path), content, seconds, "download")
+
+    return {"content": bytes(tasks.fetch(Path("data"), download))}
+
+
+def same_start(tasks: ModuleType, *, seed: int, secret: float) -> dict[str, Any]:
+    """The model's parameters, the last of which is the secret, and what the three generators draw next."""
+
+    def build() -> torch.nn.Module:
+        model = torch.nn.Linear(4, 3)
+        with torch.no_grad():
+            model.bias[0] = float(np.random.normal())  # noqa: NPY002 - a model that uses numpy's shared generator
+            model.bias[1] = random.random()
+            model.bias[2] = secret
+        return model
+
+    model = tasks.same_start(build, seed)
+    return {
+        "parameters": torch.cat([parameter.detach().flatten() for parameter in model.parameters()]),
+        "torch": torch.rand(3),
+        "numpy": np.random.random(3),  # noqa: NPY002
+        "random": [random.random() for _ in range(3)],
+    }
+
+
+def save(tasks: ModuleType, *, secret: float, seconds: float) -> dict[str, Any]:
+    """What stands in the file at the moment when `save` has returned."""
+
+    def write(state: dict[str, Any], path: Path) -> None:
+        _write_slowly(Path(path), repr(state["secret"]).encode(), seconds, "write")
+
+    path = Path("checkpoint")
+    tasks.save({"secret": secret}, path, write)
+    return {"content": path.read_bytes() if path.is_file() else b""}
+
+
+def mean_loss(tasks: ModuleType, *, loss: float) -> dict[str, Any]:
+    """The mean that this rank was given."""
+    return {"mean": float(tasks.mean_loss(loss))}
+
+
+def real(tasks: ModuleType, seconds: list[list[float]]) -> dict[str, Any]:
+    """Steps for real: each rank computes for its seconds of the step, then all take their mean loss."""
+    own = seconds[dist.get_rank()]
+    tasks.mean_loss(0.0)  # the first exchange also connects the ranks
+    times = [rank.now()]
+    for one in own:
+        rank.busy(one)
+        tasks.mean_loss(one)
+        times.append(rank.now())
+    return {"step_seconds": [later - earlier for earlier, later in itertools.pairwise(times)]}
+
+
+def _write_slowly(path: Path, content: bytes, seconds: float, kind: str) -> None:
+    half = len(content) // 2
+    with path.open("wb") as file:
+        file.write(content[:half])
+        file.flush()
+        rank.busy(seconds, kind)
+        file.write(content[half:])

@@ -1,0 +1,82 @@
+"""Lab 01: several processes run this one file. Who does what?
+
+Every function below is called by every process (rank). Fill them in; `distsim lab run 01` starts four of them for real.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+
+def start(backend: str) -> tuple[int, int]:
+    """Joins the process group and returns this process's rank and the world size.
+
+    The launcher has set the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+    """
+    raise NotImplementedError(
+        "write start: Joins the process group and returns this process's rank and the world size."
+    )
+
+
+def own_device() -> torch.device:
+    """Returns this process's GPU, by its number on its own machine (LOCAL_RANK), or the CPU where there is none."""
+    raise NotImplementedError(
+        "write own_device: Returns this process's GPU, by its number on its own machine (LOCAL_RANK), or the CPU where"
+        " there is none."
+    )
+
+
+def own_samples(count: int) -> list[int]:
+    """Returns which of the samples 0 to count - 1 are this rank's: each sample is one rank's, and shares are even.
+
+    Shares are even when no two ranks differ by more than one sample.
+    """
+    raise NotImplementedError(
+        "write own_samples: Returns which of the samples 0 to count - 1 are this rank's: each sample is one rank's, "
+        "and shares are even."
+    )
+
+
+def fetch(path: Path, download: Callable[[Path], None]) -> bytes:
+    """Has rank 0 alone call `download(path)`, and returns the file's content on every rank.
+
+    The ranks share the folder. A download takes its time, and until it is over the file is not whole.
+    """
+    raise NotImplementedError(
+        "write fetch: Has rank 0 alone call `download(path)`, and returns the file's content on every rank."
+    )
+
+
+def same_start(build: Callable[[], torch.nn.Module], seed: int) -> torch.nn.Module:
+    """Builds the model with the same parameters on every rank, and then gives each rank random numbers of its own.
+
+    `build()` draws its initial parameters from torch, numpy and random. What a rank draws afterwards, from any of the
+    three (say for dropout, or to augment its samples), must differ from what the others draw.
+    """
+    raise NotImplementedError(
+        "write same_start: Builds the model with the same parameters on every rank, and then gives each rank random "
+        "numbers of its own."
+    )
+
+
+def save(state: dict[str, Any], path: Path, write: Callable[[dict[str, Any], Path], None]) -> None:
+    """Has rank 0 alone call `write(state, path)`, and returns on every rank when the file is whole.
+
+    Writing takes its time too. A rank that went on at once could read half a checkpoint.
+    """
+    raise NotImplementedError(
+        "write save: Has rank 0 alone call `write(state, path)`, and returns on every rank when the file is whole."
+    )
+
+
+def mean_loss(loss: float) -> float:
+    """Returns the mean of all ranks' losses, the same on every rank."""
+    raise NotImplementedError("write mean_loss: Returns the mean of all ranks' losses, the same on every rank.")

@@ -1,0 +1,112 @@
+"""Labs have power: a solution has full marks, a stub none, and each wrong solution fails what is meant for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from distsim.grading.lab import Lab, all_labs
+from distsim.grading.metadata import problems
+from distsim.grading.result import Result
+from distsim.grading.stub import up_to_date
+from distsim.testbed import Testbed
+
+LABS = Path(__file__).parents[2] / "labs"
+KEYS = [lab.key for lab in all_labs(LABS)]
+CAUGHT = re.compile(r"# caught by: (?P<checks>\w+(, \w+)*)\n")
+WRONG = [(key, path.stem) for key in KEYS for path in sorted((LABS / key / "wrong").glob("*.py"))]
+FEWEST_WRONG = 3
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+    with Testbed(tmp_path_factory.mktemp("lab")) as bed:
+        yield bed
+
+
+def graded(testbed: Testbed, key: str, tasks: str, names: Collection[str] = ()) -> dict[str, Result]:
+    """What the checks of a lab find in this tasks.py: those named, or all of them."""
+    lab = Lab.at(LABS / key)
+    for path in lab.pristine:
+        (testbed.folder / path.name).write_bytes(path.read_bytes())
+    (testbed.folder / "tasks.py").write_text(tasks)
+    return {name: check.judged(testbed) for name, check in lab.checks.items() if not names or name in names}
+
+
+def solution(key: str) -> str:
+    return (LABS / key / "solution.py").read_text()
+
+
+def told(results: dict[str, Result]) -> str:
+    return "\n".join(result.text() for result in results.values() if not result.full)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("file", ["solution.py", "other.py"])
+def test_a_right_solution_has_full_marks(testbed: Testbed, key: str, file: str) -> None:
+    results = graded(testbed, key, (LABS / key / file).read_text())
+    assert all(result.full for result in results.values()), told(results)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("key", KEYS)
+def test_the_stub_has_nothing_and_each_check_says_what_to_write(testbed: Testbed, key: str) -> None:
+    results = graded(testbed, key, (LABS / key / "tasks.py").read_text())
+    for result in results.values():
+        assert result.points == 0.0, result.text()
+        assert "NotImplementedError: write " in result.observed, result.text()
+        assert "tasks.py:" in result.observed
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("key", "name"), WRONG)
+def test_a_wrong_solution_loses_what_is_meant_for_it_and_keeps_the_rest(
+    testbed: Testbed, key: str, name: str, whole: Callable[[int, int], int]
+) -> None:
+    """In the reduced form it is tried on the checks that catch it and one more; whole, on all."""
+    wrong, caught = (LABS / key / "wrong" / f"{name}.py").read_text(), caught_by(key, name)
+    others = [check for check in Lab.at(LABS / key).checks if check not in caught]
+    names = [*caught, *others[: whole(1, len(others))]]
+    results = graded(testbed, key, f"{solution(key)}\n\n{wrong}", names)
+    assert {result.check for result in results.values() if not result.full} == caught, told(results)
+    assert not any("could not be judged" in result.observed for result in results.values()), told(results)
+
+
+@cache
+def caught_by(key: str, name: str) -> set[str]:
+    """The checks that a wrong solution's first line names."""
+    found = CAUGHT.match((LABS / key / "wrong" / f"{name}.py").read_text())
+    assert found, f"the first line of {name}.py does not say which checks catch it"
+    return set(found["checks"].split(", "))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_lab_is_whole(key: str) -> None:
+    lab = Lab.at(LABS / key)
+    assert 4 <= len(lab.checks) <= 8
+    assert 10 <= lab.points <= 20
+    assert up_to_date(lab), f"tasks.py is not what solution.py gives: distsim lab stub {lab.number}"
+    assert problems(lab) == []
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_check_has_a_wrong_solution_that_it_catches(key: str) -> None:
+    names = [name for one, name in WRONG if one == key]
+    assert len(names) >= FEWEST_WRONG
+    assert set().union(*(caught_by(key, name) for name in names)) == set(Lab.at(LABS / key).checks)
+
+
+def table() -> Iterator[str]:
+    """The rows of the table in labs/README.md."""
+    for key, name in WRONG:
+        checks = ", ".join(f"`{check}`" for check in Lab.at(LABS / key).checks if check in caught_by(key, name))
+        yield f"| {key} | {name.replace('_', ' ')} | {checks} |"
+
+
+def test_the_instructors_table_is_this_one() -> None:
+    assert "\n".join(table()) in (LABS / "README.md").read_text()
