@@ -1,11 +1,14 @@
 """What passes between a rank and the switch: msgpack frames that may hold numpy arrays, and never code.
 
-A frame is its length in four bytes, big-endian, and one value. Whoever reads a frame from a rank trusts nothing in it:
-only values and arrays of plain numbers can come out, whatever was sent.
+A frame is its length, the length of its head, the head, and the bytes of its arrays one after the other. Lengths are
+four bytes, big-endian; the head is one value, in which an array stands as its type and shape. Whoever reads a frame
+from a rank trusts nothing in it: only values and arrays of plain numbers can come out, whatever was sent, and they
+take no more memory than a small multiple of the bytes that came.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 from collections.abc import Iterator
@@ -16,7 +19,8 @@ import numpy as np
 
 ARRAY = 1
 LENGTH = struct.Struct(">I")
-MOST_BYTES = 256 * 2**20
+MOST_BYTES = 64 * 2**20
+MOST_HEAD_BYTES = 2 * 2**20  # one byte may become an object of seventy, so these are few
 DTYPES = frozenset({"|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"})
 
 
@@ -31,10 +35,20 @@ def pack(value: object) -> bytes:
     >>> found["weights"].tolist()
     [0.0, 0.0, 0.0]
     """
-    body: bytes = msgpack.packb(value, default=_array, use_bin_type=True)
-    if len(body) > MOST_BYTES:
-        raise FrameError(f"a frame of {len(body)} bytes; at most {MOST_BYTES} pass")
-    return LENGTH.pack(len(body)) + body
+    arrays: list[bytes] = []
+
+    def described(value: object) -> msgpack.ExtType:
+        array = _plain(value)
+        arrays.append(np.ascontiguousarray(array).tobytes())
+        return msgpack.ExtType(ARRAY, msgpack.packb([array.dtype.str, list(array.shape)]))
+
+    head: bytes = msgpack.packb(value, default=described, use_bin_type=True)
+    if len(head) > MOST_HEAD_BYTES:
+        raise FrameError(f"{len(head)} bytes beside arrays; at most {MOST_HEAD_BYTES} pass, what is larger as an array")
+    size = LENGTH.size + len(head) + sum(map(len, arrays))
+    if size > MOST_BYTES:
+        raise FrameError(f"a frame of {size} bytes; at most {MOST_BYTES} pass")
+    return b"".join([LENGTH.pack(size), LENGTH.pack(len(head)), head, *arrays])
 
 
 class Frames:
@@ -79,29 +93,61 @@ def _exactly(channel: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def _array(value: object) -> msgpack.ExtType:
+def _plain(value: object) -> np.ndarray[Any, Any]:
     if isinstance(value, np.generic):
         value = np.asarray(value)
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a {type(value).__name__} cannot pass; dicts, lists, texts, numbers, None and arrays can")
     if value.dtype.str not in DTYPES:
         raise TypeError(f"an array of {value.dtype} cannot pass")
-    head = msgpack.packb([value.dtype.str, list(value.shape)])
-    return msgpack.ExtType(ARRAY, LENGTH.pack(len(head)) + head + np.ascontiguousarray(value).tobytes())
+    return value
 
 
 def _unpacked(body: bytes) -> Any:
     try:
-        return msgpack.unpackb(body, ext_hook=_of_extension, strict_map_key=False, raw=False)
-    except (ValueError, TypeError, msgpack.UnpackException, struct.error, RecursionError) as error:
+        return _Reader(body).value()
+    except (ValueError, TypeError, OverflowError, msgpack.UnpackException, struct.error, RecursionError) as error:
         raise FrameError(f"no frame of ours: {error}") from None
 
 
-def _of_extension(code: int, data: bytes) -> np.ndarray[Any, Any]:
-    if code != ARRAY:
-        raise FrameError(f"extension {code}")
-    (size,) = LENGTH.unpack_from(data)
-    dtype, shape = msgpack.unpackb(data[LENGTH.size : LENGTH.size + size])
-    if dtype not in DTYPES or not all(isinstance(length, int) and length >= 0 for length in shape):
-        raise FrameError("an array of no plain numbers")
-    return np.frombuffer(data[LENGTH.size + size :], dtype=dtype).reshape(shape).copy()
+class _Reader:
+    """Reads one frame, whose arrays lie in the order in which the head has them."""
+
+    def __init__(self, body: bytes) -> None:
+        (size,) = LENGTH.unpack_from(body)
+        if size > MOST_HEAD_BYTES or LENGTH.size + size > len(body):
+            raise FrameError(f"a head of {size} bytes")
+        whole = memoryview(body)
+        self._head, self._arrays = whole[LENGTH.size : LENGTH.size + size], whole[LENGTH.size + size :]
+
+    def value(self) -> Any:
+        value = msgpack.unpackb(
+            self._head, ext_hook=self._array, strict_map_key=False, raw=False, object_hook=_of_dict, list_hook=_of_list
+        )
+        if self._arrays:
+            raise FrameError("bytes of no array")
+        return value
+
+    def _array(self, code: int, data: bytes) -> np.ndarray[Any, Any]:
+        if code != ARRAY:
+            raise FrameError(f"extension {code}")
+        dtype, shape = msgpack.unpackb(data)
+        if dtype not in DTYPES or not all(isinstance(length, int) and length >= 0 for length in shape):
+            raise FrameError("an array of no plain numbers")
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if size > len(self._arrays):
+            raise FrameError("an array without its bytes")
+        mine, self._arrays = self._arrays[:size], self._arrays[size:]
+        return np.frombuffer(mine, dtype=dtype).reshape(shape).copy()
+
+
+def _of_dict(table: dict[Any, Any]) -> dict[Any, Any]:
+    _of_list(list(table.values()))
+    return table
+
+
+def _of_list(items: list[Any]) -> list[Any]:
+    """The one thing that msgpack makes of an extension without asking."""
+    if msgpack.Timestamp in map(type, items):
+        raise FrameError("a timestamp")
+    return items

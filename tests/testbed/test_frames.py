@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distsim.cluster import Cluster
-from distsim.testbed.frames import DTYPES, FrameError, Frames, pack
+from distsim.testbed.frames import DTYPES, MOST_HEAD_BYTES, FrameError, Frames, pack
 from distsim.testbed.requests import RequestError, obey
 from distsim.testbed.switch import Switch
 
@@ -49,22 +49,38 @@ def test_a_frame_that_would_be_too_large_is_refused_before_it_is_read() -> None:
         list(Frames().feed(struct.pack(">I", 2**31)))
 
 
-def extension(code: int, dtype: str, shape: list[int], data: bytes) -> bytes:
-    head = msgpack.packb([dtype, shape])
-    body = msgpack.packb(msgpack.ExtType(code, struct.pack(">I", len(head)) + head + data))
-    return struct.pack(">I", len(body)) + body
+def frame(head: object, data: bytes = b"") -> bytes:
+    packed = head if isinstance(head, bytes) else msgpack.packb(head)
+    return struct.pack(">II", 4 + len(packed) + len(data), len(packed)) + packed + data
+
+
+def array(dtype: object, shape: object, code: int = 1) -> msgpack.ExtType:
+    return msgpack.ExtType(code, msgpack.packb([dtype, shape]))
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        extension(1, "|O", [1], b"12345678"),
-        extension(1, "<f8", [2], b"12345678"),
-        extension(1, "<f8", [-1], b"12345678"),
-        extension(2, "<f8", [1], b"12345678"),
-        struct.pack(">I", 1) + b"\xc1",
-        struct.pack(">I", 3) + b"\x91\x91\x91",
-        struct.pack(">I", 2000) + b"\x91" * 2000,
+        frame(array("|O", [1]), b"12345678"),
+        frame(array("<f8", [2]), b"12345678"),
+        frame(array("<f8", [-1]), b"12345678"),
+        frame(array("<f8", [2**63, 2]), b"12345678"),
+        frame(array("<f8", [2**63, 0]), b""),
+        frame(array("<f8", [1] * 70), b"12345678"),
+        frame(array("<f8", 1), b"12345678"),
+        frame(array(["<f8"], [1]), b"12345678"),
+        frame(array("<f8", [1], code=2), b"12345678"),
+        frame([array("<f8", [1])] * 2, b"12345678"),
+        frame([array("<f8", [1])], b"123456789"),
+        frame({"at": msgpack.Timestamp(1)}),
+        frame([msgpack.Timestamp(1)]),
+        frame(b"\xc1"),
+        frame(b"\x91\x91\x91"),
+        frame(b"\x91" * 2000),
+        frame(b"\xa3\xed\xa0\x80"),  # half of a surrogate pair
+        frame(b"\x81\x90\x01"),
+        struct.pack(">II", 8, 2**30) + b"1234",
+        struct.pack(">I", 1) + b"\xc0",
     ],
 )
 def test_rubbish_is_an_error_of_frames(data: bytes) -> None:
@@ -76,8 +92,16 @@ def test_rubbish_is_an_error_of_frames(data: bytes) -> None:
 def test_any_bytes_are_values_or_an_error_of_frames(body: bytes) -> None:
     try:
         list(Frames().feed(struct.pack(">I", len(body)) + body))
+        list(Frames().feed(frame(body)))
     except FrameError:
         return
+
+
+def test_many_small_objects_are_no_frame() -> None:
+    with pytest.raises(FrameError, match="beside arrays"):
+        pack([{}] * MOST_HEAD_BYTES)
+    with pytest.raises(FrameError, match="a head of"):
+        list(Frames().feed(frame(b"\x80" * (MOST_HEAD_BYTES + 1))))
 
 
 POST = {"do": "post", "key": 1}
