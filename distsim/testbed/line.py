@@ -46,7 +46,9 @@ class Line:
         return key in self._asked({"do": "look", "key": key})
 
     def busy(self, seconds: float, kind: str = "compute") -> None:
-        """Lets virtual time pass."""
+        """Lets virtual time pass. Raises ValueError where it would have to go back."""
+        if not seconds >= 0.0:
+            raise ValueError(f"{seconds} s: time does not go back")
         self._asked({"do": "busy", "seconds": float(seconds), "kind": kind})
 
     def note(self, name: str, value: Any) -> None:

@@ -61,9 +61,28 @@ def fit(send: Send, source: int, receive: Receive, target: int) -> bool:
     )
 
 
+def total_bytes(arrays: Sequence[Array]) -> int:
+    """Of all of them.
+
+    >>> total_bytes([])
+    0
+    """
+    return sum(array.nbytes for array in arrays)
+
+
+def given_bytes(operation: Operation) -> int:
+    """What an operation gives to the network."""
+    match operation:
+        case Send():
+            return operation.data.nbytes
+        case Join():
+            return total_bytes(operation.given)
+    return 0
+
+
 def whole_bytes(joins: Sequence[Join]) -> int:
     """Bytes of a collective's whole vector, from what each member gave to it, in the order of its ranks."""
-    sizes = [sum(array.nbytes for array in join.given) for join in joins]
+    sizes = [given_bytes(join) for join in joins]
     first = joins[0]
     if first.kind in ("gather", "all_gather"):
         return sum(sizes)

@@ -50,7 +50,8 @@ def outcome(kind: str, given: Parts, root: int, operation: str) -> list[list[Arr
     if kind == "all_gather":
         return [[tensors[0] for tensors in given] for _ in given]
     combine = OPERATIONS[operation]
-    totals = [combine(column) for column in zip(*given, strict=True)]
+    with np.errstate(all="ignore"):  # infinities are the ranks' own affair
+        totals = [combine(column) for column in zip(*given, strict=True)]
     if kind == "all_reduce":
         return [list(totals) for _ in given]
     if kind == "reduce":

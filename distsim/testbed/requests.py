@@ -2,53 +2,101 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from distsim.testbed.costs import SECONDS
-from distsim.testbed.operations import Join, Operation, Receive, Send
+from distsim.testbed.frames import pack
+from distsim.testbed.operations import Join, Operation, Receive, Send, given_bytes
 from distsim.testbed.reductions import OPERATIONS
 from distsim.testbed.switch import Switch
 
 LONGEST_SECONDS = 1e6
 LONGEST_TEXT = 200
-MOST_OPERATIONS = 100_000  # open at once
+MOST_OPERATIONS = 1000  # begun and not waited for, by one rank; the switch compares every send with every receive
+MOST_HELD_BYTES = 2**29  # of all ranks together, in the memory of the process that decides
+MOST_TENSORS = 256  # of one collective; one for each rank is usual
+MOST_NOTE_BYTES = 4 * 2**20  # of one rank; notes are kept to the end of the run
+
+NOTE_BYTES = 100  # of an empty one
 
 
 class RequestError(ValueError):
     """A rank asked for what no rank may ask."""
 
 
-def obey(switch: Switch, rank: int, request: Any) -> None:
-    """Hands a rank's request to the switch. Raises RequestError where it is none."""
-    match request:
-        case {"do": "post", "key": int(key)}:
-            switch.post(rank, key, _operation(rank, switch.cluster.workers, request))
-        case {"do": "wait", "keys": [*keys], "where": str(where)} if all(isinstance(key, int) for key in keys):
-            switch.wait(rank, keys, where[:LONGEST_TEXT])
-        case {"do": "look", "key": int(key)}:
-            switch.look(rank, key)
-        case {"do": "busy", "seconds": float(seconds), "kind": str(kind)} if 0.0 <= seconds <= LONGEST_SECONDS:
-            switch.busy(rank, seconds, kind[:LONGEST_TEXT])
-        case {"do": "note", "name": str(name), "value": value}:
-            switch.note(rank, name[:LONGEST_TEXT], value)
-        case _:
-            raise RequestError("an unknown request")
+class Requests:
+    """The desk where ranks ask the switch.
+
+    >>> from distsim.cluster import Cluster
+    >>> switch = Switch(Cluster(workers=2, bandwidth="1 MB/s", latency="1 ms"))
+    >>> Requests(switch).obey(0, {"do": "busy", "seconds": -1.0, "kind": "sleep"})
+    Traceback (most recent call last):
+    ...
+    distsim.testbed.requests.RequestError: a rank cannot be busy for -1.0 seconds
+    """
+
+    def __init__(self, switch: Switch) -> None:
+        self._switch = switch
+        self._noted_bytes = [0] * switch.cluster.workers
+
+    def obey(self, rank: int, request: Any) -> None:
+        """Hands a rank's request to the switch. Raises RequestError where it is none."""
+        switch = self._switch
+        if rank not in switch.running:
+            raise RequestError("it asked again before it had an answer")
+        match request:
+            case {"do": "post", "key": int(key)}:
+                self._post(rank, key, _operation(rank, switch.cluster.workers, request))
+            case {"do": "wait", "keys": [*keys], "where": str(where)} if all(isinstance(key, int) for key in keys):
+                self._check_begun(rank, keys)
+                switch.wait(rank, keys, where[:LONGEST_TEXT])
+            case {"do": "look", "key": int(key)}:
+                self._check_begun(rank, [key])
+                switch.look(rank, key)
+            case {"do": "busy", "seconds": float(seconds), "kind": str(kind)}:
+                if not 0.0 <= seconds <= LONGEST_SECONDS:
+                    raise RequestError(f"a rank cannot be busy for {seconds} seconds")
+                switch.busy(rank, seconds, kind[:LONGEST_TEXT])
+            case {"do": "note", "name": str(name), "value": value}:
+                self._note(rank, name[:LONGEST_TEXT], value)
+            case _:
+                raise RequestError("an unknown request")
+
+    def _post(self, rank: int, key: int, operation: Operation) -> None:
+        begun = self._switch.begun(rank)
+        if key in begun:
+            raise RequestError(f"operation {key} was begun twice")
+        if len(begun) >= MOST_OPERATIONS:
+            raise RequestError(f"more than {MOST_OPERATIONS} operations at once")
+        if self._switch.held_bytes + given_bytes(operation) > MOST_HELD_BYTES:
+            raise RequestError(f"more than {MOST_HELD_BYTES // 2**20} MiB on their way at once")
+        self._switch.post(rank, key, operation)
+
+    def _check_begun(self, rank: int, keys: Sequence[int]) -> None:
+        begun = self._switch.begun(rank)
+        if not all(key in begun for key in keys):
+            raise RequestError("it waits for what it has not begun, or for the same a second time")
+
+    def _note(self, rank: int, name: str, value: Any) -> None:
+        self._noted_bytes[rank] += NOTE_BYTES + len(pack([name, value]))
+        if self._noted_bytes[rank] > MOST_NOTE_BYTES:
+            raise RequestError(f"notes of more than {MOST_NOTE_BYTES // 2**20} MiB")
+        self._switch.note(rank, name, value)
 
 
 def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:
     match request:
+        case {"group": str(group)} if len(group) > LONGEST_TEXT:
+            pass
         case {"kind": "send", "to": int(to), "tag": int(tag), "group": str(group), "data": np.ndarray() as data}:
             _check_other(rank, to, world)
             return Send(to, tag, group, data)
         case {
-            "kind": "recv",
-            "source": int() | None as source,
-            "tag": int(tag),
-            "group": str(group),
-            "bytes": int(room),
-        }:
+            "kind": "recv", "source": int() | None as source, "tag": int(tag), "group": str(group), "bytes": int(room),
+        }:  # fmt: skip
             if source is not None:
                 _check_other(rank, source, world)
             return Receive(source, tag, group, room)
@@ -56,15 +104,19 @@ def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:
             "kind": str(kind), "group": str(group), "ranks": [*ranks], "root": int(root), "operation": str(operation),
             "data": [*data],
         } if kind in SECONDS and operation in OPERATIONS and _arrays(data):  # fmt: skip
-            known = set(ranks) <= set(range(world)) and len(set(ranks)) == len(ranks)
-            if rank not in ranks or not known or not 0 <= root < len(ranks):
-                raise RequestError(f"a collective of ranks {ranks}")
+            _check_members(rank, ranks, root, world)
             return Join(kind, group, tuple(ranks), root, operation, data)
     raise RequestError("an operation that the network does not have")
 
 
 def _arrays(data: list[Any]) -> bool:
-    return all(isinstance(array, np.ndarray) for array in data)
+    return len(data) <= MOST_TENSORS and all(isinstance(array, np.ndarray) for array in data)
+
+
+def _check_members(rank: int, ranks: list[Any], root: int, world: int) -> None:
+    numbers = all(type(one) is int and 0 <= one < world for one in ranks)
+    if not numbers or rank not in ranks or len(set(ranks)) < len(ranks) or not 0 <= root < len(ranks):
+        raise RequestError(f"a collective of ranks {ranks}"[:LONGEST_TEXT])
 
 
 def _check_other(rank: int, other: int, world: int) -> None:

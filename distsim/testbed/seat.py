@@ -25,6 +25,7 @@ from distsim.testbed import process_group, rank
 from distsim.testbed.line import STUDENT_FILE, Line
 
 DRIVERS_FILE = "ranks.py"
+LONGEST_TOLD = 10_000
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ def sit(order: Order, channel: socket.socket) -> None:
     line = Line(channel)
     try:
         _prepare(order, line)
+        drivers = _module("ranks", Path(DRIVERS_FILE))  # first: what it imports from elsewhere is what it was
         tasks = _module("tasks", Path(STUDENT_FILE)) if order.student else None
-        drivers = _module("ranks", Path(DRIVERS_FILE))
         value = getattr(drivers, order.function)(tasks, **_tensors(order.arguments))
         line.finish(do="result", value=_arrays(value))
     except BaseException as error:  # noqa: BLE001 - sys.exit too ends a rank, and whatever it is, the parent is told
@@ -122,10 +123,16 @@ def _arrays(value: Any) -> Any:
 
 
 def _told(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"sys.exit({error.code!r}) was called"
-    text = "".join(traceback.format_exception_only(error)).strip()
-    return text.splitlines()[-1] if isinstance(error, SyntaxError) else text.splitlines()[0]
+    """One line that can pass, whatever the student's own `__str__` and `__repr__` do."""
+    try:
+        if isinstance(error, SystemExit):
+            text = f"sys.exit({error.code!r}) was called"
+        else:
+            text = "".join(traceback.format_exception_only(error)).strip()
+        lines = text[:LONGEST_TOLD].encode(errors="backslashreplace").decode().splitlines()
+    except Exception as another:  # noqa: BLE001 - it is the student's
+        lines = [f"an error that cannot be told: {type(another).__name__}"]
+    return (lines or ["an error without a name"])[-1 if isinstance(error, SyntaxError) else 0]
 
 
 def _where(error: BaseException) -> str:

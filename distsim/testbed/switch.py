@@ -10,14 +10,14 @@ was posted first, of the lowest rank where several were at one instant. Both end
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from distsim.cluster import Cluster
 from distsim.testbed.costs import collective_seconds
 from distsim.testbed.log import Busy, Collective, Log, Message, Note
-from distsim.testbed.operations import Done, Join, Operation, Receive, Send, fit, whole_bytes
+from distsim.testbed.operations import Done, Join, Operation, Receive, Send, fit, given_bytes, total_bytes, whole_bytes
 from distsim.testbed.reductions import Array, outcome
 from distsim.testbed.wire import Wire
 
@@ -36,7 +36,7 @@ class Reply:
     done: dict[int, Done]
 
 
-@dataclass
+@dataclass(eq=False)  # two may look alike, and tensors have no single answer to ==
 class _Posted(Generic[Kind]):
     rank: int
     key: int
@@ -44,14 +44,14 @@ class _Posted(Generic[Kind]):
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Transfer:
     send: _Posted[Send]
     receive: _Posted[Receive]
     started_seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Gathering:
     """A collective that all members have joined."""
 
@@ -72,6 +72,7 @@ class _Rank:
     where: str = ""
     ended: dict[int, Done] = field(default_factory=dict)
     open: dict[int, Operation] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
 
 
 class DeadlockError(Exception):
@@ -106,6 +107,7 @@ class Switch:
         self._wire: Wire[_Transfer] = Wire(cluster)
         self._gatherings: list[_Gathering] = []
         self._free: dict[Group, float] = {}  # when a group's last collective is over
+        self.held_bytes = 0  # of tensors given and not yet received, or received and not yet asked for
 
     @property
     def now(self) -> float:
@@ -115,17 +117,28 @@ class Switch:
     @property
     def settled(self) -> bool:
         """Whether no rank is running, so that time may go on."""
-        return not any(rank.running for rank in self._ranks)
+        return not self.running
+
+    @property
+    def running(self) -> list[int]:
+        """The ranks that are neither blocked nor gone."""
+        return [number for number, rank in enumerate(self._ranks) if rank.running]
 
     @property
     def over(self) -> bool:
         """Whether all ranks have left."""
         return all(rank.left for rank in self._ranks)
 
+    def begun(self, rank: int) -> Collection[int]:
+        """The keys of a rank's operations that it has not yet waited for."""
+        return self._ranks[rank].begun
+
     def post(self, rank: int, key: int, operation: Operation) -> None:
         """A rank begins an operation and goes on; `key` is its name for it."""
         self._new[rank].append(_Posted(rank, key, operation, self.now))
+        self._ranks[rank].begun.add(key)
         self._ranks[rank].open[key] = operation
+        self.held_bytes += given_bytes(operation)
 
     def wait(self, rank: int, keys: Sequence[int], where: str = "") -> None:
         """A rank does not go on before all these operations are over. where: the line it stands at."""
@@ -180,6 +193,8 @@ class Switch:
         if not rank.looking:
             for key in done:
                 del rank.ended[key]
+                rank.begun.discard(key)
+                self.held_bytes -= total_bytes(done[key].received)
         rank.running, rank.keys, rank.until, rank.looking = True, (), None, False
         return Reply(number, self.now, done)
 
@@ -187,6 +202,7 @@ class Switch:
         rank = self._ranks[posted.rank]
         rank.ended[posted.key] = done
         rank.open.pop(posted.key, None)
+        self.held_bytes += total_bytes(done.received) - given_bytes(posted.operation)
 
     def _match(self) -> None:
         for mine in self._new:

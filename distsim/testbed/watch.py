@@ -13,12 +13,12 @@ from typing import Any
 from distsim.errors import RunError
 from distsim.testbed import frames
 from distsim.testbed.log import Log
+from distsim.testbed.outbox import Outbox
 from distsim.testbed.output import Capped
-from distsim.testbed.requests import RequestError, obey
+from distsim.testbed.requests import RequestError, Requests
 from distsim.testbed.switch import DeadlockError, Reply, Switch
 
 READ_BYTES = 2**20
-ANSWER_SECONDS = 5.0  # for a rank that waits for an answer to take it
 ENDING_SECONDS = 2.0  # for the warden to tell how a process ended whose line is closed
 LONGEST_TEXT, LONGEST_PLACE = 2000, 200
 
@@ -65,6 +65,8 @@ class Watch:
         self, report: socket.socket, lines: Sequence[socket.socket], switch: Switch | None, deadline_seconds: float
     ) -> None:
         self._report, self._lines, self._switch = report, list(lines), switch
+        self._requests = None if switch is None else Requests(switch)
+        self._outboxes = [Outbox(line) for line in lines]
         self._deadline_seconds = deadline_seconds
         self._heard = [frames.Frames() for _ in lines]
         self._reported = frames.Frames()
@@ -85,7 +87,7 @@ class Watch:
             self._hear_warden(data)
             for rank, line in enumerate(self._lines):
                 line.setblocking(False)
-                self._selector.register(line, selectors.EVENT_READ, (self._listen, rank))
+                self._selector.register(line, selectors.EVENT_READ, (self._attend, rank))
             for rank, output in enumerate(self._outputs):
                 os.set_blocking(output.fileno(), False)
                 self._selector.register(output, selectors.EVENT_READ, (self._read, rank))
@@ -140,14 +142,31 @@ class Watch:
             key: {"received": list(one.received), "source": one.source, "error": one.error}
             for key, one in reply.done.items()
         }
-        line = self._lines[reply.rank]
-        line.settimeout(ANSWER_SECONDS)
         try:
-            frames.send(line, {"now": reply.now, "done": done})
+            self._outboxes[reply.rank].add({"now": reply.now, "done": done})
+        except frames.FrameError as error:
+            self._fail(reply.rank, Failure(f"received more than passes at once: {error}"))
         except OSError:
             self._left(reply.rank, finished=False)
-        finally:
-            line.setblocking(False)
+        else:
+            self._await(reply.rank)
+
+    def _await(self, rank: int) -> None:
+        """Wakes when the rank says something, and when it takes more of an answer that is on its way."""
+        events = selectors.EVENT_READ | (0 if self._outboxes[rank].empty else selectors.EVENT_WRITE)
+        line = self._lines[rank]
+        if self._selector.get_key(line).events != events:
+            self._selector.modify(line, events, (self._attend, rank))
+
+    def _attend(self, rank: int) -> None:
+        if rank in self._open and not self._outboxes[rank].empty:
+            try:
+                self._outboxes[rank].send()
+            except OSError:
+                self._left(rank, finished=False)
+            else:
+                self._await(rank)
+        self._listen(rank)
 
     def _listen(self, rank: int) -> None:
         if rank not in self._open:
@@ -175,8 +194,10 @@ class Watch:
                 self._left(rank, finished=True)
             case {"do": "error", "text": str(text), "where": str(where)}:
                 self._fail(rank, Failure(text[:LONGEST_TEXT], where[:LONGEST_PLACE]))
-            case _ if self._switch is not None:
-                obey(self._switch, rank, message)
+            case _ if self._requests is not None:
+                if not self._outboxes[rank].empty:
+                    raise RequestError("it asked again before it had taken its answer")
+                self._requests.obey(rank, message)
             case _:
                 raise RequestError("there is no switch in a run on gloo")
 
@@ -222,7 +243,9 @@ class Watch:
             self._run.first = rank
 
     def _late(self) -> None:
-        for rank in sorted(self._open):
+        """Those that compute are named before those that wait for them."""
+        running = [] if self._switch is None else self._switch.running
+        for rank in sorted(self._open, key=lambda rank: (rank not in running, rank)):
             self._fail(rank, Failure(f"not finished after {self._deadline_seconds:g} s, the deadline"))
 
     def _read(self, rank: int) -> None:

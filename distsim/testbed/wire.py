@@ -12,7 +12,7 @@ T = TypeVar("T")
 DONE = 1e-15  # a flow is over when what remains would take less than this share of now (design, timing semantics)
 
 
-@dataclass
+@dataclass(eq=False)  # what it carries need not be comparable
 class _Flow(Generic[T]):
     what: T
     path: tuple[Link, ...]

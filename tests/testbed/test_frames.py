@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from distsim.cluster import Cluster
 from distsim.testbed.frames import DTYPES, MOST_HEAD_BYTES, FrameError, Frames, pack
-from distsim.testbed.requests import RequestError, obey
+from distsim.testbed.requests import RequestError, Requests
 from distsim.testbed.switch import Switch
 
 plain = st.recursive(
@@ -117,6 +117,12 @@ JOIN = POST | {"kind": "all_reduce", "group": "", "ranks": [0, 1], "root": 0, "o
         POST | {"kind": "send", "to": 0, "tag": 0, "group": "", "data": np.zeros(1)},
         POST | {"kind": "send", "to": 2, "tag": 0, "group": "", "data": np.zeros(1)},
         POST | {"kind": "send", "to": 1, "tag": 0, "group": "", "data": b"raw"},
+        {"do": "wait", "keys": [1], "where": ""}, {"do": "look", "key": 1},
+        {"do": "note", "name": "x", "value": np.zeros(2**20)},
+        POST | {"kind": "send", "to": 1, "tag": 0, "group": "x" * 1000, "data": np.zeros(1)},
+        POST | {"kind": "recv", "source": 1, "tag": 0, "group": "x" * 1000, "bytes": 1},
+        JOIN | {"ranks": [[0], 1]}, JOIN | {"ranks": [0.0, 1]}, JOIN | {"ranks": [False, 1]},
+        JOIN | {"data": [np.zeros(0)] * 1000}, {"do": "busy", "seconds": float("inf"), "kind": ""},
         POST | {"kind": "recv", "source": -1, "tag": 0, "group": "", "bytes": 1},
         JOIN | {"ranks": [1]}, JOIN | {"ranks": [0, 2]}, JOIN | {"ranks": [0, "1"]}, JOIN | {"root": 2},
         JOIN | {"operation": "eval"}, JOIN | {"kind": "steal"}, JOIN | {"data": ["x"]}, JOIN | {"ranks": [0, 0, 1]},
@@ -125,4 +131,4 @@ JOIN = POST | {"kind": "all_reduce", "group": "", "ranks": [0, 1], "root": 0, "o
 def test_what_no_rank_may_ask_is_refused(request_: object) -> None:
     switch = Switch(Cluster.model_validate({"workers": 2, "bandwidth": "1 MB/s", "latency": "1 ms"}))
     with pytest.raises(RequestError):
-        obey(switch, 0, request_)
+        Requests(switch).obey(0, request_)
