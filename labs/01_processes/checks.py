@@ -87,9 +87,8 @@ def one_download(testbed: Testbed) -> Finding:
 @check(points=2, hint="Seed torch, numpy and random alike on every rank before the model is built.")
 def same_parameters(testbed: Testbed) -> Finding:
     """Ranks begin with generators in different states; two seeds must give two models, each as `build` builds it."""
-    models = []
+    models, secret = [], random.random()
     for seed in random.sample(range(10**6), 2):
-        secret = random.random()
         run = testbed.run("same_start", arguments=[{"seed": seed, "secret": secret}] * 3)
         expected = "the same parameters on every rank"
         if run.failure:
