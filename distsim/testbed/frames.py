@@ -96,6 +96,8 @@ def _exactly(channel: socket.socket, size: int) -> bytes:
 def _plain(value: object) -> np.ndarray[Any, Any]:
     if isinstance(value, np.generic):
         value = np.asarray(value)
+    if isinstance(value, int):
+        raise TypeError("an int beyond 64 bits cannot pass")
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a {type(value).__name__} cannot pass; dicts, lists, texts, numbers, None and arrays can")
     if value.dtype.str not in DTYPES:
