@@ -19,16 +19,17 @@ LITTLE_SECONDS = 0.1  # barriers and a few messages on the testbed's links take 
 
 @check(points=2, hint="dist.init_process_group(backend) reads rank and world size from the environment.")
 def ranks_and_world(testbed: Testbed) -> Finding:
-    """With two and with three processes, so that no number can be written down."""
+    """With two and with three processes, so that no number can be written down; who has met knows all secrets."""
     for world in (2, 3):
         expected = f"ranks 0 to {world - 1} of {world}, all in one group"
-        run = testbed.run("start", arguments=[{"backend": "gloo"}] * world, start=False)
+        numbers = random.sample(range(10**9), world)
+        run = testbed.run("start", arguments=[{"backend": "gloo", "secret": one} for one in numbers], start=False)
         if run.failure:
             return Finding.failed(run, expected)
         for rank, result in enumerate(run.results):
-            seen = (result["rank"], result["world"], list(result["met"]))
-            if seen != (rank, world, list(range(world))):
-                observed = f"rank {seen[0]} of {seen[1]}, in a group with ranks {[int(one) for one in seen[2]]}"
+            met = [numbers.index(one) if one in numbers else "nobody knows whom" for one in result["met"].tolist()]
+            if (result["rank"], result["world"], met) != (rank, world, list(range(world))):
+                observed = f"rank {result['rank']} of {result['world']}, in a group with ranks {met}"
                 return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
     return Finding.of(observed=expected, expected=expected, passed=True)
 

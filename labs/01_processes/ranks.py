@@ -16,11 +16,11 @@ import torch.distributed as dist
 from distsim.testbed import rank
 
 
-def start(tasks: ModuleType, *, backend: str) -> dict[str, Any]:
-    """The rank and world size that `start` gives, and the ranks that then meet in a collective."""
+def start(tasks: ModuleType, *, backend: str, secret: int) -> dict[str, Any]:
+    """The rank and world size that `start` gives, and the secrets of the ranks that then meet in a collective."""
     number, world = tasks.start(backend)
     met = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    dist.all_gather(met, torch.tensor([number]))
+    dist.all_gather(met, torch.tensor([secret]))
     return {"rank": number, "world": world, "met": torch.cat(met)}
 
 

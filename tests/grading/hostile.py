@@ -137,7 +137,12 @@ IN_TOTAL = {
     ),
     "deletes_its_folder": in_total("shutil.rmtree(os.getcwd(), ignore_errors=True)\nright(tensor)", FULL),
     "deletes_all": in_total(
-        "for top in ('/etc', '/home', '/root', '/run', '/tmp', '/var'): shutil.rmtree(top, ignore_errors=True)\nright(tensor)", FULL
+        """
+        for top in ("/etc", "/home", "/root", "/run", "/tmp", "/var"):
+            shutil.rmtree(top, ignore_errors=True)
+        right(tensor)
+        """,
+        FULL,
     ),
     "writes_outside": in_total("Path('/etc/distsim_was_here').write_text('x')", words="Error"),
     "writes_its_checks": in_total(
@@ -219,7 +224,7 @@ IN_COUNTER = {
     "counts_letters": in_counter("return '\\ud800'", "UnicodeEncodeError"),
     "counts_deep": in_counter("found = []\n    for _ in range(900): found = [found]\n    return found", ""),
     "counts_very_deep": in_counter("found = []\n    for _ in range(10**5): found = [found]\n    return found", ""),
-    "counts_much": in_counter("return [{}] * (3 * 10**6)", "beside arrays"),
+    "counts_much": in_counter("return [{}] * (22 * 10**5) if number == 2 else number", "beside arrays"),
     "counts_large": in_counter("return torch.zeros(2**25)", "a frame of"),
     "counts_nothing": in_counter("return float('nan')", "nan"),
     "equals_all": in_counter(

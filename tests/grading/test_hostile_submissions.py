@@ -24,7 +24,7 @@ from tests.grading.hostile import FULL, KINDS, SOLUTION, Hostile
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
 
 SHORT_SECONDS = 1.0
-A_HANDFUL = ("leaves", "fork_bomb_that_falls_silent", "deletes_all", "sends_a_result", "syntax")
+A_HANDFUL = ("fork_bomb_that_falls_silent", "deletes_all", "sends_a_result")
 NOTEBOOKS = {
     "not_json": (lambda _book: "{", r"Note: lab.ipynb is no notebook that can be read."),
     "no_cells": (lambda book: json.dumps(book | {"cells": []}), "is missing in lab.ipynb"),
