@@ -73,6 +73,7 @@ class Watch:
         self._open = set(range(len(lines)))
         self._vanished: dict[int, float] = {}  # ranks that left without a word, and when; their ending is to come
         self._endings: dict[int, str] = {}
+        self._ended: dict[int, float] = {}  # ranks whose process has ended, and when that was told
         self._outputs: list[Capped] = []
         self._run = Run([None for _ in lines], [None for _ in lines])
         self._started = time.monotonic()
@@ -219,6 +220,7 @@ class Watch:
                 raise RunError(message["error"])
             if "rank" in message:
                 self._endings[message["rank"]] = message["ending"]
+                self._ended[message["rank"]] = time.monotonic()
 
     def _left(self, rank: int, *, finished: bool) -> None:
         self._open.discard(rank)
@@ -229,7 +231,13 @@ class Watch:
             self._vanished[rank] = time.monotonic()
 
     def _bury(self) -> None:
-        """Ranks that left without a word fail, once it is known how they ended."""
+        """Ranks that left without a word fail, once it is known how they ended.
+
+        So do those whose process has ended and whose line another process of theirs holds open.
+        """
+        for rank, since in self._ended.items():
+            if rank in self._open and time.monotonic() > since + ENDING_SECONDS:
+                self._left(rank, finished=False)
         for rank, since in sorted(self._vanished.items()):
             if rank in self._endings or time.monotonic() > since + ENDING_SECONDS:
                 del self._vanished[rank]

@@ -26,8 +26,11 @@ Script = Callable[[socket.socket], None]
 DONE = {"do": "result", "value": "honest"}
 
 
-def played(*scripts: Script, deadline_seconds: float = 10.0) -> Run:
-    """What the deciding side makes of ranks that do this. A rank's line is closed when its script is over."""
+def played(*scripts: Script, deadline_seconds: float = 10.0, ended: tuple[int, ...] = ()) -> Run:
+    """What the deciding side makes of ranks that do this. A rank's line is closed when its script is over.
+
+    ended: ranks of which the warden says that their processes have ended.
+    """
     pairs = [socket.socketpair() for _ in scripts]
     outputs = [os.pipe() for _ in scripts]
     report, warden = socket.socketpair()
@@ -43,6 +46,8 @@ def played(*scripts: Script, deadline_seconds: float = 10.0) -> Run:
     switch = Switch(Cluster.model_validate({"workers": len(scripts), "bandwidth": "1 GB/s", "latency": "1 ms"}))
     try:
         socket.send_fds(warden, [frames.pack({"started": True})], [reading for reading, _ in outputs])
+        for rank in ended:
+            frames.send(warden, {"rank": rank, "ending": "exit code 0"})
         for thread in threads:
             thread.start()
         run = Watch(report, [ours for ours, _ in pairs], switch, deadline_seconds).watched()
@@ -175,6 +180,12 @@ def test_who_asks_on_without_taking_answers_is_ended() -> None:
 
     run = played(saying(send(1, LARGE)), deaf)
     assert "asked again before" in str(run.failure)
+
+
+def test_a_process_that_has_ended_is_no_longer_waited_for_though_its_line_is_open() -> None:
+    run = played(honest, lambda line: line.recv(1) and None, ended=(0, 1))
+    assert run.failure == "rank 1: its process ended before its work was done: exit code 0"
+    assert run.results[0] == "honest"
 
 
 def test_the_deadline_names_who_computes_before_who_waits() -> None:
