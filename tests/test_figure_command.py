@@ -106,7 +106,10 @@ def test_json_has_the_sentence_and_the_table(files: Path, tmp_path: Path) -> Non
         (["heat-map", "none.csv"], "cannot be read"),
         (["heat-map", "sweep.csv", "--metric", "speed"], "is not a figure of a sweep"),
         (["scaling", "ring.npz"], "must have a run of one worker"),
-        (["overlap", "ring.npz"], "ddp"),
+        (["overlap", "ring.npz"], 'draw a run of policy.kind = "ddp"'),
+        (["pipeline", "ring.npz"], 'draw a run of policy.kind = "pipeline"'),
+        (["pipeline", "overlap.npz"], 'draw a run of policy.kind = "pipeline"'),
+        (["overlap", "run.toml"], 'draw a run of policy.kind = "ddp"'),
     ],
 )
 def test_bad_input_ends_with_2_and_leaves_no_file(arguments: list[str], told: str, files: Path, tmp_path: Path) -> None:

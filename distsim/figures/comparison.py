@@ -211,6 +211,6 @@ def _sentence(comparison: Comparison) -> str:
     relative = f", {abs(100.0 * difference / measured):.2g} % {side} the measured {measured:.3g} s" if measured else ""
     return (
         f"The predicted total is {predicted:.3g} s{relative}; "
-        f"the largest part of the error is {comparison.cause_words(cause)}, {signed(1e3 * seconds, 'ms')} of an average "
-        "worker's time."
+        f"the largest part of the error is {comparison.cause_words(cause)}, {signed(1e3 * seconds, 'ms')} of an "
+        "average worker's time."
     )

@@ -206,6 +206,26 @@ def test_a_step_without_a_backward_has_no_overlap() -> None:
         overlap(cut_off(whole, float(last.end_seconds.max())), step=1)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("pipeline", "pipeline"), ("overlap", "ddp")])
+@pytest.mark.parametrize("policy", ["synchronous", "asynchronous", "backup", "local_sgd", "ddp", "pipeline"])
+def test_a_figure_of_one_policy_refuses_runs_of_others(name: str, kind: str, policy: str) -> None:
+    """None of them is drawn as an empty picture."""
+    changes: dict[str, Any] = {"policy": {"kind": policy}, "steps": 2, "compute": {"mean": "50 ms"}}
+    changes["policy"] |= {"local_sgd": {"period": 2}, "backup": {"backups": 1}, "pipeline": {"micro_batches": 2}}.get(
+        policy, {}
+    )
+    changes |= {"workload.activation": "1 MiB"} if policy == "pipeline" else {}
+    trace = simulate(
+        example("backup_server" if policy in {"asynchronous", "backup"} else "synchronous_ring").replacing(changes)
+    )
+    if policy == kind:
+        assert OF_A_TRACE[name](trace).figure.data
+        return
+    refusal = rf"{name}\(trace\): policy\.kind = '{policy}': has no .* Cure: draw a run of policy\.kind = \"{kind}\""
+    with pytest.raises(InputError, match=refusal):
+        OF_A_TRACE[name](trace)
+
+
 def test_every_axis_that_is_drawn_has_a_title_or_names() -> None:
     for name, figure in OF_A_TRACE.items():
         drawn = figure(run(name, 4)).figure
