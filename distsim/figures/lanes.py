@@ -45,7 +45,7 @@ class Window:
         if not end > start_seconds:
             raise InputError.of(
                 f"{figure}(start_seconds, end_seconds)", (start_seconds, end), "the window must end after it starts",
-                f"take times between 0 and {max(trace.total_seconds for trace in traces):.4g}",
+                f"take times between 0 s and {show(max(trace.total_seconds for trace in traces), 'second')}",
             )  # fmt: skip
         return cls(start_seconds, end)
 

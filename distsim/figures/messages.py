@@ -62,7 +62,7 @@ def window(trace: Trace, steps: Sequence[int]) -> tuple[float, float]:
     own = trace.spans.where((trace.spans.worker < trace.workers) & of_steps)
     if not len(own):
         most = int(trace.spans.step[~np.isin(trace.spans.kind, PAUSE_KINDS)].max(initial=0))
-        raise InputError.of("sequence(steps)", steps, f"must be among the run's steps, 0 to {most}", "take range(2)")
+        raise InputError.of("sequence(steps)", steps, f"must be among the run's steps, 0 to {most}", "take one of them")
     return float(own.start_seconds.min()), float(own.end_seconds.max())
 
 
