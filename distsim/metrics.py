@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.links import bytes_by_link, ended, hosts
+from distsim.links import bytes_by_link, ended, hosts, why_none
 from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace, Transfers
 
 Floats = NDArray[np.float64]
@@ -341,5 +341,5 @@ def price(trace: Trace) -> float:
 
 def _observed(trace: Trace, metric: str) -> Transfers:
     if not len(trace.transfers):
-        raise UnavailableError(f"{metric}: the run's transfers were not observed, as in a backend's own all-reduce")
+        raise UnavailableError(f"{metric}: {why_none(trace)}")
     return ended(trace)

@@ -234,7 +234,7 @@ def test_the_price_is_of_every_host() -> None:
 @pytest.mark.parametrize(
     ("metric", "reason"),
     [
-        (messages, "not observed"),
+        (messages, "nothing was recorded"),
         (link_utilization, "whose speed is not known"),
         (price, "no .cost. table"),
         (throughput_samples_per_second, "no update that took time"),
