@@ -161,7 +161,9 @@ def worker_seconds(trace: Trace) -> dict[str, Floats]:
     compute = trace.spans.of_kind(*COMPUTE_KINDS)
     busy = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS)
     computing, working = _covered(compute, trace.workers, total), _covered(busy, trace.workers, total)
-    return {"compute": computing, "communication": working - computing, "waiting": np.maximum(total - working, 0.0)}
+    # What is the same by its meaning may differ by a rounding.
+    exposed, waiting = np.maximum(working - computing, 0.0), np.maximum(total - working, 0.0)
+    return {"compute": computing, "communication": exposed, "waiting": waiting}
 
 
 def paused_seconds(trace: Trace) -> dict[SpanKind, Floats]:
@@ -179,7 +181,7 @@ def paused_seconds(trace: Trace) -> dict[SpanKind, Floats]:
     for kind in present:
         kinds.append(kind)
         until = _covered(counted.of_kind(*kinds), trace.workers, trace.total_seconds)
-        found[kind], before = until - before, until
+        found[kind], before = np.maximum(until - before, 0.0), until  # sums in two orders differ by a rounding
     return found
 
 

@@ -176,12 +176,12 @@ def write(value: float, unit: SiUnit) -> str:
 def show(value: float, unit: SiUnit, digits: int = 3) -> str:
     """`value` (in `unit`) rounded for a person to read.
 
-    >>> show(0.0711106934, "second"), show(314572800.0, "byte"), show(0.0, "second")
+    >>> show(0.0711106934, "second"), show(314572800.0, "byte"), show(-0.0, "second")
     ('71.1 ms', '315 MB', '0 s')
     """
     if not math.isfinite(value):
         return f"{value} {SPELLINGS[unit][SI_SPELLING[unit]][0]}"
-    return write(float(f"{value:.{digits}g}"), unit)
+    return write(float(f"{value:z.{digits}g}"), unit)
 
 
 def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerializer]:

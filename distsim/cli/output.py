@@ -148,7 +148,7 @@ def _errors(comparison: Comparison) -> dict[str, Text]:
         shares.append((f"of it {words}", one, other))
     for name, one, other in shares:
         if one is not None and other is not None:
-            found[name] = Text(f"{100 * (one - other):+.1f} points")
+            found[name] = Text(f"{100 * (one - other):+z.1f} points")
     return found
 
 
@@ -175,4 +175,4 @@ def _signed(seconds: float) -> str:
 
 
 def _share(value: float | None) -> str:
-    return NOT_APPLICABLE if value is None else f"{100 * value:.1f} %"
+    return NOT_APPLICABLE if value is None else f"{100 * value:z.1f} %"

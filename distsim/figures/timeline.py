@@ -79,7 +79,7 @@ def _sentence(row: Row) -> str:
     paused = ", ".join(f"{words} {share:.0f} %" for words, share in pauses if share)
     return (
         f"{str(row['run']).capitalize()}: {row['updates']} update{'s' if row['updates'] != 1 else ''} "
-        f"in {row['total (s)']:.3g} s, of which an average worker computes {row['compute (%)']:.0f} %, "
-        f"communicates {row['communication (%)']:.0f} % and waits {row['waiting (%)']:.0f} %"
+        f"in {row['total (s)']:.3g} s, of which an average worker computes {row['compute (%)']:z.0f} %, "
+        f"communicates {row['communication (%)']:z.0f} % and waits {row['waiting (%)']:z.0f} %"
         f"{f'; {paused}' if paused else ''}{lost}."
     )
