@@ -135,6 +135,7 @@ def test_bad_input_ends_with_2_and_leaves_no_file(arguments: list[str], told: st
         (["stragglers", "flexrr.toml"], "FILE: policy = 'flexrr': must be of a policy whose workers do their own"),
         (["heat-map", "sweep.csv", "--metric", "speed"], "--metric = 'speed': is not a figure of a sweep"),
         (["heat-map", "three.csv"], "FILE: varied = 'cluster.workers, steps, seed': must be two keys"),
+        (["heat-map", "twice.csv"], "FILE = 'cluster.workers = 2 and steps = 1': stands in more than one row"),
         (["scaling", "ring.npz"], "synchronous, ring, simulated: workers = [4]: must have a run of one worker"),
     ],
 )  # fmt: skip
@@ -147,6 +148,7 @@ def test_errors_name_options_and_files_of_the_command(
     pd.concat([three.assign(seed=1), three.assign(seed=2)])[
         ["cluster.workers", "steps", "seed", "step_seconds_median"]
     ].to_csv(files / "three.csv", index=False)
+    pd.concat([three, three[:1]]).to_csv(files / "twice.csv", index=False)
     placed = [files / name if "." in name else name for name in arguments]
     found = command(*placed, "-o", tmp_path / "figure.html")
     assert isinstance(found.exception, InputError)

@@ -118,7 +118,7 @@ def _add_rules(figure: go.Figure, table: Sequence[Row]) -> None:
         figure.add_vline(x=minutes, line={"color": INK, "width": 1.5, "dash": "dash"}, name="best")
         figure.add_annotation(
             x=np.log10(minutes), y=0.04, yref="y domain", xanchor="left", xshift=4, showarrow=False, font_size=SMALL,
-            text=f"best: every {minutes:.3g} min", bgcolor=LABEL_PAPER,
+            text=f"best: every {duration(60.0 * minutes)}", bgcolor=LABEL_PAPER,
         )  # fmt: skip
 
 

@@ -130,10 +130,6 @@ def test_a_figure_draws_tells_and_tabulates_and_changes_nothing(name: str, produ
 def test_nothing_is_told_where_nothing_was_recorded(name: str) -> None:
     table = example("synchronous_ring").table()
     empty = TraceBuilder().build(workers=4, servers=0, producer="measured", scenario=table)
-    if name == "step_scatter":
-        with pytest.raises(InputError, match="share no step"):
-            step_scatter(empty, empty)
-        return
     shown = OF_A_TRACE[name](empty)
     assert any(said in shown.summary for said in SAID_OF_NOTHING)
 
@@ -176,8 +172,6 @@ def test_a_run_that_was_cut_off_is_drawn_as_far_as_it_went(name: str, share: flo
     whole = run(name, 4)
     ends = np.sort(whole.spans.end_seconds)
     cut = cut_off(whole, float(ends[int(share * len(ends))]))
-    if name == "step_scatter" and not len(cut.updates):
-        return  # it has no step, and is refused as above
     shown = OF_A_TRACE[name](cut)
     assert shown.summary.endswith(".")
     assert "nan" not in shown.summary
