@@ -56,8 +56,8 @@ def chance_that_none_is_larger(larger: ArrayLike, smaller: ArrayLike) -> float:
     """
     from scipy import stats
 
-    pairs = (np.asarray(values, dtype=float) for values in (larger, smaller))
-    return float(stats.ttest_rel(*pairs, alternative="greater").pvalue)
+    found = stats.ttest_rel(np.asarray(larger, dtype=float), np.asarray(smaller, dtype=float), alternative="greater")
+    return float(found.pvalue)
 
 
 def seeds(count: int, first: int = 1) -> list[int]:
