@@ -96,7 +96,7 @@ def same_parameters(testbed: Testbed) -> Finding:
             return Finding.failed(run, expected)
         found = [result["parameters"] for result in run.results]
         models.append(found[0])
-        if not np.isclose(found[0][-1], secret):
+        if not np.isclose(found[0][-1], secret) or len(np.unique(found[0])) < found[0].size:
             return Finding.of(observed="a model that `build` has not built", expected=expected, passed=False)
         for rank, parameters in enumerate(found):
             if not np.array_equal(parameters, found[0]):
@@ -127,13 +127,14 @@ def own_random_numbers(testbed: Testbed) -> Finding:
 @check(points=2, hint="if rank 0: write. Then a barrier, so that nobody goes on before the file is whole.")
 def one_writer(testbed: Testbed) -> Finding:
     """Each rank would write something else; what is in the file when a rank goes on tells whose it was."""
-    states = [random.random() for _ in range(3)]
-    run = testbed.run("save", arguments=[{"secret": state, "seconds": SECONDS} for state in states], shared=True)
+    states, seal = [random.random() for _ in range(3)], secrets.token_bytes(8)
+    arguments = [{"secret": state, "seal": seal, "seconds": SECONDS} for state in states]
+    run = testbed.run("save", arguments=arguments, shared=True)
     expected = "one file, written by rank 0, whole when any rank goes on"
     if run.failure:
         return Finding.failed(run, expected)
     contents = [result["content"] for result in run.results]
-    return _one_at_work(run, "write", contents, repr(states[0]).encode(), expected)
+    return _one_at_work(run, "write", contents, seal + repr(states[0]).encode(), expected)
 
 
 @check(points=2, hint="Sum over all ranks with all_reduce, then divide by the world size.")

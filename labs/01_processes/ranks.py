@@ -15,6 +15,9 @@ import torch.distributed as dist
 
 from distsim.testbed import rank
 
+# Held here, since tasks.py comes later and may put others in their place.
+DRAWS = {"torch": torch.rand, "numpy": np.random.random, "random": random.random}
+
 
 def start(tasks: ModuleType, *, backend: str, secret: int) -> dict[str, Any]:
     """The rank and world size that `start` gives, and the secrets of the ranks that then meet in a collective."""
@@ -61,17 +64,17 @@ def same_start(tasks: ModuleType, *, seed: int, secret: float) -> dict[str, Any]
     model = tasks.same_start(build, seed)
     return {
         "parameters": torch.cat([parameter.detach().flatten() for parameter in model.parameters()]),
-        "torch": torch.rand(3),
-        "numpy": np.random.random(3),  # noqa: NPY002
-        "random": [random.random() for _ in range(3)],
+        "torch": DRAWS["torch"](3),
+        "numpy": DRAWS["numpy"](3),
+        "random": [DRAWS["random"]() for _ in range(3)],
     }
 
 
-def save(tasks: ModuleType, *, secret: float, seconds: float) -> dict[str, Any]:
-    """What stands in the file at the moment when `save` has returned."""
+def save(tasks: ModuleType, *, secret: float, seal: bytes, seconds: float) -> dict[str, Any]:
+    """What stands in the file at the moment when `save` has returned; `write` puts its seal before the state."""
 
     def write(state: dict[str, Any], path: Path) -> None:
-        _write_slowly(Path(path), repr(state["secret"]).encode(), seconds, "write")
+        _write_slowly(Path(path), seal + repr(state["secret"]).encode(), seconds, "write")
 
     path = Path("checkpoint")
     tasks.save({"secret": secret}, path, write)
