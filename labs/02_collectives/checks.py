@@ -7,7 +7,7 @@ The other half is for how they travelled: which bytes from whom to whom, and in 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,34 +22,45 @@ if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
 
 Array = NDArray[np.float64]
+Sent = NDArray[np.int64]
 Call = dict[str, Any]  # the arguments of one rank's call, or what it gave
 
-WORLDS = (1, 2, 4, 7)
-GLOO_WORLD = 3
+WORLDS = (1, 4, 7)  # alone, a power of two, and none
+GLOO_WORLD = 2
 SHAPE = (10, 50)
 BYTES = 8 * 10 * 50
 LINKS = {"bandwidth": "1 MB/s", "latency": "1 ms"}
 BYTES_PER_SECOND, LATENCY_SECONDS = 1e6, 1e-3
+MESSAGE_SECONDS = LATENCY_SECONDS + BYTES / BYTES_PER_SECOND
 SLOT_SECONDS = 1.0  # from one call to the next: each begins when all is quiet
-LATE_SECONDS = 0.05  # at most, of a rank in the last two calls, which follow each other at once
+LATE_SECONDS = 0.1  # of one rank, longer than any call
 WAIT = "wait"  # what the drivers call the time before and after a call
 EXACT = 1e-9  # of seconds
 random = np.random.default_rng()
 
 
 @dataclass(frozen=True)
+class Excess:
+    """Bytes that should not have travelled."""
+
+    observed: str
+    expected: str
+
+
+@dataclass(frozen=True)
 class Task:
     """What one function has to do.
 
-    given: arguments of a call by rank, for so many ranks and a root. right: what each rank must have then. wasted: what
-    is wrong with the bytes that ranks sent each other, shape (ranks, ranks), or "". seconds: that it may take.
-    to_the_last_bit: whether results must not differ between ranks at all.
+    asked: the result, in words. given: arguments of a call by rank, for so many ranks and a root. right: what each rank
+    must have then. wasted: what is wrong with the bytes that ranks sent each other, shape (ranks, ranks), for a root.
+    seconds: that a call may take. to_the_last_bit: whether results must not differ between ranks at all.
     """
 
     function: str
+    asked: str
     given: Callable[[int, int], list[Call]]
     right: Callable[[list[Call], int], list[Call]]
-    wasted: Callable[[NDArray[np.int64], int], str]
+    wasted: Callable[[Sent, int], Excess | None]
     seconds: Callable[[int], float]
     to_the_last_bit: bool = False
 
@@ -62,13 +73,13 @@ def shift_without_deadlock(testbed: Testbed) -> Finding:
         tensors = [call["tensor"] for call in given]
         return [{"result": tensors[rank - 1], "input": tensors[rank]} for rank in range(len(given))]
 
-    def wasted(sent: NDArray[np.int64], _root: int) -> str:
+    def wasted(sent: Sent, _root: int) -> Excess | None:
         return _other_bytes(sent, {(rank, (rank + 1) % len(sent)): BYTES for rank in range(len(sent))})
 
     def seconds(world: int) -> float:
-        return _seconds(theory.broadcast_seconds, BYTES, min(world, 2))
+        return MESSAGE_SECONDS if world > 1 else 0.0
 
-    return _judged(testbed, Task("shift", _own_tensors, right, wasted, seconds))
+    return _judged(testbed, Task("shift", "the tensor of the rank before", _own_tensors, right, wasted, seconds))
 
 
 @check(points=2, hint="On the root: isend every piece to its rank, and wait for all of them in the end.")
@@ -83,13 +94,15 @@ def scatter_sends_each_its_piece(testbed: Testbed) -> Finding:
         pieces = given[root]["pieces"]
         return [{"result": piece, "input": call["pieces"]} for piece, call in zip(pieces, given, strict=True)]
 
-    def wasted(sent: NDArray[np.int64], root: int) -> str:
+    def wasted(sent: Sent, root: int) -> Excess | None:
         return _other_bytes(sent, {(root, rank): BYTES for rank in range(len(sent))})
 
     def seconds(world: int) -> float:
         return _seconds(theory.scatter_seconds, world * BYTES, world)
 
-    return _judged(testbed, Task("scatter", given, right, wasted, seconds))
+    return _judged(
+        testbed, Task("scatter", "the piece of this rank's number from the root's list", given, right, wasted, seconds)
+    )
 
 
 @check(points=2, hint="On the root: irecv every piece into a tensor of its own, and wait for all of them in the end.")
@@ -100,13 +113,23 @@ def gather_to_the_root_alone(testbed: Testbed) -> Finding:
         tensors = [call["tensor"] for call in given]
         return [{"result": tensors if rank == root else None, "input": own} for rank, own in enumerate(tensors)]
 
-    def wasted(sent: NDArray[np.int64], root: int) -> str:
+    def wasted(sent: Sent, root: int) -> Excess | None:
         return _other_bytes(sent, {(rank, root): BYTES for rank in range(len(sent))})
 
     def seconds(world: int) -> float:
         return _seconds(theory.gather_seconds, world * BYTES, world)
 
-    return _judged(testbed, Task("gather", _own_tensors, right, wasted, seconds))
+    return _judged(
+        testbed,
+        Task(
+            "gather",
+            "the pieces of all ranks in their order, on the root; None on the others",
+            _own_tensors,
+            right,
+            wasted,
+            seconds,
+        ),
+    )
 
 
 @check(points=3, hint="Whoever has it passes it on: after each round twice as many ranks have it.")
@@ -116,13 +139,13 @@ def broadcast_by_doubling(testbed: Testbed) -> Finding:
     def right(given: list[Call], root: int) -> list[Call]:
         return [{"result": given[root]["tensor"]} for _ in given]
 
-    def wasted(sent: NDArray[np.int64], _root: int) -> str:
+    def wasted(sent: Sent, _root: int) -> Excess | None:
         return _too_many("receives", sent.sum(axis=0), BYTES)
 
     def seconds(world: int) -> float:
         return _seconds(theory.broadcast_seconds, BYTES, world)
 
-    return _judged(testbed, Task("broadcast", _own_tensors, right, wasted, seconds))
+    return _judged(testbed, Task("broadcast", "the root's tensor", _own_tensors, right, wasted, seconds))
 
 
 @check(points=3, hint="It is a broadcast backwards: in each round half of those left send what they have added up.")
@@ -131,17 +154,18 @@ def reduce_by_halving(testbed: Testbed) -> Finding:
 
     def right(given: list[Call], root: int) -> list[Call]:
         total = _total(given)
-        return [
-            {"result": total if rank == root else None, "input": call["tensor"]} for rank, call in enumerate(given)
-        ]
+        return [{"result": total if rank == root else None, "input": call["tensor"]} for rank, call in enumerate(given)]
 
-    def wasted(sent: NDArray[np.int64], _root: int) -> str:
+    def wasted(sent: Sent, _root: int) -> Excess | None:
         return _too_many("sends", sent.sum(axis=1), BYTES)
 
     def seconds(world: int) -> float:
         return _seconds(theory.reduce_seconds, BYTES, world)
 
-    return _judged(testbed, Task("reduce", _own_tensors, right, wasted, seconds))
+    return _judged(
+        testbed,
+        Task("reduce", "the sum over all ranks, on the root; None on the others", _own_tensors, right, wasted, seconds),
+    )
 
 
 @check(points=2, hint="N - 1 shifts: each rank passes on the piece that came last.")
@@ -152,13 +176,15 @@ def all_gather_without_a_centre(testbed: Testbed) -> Finding:
         tensors = [call["tensor"] for call in given]
         return [{"result": tensors, "input": own} for own in tensors]
 
-    def wasted(sent: NDArray[np.int64], _root: int) -> str:
+    def wasted(sent: Sent, _root: int) -> Excess | None:
         return _too_many("sends", sent.sum(axis=1), (len(sent) - 1) * BYTES)
 
     def seconds(world: int) -> float:
         return _seconds(theory.all_gather_seconds, world * BYTES, world)
 
-    return _judged(testbed, Task("all_gather", _own_tensors, right, wasted, seconds))
+    return _judged(
+        testbed, Task("all_gather", "the pieces of all ranks in their order", _own_tensors, right, wasted, seconds)
+    )
 
 
 @check(points=2, hint="A reduce to one rank, and a broadcast from there.")
@@ -169,132 +195,145 @@ def all_reduce_alike_to_the_last_bit(testbed: Testbed) -> Finding:
         total = _total(given)
         return [{"result": total} for _ in given]
 
-    def wasted(sent: NDArray[np.int64], _root: int) -> str:
+    def wasted(sent: Sent, _root: int) -> Excess | None:
         return _too_many("sends", sent.sum(axis=1), (len(sent) - 1).bit_length() * BYTES)
 
     def seconds(world: int) -> float:
         return 2 * _seconds(theory.broadcast_seconds, BYTES, world)
 
-    return _judged(testbed, Task("all_reduce", _own_tensors, right, wasted, seconds, to_the_last_bit=True))
+    return _judged(
+        testbed,
+        Task("all_reduce", "the sum over all ranks", _own_tensors, right, wasted, seconds, to_the_last_bit=True),
+    )
 
 
 def _judged(testbed: Testbed, task: Task) -> Finding:
     """The first wrong tensor or forbidden collective costs all points, else the first waste costs half of them."""
-    costs = []
+    waste: Finding | None = None
     for world in WORLDS:
         trial = Trial(task, world)
-        run = testbed.run(task.function, trial.arguments(), cluster=Cluster.model_validate({"workers": world, **LINKS}))
+        cluster = Cluster.model_validate({"workers": world, **LINKS})
+        run = testbed.run(task.function, trial.arguments(), cluster=cluster)
         if (wrong := trial.wrong(run)) is not None:
             return wrong
-        costs.append(trial.cost(run))
-    on_gloo = Trial(task, GLOO_WORLD)
-    run = testbed.run(task.function, on_gloo.arguments(), backend="gloo")
-    if (wrong := on_gloo.wrong(run, where=", on gloo")) is not None:
-        return wrong
-    first = next((cost for cost in costs if cost is not None), None)
-    return first or Finding.of(observed="all right", expected="all right", passed=True)
+        waste = waste or trial.waste(run)
+    trial = Trial(task, GLOO_WORLD, network=", on gloo")
+    run = testbed.run(task.function, trial.arguments(), backend="gloo")
+    passed = Finding.of(observed="all right", expected="all right", passed=True)
+    return trial.wrong(run) or waste or passed
 
 
 class Trial:
-    """One run: a call from each of three roots, each when all is quiet, and then two at once from one of them."""
+    """One run: three calls with three roots, each when all is quiet, and then two with one root, one after the other.
 
-    def __init__(self, task: Task, world: int) -> None:
-        self.task, self.world = task, world
+    Before those two, one rank is later than all others: what is meant for the second call may come before the first
+    one is over.
+    """
+
+    def __init__(self, task: Task, world: int, network: str = "") -> None:
+        self.task, self.world, self.network = task, world, network
         last = int(random.integers(world))
         self.roots = [0, world - 1, world // 2, last, last]
         self.given = [task.given(world, root) for root in self.roots]
         self.quiet = range(len(self.roots) - 2)
-
-    def begins(self, call: int) -> float:
-        """When all ranks make a call, but for late ones."""
-        return SLOT_SECONDS * (call + 1)
+        self.late = (last + int(random.integers(1, world))) % world if world > 1 else 0
 
     def arguments(self) -> list[Call]:
         """By rank."""
-        late = random.uniform(0.0, LATE_SECONDS, self.world)
-        times = [
-            [self.begins(call) + (0.0 if call in self.quiet else late[rank]) for call in range(len(self.roots) - 1)]
-            for rank in range(self.world)
-        ]
-        return [
-            {
-                "calls": [
-                    {**given[rank], "root": root, "at_seconds": float(at)}
-                    for given, root, at in zip(self.given, self.roots, [*times[rank], 0.0], strict=True)
-                ]
-            }
-            for rank in range(self.world)
-        ]
+        return [{"calls": [self._call(call, rank) for call in range(len(self.roots))]} for rank in range(self.world)]
 
-    def place(self, call: int) -> str:
-        """For people."""
-        late = "" if call in self.quiet else ", some ranks late"
-        return f"{self.world} rank{'s' * (self.world > 1)}, call {call + 1} with root {self.roots[call]}{late}"
+    def _call(self, call: int, rank: int) -> Call:
+        late = LATE_SECONDS if rank == self.late and call not in self.quiet else 0.0
+        at_seconds = _begins(min(call, len(self.quiet))) + late
+        return {**self.given[call][rank], "root": self.roots[call], "at_seconds": at_seconds}
 
-    def wrong(self, run: Run, where: str = "") -> Finding | None:
-        """What a rank has that it should not have, or has used, or has left undone."""
-        expected = f"{self.task.function} with {self.world} rank{'s' * (self.world > 1)}{where}: it ends well"
+    def wrong(self, run: Run) -> Finding | None:
+        """What a rank has that it should not have, or a collective that it has used."""
         if run.failure:
+            expected = f"{self.task.function} with {_ranks(self.world)}{self.network}: it ends well"
             return Finding.failed(run, expected)
         for rank in range(self.world):
             if kinds := sorted(set(run.log.kinds(rank))):
                 observed, expected = f"collectives of torch.distributed: {', '.join(kinds)}", "messages between ranks"
                 return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
-        for call, (given, root) in enumerate(zip(self.given, self.roots, strict=True)):
-            right = self.task.right(given, root)
-            for rank, found in enumerate(run.results):
-                for name, wanted in right[rank].items():
-                    if told := _difference(found[call][name], wanted):
-                        what = "what it has in the end" if name == "result" else "its input, after the call"
-                        place = f"rank {rank}, {what}; {self.place(call)}{where}"
-                        return Finding.of(observed=told, expected=_told(wanted, name), passed=False, where=place)
-            if self.task.to_the_last_bit:
-                results = [found[call]["result"] for found in run.results]
-                if apart := [rank for rank, result in enumerate(results) if not np.array_equal(result, results[0])]:
-                    observed = f"the sums of ranks {apart} differ from rank 0's in their last bits"
-                    expected = "the same sum on every rank, to the last bit"
-                    return Finding.of(observed=observed, expected=expected, passed=False, where=self.place(call))
+        found = (self._wrong_in(call, [result[call] for result in run.results]) for call in range(len(self.roots)))
+        return next((one for one in found if one is not None), None)
+
+    def _wrong_in(self, call: int, found: list[Call]) -> Finding | None:
+        for rank, right in enumerate(self.task.right(self.given[call], self.roots[call])):
+            for name, wanted in right.items():
+                if observed := _difference(found[rank][name], wanted):
+                    what = "what it has in the end" if name == "result" else "its input after the call"
+                    where = f"rank {rank}, {what}; {self._place(call)}"
+                    expected = self.task.asked if name == "result" else "as it was before the call"
+                    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+        results = [one["result"] for one in found]
+        apart = [rank for rank, result in enumerate(results) if not np.array_equal(result, results[0])]
+        if self.task.to_the_last_bit and apart:
+            observed = f"{_ranks(len(apart))} of {self.world} whose last bits are not those of rank 0"
+            expected = "the same sum on every rank, to the last bit"
+            return Finding.of(observed=observed, expected=expected, passed=False, where=self._place(call))
         return None
 
-    def cost(self, run: Run) -> Finding | None:
-        """What was right, but cost too much, or was not over yet."""
-        begun = [[wait.end_seconds for wait in self._waits(run, rank)][:-1] for rank in range(self.world)]
-        returned = [[wait.start_seconds for wait in self._waits(run, rank)][1:] for rank in range(self.world)]
-        if any(len(calls) != len(self.roots) for calls in begun):
+    def waste(self, run: Run) -> Finding | None:
+        """What was still on its way, travelled in vain or took too long, though every tensor was right."""
+        waits = [
+            [busy for busy in run.log.busy if (busy.rank, busy.kind) == (rank, WAIT)] for rank in range(self.world)
+        ]
+        if any(len(own) != len(self.roots) + 1 for own in waits):
             return Finding.of(observed="other waits than the driver's", expected="messages alone", share=0.5)
+        begun = [[wait.end_seconds for wait in own[:-1]] for own in waits]
+        over = [[wait.start_seconds for wait in own[1:]] for own in waits]
+        found = self._unfinished(run, begun, over)
+        for call in self.quiet:
+            found = found or self._bytes(run, call) or self._time(call, max(own[call] for own in over))
+        return found
+
+    def _unfinished(self, run: Run, begun: list[list[float]], over: list[list[float]]) -> Finding | None:
         for message in run.log.messages:
             call = bisect_right(begun[message.source], message.posted_seconds + EXACT) - 1
-            if message.ended_seconds > returned[message.source][call] + EXACT:
-                observed = (
-                    f"{self.task.function} returned on rank {message.source} while its message to rank "
-                    f"{message.target} was still on its way"
-                )
-                expected = "every message is over when the function returns: wait for what isend gave you"
-                return Finding.of(observed=observed, expected=expected, share=0.5, where=self.place(call))
-        for call in self.quiet:
-            sent = np.zeros((self.world, self.world), dtype=np.int64)
-            for message in run.log.messages:
-                if self.begins(call) - EXACT <= message.posted_seconds < self.begins(call + 1) - EXACT:
-                    sent[message.source, message.target] += message.num_bytes
-            if wasted := self.task.wasted(sent, self.roots[call]):
-                observed, expected = wasted.split("; ")
-                return Finding.of(observed=observed, expected=expected, share=0.5, where=self.place(call))
-            took, may = max(calls[call] for calls in returned) - self.begins(call), self.task.seconds(self.world)
-            if took > may + EXACT:
-                observed = f"the right tensors, after {1e3 * took:.3f} ms"
-                expected = f"after {1e3 * may:.3f} ms; one message of {BYTES} bytes takes {1e3 * MESSAGE_SECONDS:g} ms"
-                return Finding.of(observed=observed, expected=expected, share=0.5, where=self.place(call))
+            if message.ended_seconds > over[message.source][call] + EXACT:
+                observed = f"it returns while its message to rank {message.target} is still on its way"
+                expected = "when a function returns, all that its rank has begun is over"
+                where = f"rank {message.source}; {self._place(call)}"
+                return Finding.of(observed=observed, expected=expected, share=0.5, where=where)
         return None
 
-    def _waits(self, run: Run, rank: int) -> Sequence[Any]:
-        return [busy for busy in run.log.busy if busy.rank == rank and busy.kind == WAIT]
+    def _bytes(self, run: Run, call: int) -> Finding | None:
+        sent = np.zeros((self.world, self.world), dtype=np.int64)
+        for message in run.log.messages:
+            if _begins(call) - EXACT <= message.posted_seconds < _begins(call + 1) - EXACT:
+                sent[message.source, message.target] += message.num_bytes
+        if (found := self.task.wasted(sent, self.roots[call])) is None:
+            return None
+        return Finding.of(observed=found.observed, expected=found.expected, share=0.5, where=self._place(call))
+
+    def _time(self, call: int, over_seconds: float) -> Finding | None:
+        took, may = over_seconds - _begins(call), self.task.seconds(self.world)
+        if took <= may + EXACT:
+            return None
+        observed = f"the right tensors after {1e3 * took:g} ms"
+        expected = (
+            f"after {1e3 * may:g} ms at the latest; one message of {BYTES} bytes takes {1e3 * MESSAGE_SECONDS:g} ms"
+        )
+        return Finding.of(observed=observed, expected=expected, share=0.5, where=self._place(call))
+
+    def _place(self, call: int) -> str:
+        late = "" if call in self.quiet or self.world == 1 else f", rank {self.late} late"
+        return f"{_ranks(self.world)}, call {call + 1} with root {self.roots[call]}{late}{self.network}"
+
+
+def _begins(call: int) -> float:
+    """When all ranks make a call."""
+    return SLOT_SECONDS * (call + 1)
+
+
+def _ranks(count: int) -> str:
+    return f"{count} rank" if count == 1 else f"{count} ranks"
 
 
 def _seconds(formula: Callable[[float, int, float, float], float], num_bytes: int, world: int) -> float:
     return formula(num_bytes, world, BYTES_PER_SECOND, LATENCY_SECONDS)
-
-
-MESSAGE_SECONDS = LATENCY_SECONDS + BYTES / BYTES_PER_SECOND
 
 
 def _tensor() -> Array:
@@ -306,22 +345,23 @@ def _own_tensors(world: int, _root: int) -> list[Call]:
 
 
 def _total(given: list[Call]) -> Array:
-    return np.sum([call["tensor"] for call in given], axis=0)
+    total: Array = np.sum([call["tensor"] for call in given], axis=0)
+    return total
 
 
-def _other_bytes(sent: NDArray[np.int64], wanted: dict[tuple[int, int], int]) -> str:
-    """The first link that carried other bytes than these. A rank sends itself nothing."""
+def _other_bytes(sent: Sent, wanted: dict[tuple[int, int], int]) -> Excess | None:
+    """The first link that carried other bytes than these; a rank sends itself nothing."""
     for source, target in np.ndindex(*sent.shape):
         right = wanted.get((source, target), 0) if source != target else 0
         if sent[source, target] != right:
-            return f"rank {source} sends {sent[source, target]} bytes to rank {target}; {right} bytes"
-    return ""
+            return Excess(f"{sent[source, target]} bytes from rank {source} to rank {target}", f"{right} bytes")
+    return None
 
 
-def _too_many(verb: str, counts: NDArray[np.int64], most: int) -> str:
-    """The rank that sends or receives the most, where that is more than allowed."""
+def _too_many(verb: str, counts: Sent, most: int) -> Excess | None:
+    """The rank that sends or receives the most, where that is more than it may."""
     rank = int(np.argmax(counts))
-    return f"rank {rank} {verb} {counts[rank]} bytes; at most {most} bytes" if counts[rank] > most else ""
+    return Excess(f"rank {rank} {verb} {counts[rank]} bytes", f"at most {most} bytes") if counts[rank] > most else None
 
 
 def _difference(found: Any, wanted: Any) -> str:
@@ -339,11 +379,9 @@ def _difference(found: Any, wanted: Any) -> str:
     return f"{wrong} of its {wanted.size} numbers are others" if wrong else ""
 
 
-def _told(value: Any, name: str = "result") -> str:
+def _told(value: Any) -> str:
     if value is None:
         return "None"
-    if name == "input":
-        return "as it was before"
     if isinstance(value, list):
-        return f"a list of {len(value)}"
+        return f"a list of {len(value)} tensors"
     return f"a tensor of shape {value.shape}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
