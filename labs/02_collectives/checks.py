@@ -133,7 +133,7 @@ def gather_to_the_root_alone(testbed: Testbed) -> Finding:
 
 
 @check(points=3, hint="Whoever has it passes it on: after each round twice as many ranks have it.")
-def broadcast_by_doubling(testbed: Testbed) -> Finding:
+def broadcast_in_few_rounds(testbed: Testbed) -> Finding:
     """With a message of 5 ms, a root that sends to six ranks itself takes 30 ms or so, and a tree 15 ms."""
 
     def right(given: list[Call], root: int) -> list[Call]:
@@ -149,7 +149,7 @@ def broadcast_by_doubling(testbed: Testbed) -> Finding:
 
 
 @check(points=3, hint="It is a broadcast backwards: in each round half of those left send what they have added up.")
-def reduce_by_halving(testbed: Testbed) -> Finding:
+def reduce_in_few_rounds(testbed: Testbed) -> Finding:
     """Sums are compared up to the order of the additions."""
 
     def right(given: list[Call], root: int) -> list[Call]:

@@ -1,4 +1,4 @@
-# caught by: reduce_by_halving, all_reduce_alike_to_the_last_bit
+# caught by: reduce_in_few_rounds, all_reduce_alike_to_the_last_bit
 """Every rank has it and all but one throw it away: log2 N times the bytes, and more."""
 
 

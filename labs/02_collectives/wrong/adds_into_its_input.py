@@ -1,4 +1,4 @@
-# caught by: reduce_by_halving
+# caught by: reduce_in_few_rounds
 """The caller's tensor becomes a part of the sum."""
 
 

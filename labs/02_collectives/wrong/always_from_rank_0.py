@@ -1,4 +1,4 @@
-# caught by: broadcast_by_doubling
+# caught by: broadcast_in_few_rounds
 """The root's tensor is overwritten."""
 
 

@@ -1,4 +1,4 @@
-# caught by: reduce_by_halving, all_reduce_alike_to_the_last_bit
+# caught by: reduce_in_few_rounds, all_reduce_alike_to_the_last_bit
 """Everything arrives over the root's link: N - 1 messages' time."""
 
 

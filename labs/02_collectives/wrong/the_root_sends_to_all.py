@@ -1,4 +1,4 @@
-# caught by: broadcast_by_doubling, all_reduce_alike_to_the_last_bit
+# caught by: broadcast_in_few_rounds, all_reduce_alike_to_the_last_bit
 """The root's link carries everything: N - 1 messages' time."""
 
 
