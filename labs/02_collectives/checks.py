@@ -270,7 +270,7 @@ class Trial:
         results = [one["result"] for one in found]
         apart = [rank for rank, result in enumerate(results) if not np.array_equal(result, results[0])]
         if self.task.to_the_last_bit and apart:
-            observed = f"{_ranks(len(apart))} of {self.world} whose last bits are not those of rank 0"
+            observed = f"last bits that differ from rank 0's, on ranks {', '.join(map(str, apart))}"
             expected = "the same sum on every rank, to the last bit"
             return Finding.of(observed=observed, expected=expected, passed=False, where=self._place(call))
         return None
@@ -376,7 +376,7 @@ def _difference(found: Any, wanted: Any) -> str:
     if not isinstance(found, np.ndarray) or found.shape != wanted.shape:
         return _told(found)
     wrong = np.count_nonzero(~np.isclose(found, wanted, rtol=1e-9, atol=1e-12))
-    return f"{wrong} of its {wanted.size} numbers are others" if wrong else ""
+    return f"{wrong} of {wanted.size} numbers are wrong" if wrong else ""
 
 
 def _told(value: Any) -> str:

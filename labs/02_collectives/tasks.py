@@ -91,6 +91,5 @@ def all_reduce(tensor: Tensor) -> None:
     ceil(log2 N) times the tensor's bytes.
     """
     raise NotImplementedError(
-        "write all_reduce: Leaves in `tensor`, on every rank, the sum over all ranks: to the last bit the same on "
-        "each."
+        "write all_reduce: Leaves in `tensor`, on every rank, the sum over all ranks: to the last bit the same on each."
     )

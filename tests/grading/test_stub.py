@@ -98,6 +98,7 @@ def test_a_long_sentence_is_quoted_whole() -> None:
         scope["one"]()  # type: ignore[operator]
     assert str(raised.value) == f"write one: {sentence}"
 
+
 @pytest.mark.parametrize("letters", [*range(50, 60), *range(90, 112)])
 def test_a_sentence_of_any_length_is_written_as_ruff_formats_it(letters: int) -> None:
     """In one line where it fits into 120 letters, which ruff would make of pieces."""
@@ -107,7 +108,6 @@ def test_a_sentence_of_any_length_is_written_as_ruff_formats_it(letters: int) ->
     quoted = [line.strip() for line in made.splitlines() if line.strip().startswith(('"w', "raise"))]
     fits = 8 + len(said) <= 120
     assert any(said in line for line in quoted) == fits, made
-
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-# caught by: reduce_in_few_rounds, all_reduce_alike_to_the_last_bit
+# caught by: reduce_in_few_rounds
 """Ranks other than the root return what they have added so far."""
 
 
