@@ -92,7 +92,10 @@ def _one_after_the_other(function: Callable[[Call], Call], calls: Calls) -> Call
 
 
 def _with_input(tensor: torch.Tensor, function: Callable[[torch.Tensor], Any]) -> Call:
-    return {"result": function(tensor), "input": tensor}
+    """As a caller who goes on with its tensor at once: what was returned must not change with it."""
+    result, after = function(tensor), tensor.clone()
+    tensor.zero_()
+    return {"result": result, "input": after}
 
 
 def _one_by_one(tensor: torch.Tensor, root: int) -> None:

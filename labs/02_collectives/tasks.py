@@ -3,8 +3,9 @@
 Use send, recv, isend, irecv and batch_isend_irecv of torch.distributed, and none of its collectives. Every rank calls
 the same function with the same `root`. Tensors may have any shape and type; those of one call are alike on all ranks.
 
-A send may wait until its receiver receives: whoever counts on a send that returns at once waits for ever one day. And
-when a function returns, every message that its rank has begun must be over, for the caller may change its tensors.
+A send may wait until its receiver receives: whoever counts on a send that returns at once waits for ever one day.
+When a function returns, the caller may change its tensors at once: so every message that the rank has begun is over
+then, and what is returned shares no memory with what was given.
 
 Times are in units of one message: it takes a + n / B seconds for n bytes over a link of latency a and bandwidth B. A
 rank can send and receive at the same time, but two messages that leave one rank share its link, and so do two that
