@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,28 +40,22 @@ random = np.random.default_rng()
 
 
 @dataclass(frozen=True)
-class Excess:
-    """Bytes that should not have travelled."""
-
-    observed: str
-    expected: str
-
-
-@dataclass(frozen=True)
 class Task:
     """What one function has to do.
 
     asked: the result, in words. given: arguments of a call by rank, for so many ranks and a root. right: what each rank
     must have then. wasted: what is wrong with the bytes that ranks sent each other, shape (ranks, ranks), for a root.
-    seconds: that a call may take. to_the_last_bit: whether results must not differ between ranks at all.
+    seconds: that a call may take. rooted: whether there is a root. to_the_last_bit: whether results must not differ
+    between ranks at all.
     """
 
     function: str
     asked: str
     given: Callable[[int, int], list[Call]]
     right: Callable[[list[Call], int], list[Call]]
-    wasted: Callable[[Sent, int], Excess | None]
+    wasted: Callable[[Sent, int], Finding | None]
     seconds: Callable[[int], float]
+    rooted: bool = True
     to_the_last_bit: bool = False
 
 
@@ -73,13 +67,13 @@ def shift_without_deadlock(testbed: Testbed) -> Finding:
         tensors = [call["tensor"] for call in given]
         return [{"result": tensors[rank - 1], "input": tensors[rank]} for rank in range(len(given))]
 
-    def wasted(sent: Sent, _root: int) -> Excess | None:
-        return _other_bytes(sent, {(rank, (rank + 1) % len(sent)): BYTES for rank in range(len(sent))})
-
-    def seconds(world: int) -> float:
-        return MESSAGE_SECONDS if world > 1 else 0.0
-
-    return _judged(testbed, Task("shift", "the tensor of the rank before", _own_tensors, right, wasted, seconds))
+    task = Task(
+        "shift", "the tensor of the rank before", _own_tensors, right,
+        wasted=lambda sent, _: _other_bytes(sent, [(rank, (rank + 1) % len(sent)) for rank in range(len(sent))]),
+        seconds=lambda world: MESSAGE_SECONDS if world > 1 else 0.0,
+        rooted=False,
+    )  # fmt: skip
+    return _judged(testbed, task)
 
 
 @check(points=2, hint="On the root: isend every piece to its rank, and wait for all of them in the end.")
@@ -94,58 +88,40 @@ def scatter_sends_each_its_piece(testbed: Testbed) -> Finding:
         pieces = given[root]["pieces"]
         return [{"result": piece, "input": call["pieces"]} for piece, call in zip(pieces, given, strict=True)]
 
-    def wasted(sent: Sent, root: int) -> Excess | None:
-        return _other_bytes(sent, {(root, rank): BYTES for rank in range(len(sent))})
-
-    def seconds(world: int) -> float:
-        return _seconds(theory.scatter_seconds, world * BYTES, world)
-
-    return _judged(
-        testbed, Task("scatter", "the piece of this rank's number from the root's list", given, right, wasted, seconds)
-    )
+    task = Task(
+        "scatter", "the piece of this rank's number from the root's list", given, right,
+        wasted=lambda sent, root: _other_bytes(sent, [(root, rank) for rank in range(len(sent))]),
+        seconds=lambda world: _seconds(theory.scatter_seconds, world * BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
 
 
 @check(points=2, hint="On the root: irecv every piece into a tensor of its own, and wait for all of them in the end.")
 def gather_to_the_root_alone(testbed: Testbed) -> Finding:
-    """The last two calls have one root, and ranks are late: a piece of the second may come before one of the first."""
+    """The last two calls have one root, and a rank is late: a piece of the second may come before one of the first."""
 
     def right(given: list[Call], root: int) -> list[Call]:
         tensors = [call["tensor"] for call in given]
         return [{"result": tensors if rank == root else None, "input": own} for rank, own in enumerate(tensors)]
 
-    def wasted(sent: Sent, root: int) -> Excess | None:
-        return _other_bytes(sent, {(rank, root): BYTES for rank in range(len(sent))})
-
-    def seconds(world: int) -> float:
-        return _seconds(theory.gather_seconds, world * BYTES, world)
-
-    return _judged(
-        testbed,
-        Task(
-            "gather",
-            "the pieces of all ranks in their order, on the root; None on the others",
-            _own_tensors,
-            right,
-            wasted,
-            seconds,
-        ),
-    )
+    task = Task(
+        "gather", "the pieces of all ranks in their order, on the root; None on the others", _own_tensors, right,
+        wasted=lambda sent, root: _other_bytes(sent, [(rank, root) for rank in range(len(sent))]),
+        seconds=lambda world: _seconds(theory.gather_seconds, world * BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
 
 
 @check(points=3, hint="Whoever has it passes it on: after each round twice as many ranks have it.")
 def broadcast_in_few_rounds(testbed: Testbed) -> Finding:
-    """With a message of 5 ms, a root that sends to six ranks itself takes 30 ms or so, and a tree 15 ms."""
-
-    def right(given: list[Call], root: int) -> list[Call]:
-        return [{"result": given[root]["tensor"]} for _ in given]
-
-    def wasted(sent: Sent, _root: int) -> Excess | None:
-        return _too_many("receives", sent.sum(axis=0), BYTES)
-
-    def seconds(world: int) -> float:
-        return _seconds(theory.broadcast_seconds, BYTES, world)
-
-    return _judged(testbed, Task("broadcast", "the root's tensor", _own_tensors, right, wasted, seconds))
+    """With messages of 5 ms, six from one root take 25 ms, even at the same time, and a tree takes 15 ms."""
+    task = Task(
+        "broadcast", "the root's tensor", _own_tensors,
+        right=lambda given, root: [{"result": given[root]["tensor"]} for _ in given],
+        wasted=lambda sent, _: _too_many("receives", sent.sum(axis=0), BYTES),
+        seconds=lambda world: _seconds(theory.broadcast_seconds, BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
 
 
 @check(points=3, hint="It is a broadcast backwards: in each round half of those left send what they have added up.")
@@ -156,16 +132,12 @@ def reduce_in_few_rounds(testbed: Testbed) -> Finding:
         total = _total(given)
         return [{"result": total if rank == root else None, "input": call["tensor"]} for rank, call in enumerate(given)]
 
-    def wasted(sent: Sent, _root: int) -> Excess | None:
-        return _too_many("sends", sent.sum(axis=1), BYTES)
-
-    def seconds(world: int) -> float:
-        return _seconds(theory.reduce_seconds, BYTES, world)
-
-    return _judged(
-        testbed,
-        Task("reduce", "the sum over all ranks, on the root; None on the others", _own_tensors, right, wasted, seconds),
-    )
+    task = Task(
+        "reduce", "the sum over all ranks, on the root; None on the others", _own_tensors, right,
+        wasted=lambda sent, _: _too_many("sends", sent.sum(axis=1), BYTES),
+        seconds=lambda world: _seconds(theory.reduce_seconds, BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
 
 
 @check(points=2, hint="N - 1 shifts: each rank passes on the piece that came last.")
@@ -176,35 +148,26 @@ def all_gather_without_a_centre(testbed: Testbed) -> Finding:
         tensors = [call["tensor"] for call in given]
         return [{"result": tensors, "input": own} for own in tensors]
 
-    def wasted(sent: Sent, _root: int) -> Excess | None:
-        return _too_many("sends", sent.sum(axis=1), (len(sent) - 1) * BYTES)
-
-    def seconds(world: int) -> float:
-        return _seconds(theory.all_gather_seconds, world * BYTES, world)
-
-    return _judged(
-        testbed, Task("all_gather", "the pieces of all ranks in their order", _own_tensors, right, wasted, seconds)
-    )
+    task = Task(
+        "all_gather", "the pieces of all ranks in their order", _own_tensors, right,
+        wasted=lambda sent, _: _too_many("sends", sent.sum(axis=1), (len(sent) - 1) * BYTES),
+        seconds=lambda world: _seconds(theory.all_gather_seconds, world * BYTES, world),
+        rooted=False,
+    )  # fmt: skip
+    return _judged(testbed, task)
 
 
 @check(points=2, hint="A reduce to one rank, and a broadcast from there.")
 def all_reduce_alike_to_the_last_bit(testbed: Testbed) -> Finding:
     """Ranks that add in different orders end with models that drift apart."""
-
-    def right(given: list[Call], _root: int) -> list[Call]:
-        total = _total(given)
-        return [{"result": total} for _ in given]
-
-    def wasted(sent: Sent, _root: int) -> Excess | None:
-        return _too_many("sends", sent.sum(axis=1), (len(sent) - 1).bit_length() * BYTES)
-
-    def seconds(world: int) -> float:
-        return 2 * _seconds(theory.broadcast_seconds, BYTES, world)
-
-    return _judged(
-        testbed,
-        Task("all_reduce", "the sum over all ranks", _own_tensors, right, wasted, seconds, to_the_last_bit=True),
-    )
+    task = Task(
+        "all_reduce", "the sum over all ranks", _own_tensors,
+        right=lambda given, _: [{"result": _total(given)} for _ in given],
+        wasted=lambda sent, _: _too_many("sends", sent.sum(axis=1), (len(sent) - 1).bit_length() * BYTES),
+        seconds=lambda world: 2 * _seconds(theory.broadcast_seconds, BYTES, world),
+        rooted=False, to_the_last_bit=True,
+    )  # fmt: skip
+    return _judged(testbed, task)
 
 
 def _judged(testbed: Testbed, task: Task) -> Finding:
@@ -304,9 +267,8 @@ class Trial:
         for message in run.log.messages:
             if _begins(call) - EXACT <= message.posted_seconds < _begins(call + 1) - EXACT:
                 sent[message.source, message.target] += message.num_bytes
-        if (found := self.task.wasted(sent, self.roots[call])) is None:
-            return None
-        return Finding.of(observed=found.observed, expected=found.expected, share=0.5, where=self._place(call))
+        found = self.task.wasted(sent, self.roots[call])
+        return found and replace(found, where=self._place(call))
 
     def _time(self, call: int, over_seconds: float) -> Finding | None:
         took, may = over_seconds - _begins(call), self.task.seconds(self.world)
@@ -320,7 +282,8 @@ class Trial:
 
     def _place(self, call: int) -> str:
         late = "" if call in self.quiet or self.world == 1 else f", rank {self.late} late"
-        return f"{_ranks(self.world)}, call {call + 1} with root {self.roots[call]}{late}{self.network}"
+        root = f" with root {self.roots[call]}" if self.task.rooted else ""
+        return f"{_ranks(self.world)}, call {call + 1}{root}{late}{self.network}"
 
 
 def _begins(call: int) -> float:
@@ -349,19 +312,22 @@ def _total(given: list[Call]) -> Array:
     return total
 
 
-def _other_bytes(sent: Sent, wanted: dict[tuple[int, int], int]) -> Excess | None:
-    """The first link that carried other bytes than these; a rank sends itself nothing."""
+def _other_bytes(sent: Sent, wanted: list[tuple[int, int]]) -> Finding | None:
+    """The first link that carried anything but one tensor, or, if not wanted, nothing; a rank sends itself nothing."""
     for source, target in np.ndindex(*sent.shape):
-        right = wanted.get((source, target), 0) if source != target else 0
+        right = BYTES if (source, target) in wanted and source != target else 0
         if sent[source, target] != right:
-            return Excess(f"{sent[source, target]} bytes from rank {source} to rank {target}", f"{right} bytes")
+            observed = f"{sent[source, target]} bytes from rank {source} to rank {target}"
+            return Finding.of(observed=observed, expected=f"{right} bytes", share=0.5)
     return None
 
 
-def _too_many(verb: str, counts: Sent, most: int) -> Excess | None:
+def _too_many(verb: str, counts: Sent, most: int) -> Finding | None:
     """The rank that sends or receives the most, where that is more than it may."""
     rank = int(np.argmax(counts))
-    return Excess(f"rank {rank} {verb} {counts[rank]} bytes", f"at most {most} bytes") if counts[rank] > most else None
+    if counts[rank] <= most:
+        return None
+    return Finding.of(observed=f"rank {rank} {verb} {counts[rank]} bytes", expected=f"at most {most} bytes", share=0.5)
 
 
 def _difference(found: Any, wanted: Any) -> str:
