@@ -27,7 +27,7 @@ class Files:
 
     @classmethod
     def of(cls, folder: Path, *, most_bytes: int) -> Files:
-        """Reads the folder. Raises InputError where it holds more than `most_bytes`, or a pipe or device is left out."""
+        """Reads the folder, without pipes and devices. Raises InputError where it holds more than `most_bytes`."""
         found, left = cls(), most_bytes
         for place, names, others in os.walk(folder):
             for name in (*names, *others):

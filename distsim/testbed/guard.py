@@ -46,7 +46,7 @@ class Guard:
     bodies: Sequence[Body]
     files: Files
     limits: Limits
-    hidden: Sequence[Path]
+    hidden: Sequence[str]
     places: Sequence[str]
     loopback: bool
     trusted: bool

@@ -52,9 +52,7 @@ class Limits:
         _bound(resource.RLIMIT_CORE, 0)
         _bound(resource.RLIMIT_FSIZE, self.file_bytes)
         _bound(resource.RLIMIT_NOFILE, self.open_files)
-        _bound(
-            resource.RLIMIT_CPU, self.cpu_seconds, self.cpu_seconds + 1
-        )  # SIGXCPU tells why; SIGKILL cannot be caught
+        _bound(resource.RLIMIT_CPU, self.cpu_seconds, self.cpu_seconds + 1)  # SIGXCPU can be caught
         if sys.platform == "linux":
             _bound(resource.RLIMIT_AS, _address_space_bytes() + self.memory_bytes)
         if processes is not None:

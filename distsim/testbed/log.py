@@ -64,7 +64,7 @@ class Note:
 
 @dataclass
 class Log:
-    """Everything that passed: messages and collectives in the order of their ends, the others in that of their starts."""
+    """Everything that passed: messages and collectives in the order of their ends, the others by their starts."""
 
     messages: list[Message] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)

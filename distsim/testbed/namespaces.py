@@ -17,14 +17,9 @@ from distsim.testbed import kernel
 from distsim.testbed.limits import Limits
 
 WORK = "/tmp/work"  # the working folder of confined code
-HIDDEN = (
-    "/dev",
-    "/home",
-    "/root",
-    "/run",
-    "/tmp",
-    "/var/tmp",
-)  # secrets, devices, and sockets of the machine's services
+HIDDEN = (  # secrets, the work of others, devices, sockets of services
+    "/dev", "/home", "/media", "/mnt", "/root", "/run", "/srv", "/tmp", "/var/tmp",
+)  # fmt: skip
 DEVICES = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 LINKS = {"/dev/fd": "", "/dev/stdin": "/0", "/dev/stdout": "/1", "/dev/stderr": "/2"}  # into /proc/self/fd
 USER = 1000  # of confined code, as it sees itself
@@ -40,13 +35,13 @@ def python_places() -> list[str]:
     return sorted(place for place in both if os.path.isdir(place))
 
 
-def enter(limits: Limits, *, hidden: Sequence[Path], places: Sequence[str], loopback: bool) -> None:
+def enter(limits: Limits, *, hidden: Sequence[str], places: Sequence[str], loopback: bool) -> None:
     """Leaves the caller's namespaces. The children of this process, not itself, will have their own process numbers.
 
     hidden: folders to be seen empty, beside HIDDEN. places: folders to be seen even below a hidden one.
     Raises OSError where the machine does not allow it.
     """
-    covered = {os.path.realpath(path) for path in (*HIDDEN, Path.home(), *hidden)}
+    covered = {os.path.realpath(path) for path in (*HIDDEN, *hidden)}
     apart = kernel.NEW_USER | kernel.NEW_MOUNT | kernel.NEW_PID | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS
     if os.geteuid() == 0:
         # The bound on processes does not bind root, in whatever namespace: an unused user takes its place,

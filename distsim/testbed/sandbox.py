@@ -4,9 +4,9 @@
         enclosure.outputs    what each rank prints
         enclosure.wait()     how each ended
 
-A rank sees the file system read-only, without homes, devices and temporary files of others, and writes to memory that
+A rank sees the file system read-only, without homes, devices and files of others, and writes to memory that
 goes with it; it has no network, no rights, no secrets in its environment, and limits. This takes Linux 5.14 or newer
-with user namespaces: `reason_against()` tells what is missing. It does not keep apart what the hardware shares, as time.
+with user namespaces: `reason_against()` tells what is missing. It does not keep apart what the hardware shares.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ from distsim.testbed.namespaces import python_places
 
 __all__ = ["Enclosure", "Ending", "Limits", "reason_against"]
 
+START_SECONDS, END_SECONDS = 60.0, 10.0  # the longest that guards may take; milliseconds are usual
 OLDEST_LINUX = (5, 14)  # the first that counts processes for each user namespace
 
 
 class Enclosure:
-    """The running ranks of one run. `pids` and `outputs` have one element for each; an output is to be read and drained."""
+    """The running ranks of one run. `pids` and `outputs` have one element for each; the outputs are to be read."""
 
-    def __init__(self, guards: Sequence[int], outputs: Sequence[int], reports: int, control: int) -> None:
+    def __init__(self, outputs: Sequence[int], reports: int, control: int) -> None:
         self.outputs = list(outputs)
         self.pids: list[int] = []
         self.endings: list[Ending | None] = [None] * len(outputs)
-        self._guards = list(guards)
+        self._guards: list[int] = []
+        self._error: str | None = None
         self._reports = reports
         self._control = control
         self._unread = b""
@@ -74,28 +76,27 @@ class Enclosure:
         files = Files.of(folder, most_bytes=limits.file_bytes)
         kept = [frozenset(of_one) for of_one in keep] or [frozenset[int]()] * len(bodies)
         fill_standard_descriptors()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # or what waits in there would be printed by each process again
         pipes = [os.pipe() for _ in bodies]
         reports, control = os.pipe(), os.pipe()
+        enclosure = cls([reading for reading, _ in pipes], reports[0], control[1])
         everyone = [
             Body(rank, call, descriptors, writing)
             for rank, (call, descriptors, (_, writing)) in enumerate(zip(bodies, kept, pipes, strict=True))
         ]
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # or what waits in there would be printed by each process again
-        guards: list[int] = []
-        for members in [[body] for body in everyone] if private else [everyone]:
-            guard = Guard(
-                members, files, limits, [path.absolute() for path in hidden], python_places(), loopback, trusted,
-                reports[1], control[0], caller=os.getpid(),
-            )  # fmt: skip
-            pid = os.fork()
-            if pid == 0:
-                guard.run()
-            guards.append(pid)
-        for descriptor in (reports[1], control[0], *(writing for _, writing in pipes)):
-            os.close(descriptor)
-        enclosure = cls(guards, [reading for reading, _ in pipes], reports[0], control[1])
         try:
+            try:
+                for members in [[body] for body in everyone] if private else [everyone]:
+                    enclosure._fork(
+                        Guard(
+                            members, files, limits, _covered(hidden), python_places(), loopback, trusted,
+                            reports[1], control[0], caller=os.getpid(),
+                        )
+                    )  # fmt: skip
+            finally:
+                for descriptor in (reports[1], control[0], *(writing for _, writing in pipes)):
+                    os.close(descriptor)
             enclosure._await_start()
         except BaseException:
             enclosure.close()
@@ -109,20 +110,22 @@ class Enclosure:
     def wait(self, timeout_seconds: float | None = None) -> list[Ending | None]:
         """How each rank ended, when all have, or the time is over: None for those that run.
 
+        Raises RunError where a guard failed.
         Whoever waits without an end has to read the outputs meanwhile: a rank stops where its pipe is full.
         """
         until = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while None in self.endings and self._read(until):
             pass
+        self._raise_error()
         return list(self.endings)
 
     def kill(self) -> None:
         """Ends the ranks and all that they have started, and waits until all is gone."""
-        if not self._guards:
+        if not self._open:
             return
         with contextlib.suppress(BrokenPipeError):  # all guards have ended
             os.write(self._control, b"e")
-        until = time.monotonic() + 10.0
+        until = time.monotonic() + END_SECONDS
         while self._read(until):
             pass
         for guard in self._guards:
@@ -131,7 +134,6 @@ class Enclosure:
             with contextlib.suppress(ChildProcessError):  # the caller lets the kernel bury its children
                 os.waitpid(guard, 0)
         self._guards = []
-        self.endings = [ending or Ending(signal=signal.SIGKILL) for ending in self.endings]
 
     def close(self) -> None:
         """Ends all, and closes the outputs."""
@@ -149,9 +151,20 @@ class Enclosure:
 
     def _await_start(self) -> None:
         while len(self._started) < len(self.outputs):
-            if not self._read(None):
-                raise RunError("the ranks could not be started: their guard ended without a word")
+            if not self._read(time.monotonic() + START_SECONDS):
+                self._error = "a guard said nothing"
+            self._raise_error()
         self.pids = [self._started[rank] for rank in range(len(self.outputs))]
+
+    def _fork(self, guard: Guard) -> None:
+        pid = os.fork()
+        if pid == 0:
+            guard.run()
+        self._guards.append(pid)
+
+    def _raise_error(self) -> None:
+        if self._error:
+            raise RunError(f"the ranks could not be confined: {self._error}")
 
     def _read(self, until: float | None) -> bool:
         """Takes in what the guards report; False when the time is over, or when no guard is left."""
@@ -161,6 +174,7 @@ class Enclosure:
             return False
         come = os.read(self._reports, 2**16)
         if not come:
+            self.endings = [ending or Ending(signal=signal.SIGKILL) for ending in self.endings]
             return False
         *lines, self._unread = (self._unread + come).split(b"\n")
         for line in lines:
@@ -170,12 +184,17 @@ class Enclosure:
     def _take(
         self, *, pids: dict[str, int] | None = None, rank: int = 0, status: int | None = None, error: str | None = None
     ) -> None:
-        if error is not None:
-            raise RunError(f"the ranks could not be confined: {error}")
+        self._error = self._error or error
         if pids is not None:
             self._started.update({int(number): pid for number, pid in pids.items()})
         if status is not None:
             self.endings[rank] = Ending.of(status)
+
+
+def _covered(hidden: Sequence[Path]) -> list[str]:
+    folders = [os.path.abspath(path) for path in hidden]
+    home = os.path.abspath(os.path.expanduser("~"))
+    return folders if home == "/" else [*folders, home]  # some services live at the root
 
 
 @cache
@@ -192,7 +211,7 @@ def reason_against() -> str | None:
     if tuple(map(int, re.findall(r"\d+", release)[:2])) < OLDEST_LINUX:
         return str(InputError.of(asked, release, "this Linux does not count processes for each user namespace", cure))
     try:
-        with tempfile.TemporaryDirectory() as name, Enclosure.start([int], folder=Path(name)) as enclosure:
+        with tempfile.TemporaryDirectory() as name, Enclosure.start([lambda: None], folder=Path(name)) as enclosure:
             (ending,) = enclosure.wait(10.0)
     except RunError as error:
         return str(InputError.of(asked, release, str(error), cure))

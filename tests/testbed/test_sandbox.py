@@ -56,15 +56,13 @@ def _traces() -> tuple[list[int], list[str], str]:
     return [child.pid for child in psutil.Process().children()], sorted(os.listdir("/dev/fd"))[:-1], mounts
 
 
-def _run(
-    *bodies: Callable[[], None], folder: Path, seconds: float = 60.0, **how: Any
-) -> list[tuple[Ending | None, str]]:
+def _run(*bodies: Callable[[], None], folder: Path, **how: Any) -> list[tuple[Ending | None, str]]:
     """Each body's ending and what it printed."""
     with Enclosure.start(bodies, folder=folder, **how) as enclosure:
         outputs = [Capped(descriptor) for descriptor in enclosure.outputs]
         for output in outputs:
             output.read_all()
-        endings = enclosure.wait(seconds)
+        endings = enclosure.wait(60.0)
     return list(zip(endings, [output.text for output in outputs], strict=True))
 
 
@@ -250,7 +248,9 @@ for output in enclosure.outputs:
     got = b""
     while got.count(b"begun") < 2:
         got += os.read(output, 100)
-print(os.getpid(), flush=True)
+bystander = os.fork()  # has all that the caller has open, and outlives it
+if bystander:
+    print(os.getpid(), bystander, flush=True)
 time.sleep(60)
 """
 
@@ -263,15 +263,17 @@ def test_killing_the_caller_or_a_guard_leaves_nothing(folder: Path, trusted: boo
     program = [sys.executable, "-c", CALLER, str(folder), str(trusted)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as caller:
         assert caller.stdout is not None
-        pid = int(caller.stdout.readline())
-        family = psutil.Process(pid).children(recursive=True)
+        pid, bystander = map(int, caller.stdout.readline().split())
+        family = [process for process in psutil.Process(pid).children(recursive=True) if process.pid != bystander]
         assert len(family) == (6 if trusted else 8)  # 2 guards, 2 ranks and their 2 children; 2 first processes
         guards = [process for process in family if process.ppid() == pid]
         for process in [psutil.Process(pid)] if victim == "caller" else guards:
             process.kill()
         mine = [process for process in family if victim == "caller" or process not in guards]
-        assert _await(lambda: not any(map(_lives, mine)))
+        gone = _await(lambda: not any(map(_lives, mine)))
+        os.kill(bystander, signal.SIGKILL)
         caller.kill()
+        assert gone
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -285,12 +287,10 @@ def _lives(process: psutil.Process) -> bool:
 
 
 @confining
-@pytest.mark.parametrize(
-    "place", ["/", "/etc", "/usr/lib", "/root", "/home", "/run", "/dev", "/var/tmp", "/proc/sys/kernel"]
-)
+@pytest.mark.parametrize("place", ["/", "/etc", "/usr/lib", "/root", "/home", "/run", "/dev", "/var/tmp", "/proc/sys"])
 def test_nothing_outside_can_be_written(folder: Path, place: str) -> None:
     assert "Error" in _answer(lambda: Path(place, "distsim_was_here").write_text("x"), folder)
-    assert not Path(place, "distsim_was_here").exists()
+    assert not os.path.exists(f"{place}/distsim_was_here")
 
 
 @confining
@@ -352,14 +352,16 @@ def test_the_environment_is_clean(folder: Path, trusted: bool, monkeypatch: pyte
 
 
 READS_ITS_MEMORY = """
-import os, re, sys
+import ctypes, os, sys
 from pathlib import Path
 from distsim.testbed.sandbox import Enclosure
+def where():
+    return [int(field) for field in Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49]]
+start, end = where()
+assert b"DISTSIM_TEST_TOKEN=secret" in ctypes.string_at(start, end - start)
 def search():
-    start, end = (int(field) for field in Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49])
-    if start:
-        os.lseek(memory := os.open("/proc/self/mem", os.O_RDONLY), start, 0)
-        print(set(os.read(memory, end - start)))
+    assert where() in ([start, end], [0, 0]), where()
+    print(set(ctypes.string_at(start, end - start)))
 with Enclosure.start([search], folder=Path(sys.argv[1])) as enclosure:
     enclosure.wait()
     print(os.read(enclosure.outputs[0], 10000).decode())
@@ -371,7 +373,7 @@ def test_the_first_environment_is_gone_from_memory(folder: Path) -> None:
     environment = {**os.environ, "DISTSIM_TEST_TOKEN": "secret"}
     program = [sys.executable, "-c", READS_ITS_MEMORY, str(folder)]
     said = subprocess.run(program, capture_output=True, text=True, env=environment, check=True).stdout
-    assert said.strip() in ("{0}", "") or "PermissionError" in said
+    assert said.strip() == "{0}"
 
 
 @confining
@@ -392,7 +394,7 @@ def test_the_machine_has_no_network(folder: Path) -> None:
         (lambda: os.setuid(0), "Errno"),
         (lambda: os.kill(1, signal.SIGKILL) or os.listdir("/proc/1"), "["),  # it lives on
         (lambda: Path("/proc/1/environ").read_bytes(), "Permission denied"),
-        (lambda: Path("/proc/1/mem").open("rb"), "Permission denied"),
+        (lambda: os.open("/proc/1/mem", os.O_RDONLY), "Permission denied"),
         (lambda: os.open("/dev/tty", os.O_RDWR), "No such file"),
         (lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)), "Operation not permitted"),
         (lambda: Path("/proc/sys/user/max_user_namespaces").write_text("9"), "Permission denied"),
@@ -576,7 +578,7 @@ def test_a_folder_that_is_too_large_is_refused(folder: Path, trusted: bool) -> N
 @confining
 def test_a_refusal_of_the_kernel_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distsim.testbed.kernel.NEW_USER", 0x1)  # no such namespace
-    with pytest.raises(RunError, match="could not be confined: .*unshare: Invalid argument"):
+    with pytest.raises(RunError, match=r"could not be confined: .*unshare: Invalid argument"):
         Enclosure.start([int], folder=folder)
 
 
@@ -591,7 +593,7 @@ def test_fifty_runs_leave_nothing(folder: Path, trusted: bool) -> None:
 
 @confining
 def test_an_enclosure_is_soon_made(folder: Path) -> None:
-    """Four empty bodies take less than 100 ms beside the 12 forks that they need, those of a process as large as this."""
+    """Four empty bodies take less than 100 ms beside the 12 forks that they need of this process."""
 
     def seconds(work: Callable[[], object]) -> float:
         begun = time.perf_counter()
