@@ -99,6 +99,13 @@ def test_a_long_sentence_is_quoted_whole() -> None:
     assert str(raised.value) == f"write one: {sentence}"
 
 
+def test_a_sentence_that_fills_a_line_stands_on_one() -> None:
+    quoted = f"write one: {'x' * 98}."
+    made = stub(f'def one() -> None:\n    """{quoted[11:]}"""\n    # write\n    pass\n    # end\n')
+    assert f'        "{quoted}"\n' in made
+    assert max(map(len, made.splitlines())) == 120
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
