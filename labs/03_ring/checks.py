@@ -45,7 +45,9 @@ def chunks_are_even_views(testbed: Testbed) -> Finding:
     return Finding.of(observed="even views", expected="even views", passed=True)
 
 
-@check(points=2, hint="In round k, rank r adds what comes in to parts[r - 2 - k], and sends that one in the next round.")
+@check(
+    points=2, hint="In round k, rank r adds what comes in to parts[r - 2 - k], and sends that one in the next round."
+)
 def each_rank_sums_its_chunk(testbed: Testbed) -> Finding:
     """Chunks of several lengths, and an empty one; two ranks and five."""
     for world, lengths in ((2, [6, 5]), (5, [3, 3, 0, 2, 2])):
@@ -153,7 +155,10 @@ def the_server_sums(testbed: Testbed) -> Finding:
     if run.log.collectives or sent != sorted(
         pair for other in range(1, world) for pair in ((0, other, num_bytes), (other, 0, num_bytes))
     ):
-        carried = [sum(size for _, target, size in sent if target == 0), sum(size for source, _, size in sent if not source)]
+        carried = [
+            sum(size for _, target, size in sent if target == 0),
+            sum(size for source, _, size in sent if not source),
+        ]
         called = f"; {_called(run)}" if run.log.collectives else ""
         observed = f"{len(sent)} messages, {carried[0]} bytes into rank 0, {carried[1]} bytes out of it{called}"
         return Finding.of(observed=observed, expected=expected, passed=False, where=f"{world} ranks")

@@ -49,13 +49,15 @@ def predictions(tasks: ModuleType, *, cases: list[dict[str, float]]) -> dict[str
     """What the student's formulas say."""
     return {
         "bytes": [[_bytes(tasks, name, case) for name in ("ring_bytes", "server_bytes")] for case in cases],
-        "seconds": [[float(getattr(tasks, name)(**case)) for name in ("ring_seconds", "server_seconds")] for case in cases],
+        "seconds": [
+            [float(getattr(tasks, name)(**case)) for name in ("ring_seconds", "server_seconds")] for case in cases
+        ],
     }
 
 
 def real(tasks: ModuleType, num_bytes: int = 16_000_000) -> dict[str, Any]:
     """Seconds of each all-reduce of a tensor of so many bytes for real, several times in turn."""
-    tensor = torch.ones(num_bytes // 4, device="cuda" if dist.get_backend() != "gloo" else "cpu")
+    tensor = torch.ones(num_bytes // 4, device="cuda" if "nccl" in dist.get_backend_config() else "cpu")
     seconds: dict[str, list[float]] = {name: [] for name in ALL_REDUCES}
     for repeat in range(REPEATS + 1):
         for name in ALL_REDUCES:

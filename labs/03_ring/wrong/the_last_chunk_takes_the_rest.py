@@ -5,4 +5,7 @@
 def chunks(tensor, count):
     length = tensor.numel() // count
     flat = tensor.view(-1)
-    return [*(flat[number * length : (number + 1) * length] for number in range(count - 1)), flat[(count - 1) * length :]]
+    return [
+        *(flat[number * length : (number + 1) * length] for number in range(count - 1)),
+        flat[(count - 1) * length :],
+    ]
