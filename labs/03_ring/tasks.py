@@ -40,8 +40,8 @@ def all_gather(parts: list[torch.Tensor]) -> None:
     There are as many chunks as ranks. At the start only the chunk parts[r] of rank r counts.
     """
     raise NotImplementedError(
-        "write all_gather: Sends chunks to the right neighbour until every rank has every chunk: parts[r] is what rank "
-        "r had as parts[r]."
+        "write all_gather: Sends chunks to the right neighbour until every rank has every chunk: parts[r] is what rank"
+        " r had as parts[r]."
     )
 
 
@@ -52,8 +52,8 @@ def ring_all_reduce(tensor: torch.Tensor) -> None:
     alone, 2 (N - 1) messages in all for N ranks, and all ranks end with the very same numbers.
     """
     raise NotImplementedError(
-        "write ring_all_reduce: Replaces the tensor's numbers, in place, by the sum over all ranks, in the fewest bytes"
-        " that this can take."
+        "write ring_all_reduce: Replaces the tensor's numbers, in place, by the sum over all ranks, in the fewest "
+        "bytes that this can take."
     )
 
 
