@@ -116,15 +116,22 @@ class Notebook:
         print(f"Your guess of the {quantity}: {first:g} {unit}".rstrip() + later)
         return first
 
-    def run(self, ranks: int | None = None, **arguments: Any) -> list[Any]:
+    def run(self, ranks: int | None = None, *, emulate: bool = False, **arguments: Any) -> list[Any]:
         """Runs your code for real, under torchrun: what `real` of the lab's ranks.py returns, by rank.
 
-        A run that fails is told in a few lines, and gives an empty list.
+        emulate: on links as the lab's scenario has them, where this machine can do that, in place of its own.
+
+        A run that fails, or links that cannot be emulated here, are told in a few lines, and give an empty list.
         """
         from distsim.grading.real import run
 
         try:
-            return run(self.lab, ranks=ranks, arguments=arguments)
+            return run(self.lab, ranks=ranks, arguments=arguments, emulate=emulate)
+        except InputError as error:
+            if not emulate:
+                raise
+            print(error)
+            return []
         except RunError as error:
             print(error)
             return []

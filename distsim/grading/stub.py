@@ -181,10 +181,11 @@ def _raise(name: str, function: Function, part: Part, source: str) -> str:
     if len(line) <= WIDTH + 1:
         return line
     inner = part.indent + "    "
-    text, width = said[1:-1], WIDTH - len(inner) - 3
-    pieces = textwrap.wrap(text, width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False)
-    if len(text) == width + 1:  # it just fits: ruff would join the pieces
-        pieces = [text]
+    if len(inner) + len(said) <= WIDTH:
+        return f"{part.indent}raise NotImplementedError(\n{inner}{said}\n{part.indent})\n"
+    pieces = textwrap.wrap(
+        said[1:-1], WIDTH - len(inner) - 3, drop_whitespace=False, break_on_hyphens=False, break_long_words=False
+    )
     body = "".join(f'{inner}"{piece}"\n' for piece in pieces)
     return f"{part.indent}raise NotImplementedError(\n{body}{part.indent})\n"
 
