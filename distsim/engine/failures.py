@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +39,21 @@ class Pause:
 class WallClock:
     """Where useful time lies on the wall clock.
 
-    useful_seconds, wall_seconds: the pieces' starts on both clocks, and the run's end on both; within a piece both
-    run alike. pauses: what lies between the pieces.
+    useful_seconds, wall_seconds: the pieces' starts on both clocks; within a piece both run alike. mishaps: what
+    failures put between the pieces. checkpoint_seconds: what each piece but the last ends with.
     """
 
     useful_seconds: Floats
     wall_seconds: Floats
-    pauses: list[Pause]
+    mishaps: list[Pause]
+    checkpoint_seconds: float
+
+    @property
+    def pauses(self) -> list[Pause]:
+        """All that lies between the pieces, in the order of time."""
+        saved = self.at(self.useful_seconds[1:])
+        saves = [Pause(SpanKind.CHECKPOINT, start, start + self.checkpoint_seconds) for start in saved.tolist()]
+        return sorted([*saves, *self.mishaps], key=attrgetter("start_seconds"))
 
     def at(self, useful: Floats) -> Floats:
         """Wall-clock times of moments of the run; of those at which a pause lies, its beginning."""
@@ -79,43 +88,40 @@ def with_failures(trace: Trace, failures: Failures, seed: int) -> Trace:
 
 def wall_clock(updates: Floats, failures: Failures, seed: int, workers: int) -> WallClock:
     """Plays the failures of `workers` workers over a run whose updates come at these useful times."""
-    return played(updates, failures, _failures(failures.mean_time_between_seconds, seed, workers), workers)
+    coming = _failures(failures.mean_time_between_seconds, seed, workers)
+    return played(goals(updates, failures.checkpoint_every_seconds), failures, coming, workers)
 
 
-def played(updates: Floats, failures: Failures, coming: Iterator[float], workers: int) -> WallClock:
-    """Plays failures that come at these wall-clock times over a run whose updates come at these useful times."""
-    end = float(updates.max()) if len(updates) else 0.0
-    saved = now = 0.0  # useful time at the last checkpoint; wall-clock time
+def played(goals: Floats, failures: Failures, coming: Iterator[float], workers: int) -> WallClock:
+    """Plays failures that come at these wall-clock times over a run with these `goals`."""
+    cost = failures.checkpoint_cost_seconds
+    reached_at = goals + cost * np.arange(1, len(goals) + 1)  # on the wall clock if nothing failed; saving included
+    reached_at[-1] -= cost
+    begun_at = np.concatenate([[0.0], reached_at[:-1]])
+    late, lateness = 0.0, np.zeros(len(goals))  # by failures until now, and when each goal was reached
+    reached = in_a_row = 0
+    mishaps: list[Pause] = []
     failure = next(coming)
-    useful_seconds, wall_seconds, pauses = [0.0], [0.0], []
-    in_a_row = 0
-    for goal in [*_checkpoints(updates, failures.checkpoint_every_seconds), end]:
-        cost = failures.checkpoint_cost_seconds if goal < end else 0.0
-        while now + (goal - saved) + cost > failure:
-            pauses.append(Pause(SpanKind.LOST, now, failure))
-            began, now = failure, failure + failures.restart_cost_seconds
+    while True:
+        before, reached = reached, max(reached, int(np.searchsorted(reached_at, failure - late, side="right")))
+        lateness[before:reached] = late
+        if reached == len(goals):
+            return WallClock(np.concatenate([[0.0], goals[:-1]]), begun_at + lateness, mishaps, cost)
+        in_a_row = in_a_row + 1 if reached == before else 1
+        mishaps.append(Pause(SpanKind.LOST, float(begun_at[reached]) + late, failure))
+        began, now = failure, failure + failures.restart_cost_seconds
+        while (failure := next(coming)) < now and in_a_row <= HOPELESS:  # fails again while it comes back
+            now = failure + failures.restart_cost_seconds
             in_a_row += 1
-            while (failure := next(coming)) < now and in_a_row <= HOPELESS:  # fails again while it comes back
-                now = failure + failures.restart_cost_seconds
-                in_a_row += 1
-            if in_a_row > HOPELESS or len(pauses) * workers > LARGEST_ROWS:
-                raise InputError.of(
-                    "failures.mean_time_between", failures.mean_time_between_seconds,
-                    f"lets {workers} workers fail {HOPELESS} times in a row before the next checkpoint"
-                    if in_a_row > HOPELESS else f"lets {workers} workers fail too often between two checkpoints",
-                    "checkpoint more often, or make failures rarer",
-                )  # fmt: skip
-            pauses.append(Pause(SpanKind.RESTART, began, now))
-            wall_seconds[-1] = now
-        in_a_row = 0
-        now += goal - saved
-        if goal < end:
-            pauses.append(Pause(SpanKind.CHECKPOINT, now, now + cost))
-            now += cost
-            useful_seconds.append(goal)
-            wall_seconds.append(now)
-        saved = goal
-    return WallClock(np.array(useful_seconds), np.array(wall_seconds), pauses)
+        mishaps.append(Pause(SpanKind.RESTART, began, now))
+        late = now - float(begun_at[reached])
+        if in_a_row > HOPELESS or (reached + len(mishaps)) * workers > LARGEST_ROWS:
+            raise InputError.of(
+                "failures.mean_time_between", failures.mean_time_between_seconds,
+                f"lets {workers} workers fail {HOPELESS} times in a row before the next checkpoint"
+                if in_a_row > HOPELESS else f"lets {workers} workers fail too often between two checkpoints",
+                "checkpoint more often, or make failures rarer",
+            )  # fmt: skip
 
 
 def _failures(mean_seconds: float, seed: int, workers: int) -> Iterator[float]:
@@ -133,14 +139,15 @@ def failing(mean_seconds: float, seed: int, workers: int) -> Iterator[tuple[floa
         heapreplace(coming, (time + generators[worker].exponential(mean_seconds), worker))
 
 
-def _checkpoints(updates: Floats, every_seconds: float) -> list[float]:
-    """The updates, in useful time, after which the state is saved; not the last one."""
-    times = np.sort(updates)[:-1].tolist()
+def goals(updates: Floats, every_seconds: float) -> Floats:
+    """The updates, in useful time, after which the state is saved, and the end of the run, after which it is not."""
+    times = np.sort(updates).tolist() or [0.0]
+    end = times.pop()
     found = [0.0]
     place = 0
     while (place := bisect_left(times, every_seconds, place, key=lambda time: time - found[-1])) < len(times):
         found.append(times[place])
-    return found[1:]
+    return np.array([*found[1:], end])
 
 
 def _pieces(spans: Spans, cuts: Floats) -> Spans:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import tee
 
 from distsim.distributions import Floats
-from distsim.engine.failures import failing, played
+from distsim.engine.failures import failing, goals, played
 from distsim.errors import InputError
 from distsim.explorers.controls import Choice, Slider
 from distsim.explorers.frame import Frame
@@ -147,9 +147,10 @@ def _goodputs(
     """
     found: dict[float, list[float]] = {seconds: [] for seconds in intervals}
     end = updates[-1:]
+    of_interval = {seconds: goals(updates, seconds) for seconds in intervals}
     for run in range(SEEDS):
         drawn = (time for time, _ in failing(failures.mean_time_between_seconds, seed + run, workers))
         for seconds, coming in zip(intervals, tee(drawn, len(intervals)), strict=True):
-            own = failures.model_copy(update={"checkpoint_every_seconds": seconds})
-            found[seconds].append(float((end / played(updates, own, coming, workers).at(end))[0]))
+            clock = played(of_interval[seconds], failures, coming, workers)
+            found[seconds].append(float((end / clock.at(end))[0]))
     return found

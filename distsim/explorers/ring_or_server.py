@@ -17,7 +17,7 @@ from distsim.simulation import simulate
 from distsim.trace import Trace
 
 STEPS = 20  # of a real run
-STEADY_STEPS = 2  # nothing is random: from the first update on all steps are alike
+STEADY_STEPS = 3  # nothing is random: from the second update on all steps are alike
 COMPUTE_MILLISECONDS = 50
 MOST_SHOWN = 8  # numbers of workers, one by one
 STEP, BESIDES, BUSIEST = "step time (ms)", "not compute (%)", "busiest link, per step (MB)"

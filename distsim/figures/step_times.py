@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import plotly.graph_objects as go
@@ -14,6 +15,7 @@ from distsim.units import show
 
 HEIGHT = 420
 COMPUTE = "compute alone"
+TICK_SHARE = 0.05  # of the axis: the least from one number under it to the next
 
 
 def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float | None = None) -> Captioned:
@@ -42,7 +44,7 @@ def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float
         )  # fmt: skip
     counts = sorted({count for curve in curves.values() for count in curve})
     figure.update_layout(template=template(), height=HEIGHT, margin={"t": 50, "b": 50, "l": 10, "r": 14})
-    figure.update_xaxes(type="log", title_text="workers", tickvals=counts)
+    figure.update_xaxes(type="log", title_text="workers", tickvals=_ticks(counts))
     figure.update_yaxes(rangemode="tozero", title_text="step time (ms)")
     if compute_seconds is not None:
         figure.add_hline(
@@ -50,6 +52,19 @@ def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float
             annotation={"text": COMPUTE, "xanchor": "right", "yanchor": "top"},
         )  # fmt: skip
     return Captioned(figure, _sentence(curves, compute_seconds), _table(curves, counts))
+
+
+def _ticks(counts: list[int]) -> list[int]:
+    """The counts that are written under the axis, the last among them: no number runs into the next.
+
+    >>> _ticks([2, 4, 8, 16, 32, 33])
+    [2, 4, 8, 16, 33]
+    """
+    kept: list[int] = []
+    for count in reversed(counts):
+        if not kept or math.log(kept[-1] / count) >= TICK_SHARE * math.log(counts[-1] / counts[0]):
+            kept.append(count)
+    return kept[::-1]
 
 
 def _sentence(curves: Mapping[str, Mapping[int, float]], compute_seconds: float | None) -> str:

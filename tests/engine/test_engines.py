@@ -177,6 +177,40 @@ def among_peers(draw: st.DrawFn, policies: st.SearchStrategy[dict[str, Any]]) ->
     )
 
 
+@st.composite
+def with_several_servers(draw: st.DrawFn) -> Scenario:
+    """Synchronous training with some servers, on hosts of their own or on workers', few of whose NICs differ."""
+    workers, colocated = draw(st.integers(1, 8)), draw(st.booleans())
+    speeds = st.sampled_from(["20 MB/s", "333.3 MB/s", "2 GB/s"])
+    hosts = [*map(str, range(workers)), *([] if colocated else ["server"])]
+    nic = draw(
+        st.dictionaries(
+            st.sampled_from(hosts), st.dictionaries(st.sampled_from(["up", "down"]), speeds, min_size=1), max_size=3
+        )
+    )
+    table: dict[str, Any] = {
+        "steps": draw(st.integers(1, 8)),
+        "seed": draw(st.integers(0, 999)),
+        "cluster": {
+            "workers": workers,
+            "bandwidth": draw(st.sampled_from(["1 GB/s", "100 MB/s"])),
+            "latency": draw(st.sampled_from(["0 s", "100 us", "3 ms"])),
+            **({"nic": nic} if nic else {}),
+        },
+        "compute": draw(st.sampled_from([found for found in COMPUTE if workers > 1 or "slow" not in found])),
+        "workload": {"gradient": draw(st.sampled_from(["0 B", "1 MB", "300 kB"]))},
+        "policy": {"kind": "synchronous"},
+        "communication": {
+            "kind": "parameter_server",
+            "servers": draw(st.integers(1, workers if colocated else 5)),
+            "colocated": colocated,
+            "receive": draw(st.sampled_from(["concurrent", "fifo"])),
+            "sends": draw(st.sampled_from(["eager", "rendezvous"])),
+        },
+    }
+    return Scenario.of(table)
+
+
 LOCAL_SGD = st.builds(lambda period: {"kind": "local_sgd", "period": period}, st.integers(1, 5))
 DDP = st.fixed_dictionaries(
     {
@@ -220,6 +254,12 @@ def assert_same_or_refused(scenario: Scenario, apply_seconds: float = 0.0) -> No
         recurrence.run(scenario, apply_seconds)
     assert missing in str(caught.value)
     assert fastest(scenario) != "recurrence"
+
+
+@settings(max_examples=300)
+@given(with_several_servers(), st.sampled_from([0.0, 1.7e-3]))
+def test_several_servers_by_recurrence_mean_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
+    assert_same_or_refused(scenario, apply_seconds)
 
 
 @settings(max_examples=150)
@@ -327,7 +367,9 @@ NIC = {"nic": {"1": {"up": "1 MB/s"}}}
         ({"policy": {"kind": "local_sgd", "period": 2}, "communication": {"kind": "tree"}}, "recurrence"),
         ({"policy": {"kind": "ddp"}, "communication": {"kind": "ring"}}, "recurrence"),
         ({"policy": {"kind": "ddp"}, "communication": {"kind": "halving_doubling", "sends": "eager"}}, "story"),
-        ({"communication": {"kind": "parameter_server", "servers": 2}}, "story"),
+        ({"communication": {"kind": "parameter_server", "servers": 2}}, "recurrence"),
+        ({"communication": {"kind": "parameter_server", "colocated": True}}, "recurrence"),
+        ({"communication": {"kind": "parameter_server", "colocated": True, "receive": "fifo"}}, "story"),
         ({"policy": {"kind": "flexrr", "group": 1}}, "story"),
     ],
 )

@@ -60,6 +60,7 @@ def scenario(policy: dict[str, Any], cluster: dict[str, Any] | None = None, **co
 SYNCHRONOUS = {"kind": "synchronous"}
 CANCELLING = {"kind": "backup", "backups": 1, "cancel": True}
 NODES = {"nodes": {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}}
+SEVEN_KINDS = {"workers": 7, "nic": {str(rank): {"up": f"{rank} MB/s"} for rank in range(1, 7)}}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,13 @@ NODES = {"nodes": {"per_node": 2, "bandwidth": "300 GB/s", "latency": "2 us"}}
         (scenario({"kind": "backup", "backups": 1}), "policy.kind = 'backup' without cancel"),
         (scenario(SYNCHRONOUS, NODES, kind="tree"), "communication.kind = 'tree' with cluster.nodes"),
         (scenario(SYNCHRONOUS, kind="halving_doubling", sends="eager"), "may share the down-link of host 1"),
-        (scenario(SYNCHRONOUS, servers=2), "communication.servers = 2"),
+        (scenario(SYNCHRONOUS, NODES, servers=2), "cluster.nodes"),
+        (scenario(SYNCHRONOUS, colocated=True, receive="fifo"), 'colocated = true and receive = "fifo"'),
+        (scenario(SYNCHRONOUS, SEVEN_KINDS, colocated=True), "colocated = true and workers of 7 kinds"),
+        (
+            scenario(SYNCHRONOUS, colocated=True).replacing({"compute.distribution": "exponential"}),
+            "colocated = true and times that are drawn",
+        ),
         (scenario({"kind": "flexrr"}), "policy.kind = 'flexrr'"),
         (scenario(SYNCHRONOUS, {"nic": {"1": {"up": "1 MB/s"}}}), "different up-links"),
         (scenario(CANCELLING, {"nic": {"1": {"down": "1 MB/s"}}}), "different down-links"),
@@ -113,6 +120,7 @@ UNEQUAL = {"workers": 4, "nic": {"1": {"up": "300 MB/s"}, "3": {"down": "700 MB/
     "found",
     [
         scenario(SYNCHRONOUS, UNEQUAL, kind="ring"),
+        scenario(SYNCHRONOUS, servers=2),
         scenario(LOCAL_SGD, UNEQUAL, kind="halving_doubling"),
         scenario(LOCAL_SGD, UNEQUAL),
         scenario(LOCAL_SGD, UNEQUAL, receive="fifo"),

@@ -16,6 +16,8 @@ from distsim.explorers.ring_or_server import (
     explorer,
     scenarios,
 )
+from distsim.metrics import step_durations
+from distsim.simulation import simulate
 from distsim.theory.collectives import parameter_server_seconds, ring_all_reduce_seconds
 
 LINKS = {"bytes_per_second": 1.25e9, "latency_seconds": 50e-6}
@@ -49,6 +51,16 @@ def test_a_slow_nic_slows_the_ring_but_not_a_server_whose_own_link_is_narrower_s
     assert slow[0][STEP] > 1.5 * equal[0][STEP]  # type: ignore[operator]
     assert slow[1][STEP] == pytest.approx(equal[1][STEP])
     assert [row[BUSIEST] for row in slow] == [pytest.approx(row[BUSIEST]) for row in equal]
+
+
+@pytest.mark.parametrize("workers", [6, 20])
+@pytest.mark.parametrize("servers", [1, 3, 6])
+@pytest.mark.parametrize("colocated", [False, True])
+def test_the_step_shown_is_that_of_a_long_run(workers: int, servers: int, colocated: bool) -> None:
+    """Beside a slow NIC, colocated servers answer at different times: the second step is not yet as the rest."""
+    parameters = Parameters(workers=workers, servers=servers, colocated=colocated, slow=4.0)
+    for scenario, row in zip(scenarios(parameters), explore(parameters).table, strict=True):
+        assert row[STEP] == pytest.approx(1e3 * step_durations(simulate(scenario)).seconds[-1], rel=1e-9)
 
 
 def test_scenarios_have_the_steps_of_a_real_run() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from distsim.errors import InputError
@@ -37,6 +38,17 @@ def test_nothing_one_worker_and_256_are_drawn() -> None:
     assert step_times({"ring": {1: 0.05}}).summary == "On 1 worker a step takes 50 ms by ring."
     many = step_times({"ring": dict.fromkeys(range(1, 257), 0.05)})
     assert len(many.figure.data[0].x) == 256
+
+
+@pytest.mark.parametrize("most", [6, 8, 17, 33, 36, 64, 256])
+def test_numbers_under_the_axis_do_not_run_into_each_other(most: int) -> None:
+    """On 520 pixels, where a digit takes 8."""
+    for counts in ([*(2**power for power in range(1, most.bit_length())), most], range(1, most + 1)):
+        figure = step_times({"ring": dict.fromkeys(counts, 0.05)}).figure
+        ticks = np.array(figure.layout.xaxis.tickvals)
+        assert ticks[-1] == most
+        apart = np.diff(np.log(ticks)) / np.log(most / min(counts)) * 520
+        assert apart.min() >= 8 * len(str(most))
 
 
 @pytest.mark.parametrize("curve", [{0: 0.1}, {2: -0.1}, {2: float("nan")}, {2.5: 0.1}])

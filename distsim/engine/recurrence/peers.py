@@ -98,15 +98,7 @@ def _through_one_server(
     work: seconds that each worker works before each average, shape (averages, workers).
     """
     workers, num_bytes = scenario.cluster.workers, scenario.gradient_bytes
-    server = OneServer(scenario)
-    ready = work.copy()
-    ready[1:] += server.pull_seconds  # seconds count from the answers before
-    began, arrived = server.pushes(ready)
-    answered = np.cumsum(arrived.max(axis=1) + apply_seconds)[:, None]
-    zero = np.concatenate([[[0.0]], answered[:-1]])
-    ready, began, arrived = ready + zero, began + zero, arrived + zero
-    answered, pulled = np.broadcast_to(answered, work.shape), answered + server.pull_seconds
-
+    ready, began, arrived, answered, pulled = OneServer(scenario).exchanges(work, apply_seconds)
     worker, number = np.arange(workers), np.arange(len(work))[:, None]
     origins, aims = ([f"{way} worker {rank}" for rank in range(workers)] for way in ("from", "to"))
     rows.add(SpanKind.RECEIVE, workers, number, began, arrived, num_bytes, (worker, origins))

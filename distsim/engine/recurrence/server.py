@@ -20,19 +20,21 @@ from distsim.trace import Trace
 
 
 class OneServer:
-    """A server on a host of its own, and the NICs of its workers.
+    """A server on a host of its own, and the NICs of its workers; of several servers any, as all do the same.
 
+    Each then has an equal part of the bytes, and of every worker's NIC.
     pull_seconds: by worker, from the moment at which answers leave for everybody.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         cluster, workers, server = scenario.cluster, range(scenario.cluster.workers), scenario.cluster.workers
         self.latency = cluster.latency_seconds
-        self.num_bytes = scenario.gradient_bytes
+        servers = len(scenario.servers)
+        self.num_bytes = scenario.gradient_bytes / servers
         self.eager = scenario.communication.sends == "eager"
         self.fifo = scenario.receive == "fifo"
-        self.ups, self.capacity = np.array([cluster.up(worker) for worker in workers]), cluster.down(server)
-        downs = np.array([cluster.down(worker) for worker in workers])
+        self.ups, self.capacity = np.array([cluster.up(worker) for worker in workers]) / servers, cluster.down(server)
+        downs = np.array([cluster.down(worker) for worker in workers]) / servers
         leaving = np.full((1, cluster.workers), self.latency)
         self.pull_seconds = shared_ends(leaving, downs, cluster.up(server), self.num_bytes)[0]
 
@@ -51,6 +53,19 @@ class OneServer:
             began[steps, worker] = np.maximum(asked[steps, worker], ended)
             ended = began[steps, worker] + turns[worker]
         return began, began + turns
+
+    def exchanges(self, work: Floats, apply_seconds: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """When workers are ready, pushes begin, arrive, answers leave, and are there; each of the shape of `work`.
+
+        work: seconds that each worker works before each exchange, shape (exchanges, workers). All are waited for.
+        """
+        ready = work.copy()
+        ready[1:] += self.pull_seconds  # seconds count from the answers before
+        began, arrived = self.pushes(ready)
+        answered = np.cumsum(arrived.max(axis=1) + apply_seconds)[:, None]
+        zero = np.concatenate([[[0.0]], answered[:-1]])
+        everybody = np.broadcast_to(answered, work.shape)
+        return ready + zero, began + zero, arrived + zero, everybody, answered + self.pull_seconds
 
 
 def cannot(scenario: Scenario) -> str | None:
