@@ -452,7 +452,7 @@ def test_a_prediction_far_beyond_its_calibration_warns_in_one_line(
 def test_help_lists_every_command(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("simulate", "measure", "compare", "sweep", "validate", "bench", "doctor", "course"):
+    for command in ("simulate", "measure", "compare", "sweep", "validate", "bench", "doctor", "course", "lab", "grade"):
         assert command in out
 
 

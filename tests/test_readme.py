@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from distsim.scenario import Scenario
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text("utf-8")
+OF_LABS = ("lab", "grade")
 
 
 def blocks(language: str) -> list[str]:
@@ -74,12 +76,30 @@ def test_commands_run_in_their_order(tmp_path: Path) -> None:
     code = 'import distsim; distsim.simulate(distsim.Scenario.load("run.toml")).save("predicted.json.gz")'
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     # `course` serves until Ctrl-C; tests/test_course_command.py starts and ends it.
-    ours = [words for words in commands("distsim") if words[1] != "course"]
+    ours = [words for words in commands("distsim") if words[1] not in ("course", *OF_LABS)]
     assert len(ours) >= 5
     for words in ours:
         done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), words
     assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_commands_of_labs_run_in_their_order(tmp_path: Path) -> None:
+    """On the small lab of the tests, under the number and name that the README takes as its example."""
+    lab = tmp_path / "labs" / "03_ring"
+    shutil.copytree(ROOT / "tests" / "grading" / "labs" / "90_sum", lab)
+    (tmp_path / "submissions" / "ada").mkdir(parents=True)
+    shutil.copyfile(lab / "solution.py", tmp_path / "submissions" / "ada" / "tasks.py")
+    ours = [words for words in commands("distsim") if words[1] in OF_LABS]
+    assert len(ours) >= 5
+    for words in ours:
+        done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), words
+        if words[1:3] == ["lab", "start"]:
+            shutil.copyfile(lab / "solution.py", tmp_path / words[4] / "03_ring" / "tasks.py")
+    assert "\nada,3,2,5,5," in (tmp_path / "grades_03_ring" / "gradebook.csv").read_text()
 
 
 def test_folders_and_files_of_the_tree_exist() -> None:

@@ -127,7 +127,7 @@ def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]
 
 
 def checks_in(path: Path) -> dict[str, Check]:
-    """The checks of a file, by name, in their order there. Raises InputError where it cannot be imported or has none."""
+    """The checks of a file, by name, in their order there. Raises InputError where it has none or is broken."""
     spec = spec_from_file_location(f"checks_of_{path.parent.name}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Whether a submission's ranks are confined: always where this machine can; where it cannot, only by somebody's word."""
+"""Whether a submission's ranks are confined: always where this machine can; else only by somebody's word."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class Notebook:
         unit: str = "ms",
         quantity: str = "step time",
     ) -> Captioned:
-        """All four in one drawing, in `unit`. Nothing is shown before there is a guess; an empty list is not there yet."""
+        """All four in one drawing, in `unit`; an empty list is not there yet. Without a guess nothing is shown."""
         from distsim.figures import guess_formula_simulation_measurement
 
         stages = {"guess": guess, "formula": formula, "simulation": simulation, "measurement": measurement}

@@ -52,8 +52,8 @@ def run(
         "ranks_file": str((lab.folder / RANKS).resolve()), "tasks_file": str(tasks.resolve()),
         "arguments": arguments or {}, "deadline_seconds": deadline_seconds,
     }  # fmt: skip
-    roles = [f"rank {rank}" for rank in range(count)]
-    with launched(Launch(f"{lab.key}, your code", roles, ENTRY, job, deadline_seconds)) as place:
+    roles = ["your code"] * count
+    with launched(Launch(lab.key, roles, ENTRY, job, deadline_seconds)) as place:
         return [json.loads(result_file(place, rank).read_text("utf-8")) for rank in range(count)]
 
 

@@ -19,7 +19,9 @@ import json
 import re
 import textwrap
 import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from distsim import files
@@ -62,9 +64,9 @@ def stub(solution: str, source: str = SOLUTION) -> str:
         if owner is not None:
             lines[part.first - 1 : part.last] = [_raise(*owner, part, source)]
             continue
-        del lines[part.first - 1 : part.last]
-        while part.first <= len(lines) and not lines[part.first - 1].strip():
-            del lines[part.first - 1]
+        before, after = lines[: part.first - 1], lines[part.last :]
+        gap = max(_blank(reversed(before)), _blank(after))
+        lines = [*before[: len(before) - _blank(reversed(before))], *["\n"] * gap, *after[_blank(after) :]]
     made = "".join(lines)
     _tree(made, f"what is left of {source}")
     return made
@@ -107,6 +109,11 @@ def up_to_date(lab: Lab) -> bool:
     """Whether tasks.py is what the solution gives."""
     path = lab.folder / TASKS
     return path.is_file() and path.read_text("utf-8") == stub_of(lab)
+
+
+def _blank(lines: Iterable[str]) -> int:
+    """How many of the first lines are empty."""
+    return sum(1 for _ in takewhile(lambda line: not line.strip(), lines))
 
 
 def _tree(text: str, source: str) -> ast.Module:

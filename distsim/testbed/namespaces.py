@@ -17,14 +17,9 @@ from distsim.testbed import kernel
 from distsim.testbed.limits import Limits
 
 WORK = "/tmp/work"  # the working folder of confined code
-HIDDEN = (
-    "/dev",
-    "/home",
-    "/root",
-    "/run",
-    "/tmp",
-    "/var/tmp",
-)  # secrets, devices, sockets of services
+HIDDEN = (  # secrets, the work of others, devices, sockets of services
+    "/dev", "/home", "/media", "/mnt", "/root", "/run", "/srv", "/tmp", "/var/tmp",
+)  # fmt: skip
 DEVICES = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 LINKS = {"/dev/fd": "", "/dev/stdin": "/0", "/dev/stdout": "/1", "/dev/stderr": "/2"}  # into /proc/self/fd
 USER = 1000  # of confined code, as it sees itself

@@ -86,15 +86,17 @@ def one_download(testbed: Testbed) -> Finding:
 
 @check(points=2, hint="Seed torch, numpy and random alike on every rank before the model is built.")
 def same_parameters(testbed: Testbed) -> Finding:
-    """Ranks begin with generators in different states; two seeds must give two models."""
-    models = []
+    """Ranks begin with generators in different states; two seeds must give two models, each as `build` builds it."""
+    models, secret = [], random.random()
     for seed in random.sample(range(10**6), 2):
-        run = testbed.run("same_start", arguments=[{"seed": seed}] * 3)
+        run = testbed.run("same_start", arguments=[{"seed": seed, "secret": secret}] * 3)
         expected = "the same parameters on every rank"
         if run.failure:
             return Finding.failed(run, expected)
         found = [result["parameters"] for result in run.results]
         models.append(found[0])
+        if not np.isclose(found[0][-1], secret):
+            return Finding.of(observed="a model that `build` has not built", expected=expected, passed=False)
         for rank, parameters in enumerate(found):
             if not np.array_equal(parameters, found[0]):
                 observed = (
@@ -109,7 +111,7 @@ def same_parameters(testbed: Testbed) -> Finding:
 @check(points=2, hint="Seed again once the model is built, now with a number that differs from rank to rank.")
 def own_random_numbers(testbed: Testbed) -> Finding:
     """What the three generators draw after the model was built."""
-    run = testbed.run("same_start", arguments=[{"seed": random.randrange(10**6)}] * 3)
+    run = testbed.run("same_start", arguments=[{"seed": random.randrange(10**6), "secret": 0.0}] * 3)
     expected = "numbers that differ from rank to rank, from torch, numpy and random"
     if run.failure:
         return Finding.failed(run, expected)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
 from pathlib import Path
 from types import ModuleType
@@ -24,8 +26,6 @@ def start(tasks: ModuleType, *, backend: str) -> dict[str, Any]:
 
 def own_device(tasks: ModuleType, *, gpus: int, local_rank: int) -> dict[str, Any]:
     """The device on a machine that seems to have so many GPUs."""
-    import os
-
     os.environ["LOCAL_RANK"] = str(local_rank)
     torch.cuda.is_available = lambda: gpus > 0  # type: ignore[assignment]
     torch.cuda.device_count = lambda: gpus  # type: ignore[assignment]
@@ -47,14 +47,15 @@ def fetch(tasks: ModuleType, *, content: bytes, seconds: float) -> dict[str, Any
     return {"content": bytes(tasks.fetch(Path("data"), download))}
 
 
-def same_start(tasks: ModuleType, *, seed: int) -> dict[str, Any]:
-    """The model's parameters, and what the three generators draw next."""
+def same_start(tasks: ModuleType, *, seed: int, secret: float) -> dict[str, Any]:
+    """The model's parameters, the last of which is the secret, and what the three generators draw next."""
 
     def build() -> torch.nn.Module:
         model = torch.nn.Linear(4, 3)
         with torch.no_grad():
             model.bias[0] = float(np.random.normal())  # noqa: NPY002 - a model that uses numpy's shared generator
             model.bias[1] = random.random()
+            model.bias[2] = secret
         return model
 
     model = tasks.same_start(build, seed)
@@ -91,7 +92,7 @@ def real(tasks: ModuleType, seconds: list[list[float]]) -> dict[str, Any]:
         rank.busy(one)
         tasks.mean_loss(one)
         times.append(rank.now())
-    return {"step_seconds": [later - earlier for earlier, later in zip(times, times[1:], strict=False)]}
+    return {"step_seconds": [later - earlier for earlier, later in itertools.pairwise(times)]}
 
 
 def _write_slowly(path: Path, content: bytes, seconds: float, kind: str) -> None:

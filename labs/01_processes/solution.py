@@ -28,7 +28,7 @@ def start(backend: str) -> tuple[int, int]:
 
 
 def own_device() -> torch.device:
-    """Returns the GPU of this process, by its number on its own machine (LOCAL_RANK), or the CPU where there is none."""
+    """Returns this process's GPU, by its number on its own machine (LOCAL_RANK), or the CPU where there is none."""
     # write
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -76,7 +76,7 @@ def same_start(build: Callable[[], torch.nn.Module], seed: int) -> torch.nn.Modu
 # write
 def _seed_all(seed: int) -> None:
     torch.manual_seed(seed)
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - the generator that models and libraries share
     random.seed(seed)
 
 

@@ -27,10 +27,10 @@ def start(backend: str) -> tuple[int, int]:
 
 
 def own_device() -> torch.device:
-    """Returns the GPU of this process, by its number on its own machine (LOCAL_RANK), or the CPU where there is none."""
+    """Returns this process's GPU, by its number on its own machine (LOCAL_RANK), or the CPU where there is none."""
     raise NotImplementedError(
-        "write own_device: Returns the GPU of this process, by its number on its own machine (LOCAL_RANK), or the CPU "
-        "where there is none."
+        "write own_device: Returns this process's GPU, by its number on its own machine (LOCAL_RANK), or the CPU where"
+        " there is none."
     )
 
 

@@ -1,9 +1,9 @@
-"""Every lab's checks have power: a solution has full marks, a stub none, and each wrong solution fails what is meant for it."""
+"""Labs have power: a solution has full marks, a stub none, and each wrong solution fails what is meant for it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -28,13 +28,13 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
         yield bed
 
 
-def graded(testbed: Testbed, key: str, tasks: str) -> dict[str, Result]:
-    """What the checks of a lab find in this tasks.py."""
+def graded(testbed: Testbed, key: str, tasks: str, names: Collection[str] = ()) -> dict[str, Result]:
+    """What the checks of a lab find in this tasks.py: those named, or all of them."""
     lab = Lab.at(LABS / key)
     for path in lab.pristine:
         (testbed.folder / path.name).write_bytes(path.read_bytes())
     (testbed.folder / "tasks.py").write_text(tasks)
-    return {name: check.judged(testbed) for name, check in lab.checks.items()}
+    return {name: check.judged(testbed) for name, check in lab.checks.items() if not names or name in names}
 
 
 def solution(key: str) -> str:
@@ -65,12 +65,15 @@ def test_the_stub_has_nothing_and_each_check_says_what_to_write(testbed: Testbed
 
 @pytest.mark.real
 @pytest.mark.parametrize(("key", "name"), WRONG)
-def test_a_wrong_solution_loses_the_points_meant_for_it_and_keeps_the_others(
-    testbed: Testbed, key: str, name: str
+def test_a_wrong_solution_loses_what_is_meant_for_it_and_keeps_the_rest(
+    testbed: Testbed, key: str, name: str, whole: Callable[[int, int], int]
 ) -> None:
-    wrong = (LABS / key / "wrong" / f"{name}.py").read_text()
-    results = graded(testbed, key, f"{solution(key)}\n\n{wrong}")
-    assert {result.check for result in results.values() if not result.full} == caught_by(key, name), told(results)
+    """In the reduced form it is tried on the checks that catch it and one more; whole, on all."""
+    wrong, caught = (LABS / key / "wrong" / f"{name}.py").read_text(), caught_by(key, name)
+    others = [check for check in Lab.at(LABS / key).checks if check not in caught]
+    names = [*caught, *others[: whole(1, len(others))]]
+    results = graded(testbed, key, f"{solution(key)}\n\n{wrong}", names)
+    assert {result.check for result in results.values() if not result.full} == caught, told(results)
     assert not any("could not be judged" in result.observed for result in results.values()), told(results)
 
 

@@ -1,0 +1,79 @@
+"""What a check is worth, whatever it does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim.errors import InputError, RunError
+from distsim.grading import Finding, Result, check
+from distsim.grading.check import Check, checks_in
+
+
+def of(function: Any) -> Check:
+    return check(points=4, hint="Think.")(function)
+
+
+@pytest.mark.parametrize(("share", "points"), [(1.0, 4.0), (0.5, 2.0), (1 / 3, 1.33), (0.0, 0.0)])
+def test_points_are_the_share(share: float, points: float) -> None:
+    result = of(lambda _: Finding.of(observed=1, expected=2, share=share, where="rank 3")).judged(None)  # type: ignore[arg-type]
+    assert (result.points, result.maximum, result.full) == (points, 4.0, share == 1.0)
+    assert (result.observed, result.expected, result.where, result.hint) == ("1", "2", "rank 3", "Think.")
+    assert Result(**json.loads(json.dumps(result.as_dict()))) == result
+
+
+@pytest.mark.parametrize("given", [{}, {"passed": True, "share": 1.0}, {"share": 1.5}, {"share": float("nan")}])
+def test_a_finding_says_one_thing(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="share"):
+        Finding.of(observed=1, expected=1, **given)
+
+
+def raising(_testbed: object) -> Finding:
+    return {}["missing"]
+
+
+@pytest.mark.parametrize(
+    ("function", "words"), [(raising, "KeyError: 'missing'"), (lambda _: True, "a check returns a Finding, not bool")]
+)
+def test_a_check_that_raises_costs_its_points_and_says_so(function: Any, words: str) -> None:
+    result = of(function).judged(None)  # type: ignore[arg-type]
+    assert result.points == 0.0
+    assert words in result.observed
+
+
+def test_the_line_of_the_check_is_told(tmp_path: Path) -> None:
+    text = "from distsim.grading import check\n\n@check(points=1, hint='h')\ndef one(testbed):\n    return 1 / 0\n"
+    (tmp_path / "checks.py").write_text(text)
+    assert "(checks.py, line 5)" in checks_in(tmp_path / "checks.py")["one"].judged(None).observed  # type: ignore[arg-type]
+
+
+def test_that_no_rank_starts_is_no_fault_of_the_submission() -> None:
+    def refused(_testbed: object) -> Finding:
+        raise RunError("no ranks")
+
+    with pytest.raises(RunError):
+        of(refused).judged(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "given", [{"points": 0, "hint": "h"}, {"points": float("inf"), "hint": "h"}, {"points": 1, "hint": " "}]
+)
+def test_a_check_has_points_and_a_hint(given: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        check(**given)
+
+
+@pytest.mark.parametrize(("text", "words"), [("x = ", "SyntaxError"), ("x = 1", "no function under @check")])
+def test_a_file_without_checks_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "checks.py").write_text(text)
+    with pytest.raises(InputError, match=words):
+        checks_in(tmp_path / "checks.py")
+
+
+def test_floods_and_control_characters_are_tamed() -> None:
+    found = Finding.of(observed="\x1b[2J" + "x" * 10**6, expected="", passed=False)
+    assert len(found.observed) <= 2000
+    assert "\x1b" not in found.observed

@@ -1,0 +1,108 @@
+"""`distsim lab` and `distsim grade` as people type them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from distsim.cli.main import main
+from distsim.grading.lab import Lab
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shelf: Path) -> Run:
+    """The command line in this process, with the tiny lab: (exit code, standard output, standard error)."""
+
+    def run_main(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["distsim", *map(str, arguments), "--labs", str(shelf)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run_main
+
+
+def test_list(run: Run) -> None:
+    code, out, _ = run("lab", "list")
+    assert code == 0
+    assert "90_sum" in out
+    assert "A sum over all ranks" in out
+    (table,) = json.loads(run("lab", "list", "--json")[1])
+    assert table["checks"] == {"every_rank_has_the_sum": 3.0, "the_counter_counts": 2.0}
+
+
+def test_start_release_and_stub(run: Run, lab: Lab, tmp_path: Path) -> None:
+    code, out, _ = run("lab", "start", "90", tmp_path / "mine")
+    assert (code, out) == (
+        0,
+        f"{tmp_path}/mine/90_sum/lab.ipynb asks, {tmp_path}/mine/90_sum/tasks.py is yours to write\n",
+    )
+    (lab.folder / "tasks.py").unlink()
+    code, _, err = run("lab", "release", tmp_path / "out")
+    assert code == 2
+    assert "Cure: write it anew: distsim lab stub 90" in err
+    assert run("lab", "stub", "sum")[0] == 0
+    assert run("lab", "release", tmp_path / "out")[:2] == (0, f"wrote 7 files into {tmp_path}/out\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("grade", "90"), "takes either --submission or --all"),
+        (("grade", "90", "--submission", "x", "--all", "y"), "takes either --submission or --all"),
+        (("grade", "90", "--submission", "nowhere"), "is not there"),
+        (("grade", "90", "--all", "nowhere"), "is not a folder"),
+        (("grade", "91", "--submission", "x"), "take one of 90_sum"),
+        (("lab", "run", "90", "--folder", "nowhere"), "has no tasks.py"),
+        (("lab", "strat", "90"), "write start"),
+    ],
+)
+def test_bad_input_gets_one_message(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert "Cure: " in err
+    assert "Traceback" not in err
+
+
+def test_nothing_handed_in_is_graded_with_0_and_ends_well(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "ada").mkdir()
+    code, out, err = run("grade", "90", "--submission", tmp_path / "ada", "--out", tmp_path / "out", "--json")
+    assert (code, err) == (0, "")
+    table = json.loads(out)
+    assert (table["student"], table["points"], table["maximum"], table["sha256"]) == ("ada", 0.0, 5.0, "")
+    assert "there is no tasks.py" in (tmp_path / "out" / "feedback" / "ada.md").read_text()
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "tasks.py").write_bytes((lab.folder / "solution.py").read_bytes())
+    code, out, err = run("lab", "run", "90", "--folder", tmp_path / "ada", "--ranks", "3", "--json")
+    assert (code, err) == (0, "")
+    results = json.loads(out)
+    assert [result["first"] for result in results] == [3.0] * 3
+    assert all(result["seconds"] > 0 for result in results)
+    code, out, err = run("grade", "90", "--submission", tmp_path / "ada")
+    assert code == 0
+    assert f"{tmp_path}/ada/tasks.py, sha256 " in out
+    assert [line.split() for line in out.splitlines() if "total" in line] == [["│", "total", "│", "5", "│", "5", "│"]]
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_a_run_of_what_is_not_written_yet_names_the_line(run: Run) -> None:
+    code, _, err = run("lab", "run", "90")
+    assert code == 3
+    assert "raised NotImplementedError at tasks.py:15" in err

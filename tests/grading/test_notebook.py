@@ -1,0 +1,149 @@
+"""What a lab's notebook calls."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import distsim.testbed
+from distsim.errors import InputError, RunError
+from distsim.grading import Notebook
+from distsim.grading import real as real_module
+from distsim.grading.lab import Lab
+from distsim.grading.notebook import RESULTS_VARIABLE
+from tests.grading.conftest import FakeRun, FakeTestbed, solved
+
+Answering = Callable[[Callable[..., FakeRun]], FakeTestbed]
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    """Every testbed that is made is this one."""
+
+    def install(answer: Callable[..., FakeRun]) -> FakeTestbed:
+        made = FakeTestbed(answer)
+        monkeypatch.setattr(distsim.testbed, "Testbed", lambda *_given, **_more: made)
+        return made
+
+    return install
+
+
+@pytest.fixture
+def notebook(lab: Lab) -> Notebook:
+    return Notebook("90_sum", lab.folder)
+
+
+def test_full_marks_take_one_line(notebook: Notebook, answering: Answering, capsys: pytest.CaptureFixture[str]) -> None:
+    answering(solved)
+    assert notebook.check("every_rank_has_the_sum") == 3.0
+    assert capsys.readouterr() == ("every_rank_has_the_sum: 3 of 3 points\n", "")
+
+
+def test_lost_points_come_with_reasons(
+    notebook: Notebook, answering: Answering, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answering(lambda *_: FakeRun([{"counts": [2, 3, 5]}]))
+    assert notebook.check("the_counter_counts") == 1.0
+    assert capsys.readouterr().out.splitlines() == [
+        "the_counter_counts: 1 of 2 points",
+        "  observed: [2, 3, 5]",
+        "  expected: [2, 5, 10]",
+        "  hint:     Keep the count between the calls.",
+    ]
+
+
+def test_results_malformed_by_a_student_cost_points_and_nothing_else(notebook: Notebook, answering: Answering) -> None:
+    answering(lambda *_: FakeRun([None, {"values": "x"}, 7]))
+    assert notebook.check("every_rank_has_the_sum") == 0.0
+    assert notebook.check("the_counter_counts") == 0.0
+
+
+def test_a_name_that_is_no_check(notebook: Notebook) -> None:
+    with pytest.raises(InputError, match="take one of every_rank_has_the_sum, the_counter_counts"):
+        notebook.check("sum")
+
+
+def test_the_processes_end_with_the_notebook(notebook: Notebook, answering: Answering) -> None:
+    made = answering(solved)
+    notebook.check("the_counter_counts")
+    notebook.close()
+    assert made.closed
+
+
+def test_results_go_into_the_file_that_ranks_never_hear_of(
+    lab: Lab, answering: Answering, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = []
+
+    def answer(function: str, arguments: list[dict[str, Any]]) -> FakeRun:
+        seen.append(os.environ.get(RESULTS_VARIABLE))
+        return solved(function, arguments)
+
+    answering(answer)
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results.json"))
+    notebook = Notebook("90_sum", lab.folder)
+    notebook.check("the_counter_counts")
+    notebook.check("every_rank_has_the_sum")
+    noted = json.loads((tmp_path / "results.json").read_text())["results"]
+    assert [(one["check"], one["points"]) for one in noted] == [
+        ("the_counter_counts", 2.0), ("every_rank_has_the_sum", 3.0),
+    ]  # fmt: skip
+    assert seen == [None, None]
+
+
+def test_a_refusal_is_noted(lab: Lab, answering: Answering, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_given: object) -> FakeRun:
+        raise RunError("no ranks here")
+
+    answering(refuse)
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results.json"))
+    with pytest.raises(RunError):
+        Notebook("90_sum", lab.folder).check("the_counter_counts")
+    assert json.loads((tmp_path / "results.json").read_text()) == {"refused": "no ranks here"}
+
+
+def test_the_first_guess_counts(notebook: Notebook, lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert notebook.guess("time", None, unit="ms") is None
+    assert notebook.guess("time", ..., unit="ms") is None
+    assert "Write a number of ms" in capsys.readouterr().out
+    assert notebook.guess("time", 80, unit="ms") == 80.0
+    assert json.loads((lab.folder / "guesses.json").read_text()) == {"time": 80.0}
+    assert notebook.guess("time", 93.2, unit="ms") == 80.0
+    assert "the first one counts" in capsys.readouterr().out
+    assert Notebook("90_sum", lab.folder).guess("time", None) == 80.0
+
+
+@pytest.mark.parametrize("value", ["much", float("nan"), float("inf"), 10**400, [1]])
+def test_a_guess_is_a_number(notebook: Notebook, lab: Lab, value: Any) -> None:
+    with pytest.raises(InputError, match="must be a finite number"):
+        notebook.guess("time", value)
+    assert not (lab.folder / "guesses.json").exists()
+
+
+def test_nothing_is_drawn_before_there_is_a_guess(notebook: Notebook) -> None:
+    others: dict[str, Any] = {"formula": 2.0, "simulation": 3.0, "measurement": [4.0, 5.0]}
+    hidden = notebook.overlay(guess=None, **others)
+    assert [row["time (ms)"] for row in notebook.overlay(guess=1.0, quantity="time", **others).table] == [1, 2, 3, 4.5]
+    assert {row["step time (ms)"] for row in hidden.table} == {None}
+
+
+def test_a_run_that_failed_is_told_and_not_yet_drawn(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_given: object, **_more: object) -> list[Any]:
+        raise RunError("rank 1 raised NotImplementedError")
+
+    monkeypatch.setattr(real_module, "run", fail)
+    assert notebook.run() == []
+    assert "rank 1 raised" in capsys.readouterr().out
+    drawn = notebook.overlay(guess=1.0, measurement=notebook.run())
+    assert drawn.table[-1]["step time (ms)"] is None
+
+
+def test_the_scenario_is_there(notebook: Notebook) -> None:
+    assert notebook.scenario.cluster.workers == 2
