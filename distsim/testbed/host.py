@@ -54,7 +54,7 @@ def _import_for_optimizers() -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        import torch._dynamo
+        import torch._dynamo  # noqa: F401 - for the ranks
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
 

@@ -91,7 +91,9 @@ def new_order_each_epoch(testbed: Testbed) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=3, hint="A rank with n of all M samples counts n / M: scale the gradient by that, then all_reduce the sum.")
+@check(
+    points=3, hint="A rank with n of all M samples counts n / M: scale the gradient by that, then all_reduce the sum."
+)
 def mean_gradients(testbed: Testbed) -> Finding:
     """Random gradients that only their rank has, from batches of different sizes; on the testbed and on gloo."""
     shapes = [(3, 4), (5,), (), (2, 3, 2)]
@@ -105,7 +107,9 @@ def mean_gradients(testbed: Testbed) -> Finding:
     return finding
 
 
-@check(points=2, hint="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros for None.")
+@check(
+    points=2, hint="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros for None."
+)
 def frozen_tied_and_missing(testbed: Testbed) -> Finding:
     """Layer 1 is frozen and still has an old gradient; 2 and 4 are tied; 3 has no gradient on some ranks; 5 is frozen."""
     shapes = [(3, 4), (6,), (4, 4), (2, 5), (4, 4), (3,)]
@@ -124,7 +128,9 @@ def frozen_tied_and_missing(testbed: Testbed) -> Finding:
     return finding
 
 
-@check(points=2, hint="all_reduce carries 2 (N - 1) / N of what it is given; a gather of everything carries N - 1 times.")
+@check(
+    points=2, hint="all_reduce carries 2 (N - 1) / N of what it is given; a gather of everything carries N - 1 times."
+)
 def bytes_of_one_all_reduce(testbed: Testbed) -> Finding:
     """Without latency, the time on the links is the bytes of the busiest link over its bandwidth."""
     world, bytes_per_second = 4, 1e6
@@ -164,7 +170,9 @@ def equal_to_one_process(testbed: Testbed) -> Finding:
     return finding
 
 
-@check(points=2, hint="same_parameters first; then, in every epoch, loader.sampler.set_epoch(epoch) before its batches.")
+@check(
+    points=2, hint="same_parameters first; then, in every epoch, loader.sampler.set_epoch(epoch) before its batches."
+)
 def training_as_one_process(testbed: Testbed) -> Finding:
     """From different starts, over three epochs. What is not a rank's share holds no numbers there, so nobody can cheat."""
     expected = "on every rank, after every step of 3 epochs, the parameters of one process that begins as rank 0"
