@@ -110,7 +110,7 @@ def mean_gradients(testbed: Testbed) -> Finding:
 @check(
     points=2, hint="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros for None."
 )
-def frozen_tied_and_missing(testbed: Testbed) -> Finding:
+def frozen_and_tied(testbed: Testbed) -> Finding:
     """Layer 1 is frozen and still has an old gradient; 2 and 4 are tied; 3 has no gradient on some ranks; 5 is frozen."""
     shapes = [(3, 4), (6,), (4, 4), (2, 5), (4, 4), (3,)]
     for world in (2, 3):
