@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def one_start(testbed: Testbed) -> Finding:
 
 @check(points=2, hint="Make the same order on every rank, fill it up, then take every N-th place from your rank on.")
 def shares_disjoint_and_complete(testbed: Testbed) -> Finding:
-    """Counts that the ranks divide or not, fewer samples than ranks; sizes and repeats as torch's own sampler has them."""
+    """Counts that the ranks divide or not, fewer samples than ranks; sizes and repeats as torch's own sampler has."""
     for world in (2, 5):
         counts = [world * random.randrange(40, 60), world * random.randrange(40, 60) + 1, world + 2, world - 1, 1]
         arguments = [{"counts": counts, "seed": secrets.randbelow(10**6), "epochs": [0, 3]}] * world
@@ -111,7 +112,7 @@ def mean_gradients(testbed: Testbed) -> Finding:
     points=2, hint="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros for None."
 )
 def frozen_and_tied(testbed: Testbed) -> Finding:
-    """Layer 1 is frozen and still has an old gradient; 2 and 4 are tied; 3 has no gradient on some ranks; 5 is frozen."""
+    """Layers 1 and 5 are frozen, 1 with an old gradient; 2 and 4 are tied; 3 has a gradient on one rank alone."""
     shapes = [(3, 4), (6,), (4, 4), (2, 5), (4, 4), (3,)]
     for world in (2, 3):
         gradients: list[list[Array | None]] = [[*_normal(shapes)] for _ in range(world)]
@@ -174,7 +175,7 @@ def equal_to_one_process(testbed: Testbed) -> Finding:
     points=2, hint="same_parameters first; then, in every epoch, loader.sampler.set_epoch(epoch) before its batches."
 )
 def training_as_one_process(testbed: Testbed) -> Finding:
-    """From different starts, over three epochs. What is not a rank's share holds no numbers there, so nobody can cheat."""
+    """From different starts, over three epochs. The samples that a rank never takes are not known to it (NaN)."""
     expected = "on every rank, after every step of 3 epochs, the parameters of one process that begins as rank 0"
     world, batch, share = 3, 4, 10
     for optimizer in OPTIMIZERS:
@@ -263,7 +264,7 @@ def _about_orders(result: Any, epochs: list[int]) -> str | None:
     for own, epoch in zip(orders, epochs, strict=True):
         if len(own) < 2:
             return f"{len(own)} samples in epoch {epoch}"
-        if len({later - earlier for earlier, later in zip(own, own[1:], strict=False)}) < len(own) / 4:
+        if len({later - earlier for earlier, later in pairwise(own)}) < len(own) / 4:
             return f"epoch {epoch} is not shuffled: it begins {_listed(own[:6])}"
     for first, second in ((0, 1), (1, 2), (0, 2)):
         if _following(orders[first], orders[second]) > MOST_FOLLOWING:
@@ -281,7 +282,7 @@ def _about_orders(result: Any, epochs: list[int]) -> str | None:
 
 def _following(one: list[int], other: list[int]) -> float:
     """Which share of the samples stands before the same sample in both."""
-    pairs = set(zip(one, one[1:], strict=False)) & set(zip(other, other[1:], strict=False))
+    pairs = set(pairwise(one)) & set(pairwise(other))
     return len(pairs) / max(len(one) - 1, 1)
 
 

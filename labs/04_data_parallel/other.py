@@ -1,4 +1,4 @@
-"""Lab 04, written differently: one flat bucket, reduced in pieces; orders drawn by rank 0; averaging within the step."""
+"""Lab 04, written differently: a flat bucket reduced in pieces, orders from rank 0, averaging within the step."""
 
 import random
 
