@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
+from statistics import median
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +17,7 @@ from torch.utils.data import DataLoader, DistributedSampler, Sampler, TensorData
 from distsim.testbed import rank
 
 WIDTH = 8  # of the small network
+REPEATS = 15  # of what a real run takes the time of
 OPTIMIZERS = {
     "SGD with momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01),
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.02),
@@ -193,35 +196,57 @@ def one_process(
 
 
 def real(tasks: ModuleType, seconds: list[list[float]], batch: int) -> dict[str, Any]:
-    """Steps for real, on the digits: each rank also computes for its seconds of the step."""
+    """Steps for real, on the digits: each rank also computes for its seconds of the step.
+
+    And what the two parts cost here without that: the model's own forward and backward, and an all-reduce as large as
+    the gradients.
+    """
     from distsim.learning.digits import digits
 
-    own = seconds[dist.get_rank()]
     device = torch.device("cuda", torch.cuda.current_device()) if _on_gpus() else torch.device("cpu")
-    training, _ = digits()
+    pixels, classes = (torch.from_numpy(array) for array in digits()[0])
     model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.from_numpy(training.pixels), torch.from_numpy(training.classes))
-    sampler = tasks.OwnSamples(len(data))
-    loader = DataLoader(data, batch_size=batch, sampler=sampler)
+    sampler = tasks.OwnSamples(len(pixels))
+    loader = DataLoader(TensorDataset(pixels.to(device), classes.to(device)), batch_size=batch, sampler=sampler)
     tasks.same_parameters(model)
-    times, losses = [], []
+    times: list[float] = []
+    losses: list[float] = []
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
-        rank.busy(own[len(losses)])
+        rank.busy(seconds[dist.get_rank()][len(times)])
         found = cross_entropy(outputs, targets)
-        losses.append(float(found.detach()))
+        losses.append(found.item())
         return found
 
-    for epoch in range(len(own)):
+    steps = len(seconds[0])
+    for epoch in range(-(-steps // len(loader))):
         sampler.set_epoch(epoch)
-        for inputs, targets in loader:
+        for inputs, targets in islice(loader, steps - len(times)):
             started = rank.now()
-            tasks.train_step(model, optimizer, loss, inputs.to(device), targets.to(device))
+            tasks.train_step(model, optimizer, loss, inputs, targets)
             times.append(rank.now() - started)
-            if len(losses) == len(own):
-                return {"step_seconds": times, "losses": losses, "sum_of_parameters": float(_flat(model).sum())}
-    return {}
+    gradients = torch.zeros_like(_flat(model))
+    return {
+        "step_seconds": times,
+        "losses": losses,
+        "sum_of_parameters": _flat(model).sum().item(),
+        "model_seconds": _median_seconds(lambda: cross_entropy(model(inputs), targets).backward()),
+        "all_reduce_seconds": _median_seconds(lambda: dist.all_reduce(gradients)),
+    }
+
+
+def _median_seconds(work: Callable[[], object]) -> float:
+    """Of several times, all ranks at once."""
+    times = []
+    for _ in range(REPEATS):
+        dist.barrier()
+        started = rank.now()
+        work()
+        if _on_gpus():
+            torch.cuda.synchronize()
+        times.append(rank.now() - started)
+    return median(times)
 
 
 def _on_gpus() -> bool:
