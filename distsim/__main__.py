@@ -1,5 +1,5 @@
 """`python -m distsim` is `distsim`."""
 
-from distsim.cli.main import main
+from distsim.cli.entry import main
 
 main()

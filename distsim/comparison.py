@@ -42,6 +42,10 @@ class Comparison:
     measured: Summary
     error_pct: Error
 
+    def cause_words(self, cause: str) -> str:
+        """What sentences call one of `error_pct.causes`: of runs with failures waiting holds what these cost, too."""
+        return "waiting and failures" if cause == "waiting" and self.measured.failures is not None else cause
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as `distsim compare --json` prints them."""
         return asdict(self) | {"predicted": self.predicted.as_dict(), "measured": self.measured.as_dict()}

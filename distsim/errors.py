@@ -21,6 +21,8 @@ class DistsimError(Exception):
 class InputError(DistsimError, ValueError):
     """Bad input or a missing right: nothing was run and nothing was written.
 
+    asked, value, rule, cure: the parts of the message, where `of` made it.
+
     >>> raise InputError.of("steps", 0, "must be at least 1", "write steps = 50")
     Traceback (most recent call last):
     ...
@@ -28,11 +30,17 @@ class InputError(DistsimError, ValueError):
     """
 
     exit_code = 2
+    asked: str = ""
+    value: object = None
+    rule: str = ""
+    cure: str = ""
 
     @classmethod
     def of(cls, asked: str, value: object, rule: str, cure: str) -> InputError:
         """The error for `asked` = `value`, which breaks `rule`; `cure` tells what to write instead."""
-        return cls(problem(asked, value, rule, cure))
+        error = cls(problem(asked, value, rule, cure))
+        error.asked, error.value, error.rule, error.cure = asked, value, rule, cure
+        return error
 
 
 class NotAvailableYetError(InputError):

@@ -55,7 +55,7 @@ def predict_and_measure(
         )
     known = Calibration((fit(probed),)) if calibration is None else calibration
     predicted = simulate(scenario, known, rule=rule)
-    return Experiment(compare(predicted, measured), predicted, measured, [known.of(scenario).describe()])
+    return Experiment(compare(predicted, measured), predicted, measured, [known.describe(scenario)])
 
 
 def predict_and_emulate(
@@ -83,7 +83,7 @@ def predict_and_emulate(
     emulation = measured.metadata["emulation"]
     if calibration is not None:
         predicted = simulate(scenario, calibration, rule=rule)
-        notes = [describe(emulation), calibration.of(scenario).describe()]
+        notes = [describe(emulation), calibration.describe(scenario)]
         return Experiment(compare(predicted, measured), predicted, measured, notes)
     predicted = predict_emulated(scenario, measured.metadata, rule=rule)
     notes = [describe(emulation)]

@@ -22,6 +22,26 @@ def ended(trace: Trace) -> Transfers:
     return trace.transfers if in_time.all() else trace.transfers.where(in_time)
 
 
+def why_none(trace: Trace) -> str:
+    """Of a trace in which no transfer had ended: why that is so.
+
+    >>> import distsim
+    >>> alone = distsim.example("synchronous_ring").replacing({"cluster.workers": 1})
+    >>> why_none(distsim.simulate(alone))
+    'one worker alone sends nothing'
+    """
+    if len(trace.transfers):
+        return "no transfer had ended by the last update"
+    if not len(trace.spans):
+        return "nothing was recorded"
+    if trace.workers == 1 and not trace.servers:
+        return "one worker alone sends nothing"
+    through = trace.scenario.communication.implementation if "scenario" in trace.metadata else None
+    if trace.producer == "measured" and through == "backend":
+        return "the backend's own all-reduce does not show its transfers"
+    return "the trace holds no transfers"
+
+
 def hosts(trace: Trace) -> int:
     """How many hosts the run's ranks live on."""
     return trace.scenario.hosts if "scenario" in trace.metadata else trace.workers + trace.servers

@@ -1,7 +1,8 @@
 """What a trace says in numbers: step time, waiting, communication, staleness, bytes. One meaning for every producer.
 
 A worker's time from 0 to the last update is cut into three: compute; communication that no compute hides
-("exposed"); and waiting, which is the rest. The three shares of a worker add up to 1.
+("exposed"); and waiting, which is the rest. The three shares of a worker add up to 1. In a run with failures the rest
+holds checkpoints, work that a failure undid, and restarts too: `paused_seconds` tells how much of it they are.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.links import bytes_by_link, ended, hosts
-from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, SpanKind, Spans, Trace, Transfers
+from distsim.links import bytes_by_link, ended, hosts, why_none
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace, Transfers
 
 Floats = NDArray[np.float64]
 PARTS = ("compute", "communication", "waiting")
@@ -34,8 +35,8 @@ class Summary:
 
     total_seconds: the time of the last update. idle_share, exposed_communication_share: of the workers' time until
     then. bytes_per_link_max: over the up-links and down-links of all NICs, bytes of transfers that had ended by then;
-    None where the run's transfers were not observed (a backend's own all-reduce). failures, goodput: of a scenario
-    that has failures.
+    None where the run's transfers were not observed (a backend's own all-reduce). failures, goodput, and
+    paused_shares (what of the idle share each of `PAUSE_KINDS` is, by its text): of a scenario that has failures.
     """
 
     step_seconds: StepSeconds | None
@@ -48,12 +49,13 @@ class Summary:
     bytes_per_link_max: float | None
     failures: int | None = None
     goodput: float | None = None
+    paused_shares: dict[str, float] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as `distsim simulate --json` prints them; of failures only where there may be some."""
         table = asdict(self)
         if self.failures is None:
-            del table["failures"], table["goodput"]
+            del table["failures"], table["goodput"], table["paused_shares"]
         return table
 
 
@@ -80,6 +82,7 @@ def summary(trace: Trace) -> Summary:
         bytes_per_link_max=_bytes_per_link_max(trace),
         failures=_failures(trace),
         goodput=goodput(trace) if _may_fail(trace) and trace.total_seconds > 0.0 else None,
+        paused_shares=_paused_shares(trace) if _may_fail(trace) and trace.total_seconds > 0.0 else None,
     )
 
 
@@ -158,7 +161,28 @@ def worker_seconds(trace: Trace) -> dict[str, Floats]:
     compute = trace.spans.of_kind(*COMPUTE_KINDS)
     busy = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS)
     computing, working = _covered(compute, trace.workers, total), _covered(busy, trace.workers, total)
-    return {"compute": computing, "communication": working - computing, "waiting": np.maximum(total - working, 0.0)}
+    # What is the same by its meaning may differ by a rounding.
+    exposed, waiting = np.maximum(working - computing, 0.0), np.maximum(total - working, 0.0)
+    return {"compute": computing, "communication": exposed, "waiting": waiting}
+
+
+def paused_seconds(trace: Trace) -> dict[SpanKind, Floats]:
+    """Of each worker's waiting (`worker_seconds`), what `PAUSE_KINDS` take; shape (workers,), of the kinds there are.
+
+    >>> from distsim import example, simulate
+    >>> paused_seconds(simulate(example("synchronous_ring")))
+    {}
+    """
+    counted = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS, *PAUSE_KINDS)
+    found: dict[SpanKind, Floats] = {}
+    kinds = [*COMPUTE_KINDS, *COMMUNICATION_KINDS]
+    present = [kind for kind in PAUSE_KINDS if (counted.kind == kind).any()]
+    before = _covered(counted.of_kind(*kinds), trace.workers, trace.total_seconds) if present else np.empty(0)
+    for kind in present:
+        kinds.append(kind)
+        until = _covered(counted.of_kind(*kinds), trace.workers, trace.total_seconds)
+        found[kind], before = np.maximum(until - before, 0.0), until  # sums in two orders differ by a rounding
+    return found
 
 
 def _covered(spans: Spans, workers: int, total: float) -> Floats:
@@ -180,6 +204,11 @@ def _shares(trace: Trace) -> dict[str, float]:
     if trace.total_seconds <= 0.0:
         return {}
     return {part: float(seconds.mean() / trace.total_seconds) for part, seconds in worker_seconds(trace).items()}
+
+
+def _paused_shares(trace: Trace) -> dict[str, float]:
+    found = paused_seconds(trace)
+    return {kind.text: float(np.mean(found.get(kind, 0.0)) / trace.total_seconds) for kind in PAUSE_KINDS}
 
 
 def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
@@ -297,7 +326,7 @@ def goodput(trace: Trace) -> float:
     """
     if trace.total_seconds <= 0.0:
         raise UnavailableError("goodput: the trace has no update that took time")
-    kept_from_work = trace.spans.of_kind(SpanKind.CHECKPOINT, SpanKind.RESTART, SpanKind.LOST)
+    kept_from_work = trace.spans.of_kind(*PAUSE_KINDS)
     lost = _covered(kept_from_work, trace.workers, trace.total_seconds)
     return 1.0 - float(lost.mean()) / trace.total_seconds
 
@@ -314,5 +343,5 @@ def price(trace: Trace) -> float:
 
 def _observed(trace: Trace, metric: str) -> Transfers:
     if not len(trace.transfers):
-        raise UnavailableError(f"{metric}: the run's transfers were not observed, as in a backend's own all-reduce")
+        raise UnavailableError(f"{metric}: {why_none(trace)}")
     return ended(trace)

@@ -176,12 +176,24 @@ def write(value: float, unit: SiUnit) -> str:
 def show(value: float, unit: SiUnit, digits: int = 3) -> str:
     """`value` (in `unit`) rounded for a person to read.
 
-    >>> show(0.0711106934, "second"), show(314572800.0, "byte"), show(0.0, "second")
+    >>> show(0.0711106934, "second"), show(314572800.0, "byte"), show(-0.0, "second")
     ('71.1 ms', '315 MB', '0 s')
     """
     if not math.isfinite(value):
         return f"{value} {SPELLINGS[unit][SI_SPELLING[unit]][0]}"
-    return write(float(f"{value:.{digits}g}"), unit)
+    return write(float(f"{value:z.{digits}g}"), unit)
+
+
+def duration(seconds: float) -> str:
+    """`seconds` for a sentence: as `show` below a minute, then in minutes, hours and days, to three digits.
+
+    >>> [duration(seconds) for seconds in (20.0, 1236.0, 16 * 3600.0, 864000.0, 1e11)]
+    ['20 s', '20.6 min', '16 h', '10 days', '1,160,000 days']
+    """
+    for most, size, name in ((60.0, 0.0, ""), (18001.0, 60.0, "min"), (172800.0, 3600.0, "h")):
+        if seconds < most:
+            return f"{seconds / size:.3g} {name}" if size else show(seconds, "second")
+    return f"{float(f'{seconds / 86400.0:.3g}'):,.10g} days"
 
 
 def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerializer]:
@@ -214,4 +226,14 @@ PositiveBytes = Annotated[float, *_POSITIVE_BYTES]
 BytesPerSecond = Annotated[float, *_RATE]
 
 assert set(get_args(SiUnit)) == set(EXAMPLES) == set(SPELLINGS), "every unit has an example and spellings"
-__all__ = ["Bytes", "BytesPerSecond", "PositiveBytes", "PositiveSeconds", "Seconds", "parse", "show", "write"]
+__all__ = [
+    "Bytes",
+    "BytesPerSecond",
+    "PositiveBytes",
+    "PositiveSeconds",
+    "Seconds",
+    "duration",
+    "parse",
+    "show",
+    "write",
+]

@@ -42,7 +42,7 @@ def started(*options: str, home: Path) -> Iterator[subprocess.Popen[str]]:
     environment |= {f"JUPYTER_{kind}_DIR": str(home / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
     process = subprocess.Popen(
         [sys.executable, "-m", "distsim", "course", "--no-browser", *options],
-        env=environment, cwd=home, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env=environment, cwd=home, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0,
     )  # fmt: skip
     alarm = threading.Timer(SECONDS, process.terminate)
     alarm.start()
@@ -109,6 +109,34 @@ def test_it_serves_this_machine_alone_and_ends_on_ctrl_c(
     assert not [one for one in below if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("number", "times", "code"),
+    [(signal.SIGINT, 1, 0), (signal.SIGINT, 3, 0), (signal.SIGTERM, 1, 143), (signal.SIGHUP, 1, 129)],
+)
+def test_jupyterlab_ends_in_an_orderly_way_and_leaves_no_files(
+    tmp_path: Path, number: signal.Signals, times: int, code: int
+) -> None:
+    """Signals go to the group of processes, as a terminal sends them: the server is in none of that."""
+    pytest.importorskip("jupyterlab")
+    port = free_port()
+    with started("--port", str(port), home=tmp_path) as process:
+        read_until(process, "is running at")
+        wait_for(port)
+        assert len(list((tmp_path / "RUNTIME").glob("jpserver-*"))) == 2
+        below = psutil.Process(process.pid).children(recursive=True)
+        assert below
+        assert all(os.getsid(one.pid) != os.getsid(process.pid) for one in below)
+        for _ in range(times):
+            os.killpg(process.pid, number)
+            time.sleep(0.3)  # as a person presses the keys again
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == code, printed
+    assert "Traceback" not in printed
+    assert not [one for one in below if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not list((tmp_path / "RUNTIME").glob("jpserver-*"))
 
 
 def test_a_port_that_is_taken_is_refused_with_another(tmp_path: Path) -> None:

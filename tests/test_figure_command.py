@@ -106,7 +106,10 @@ def test_json_has_the_sentence_and_the_table(files: Path, tmp_path: Path) -> Non
         (["heat-map", "none.csv"], "cannot be read"),
         (["heat-map", "sweep.csv", "--metric", "speed"], "is not a figure of a sweep"),
         (["scaling", "ring.npz"], "must have a run of one worker"),
-        (["overlap", "ring.npz"], "ddp"),
+        (["overlap", "ring.npz"], 'draw a run of policy.kind = "ddp"'),
+        (["pipeline", "ring.npz"], 'draw a run of policy.kind = "pipeline"'),
+        (["pipeline", "overlap.npz"], 'draw a run of policy.kind = "pipeline"'),
+        (["overlap", "run.toml"], 'draw a run of policy.kind = "ddp"'),
     ],
 )
 def test_bad_input_ends_with_2_and_leaves_no_file(arguments: list[str], told: str, files: Path, tmp_path: Path) -> None:
@@ -116,6 +119,46 @@ def test_bad_input_ends_with_2_and_leaves_no_file(arguments: list[str], told: st
     assert found.exception.exit_code == 2
     assert told in str(found.exception)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["timeline", "ring.npz", "--end", "0 s"], "--end = '0 s': the window must end after it starts. "
+         "Cure: take times between 0 s and "),
+        (["timeline", "ring.npz", "--start", "1 h"], "--start = '1 h': the window must end"),
+        (["critical-path", "ring.npz", "--start", "20 ms", "--end", "10 ms"], "--start, --end = ['20 ms', '10 ms']: "),
+        (["sequence", "run.toml", "--step", "99"], "--step = 99: must be among the run's steps, 0 to 3"),
+        (["pipeline", "pipeline.npz", "--step", "99"], "--step = 99: must be one of the run's, 0 to 3"),
+        (["overlap", "overlap.npz", "--step", "99"], "--step = 99: must be one with a backward, of 0 to 3"),
+        (["pipeline", "ring.npz"], "FILE: policy.kind = 'synchronous': has no micro-batches"),
+        (["stragglers", "flexrr.toml"], "FILE: policy = 'flexrr': must be of a policy whose workers do their own"),
+        (["heat-map", "sweep.csv", "--metric", "speed"], "--metric = 'speed': is not a figure of a sweep"),
+        (["heat-map", "three.csv"], "FILE: varied = 'cluster.workers, steps, seed': must be two keys"),
+        (["heat-map", "twice.csv"], "FILE = 'cluster.workers = 2 and steps = 1': stands in more than one row"),
+        (["scaling", "ring.npz"], "synchronous, ring, simulated: workers = [4]: must have a run of one worker"),
+    ],
+)  # fmt: skip
+def test_errors_name_options_and_files_of_the_command(
+    arguments: list[str], told: str, files: Path, tmp_path: Path
+) -> None:
+    flexrr = {"policy": {"kind": "flexrr"}, "steps": 4}
+    (files / "flexrr.toml").write_text(example("backup_server").replacing(flexrr).dumps())
+    three = pd.read_csv(files / "sweep.csv")
+    pd.concat([three.assign(seed=1), three.assign(seed=2)])[
+        ["cluster.workers", "steps", "seed", "step_seconds_median"]
+    ].to_csv(files / "three.csv", index=False)
+    pd.concat([three, three[:1]]).to_csv(files / "twice.csv", index=False)
+    placed = [files / name if "." in name else name for name in arguments]
+    found = command(*placed, "-o", tmp_path / "figure.html")
+    assert isinstance(found.exception, InputError)
+    assert str(found.exception).startswith(told)
+    assert not re.search(r"\w\(|trace\b", str(found.exception)), "no word of Python"
+
+
+def test_a_wrong_name_of_the_picture_is_that_of_the_option(files: Path, tmp_path: Path) -> None:
+    found = command("timeline", files / "ring.npz", "-o", tmp_path / "figure.gif")
+    assert str(found.exception).startswith("--out = ")
 
 
 def test_a_name_that_ends_otherwise_is_refused_before_anything_is_read(tmp_path: Path) -> None:

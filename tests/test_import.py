@@ -41,6 +41,12 @@ def test_importing_needs_nothing_heavy(statement: str) -> None:
     assert python(code) == "[]"
 
 
+def test_figures_and_explorers_import_no_statistics() -> None:
+    """scipy.stats takes longer than all the rest: whoever draws an interval imports it then."""
+    modules = "distsim.figures, distsim.explorers.failures, distsim.explorers.batch_size"
+    assert python(f"import sys, {modules}; print('scipy.stats' in sys.modules)") == "False"
+
+
 def test_importing_takes_under_half_a_second() -> None:
     code = "import time; start = time.perf_counter(); import distsim; print(time.perf_counter() - start)"
     assert statistics.median(float(python(code)) for _ in range(5)) < 0.5

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from distsim.cli.output import figures_of
 from distsim.examples import example
+from distsim.figures.captioned import shown
 from distsim.metrics import (
     UnavailableError,
     bytes_per_link,
@@ -64,6 +66,29 @@ def test_a_workers_time_is_compute_exposed_communication_and_waiting() -> None:
     assert parts["compute"].tolist() == [3.0, 4.0]
     assert parts["communication"].tolist() == [3.0, 1.0 + 1.5]
     assert parts["waiting"].tolist() == [1.0, 0.5]
+
+
+def test_no_part_is_below_zero_by_a_rounding() -> None:
+    """Three computes, and receives that lie behind them: summed in another order the same seconds may be fewer."""
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        builder, now = TraceBuilder(), 0.0
+        for step, (seconds, share) in enumerate(rng.uniform(0.01, 0.1, size=(40, 2))):
+            builder.span(0, SpanKind.COMPUTE, step, now, now + seconds)
+            builder.span(0, SpanKind.RECEIVE, step, now + share * seconds, now + seconds)
+            now += seconds
+        builder.update(1, now, server=1)
+        trace = builder.build(1, 1, "measured", scenario=example("backup_server").table())
+        assert min(seconds[0] for seconds in worker_seconds(trace).values()) >= 0.0
+        assert "-0" not in "".join(value for _, value in figures_of(summary(trace)))
+
+
+@pytest.mark.parametrize("value", [-0.0, -1e-18, -0.0004])
+def test_a_share_that_rounds_to_zero_has_no_sign(value: float) -> None:
+    found = replace(summary(by_hand()), idle_share=value, exposed_communication_share=value, total_seconds=-0.0)
+    told = dict(figures_of(found))
+    assert (told["idle share"], told["exposed communication"], told["total"]) == ("0.0 %", "0.0 %", "0 s")
+    assert shown(-0.0) == "0"
 
 
 def test_time_that_several_spans_share_counts_once() -> None:
@@ -234,7 +259,7 @@ def test_the_price_is_of_every_host() -> None:
 @pytest.mark.parametrize(
     ("metric", "reason"),
     [
-        (messages, "not observed"),
+        (messages, "nothing was recorded"),
         (link_utilization, "whose speed is not known"),
         (price, "no .cost. table"),
         (throughput_samples_per_second, "no update that took time"),

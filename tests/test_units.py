@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distsim.units import SiUnit, parse, show, write
+from distsim.units import SiUnit, duration, parse, show, write
 
 UNITS: tuple[SiUnit, ...] = ("second", "byte", "byte/second")
 
@@ -142,3 +142,9 @@ def test_any_text_is_read_or_refused_but_never_breaks(unit: SiUnit, text: str) -
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_what_is_not_finite_is_shown_all_the_same(unit: SiUnit, value: float) -> None:
     assert show(value, unit).split() == [str(value), {"second": "s", "byte": "B", "byte/second": "B/s"}[unit]]
+
+
+def test_durations_have_a_unit_near_their_size_and_no_exponent() -> None:
+    told = {59.0: "59 s", 60.0: "1 min", 7200.0: "120 min", 18000.0: "300 min", 18060.0: "5.02 h", 864000.0: "10 days"}
+    assert {seconds: duration(seconds) for seconds in told} == told
+    assert all("e" not in duration(10.0**power) for power in range(-2, 13))

@@ -67,6 +67,13 @@ class Calibration:
             "calibrate this collective at this number of workers",
         )  # fmt: skip
 
+    def describe(self, scenario: Scenario) -> str:
+        """One sentence for a report: what `scenario` finds, and on which links that was measured where it is known."""
+        found = self.of(scenario)
+        if self.machine is None or not found.measured_workers:
+            return found.describe()
+        return f"{found.describe()}; the calibration was made on {self.machine.links}"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as they stand in the file."""
         table = {"distsim_calibration": 2, "exchanges": [exchange.as_dict() for exchange in self.exchanges]}

@@ -8,9 +8,11 @@ from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge, Le, MinLen
+from pydantic import model_validator
 
 from distsim.calibration.exchange import Exchange, exchanged_bytes
 from distsim.calibration.families import FAMILIES, TITLES, Crowd, Family, crowd_of, terms
+from distsim.calibration.imposed import Imposed
 from distsim.calibration.line import POOR_MISS, Floats, Line, fit_line
 from distsim.description import Count, Description
 from distsim.errors import InputError
@@ -64,13 +66,28 @@ def title_of(family: Family, model: Model | None) -> str:
 class Machine(Description):
     """What `distsim calibrate` found. cores: usable ones. emulated: whether the links were imposed.
 
+    imposed: which links those were; None where they were not emulated, and in files of earlier versions.
     fits: of each family, one at each number of workers, and one at all of them together for those not measured.
     """
 
     cores: Count
     emulated: bool
+    imposed: Imposed | None = None
     measured: tuple[Measured, ...]
     fits: Annotated[tuple[Fit, ...], MinLen(1)]
+
+    @model_validator(mode="after")
+    def _imposed_where_emulated(self) -> Machine:
+        if self.imposed is not None and not self.emulated:
+            raise ValueError("tells imposed links, and that none were emulated")
+        return self
+
+    @property
+    def links(self) -> str:
+        """Which links were measured, in words."""
+        if not self.emulated:
+            return "the machine's own links"
+        return "emulated links" if self.imposed is None else f"emulated links of {self.imposed}"
 
     def exchange(self, scenario: Scenario) -> Exchange:
         """The links, and the time of server and model, that `scenario` has on this machine, whatever its size.
@@ -212,7 +229,7 @@ def bytes_per_second(seconds_per_byte: float) -> float:
 Sample = tuple[Family, Model | None, int, float, Floats]  # family, model, workers, amount, seconds of the repeats
 
 
-def fitted(samples: Iterable[Sample], cores: int, *, emulated: bool = False) -> Machine:
+def fitted(samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None) -> Machine:
     """The machine that these samples show; those of the same family, workers and amount count together.
 
     >>> import numpy as np
@@ -238,7 +255,7 @@ def fitted(samples: Iterable[Sample], cores: int, *, emulated: bool = False) -> 
             ]
             fits.append(Fit(family=family, model=model, workers=at, line=fit_line(rows, list(points.values()))))
     return Machine(
-        cores=cores, emulated=emulated, fits=tuple(fits),
+        cores=cores, emulated=emulated, imposed=imposed, fits=tuple(fits),
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()),
     )  # fmt: skip
 

@@ -130,7 +130,7 @@ def _quantity(key: str, given: dict[str, str], unit: SiUnit) -> float:
 
 
 def _table(machine: Machine) -> Table:
-    links = ", emulated links" if machine.emulated else ""
+    links = f", {machine.links}" if machine.emulated else ""
     title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}{links}"
     table = Table(title=Text(title), title_justify="left", title_style="bold", caption_justify="left")
     table.caption = Text(

@@ -24,7 +24,8 @@ ADDRESS = "127.0.0.1"  # nobody but this machine reaches the server
 LAB_PORT, APP_PORT = 8888, 8866
 START_SECONDS = 60.0
 IDLE_SECONDS = 120  # of a page's kernel once the page is closed
-GRACE_SECONDS = 5.0  # for the server to end its kernels
+GRACE_SECONDS = 15.0  # for the server to end its kernels, and to take away the files that tell of it
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
@@ -46,9 +47,9 @@ def course(app: bool, port: int | None, no_browser: bool) -> None:
     _check_free(number)
     command = _app(folder, number) if app else _lab(folder, number, browser=not no_browser)
     with _server(command, folder) as server:
-        if app:
-            _tell(server, number, browser=not no_browser)
         try:
+            if app:
+                _tell(server, number, browser=not no_browser)
             code = server.wait()
         except KeyboardInterrupt:
             return
@@ -113,20 +114,30 @@ def _answers(port: int) -> bool:
 
 @contextmanager
 def _server(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The running server; it and its kernels are gone afterwards, also after SIGTERM."""
+    """The running server; it and its kernels are gone afterwards, also after SIGTERM, and SIGHUP of a closed terminal.
+
+    It has a session of its own: a terminal's Ctrl-C reaches this process alone, which asks the server once to end. Of
+    a second signal in the midst of that, JupyterLab would leave kernels and files behind.
+    """
 
     def leave(number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if before[number] != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, leave)
     try:
-        server = subprocess.Popen(command, cwd=folder)
+        server = subprocess.Popen(command, cwd=folder, start_new_session=True)
         try:
             yield server
         finally:
+            for number in ENDING:
+                signal.signal(number, signal.SIG_IGN)  # it ends within seconds as it is
             _end(server)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +126,9 @@ KINDS = {
     "heat-map": Kind("a sweep's table: two varied keys and one figure", _heat_map, options=frozenset({"metric"})),
 }
 LISTED = "\b\nKINDs:\n" + "\n".join(f"  {name:14} {kind.shows} ({kind.files})" for name, kind in KINDS.items())
-OPTION = {"start_seconds": "--start", "end_seconds": "--end", "step": "--step", "metric": "--metric"}
+OPTION = {"start_seconds": "--start", "end_seconds": "--end", "step": "--step", "metric": "--metric", "out": "--out"}
+CALLED = {"steps": "step", "path": "out"}  # by the figures' functions
+ARGUMENT = re.compile(r"\w+\((?P<arguments>[\w, ]+)\)(?P<part>.*)")  # what a function's error was asked for
 
 
 @click.command(epilog=LISTED)
@@ -157,13 +161,30 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
         given[name] = _seconds(OPTION[name], given[name])
     from distsim.figures.export import check_suffix
 
-    check_suffix(out)
-    captioned = wanted.draw([_read(kind, file) for file in files], given)
-    captioned.save(out)
+    with _told(options):
+        check_suffix(out)
+        captioned = wanted.draw([_read(kind, file) for file in files], given)
+        captioned.save(out)
     if as_json:
         print_json({"kind": kind, "file": str(out), "summary": captioned.summary, "table": list(captioned.table)})
     else:
         click.echo(captioned.summary)
+
+
+@contextmanager
+def _told(options: Mapping[str, Any]) -> Iterator[None]:
+    """Errors of figures in the words of the command: its options and FILEs, and values as they were given."""
+    try:
+        yield
+    except InputError as error:
+        found = ARGUMENT.fullmatch(error.asked)
+        if found is None:
+            raise
+        names = [CALLED.get(name, name) for name in found["arguments"].split(", ")]
+        given = [name for name in names if options.get(name) is not None]
+        asked = ", ".join(OPTION[name] for name in given or names if name in OPTION) or f"FILE{found['part']}"
+        values = [options[name] for name in given] or [error.value]
+        raise InputError.of(asked, values[0] if len(values) == 1 else values, error.rule, error.cure) from None
 
 
 def _seconds(option: str, text: str) -> float:

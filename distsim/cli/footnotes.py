@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from distsim.cli.output import NOT_APPLICABLE
+from distsim.links import why_none
 from distsim.policies import Ddp, LocalSgd, Policy
 from distsim.trace import Trace
 
@@ -36,10 +37,6 @@ def _of_link(traces: Iterable[Trace]) -> Iterator[str]:
     for trace in traces:
         if len(trace.transfers):
             continue
-        if trace.workers == 1 and not trace.servers:
-            yield f"busiest link {NOT_APPLICABLE}: one worker alone sends nothing"
-        elif trace.producer == "measured" and trace.scenario.communication.implementation == "backend":
-            cure = 'communication.implementation = "schedule" does'
-            yield f"busiest link {NOT_APPLICABLE}: the backend's own all-reduce does not show its transfers; {cure}"
-        else:
-            yield f"busiest link {NOT_APPLICABLE}: the trace holds no transfers"
+        reason = why_none(trace)
+        cure = '; communication.implementation = "schedule" does' if reason.startswith("the backend") else ""
+        yield f"busiest link {NOT_APPLICABLE}: {reason}{cure}"

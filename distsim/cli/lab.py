@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.cli.output import console, json_option, print_json
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
 from distsim.cli.usage import Commands
+
+MOST_SHOWN = 4  # numbers of one rank and name in a table
 
 labs_option = click.option(
     "--labs",
@@ -113,7 +116,10 @@ def _by_rank(title: str, results: list[object]) -> Table:
 
 
 def _shown(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else "–" if value is None else str(value)
+    """One cell; of a long row of numbers the median, since --json tells them all."""
+    if isinstance(value, list) and len(value) > MOST_SHOWN and all(isinstance(one, (int, float)) for one in value):
+        return f"{median(value):.6g}, median of {len(value)}"
+    return f"{value:.6g}" if isinstance(value, float) else NOT_APPLICABLE if value is None else str(value)
 
 
 @lab.command()

@@ -19,6 +19,7 @@ from distsim.cli.calibrate import calibrate
 from distsim.cli.compare import compare
 from distsim.cli.course import course
 from distsim.cli.doctor import doctor
+from distsim.cli.entry import INTERRUPTED
 from distsim.cli.figure import figure
 from distsim.cli.grade import grade
 from distsim.cli.lab import lab
@@ -29,7 +30,6 @@ from distsim.cli.usage import Commands, explained
 from distsim.cli.validate import validate
 from distsim.errors import DistsimError, InputError
 
-INTERRUPTED = 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 

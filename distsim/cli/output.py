@@ -15,11 +15,13 @@ from rich.text import Text
 
 from distsim.comparison import Comparison
 from distsim.metrics import Summary
+from distsim.trace import PAUSE_KINDS
 from distsim.trace.files import check_name
 from distsim.units import show
 
 PIPE_WIDTH = 110
 NOT_APPLICABLE = "–"
+PAUSES = {kind.text: kind.words for kind in PAUSE_KINDS}
 GOOD_PERCENT, FAIR_PERCENT = 5.0, 10.0
 
 
@@ -75,6 +77,7 @@ def figures_of(summary: Summary) -> list[tuple[str, str]]:
         ("dropped gradients", str(summary.dropped_gradients)),
         ("mean staleness", NOT_APPLICABLE if summary.mean_staleness is None else f"{summary.mean_staleness:.2f}"),
         ("idle share", _share(summary.idle_share)),
+        *[(f"of it {PAUSES[kind]}", _share(share)) for kind, share in (summary.paused_shares or {}).items()],
         ("exposed communication", _share(summary.exposed_communication_share)),
         (
             "busiest link",
@@ -114,7 +117,7 @@ def comparison_table(comparison: Comparison) -> Table:
 def causes_line(comparison: Comparison) -> str:
     """Where the error of the total comes from, in mean worker-seconds."""
     causes = comparison.error_pct.causes
-    parts = ", ".join(f"{part} {_signed(seconds)}" for part, seconds in causes.items())
+    parts = ", ".join(f"{comparison.cause_words(part)} {_signed(seconds)}" for part, seconds in causes.items())
     return f"predicted - measured total {_signed(sum(causes.values()))}, of which {parts} (mean over workers)"
 
 
@@ -135,13 +138,17 @@ def _errors(comparison: Comparison) -> dict[str, Text]:
             ("step time, 90th percentile", ours.step_seconds.p90, theirs.step_seconds.p90),
         ):
             found[name] = _percent(100.0 * abs(predicted - measured) / measured if measured else None)
-    for name, one, other in (
+    shares = [
         ("idle share", ours.idle_share, theirs.idle_share),
         ("exposed communication", ours.exposed_communication_share, theirs.exposed_communication_share),
         ("goodput", ours.goodput, theirs.goodput),
-    ):
+    ]
+    for kind, words in PAUSES.items():
+        one, other = ((run.paused_shares or {}).get(kind) for run in (ours, theirs))
+        shares.append((f"of it {words}", one, other))
+    for name, one, other in shares:
         if one is not None and other is not None:
-            found[name] = Text(f"{100 * (one - other):+.1f} points")
+            found[name] = Text(f"{100 * (one - other):+z.1f} points")
     return found
 
 
@@ -168,4 +175,4 @@ def _signed(seconds: float) -> str:
 
 
 def _share(value: float | None) -> str:
-    return NOT_APPLICABLE if value is None else f"{100 * value:.1f} %"
+    return NOT_APPLICABLE if value is None else f"{100 * value:z.1f} %"

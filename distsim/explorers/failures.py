@@ -18,6 +18,7 @@ from distsim.figures.checkpoints import BY_FORMULA, MINUTES, OF_RUNS
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.checkpointing import best_interval_seconds, goodput, system_mean_time_between_seconds
+from distsim.units import duration
 
 STEPS, STEP_SECONDS = 2400, 60.0
 SEEDS = 6
@@ -72,8 +73,8 @@ def explore(parameters: Parameters) -> Captioned:
 
     chosen = failures.checkpoint_every_seconds
     if not gets_on(chosen):
-        rule = f"hardly lets a run get from one checkpoint to the next: a worker fails every {mean_time / 60.0:.3g} min"
-        cure = f"save more often (every {best / 60.0:.3g} min is best), or make failures rarer"
+        rule = f"hardly lets a run get from one checkpoint to the next: a worker fails every {duration(mean_time)}"
+        cure = f"save more often (every {duration(best)} is best), or make failures rarer"
         raise InputError.of("minutes between checkpoints", parameters.interval_minutes, rule, cure)
     beside = {max(1, round(factor * best / STEP_SECONDS)) * STEP_SECONDS for factor in BESIDE}
     intervals = [seconds for seconds in sorted({chosen, best, *beside}) if gets_on(seconds)]

@@ -21,7 +21,7 @@ from distsim.explorers.controls import Control, labelled
 from distsim.explorers.real_run import RealRun, bundled
 from distsim.explorers.style import SHEET
 from distsim.explorers.waiting import Waiting
-from distsim.figures.captioned import Captioned
+from distsim.figures.captioned import Captioned, Row
 from distsim.scenario import Scenario
 
 Parameters = TypeVar("Parameters")
@@ -38,6 +38,7 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
     real: parameters -> the scenario that "run it for real" measures, or None where there is none; without `real` it
     is the last of `scenarios`.
     calibration: parameters -> what that run is predicted with; without it, what the run itself finds out beforehand.
+    rows: of the table, by their first column, of which the line tells; None tells of all.
     background: where `explore` learns or measures instead of simulating. It then takes a second argument, a report to
     call with (done, of how many) often, which raises where its work is no longer wanted; it runs in a thread of its
     own, with progress and a cancel button, and a later move of a control takes the place of an earlier one.
@@ -59,11 +60,12 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         real: Callable[[Parameters], Scenario | None] | None = None,
         calibration: Callable[[Parameters], Calibration | None] | None = None,
         background: bool = False,
+        rows: Sequence[str] | None = None,
     ) -> None:
         if len(controls) > 3:
             raise InputError.of("Frame(controls)", len(controls), "must be at most three", "move the others to `more`")
         self._start, self._explore, self._scenarios, self._watched = start, explore, scenarios, watched
-        self._real, self._calibration = real, calibration
+        self._real, self._calibration, self._rows = real, calibration, rows
         self._all = [*controls, *more]
         self._resetting = False
         self.controls: dict[str, Any] = {
@@ -188,4 +190,8 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
             (control.label, getattr(self.parameters, control.field), getattr(parameters, control.field))
             for control in self._all
         ]
-        return sentence(moves, self.shown.table, captioned.table, self._watched)
+        return sentence(moves, self._told(self.shown.table), self._told(captioned.table), self._watched)
+
+    def _told(self, table: Sequence[Row]) -> Sequence[Row]:
+        """The rows of which the line tells."""
+        return [row for row in table if self._rows is None or next(iter(row.values())) in self._rows]

@@ -20,7 +20,7 @@ from distsim.units import show
 STEPS = 2  # a step ends with a flush, so they differ in drawn times alone
 LATENCY_US = 20.0
 NAMES = {"gpipe": "GPipe", "1f1b": "1F1B"}
-RUN = "run"
+RUN, SIMULATED = "run", "simulated"
 STEP, BUBBLES, SPEED = "step, mean (ms)", "bubbles (%)", "speed (samples/s)"
 HELD, MEMORY = "held at most (micro-batches)", "their inputs (MiB)"
 
@@ -94,7 +94,7 @@ def explore(parameters: Parameters) -> Captioned:
     held = max(int(row["holds at most (micro-batches)"] or 0) for row in lanes.table)
     computes = float(worker_seconds(trace)["compute"].mean()) / STEPS
     table = [
-        _row("simulated", parameters, trace.total_seconds / STEPS, computes, held),
+        _row(SIMULATED, parameters, trace.total_seconds / STEPS, computes, held),
         *_formulas(scenario, parameters),
     ]
     return Captioned(lanes.figure, _sentence(table, parameters), table)
@@ -110,7 +110,8 @@ def explorer() -> Frame[Parameters]:
     """
     return Frame(
         title="What fills a pipeline?",
-        question="A model in stages, one per worker; a batch in micro-batches that follow each other. Drawn is step 0.",
+        question="A model in stages, one per worker; a batch in micro-batches that follow each other. "
+        f"{STEPS} steps are simulated; the first is drawn.",
         start=Parameters(),
         controls=[
             Slider("stages", "stages", "", 1, 8),
@@ -129,7 +130,8 @@ def explorer() -> Frame[Parameters]:
         ],
         explore=explore,
         scenarios=scenarios,
-        watched=(STEP, BUBBLES, HELD, MEMORY),
+        watched=(STEP, BUBBLES, HELD),
+        rows=(SIMULATED,),
     )
 
 
@@ -168,9 +170,10 @@ def _sentence(table: list[Row], parameters: Parameters) -> str:
     simulated, _, free = table
     stages = f"{parameters.stages} stage{'s' if parameters.stages > 1 else ''}"
     micro = f"{parameters.micro_batches} micro-batch{'es' if parameters.micro_batches > 1 else ''}"
+    took = show(float(simulated[STEP] or 0.0) / 1e3, "second")
     return (
-        f"With {NAMES[parameters.schedule]} on {stages}, a batch of {parameters.batch} samples in "
-        f"{micro} takes {show(float(simulated[STEP] or 0.0) / 1e3, 'second')}, {float(simulated[BUBBLES] or 0.0):.0f} "
-        f"% of it bubbles ({float(free[BUBBLES] or 0.0):.0f} % with free messages and equal times); a stage holds at "
-        f"most {simulated[HELD]} of them, {float(simulated[MEMORY] or 0.0):.3g} MiB of inputs."
+        f"With {NAMES[parameters.schedule]} on {stages}, a batch of {parameters.batch} samples in {micro} takes {took} "
+        f"(mean of {STEPS} simulated steps), {float(simulated[BUBBLES] or 0.0):.0f} % of it bubbles "
+        f"({float(free[BUBBLES] or 0.0):.0f} % with free messages and equal times); a stage holds at most "
+        f"{simulated[HELD]} of them, {float(simulated[MEMORY] or 0.0):.3g} MiB of inputs."
     )

@@ -211,7 +211,8 @@ def _links(row: Row, calibration: Calibration | None) -> str:
     latency = show(1e-6 * float(row[LATENCY] or 0.0), "second")
     if calibration is None:
         return f"Nothing is calibrated: links of {bandwidth} and {latency} are assumed."
-    links = "Emulated links" if calibration.machine and calibration.machine.emulated else "Links"
+    machine = calibration.machine
+    links = f"On {machine.links}, links" if machine and machine.emulated else "Links"
     return f"{links} as measured at {row[MEASURED_AT]} carry {bandwidth} after {latency}."
 
 

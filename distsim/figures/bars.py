@@ -154,7 +154,7 @@ def _place_worker(spans: Spans, compute: Spans) -> tuple[Floats, Floats]:
 
 def _texts(trace: Trace, spans: Spans, counts: NDArray[np.int64]) -> list[str]:
     lanes = [trace.lane(rank) for rank in range(trace.workers + trace.servers)]
-    kinds = [kind.text.replace("_", "-") for kind in SpanKind]
+    kinds = [kind.words for kind in SpanKind]
     return [
         f"{lanes[rank]}: {kinds[kind]}"
         + (f" ({count} at once)" if count > 1 else f" {label}" if rank >= trace.workers and label else "")

@@ -120,7 +120,7 @@ def page(machine: Machine) -> str:
     """An HTML page with the figure, its table and the warnings, which needs nothing beside it."""
     warnings = "".join(f"<li>{escape(warning)}</li>" for warning in machine.warnings())
     notes = f'<ul class="notes">{warnings}</ul>' if warnings else ""
-    links = ", with emulated links" if machine.emulated else ""
+    links = f", with {machine.links}" if machine.emulated else ""
     return PAGE.substitute(
         plotly=get_plotlyjs(), title="calibration", heading="Calibration",
         lead=f"Measured times of exchanges, messages and compute on this machine{links}, and the lines fitted to them.",

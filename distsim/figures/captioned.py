@@ -78,7 +78,7 @@ def table_html(rows: Sequence[Row], caption: str = "") -> str:
 def shown(value: Any) -> str:
     """A value as a table shows it.
 
-    >>> shown(2.51234), shown(12345.6), shown(37), shown(None), shown(0.0)
+    >>> shown(2.51234), shown(12345.6), shown(37), shown(None), shown(-0.0)
     ('2.512', '12,346', '37', '–', '0')
     """
     if value is None:
@@ -87,6 +87,6 @@ def shown(value: Any) -> str:
         if value and abs(value) < 1e-3:
             return f"{value:.3g}"
         digits = 3 - min(3, len(str(int(abs(value)))) - 1) if abs(value) >= 1 else 4
-        text = f"{value:,.{digits}f}"
+        text = f"{value:z,.{digits}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -19,7 +19,7 @@ from distsim.theory.checkpointing import (
     system_mean_time_between_seconds,
     young_interval_seconds,
 )
-from distsim.units import show
+from distsim.units import duration, show
 
 Floats = NDArray[np.float64]
 POINTS = 160
@@ -98,7 +98,7 @@ def _add_curve(figure: go.Figure, seconds: Floats, shares: Floats) -> None:
         go.Scatter(
             x=seconds / 60.0, y=100.0 * shares, mode="lines", name="formula",
             line={"color": FORMULA.colour, "width": 2.5},
-            hovertemplate="every %{x:.3g} min: %{y:.1f} %<extra>formula</extra>",
+            hovertemplate="every %{x:,.4~r} min: %{y:.1f} %<extra>formula</extra>",
         )
     )  # fmt: skip
 
@@ -118,7 +118,7 @@ def _add_rules(figure: go.Figure, table: Sequence[Row]) -> None:
         figure.add_vline(x=minutes, line={"color": INK, "width": 1.5, "dash": "dash"}, name="best")
         figure.add_annotation(
             x=np.log10(minutes), y=0.04, yref="y domain", xanchor="left", xshift=4, showarrow=False, font_size=SMALL,
-            text=f"best: every {minutes:.3g} min", bgcolor=LABEL_PAPER,
+            text=f"best: every {duration(60.0 * minutes)}", bgcolor=LABEL_PAPER,
         )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def _add_runs(figure: go.Figure, runs: Goodputs) -> None:
             x=[seconds / 60.0 for seconds in runs], y=means, mode="markers", name="runs, mean and 95 % interval",
             error_y={"type": "data", "array": reach, "color": INK, "thickness": 1.2, "width": 5},
             marker={"size": 9, "color": PREDICTED.colour, "line": {"color": INK, "width": 1}}, customdata=reach,
-            hovertemplate="every %{x:.3g} min: %{y:.1f} ± %{customdata:.1f} %<extra>runs</extra>",
+            hovertemplate="every %{x:,.4~r} min: %{y:.1f} ± %{customdata:.1f} %<extra>runs</extra>",
         )
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def _add_chosen(figure: go.Figure, row: Row) -> None:
                 "symbol": "square-open", "size": 17, "color": MEASURED.colour,
                 "line": {"color": "#d55e00", "width": 3},
             },
-            hovertemplate="chosen: %{x:.3g} min, %{y:.1f} %<extra></extra>",
+            hovertemplate="chosen: %{x:,.4~r} min, %{y:.1f} %<extra></extra>",
         )
     )  # fmt: skip
 
@@ -155,8 +155,8 @@ def _sentence(table: Sequence[Row], failures: Failures, mean_time: float, worker
     chosen = table[0]
     of = f"one of {workers} workers" if workers > 1 else "the one worker"
     text = (
-        f"With a checkpoint every {_minutes(chosen)}, which costs {show(failures.checkpoint_cost_seconds, 'second')}, "
-        f"and a failure of {of} every {mean_time / 60.0:.3g} min, {_percent(chosen[BY_FORMULA])} of the time is useful "
+        f"With a checkpoint every {_length(chosen)}, which costs {show(failures.checkpoint_cost_seconds, 'second')}, "
+        f"and a failure of {of} every {duration(mean_time)}, {_percent(chosen[BY_FORMULA])} of the time is useful "
         "work"
     )
     if chosen[LOW] is not None:
@@ -166,11 +166,11 @@ def _sentence(table: Sequence[Row], failures: Failures, mean_time: float, worker
         text += f" ({_percent(chosen[OF_RUNS])} in one run)"
     if len(table) == 1:
         return f"{text}; the more often, the better."
-    return f"{text}; best would be one every {_minutes(table[1])}, at {_percent(table[1][BY_FORMULA])}."
+    return f"{text}; best would be one every {_length(table[1])}, at {_percent(table[1][BY_FORMULA])}."
 
 
-def _minutes(row: Row) -> str:
-    return f"{float(row[MINUTES] or 0.0):.3g} min"
+def _length(row: Row) -> str:
+    return duration(60.0 * float(row[MINUTES] or 0.0))
 
 
 def _percent(share: object) -> str:

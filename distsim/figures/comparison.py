@@ -149,10 +149,11 @@ def _add_causes(figure: go.Figure, axis: int, comparison: Comparison) -> None:
     names = [*CAUSES, "total"]
     values = [scale * seconds for seconds in (*(causes[cause] for cause in CAUSES), total)]
     share = 100.0 / (scale * comparison.measured.total_seconds) if comparison.measured.total_seconds else 0.0
-    for name, value in zip(names, values, strict=True):
+    for cause, value in zip(names, values, strict=True):
+        name = comparison.cause_words(cause)
         figure.add_trace(
             go.Bar(
-                orientation="h", y=[name], x=[value], marker=marker(CAUSES.get(name, TOTAL)), name=name,
+                orientation="h", y=[name], x=[value], marker=marker(CAUSES.get(cause, TOTAL)), name=name,
                 text=[f"{signed(value, unit)} ({signed(share * value, '%')})"], textposition="outside",
                 cliponaxis=False, showlegend=False,
                 hovertemplate=f"{name}: %{{x:+.4g}} {unit}<extra></extra>",
@@ -189,7 +190,7 @@ def _table(quantities: list[Quantity], comparison: Comparison) -> list[dict[str,
     for cause, seconds in comparison.error_pct.causes.items():
         rows.append(
             {
-                "figure": f"of the total's error: {cause}",
+                "figure": f"of the total's error: {comparison.cause_words(cause)}",
                 "predicted": None,
                 "measured": None,
                 "error": signed(1e3 * seconds, "ms"),
@@ -210,5 +211,6 @@ def _sentence(comparison: Comparison) -> str:
     relative = f", {abs(100.0 * difference / measured):.2g} % {side} the measured {measured:.3g} s" if measured else ""
     return (
         f"The predicted total is {predicted:.3g} s{relative}; "
-        f"the largest part of the error is {cause}, {signed(1e3 * seconds, 'ms')} of an average worker's time."
+        f"the largest part of the error is {comparison.cause_words(cause)}, {signed(1e3 * seconds, 'ms')} of an "
+        "average worker's time."
     )

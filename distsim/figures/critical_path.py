@@ -73,8 +73,14 @@ def _table(path: CriticalPath) -> list[Row]:
     seconds = path.seconds_by_kind()
     whole = sum(seconds.values()) + path.gap_seconds
     counts = Counter(SpanKind(kind).text for kind in path.spans.kind.tolist())
+    words = {kind.text: kind.words for kind in SpanKind}
     rows: list[Row] = [
-        {"kind": kind, "spans": counts[kind], "time (ms)": 1e3 * took, "share of the path (%)": 100.0 * took / whole}
+        {
+            "kind": words[kind],
+            "spans": counts[kind],
+            "time (ms)": 1e3 * took,
+            "share of the path (%)": 100.0 * took / whole,
+        }
         for kind, took in sorted(seconds.items(), key=lambda item: -item[1])
     ]
     gap = path.gap_seconds
@@ -89,7 +95,7 @@ def _table(path: CriticalPath) -> list[Row]:
 
 
 def _sentence(trace: Trace, path: CriticalPath, table: Sequence[Row]) -> str:
-    shares = [f"{str(row['kind']).replace('_', '-')} {row['share of the path (%)']:.0f} %" for row in table]
+    shares = [f"{row['kind']} {row['share of the path (%)']:.0f} %" for row in table]
     seconds = np.bincount(path.spans.worker, path.spans.end_seconds - path.spans.start_seconds)
     most = int(seconds.argmax())
     return (

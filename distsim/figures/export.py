@@ -24,7 +24,7 @@ def check_suffix(path: Path) -> None:
     """Raises InputError where the name does not say which of the formats is meant."""
     if path.suffix.lower() not in SUFFIXES:
         rule = f"must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-        raise InputError.of("figure's file", str(path), rule, f"name it {path.stem or 'figure'}.svg")
+        raise InputError.of("save(path)", str(path), rule, f"name it {path.stem or 'figure'}.svg")
 
 
 def save(captioned: Captioned, path: Path) -> None:
@@ -66,7 +66,7 @@ def picture(figure: go.Figure, path: Path) -> bytes:
         from kaleido.errors import ChromeNotFoundError
     except ImportError:
         cure = "pip install 'distsim-course[course]', or save as .html"
-        raise InputError.of("figure's file", str(path), "needs kaleido, which is not installed", cure) from None
+        raise InputError.of("save(path)", str(path), "needs kaleido, which is not installed", cure) from None
     drawn = go.Figure(figure)
     drawn.layout.updatemenus = drawn.layout.sliders = ()
     kind = path.suffix.lower().removeprefix(".")
@@ -80,4 +80,4 @@ def picture(figure: go.Figure, path: Path) -> bytes:
     except ChromeNotFoundError:
         rule = "is drawn by Chromium or Chrome, and neither was found"
         cure = "apt-get install chromium, or save as .html"
-        raise InputError.of("figure's file", str(path), rule, cure) from None
+        raise InputError.of("save(path)", str(path), rule, cure) from None

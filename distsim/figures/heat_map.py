@@ -93,7 +93,8 @@ def heat_map(rows: Sequence[Mapping[str, Any]], metric: str = "step_seconds_medi
     The key that was varied first goes down, the second goes right; one that kept its value is left out. Combinations
     that are impossible, to which the metric does not apply, or that were not run are marked; the least is outlined.
 
-    Raises InputError where there is no row, the metric is unknown, or more than two keys vary.
+    Raises InputError where there is no row, the metric is unknown, more than two keys vary, or two rows are of the same
+    combination.
 
     >>> import distsim
     >>> from distsim.sweep import sweep
@@ -119,8 +120,14 @@ def _grid(rows: Sequence[Mapping[str, Any]], metric: str) -> Grid:
     name, unit, scale = METRICS[metric]
     numbers = np.full((len(ys), len(xs)), np.nan)
     missing = {(y, x): ("not run", "not run") for y in range(len(ys)) for x in range(len(xs))}
+    told: set[Cell] = set()
     for row in rows:
         cell = ys[_text(row, down)], xs[_text(row, right)]
+        if cell in told:
+            twice = " and ".join(f"{key} = {_text(row, key)}" for key in (down, right) if key)
+            cure = "keep one row of each combination"
+            raise InputError.of("heat_map(rows)", twice or len(rows), "stands in more than one row", cure)
+        told.add(cell)
         error, value = row.get("error"), _number(row.get(metric))
         if isinstance(error, str) and error:
             missing[cell] = ("impossible", error)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from distsim.errors import InputError
 from distsim.figures.bars import Bars, Floats, bars, drops, row_of, rows
-from distsim.figures.theme import COMMUNICATION, DROPPED, INK, PAPER, SMALL, Look, marker, template
+from distsim.figures.theme import COMMUNICATION, DROPPED, INK, PAPER, PAUSES, SMALL, Look, marker, template
 from distsim.trace import Spans, Trace
 from distsim.units import show
 
@@ -45,7 +45,7 @@ class Window:
         if not end > start_seconds:
             raise InputError.of(
                 f"{figure}(start_seconds, end_seconds)", (start_seconds, end), "the window must end after it starts",
-                f"take times between 0 and {max(trace.total_seconds for trace in traces):.4g}",
+                f"take times between 0 s and {show(max(trace.total_seconds for trace in traces), 'second')}",
             )  # fmt: skip
         return cls(start_seconds, end)
 
@@ -170,13 +170,14 @@ def _bars(look: Look, drawn: Bars, window: Window) -> Drawing:
     start = np.round(drawn.start_seconds * window.scale, DECIMALS)
     end = np.round(drawn.end_seconds * window.scale, DECIMALS)
     carried = "<br>%{customdata[1]:.4s}B" if look is COMMUNICATION else ""
+    step = "" if look in PAUSES else ", step %{customdata[0]}"
     return {
         "type": "bar", "name": look.name, "orientation": "h", "marker": marker(look),
         "base": start, "x": np.round(end - start, DECIMALS),
         "y": drawn.middle.astype(np.float32), "width": drawn.height.astype(np.float32),
         "hovertext": np.array(drawn.text),
         "customdata": np.column_stack([drawn.step, drawn.bytes]).astype(np.float32),
-        "hovertemplate": "<b>%{hovertext}</b>, step %{customdata[0]}<br>"
+        "hovertemplate": f"<b>%{{hovertext}}</b>{step}<br>"
         f"%{{base:.3f}} to %{{x:.3f}} {window.unit}{carried}<extra></extra>",
     }  # fmt: skip
 

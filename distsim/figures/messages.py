@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.errors import InputError
-from distsim.trace import COMPUTE_KINDS, Trace, Transfers
+from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, Trace, Transfers
 
 Floats = NDArray[np.float64]
 Way = Literal["push", "answer", "transfer"]
@@ -58,10 +58,11 @@ def window(trace: Trace, steps: Sequence[int]) -> tuple[float, float]:
     >>> start, bool(end > trace.updates.time_seconds.min())
     (0.0, True)
     """
-    own = trace.spans.where((trace.spans.worker < trace.workers) & np.isin(trace.spans.step, list(steps)))
+    of_steps = np.isin(trace.spans.step, list(steps)) & ~np.isin(trace.spans.kind, PAUSE_KINDS)
+    own = trace.spans.where((trace.spans.worker < trace.workers) & of_steps)
     if not len(own):
-        most = int(trace.spans.step.max(initial=0))
-        raise InputError.of("sequence(steps)", steps, f"must be among the run's steps, 0 to {most}", "take range(2)")
+        most = int(trace.spans.step[~np.isin(trace.spans.kind, PAUSE_KINDS)].max(initial=0))
+        raise InputError.of("sequence(steps)", steps, f"must be among the run's steps, 0 to {most}", "take one of them")
     return float(own.start_seconds.min()), float(own.end_seconds.max())
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.of_policy import check_policy
 from distsim.figures.theme import COMMUNICATION, COMPUTE, DROPPED, FORMULA, INK, Look, marker, template
 from distsim.policies import Ddp
 from distsim.theory.overlap import bucket_ready_seconds
@@ -53,7 +54,8 @@ def overlap(trace: Trace, worker: int = 0, step: int | None = None) -> Captioned
     Layers take equal parts of the backward; a bucket's gradients are there when the last of its layers is through.
     step: None takes the first one that communicates.
 
-    Raises InputError where there is no such worker or step, or its backward had not ended when the run was cut off.
+    Raises InputError where the run is of another policy, or there is no such worker or step, or its backward had not
+    ended when the run was cut off.
 
     >>> import distsim
     >>> run = distsim.example("synchronous_ring").replacing({
@@ -63,6 +65,7 @@ def overlap(trace: Trace, worker: int = 0, step: int | None = None) -> Captioned
     'Worker 0, step 0: of 51.8 ms of all-reduce in 5 buckets, 26.4 ms pass behind the backward and 25.5 ms (49 %) are \
 exposed; the step takes 75.5 ms.'
     """
+    check_policy("overlap", trace, "ddp", "buckets that leave while backward goes on")
     if not 0 <= worker < trace.workers:
         rule = f"must be 0 to {trace.workers - 1}"
         raise InputError.of("overlap(worker)", worker, rule, "take one of the run's")
@@ -78,8 +81,7 @@ exposed; the step takes 75.5 ms.'
         return Captioned(_rows([], 1.0, "ms"), f"{CUT_OFF}, so nothing is drawn.", [])
     if not len(backward):
         known = f"0 to {int(trace.spans.step.max())}"
-        cure = 'take another, or a run of policy.kind = "ddp"'
-        raise InputError.of("overlap(step)", chosen, f"must be one with a backward, of {known}", cure)
+        raise InputError.of("overlap(step)", chosen, f"must be one with a backward, of {known}", "take another")
     begin = float(compute.start_seconds.min())
     backward_end = float(backward.end_seconds.max()) - begin
     buckets = _buckets(trace, own, begin)

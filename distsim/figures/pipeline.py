@@ -14,6 +14,7 @@ from plotly.subplots import make_subplots
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.of_policy import check_policy
 from distsim.figures.theme import COMPUTE, INK, SMALL, WAIT, Look, marker, template
 from distsim.theory.pipeline import bubble_share
 from distsim.trace import SpanKind, Spans, Trace
@@ -53,7 +54,7 @@ def pipeline(trace: Trace, step: int = 0) -> Captioned:
     A bubble is time in which a stage neither goes forward nor backward, its messages included. A micro-batch's
     activations are held from the start of its forward to the end of its backward.
 
-    Raises InputError where the run has no such step.
+    Raises InputError where the run is of another policy, or has no such step.
 
     >>> import distsim
     >>> run = distsim.example("synchronous_ring").replacing({
@@ -63,6 +64,7 @@ def pipeline(trace: Trace, step: int = 0) -> Captioned:
     'Of step 0 with 4 stages and 8 micro-batches, 70 ms long, 29 % are bubbles (27 % without communication); \
 a stage holds at most 8 micro-batches.'
     """
+    check_policy("pipeline", trace, "pipeline", "micro-batches")
     spans = trace.spans.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
     spans = spans.where((spans.worker < trace.workers) & (np.char.find(spans.label, "micro-batch") >= 0))
     if not len(spans):

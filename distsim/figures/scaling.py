@@ -69,7 +69,7 @@ class SpeedUps:
         if not runs or runs[0].workers != 1:
             counts = [trace.workers for trace in runs]
             rule = "must have a run of one worker, to which the others are compared"
-            raise InputError.of(f"SpeedUps.of_traces({name!r})", counts, rule, "run cluster.workers = 1 too")
+            raise InputError.of(f"{name}: workers", counts, rule, "run cluster.workers = 1 too")
         _check_alike(name, runs)
         throughputs = {
             workers: [_throughput(trace) for trace in group]

@@ -21,13 +21,14 @@ from distsim.figures.theme import (
     DROPPED,
     INK,
     PAPER,
+    PAUSES,
     PREDICTED,
     SMALL,
     WAIT,
     marker,
     template,
 )
-from distsim.trace import COMPUTE_KINDS, SpanKind, Spans, Trace
+from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
 from distsim.units import show
 
 HEIGHT_PIXELS, WIDTH_PIXELS = 640, 900  # the width is a usual one
@@ -125,7 +126,7 @@ def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit:
         if not len(own) or (look is COMMUNICATION and observed):
             continue
         drawn = marker(look) | ({"line": {"width": 0}} if many else {})
-        kinds = [list(SpanKind)[kind].text for kind in own.kind]
+        kinds = [list(SpanKind)[kind].words for kind in own.kind]
         figure.add_trace(
             go.Bar(
                 x=at[own.worker], base=own.start_seconds * scale,
@@ -133,7 +134,7 @@ def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit:
                 width=0.8 if many else BAR_WIDTH.get(look, 0.12), marker=drawn,
                 name=look.name, customdata=own.end_seconds * scale,
                 hovertext=[
-                    f"{trace.lane(rank)}: {kind}, step {step}"
+                    f"{trace.lane(rank)}: {kind}" + ("" if look in PAUSES else f", step {step}")
                     for rank, kind, step in zip(own.worker.tolist(), kinds, own.step.tolist(), strict=True)
                 ],
                 hovertemplate=f"<b>%{{hovertext}}</b><br>%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
@@ -244,6 +245,7 @@ def _table(trace: Trace, spans: Spans, found: dict[Way, Messages], start: float,
     for own in found.values():
         np.add.at(sent, own.transfers.source, own.transfers.bytes)
         np.add.at(received, own.transfers.target, own.transfers.bytes)
+    pauses = [kind for kind in PAUSE_KINDS if (spans.kind == kind).any()]
     rows: list[Row] = []
     for rank in order(trace):
         own_spans = spans.where(spans.worker == rank)
@@ -253,6 +255,7 @@ def _table(trace: Trace, spans: Spans, found: dict[Way, Messages], start: float,
                 ("computes", COMPUTE_KINDS),
                 ("waits", (SpanKind.WAIT,)),
                 ("applies", (SpanKind.APPLY,)),
+                *((kind.words, (kind,)) for kind in pauses),
             )
         }
         rows.append(
@@ -277,16 +280,24 @@ def _sentence(trace: Trace, found: dict[Way, Messages], table: Sequence[Row], st
     updates = int(((times >= start) & (times <= end)).sum())
     parts.append(f"{updates} update{'s' if updates != 1 else ''}")
     text = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-    waits = float(np.mean([float(row["waits (ms)"] or 0.0) for row in table[trace.servers :]])) / 1e3
+    waits = _mean_seconds(trace, table, "waits")
     share = 100.0 * waits / (end - start)
+    took = {kind.words: _mean_seconds(trace, table, kind.words) for kind in PAUSE_KINDS}
+    paused = ", ".join(f"{words} {show(seconds, 'second')}" for words, seconds in took.items() if seconds)
     policy = trace.scenario.policy.kind.replace("_", " ") if "scenario" in trace.metadata else trace.producer
     name = f"{policy}, {trace.workers} worker{'s' if trace.workers != 1 else ''}".capitalize()
     stale = _staleness(trace, start, end)
     age = "" if not stale else f" The stalest gradient applied is {stale} version{'s' if stale != 1 else ''} old."
     return (
         f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
-        f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time.{age}"
+        f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time"
+        f"{f'; {paused}' if paused else ''}.{age}"
     )
+
+
+def _mean_seconds(trace: Trace, table: Sequence[Row], column: str) -> float:
+    """Of the workers' lifelines; 0 where the table has no such column."""
+    return float(np.mean([float(row.get(f"{column} (ms)") or 0.0) for row in table[trace.servers :]])) / 1e3
 
 
 def _staleness(trace: Trace, start: float, end: float) -> int | None:

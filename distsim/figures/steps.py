@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -15,7 +17,7 @@ from distsim.trace import Trace
 def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
     """One point per step that both runs have; on the diagonal the prediction is exact.
 
-    Raises InputError where the runs share no step.
+    Raises InputError where the runs share no step, though each has some.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
@@ -26,27 +28,37 @@ def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
     durations = dict(zip(zip(ours.worker.tolist(), ours.number.tolist(), strict=True), ours.seconds, strict=True))
     keys = list(zip(theirs.worker.tolist(), theirs.number.tolist(), strict=True))
     joined = [row for row, key in enumerate(keys) if key in durations and theirs.seconds[row] > 0.0]
+    if not len(ours.seconds) or not len(theirs.seconds):
+        return Captioned(_drawn([], 1.0), "No step was recorded, so nothing is drawn.", [])
     if not joined:
+        counts = len(ours.seconds), len(theirs.seconds)
         raise InputError.of(
-            "step_scatter(predicted, measured)", len(keys), "share no step", "pass runs of one scenario"
-        )
+            "step_scatter(predicted, measured)", counts, "are steps of which none is in both runs",
+            "pass runs of one scenario",
+        )  # fmt: skip
     x = 1e3 * theirs.seconds[joined]
     y = 1e3 * np.array([durations[keys[row]] for row in joined])
     error = 100.0 * np.abs(y - x) / x
-    reach = [0.0, 1.05 * float(max(x.max(), y.max()))]
     names = [f"step {number}" if worker < 0 else f"worker {worker}, step {number}" for worker, number in keys]
-    figure = go.Figure(
-        [
-            go.Scatter(
-                x=reach, y=reach, mode="lines", line={"color": INK, "dash": "dot"}, name="exact", hoverinfo="skip",
-            ),
-            go.Scatter(
-                x=x, y=y, mode="markers", name="step", hovertext=[names[row] for row in joined],
-                marker={"color": PREDICTED.colour, "size": 8, "line": {"color": INK, "width": 0.6}},
-                hovertemplate="%{hovertext}<br>measured %{x:.2f} ms<br>predicted %{y:.2f} ms<extra></extra>",
-            ),
-        ]
+    points = go.Scatter(
+        x=x, y=y, mode="markers", name="step", hovertext=[names[row] for row in joined],
+        marker={"color": PREDICTED.colour, "size": 8, "line": {"color": INK, "width": 0.6}},
+        hovertemplate="%{hovertext}<br>measured %{x:.2f} ms<br>predicted %{y:.2f} ms<extra></extra>",
     )  # fmt: skip
+    figure = _drawn([points], 1.05 * float(max(x.max(), y.max())))
+    half, most = np.quantile(error, [0.5, 0.9])
+    sentence = f"Of {len(joined)} steps, half are predicted within {half:.2g} % and nine in ten within {most:.2g} %."
+    row = {"steps": len(joined), "median |error| (%)": float(half), "90th percentile (%)": float(most)}
+    return Captioned(figure, sentence, [row])
+
+
+def _drawn(points: Sequence[go.Scatter], most: float) -> go.Figure:
+    """The axes up to `most` ms, and the points; with these the diagonal too."""
+    reach = [0.0, most]
+    diagonal = go.Scatter(
+        x=reach, y=reach, mode="lines", line={"color": INK, "dash": "dot"}, name="exact", hoverinfo="skip"
+    )
+    figure = go.Figure([diagonal, *points] if points else [])
     figure.update_layout(template=template(), height=420, margin={"t": 40, "b": 50, "l": 10, "r": 12})
     figure.update_xaxes(
         title_text="measured step time (ms)", range=reach, nticks=8, constrain="domain", constraintoward="left"
@@ -54,7 +66,4 @@ def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
     figure.update_yaxes(
         title_text="predicted step time (ms)", range=reach, nticks=8, scaleanchor="x", constrain="domain"
     )
-    half, most = np.quantile(error, [0.5, 0.9])
-    sentence = f"Of {len(joined)} steps, half are predicted within {half:.2g} % and nine in ten within {most:.2g} %."
-    row = {"steps": len(joined), "median |error| (%)": float(half), "90th percentile (%)": float(most)}
-    return Captioned(figure, sentence, [row])
+    return figure

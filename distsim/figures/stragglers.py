@@ -78,7 +78,9 @@ def _compute_seconds(trace: Trace) -> Floats:
     """
     if "scenario" in trace.metadata and isinstance(trace.scenario.policy, FlexRR):
         rule = "must be of a policy whose workers do their own steps, which flexrr's do not"
-        raise InputError.of("stragglers(trace): policy", trace.scenario.policy.kind, rule, "leave the trace out")
+        raise InputError.of(
+            "stragglers(trace): policy", trace.scenario.policy.kind, rule, "draw a run of another policy, or none"
+        )
     spans = trace.spans.of_kind(*COMPUTE_KINDS)
     spans = spans.where(spans.worker < trace.workers)
     steps = int(spans.step.max(initial=-1)) + 1

@@ -1,6 +1,6 @@
 """One look for all figures: colours of Okabe and Ito (2008) by category of span, and a pattern besides each colour.
 
-What a worker does is one of five categories, whoever recorded it; `CATEGORY_OF` is the one place that says which.
+What a worker does is one of seven categories, whoever recorded it; `CATEGORY_OF` is the one place that says which.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ COMPUTE = Look("compute", "#56b4e9", "")
 COMMUNICATION = Look("communication", "#e69f00", "/")
 WAIT = Look("wait", "#d9d9d9", ".")
 APPLY = Look("apply", "#009e73", "x")
-RECOVERY = Look("checkpoint or restart", "#cc79a7", "-")
-CATEGORIES = (COMPUTE, COMMUNICATION, WAIT, APPLY, RECOVERY)
+CHECKPOINT = Look("checkpoint", "#cc79a7", "-")
+LOST = Look("lost work", "#f0e442", "\\")
+RESTART = Look("restart", "#0072b2", "|")
+PAUSES = (CHECKPOINT, LOST, RESTART)
+CATEGORIES = (COMPUTE, COMMUNICATION, WAIT, APPLY, *PAUSES)
 
 CATEGORY_OF: dict[SpanKind, Look] = {
     SpanKind.COMPUTE: COMPUTE,
@@ -44,9 +47,9 @@ CATEGORY_OF: dict[SpanKind, Look] = {
     SpanKind.ALL_REDUCE: COMMUNICATION,
     SpanKind.WAIT: WAIT,
     SpanKind.APPLY: APPLY,
-    SpanKind.CHECKPOINT: RECOVERY,
-    SpanKind.RESTART: RECOVERY,
-    SpanKind.LOST: RECOVERY,
+    SpanKind.CHECKPOINT: CHECKPOINT,
+    SpanKind.RESTART: RESTART,
+    SpanKind.LOST: LOST,
 }
 
 # Runs that stand beside each other, and the four stages of a chapter.
@@ -56,7 +59,7 @@ GUESS = Look("guess", "#f0e442", ".")
 FORMULA = Look("formula", "#009e73", "x")
 TOTAL = Look("total", "#999999", "\\")
 DROPPED = "#d55e00"
-SERIES = (PREDICTED, MEASURED, FORMULA, RECOVERY, TOTAL)  # of several runs; beyond five they begin again
+SERIES = (PREDICTED, MEASURED, FORMULA, CHECKPOINT, TOTAL)  # of several runs; beyond five they begin again
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # of their lines, besides the colour
 MARKS = ("circle", "square", "diamond", "triangle-up", "x")  # of their points
 

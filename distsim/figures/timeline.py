@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.lanes import Window, lanes, layout, placed, with_legend
 from distsim.figures.names import run_names
-from distsim.metrics import dropped_gradients, worker_seconds
-from distsim.trace import Trace
+from distsim.metrics import dropped_gradients, paused_seconds, worker_seconds
+from distsim.trace import PAUSE_KINDS, SpanKind, Trace
 
 
 def timeline(
@@ -42,14 +43,19 @@ def timeline(
     window = Window.of("timeline", traces, start_seconds, end_seconds)
     drawn = [one for panel, trace in enumerate(traces, start=1) for one in placed(panel, lanes(trace, window))]
     figure = go.Figure(with_legend(drawn), layout(traces, shown_names, window))
-    table = [_row(trace, name) for trace, name in zip(traces, shown_names, strict=True)]
+    paused = [paused_seconds(trace) for trace in traces]
+    pauses = [kind for kind in PAUSE_KINDS if any(kind in found for found in paused)]
+    table = [_row(trace, name, pauses) for trace, name in zip(traces, shown_names, strict=True)]
     return Captioned(figure, " ".join(map(_sentence, table)) + window.told(traces), table)
 
 
-def _row(trace: Trace, name: str) -> Row:
-    seconds = worker_seconds(trace)
+def _row(trace: Trace, name: str, pauses: Sequence[SpanKind]) -> Row:
+    """pauses: those that have a column of their own, and are no waiting then."""
+    seconds, paused = worker_seconds(trace), paused_seconds(trace)
+    seconds["waiting"] = np.maximum(seconds["waiting"] - sum(paused.values()), 0.0)
     whole = max(trace.total_seconds * trace.workers, 1e-300)
-    share = {cause: 100.0 * float(seconds[cause].sum()) / whole for cause in ("compute", "communication", "waiting")}
+    share = {part: 100.0 * float(of_part.sum()) / whole for part, of_part in seconds.items()}
+    paused_share = {kind: 100.0 * float(np.sum(paused.get(kind, 0.0))) / whole for kind in pauses}
     return {
         "run": name,
         "updates": len(trace.updates),
@@ -57,6 +63,7 @@ def _row(trace: Trace, name: str) -> Row:
         "compute (%)": share["compute"],
         "communication (%)": share["communication"],
         "waiting (%)": share["waiting"],
+        **{f"{kind.words} (%)": share for kind, share in paused_share.items()},
         "dropped gradients": dropped_gradients(trace),
         "cancelled gradients": int(trace.contributions.cancelled.sum()),
     }
@@ -68,8 +75,11 @@ def _sentence(row: Row) -> str:
         for key in ("dropped gradients", "cancelled gradients")
         if row[key]
     )
+    pauses = [(kind.words, row.get(f"{kind.words} (%)")) for kind in PAUSE_KINDS]
+    paused = ", ".join(f"{words} {share:.0f} %" for words, share in pauses if share)
     return (
         f"{str(row['run']).capitalize()}: {row['updates']} update{'s' if row['updates'] != 1 else ''} "
-        f"in {row['total (s)']:.3g} s, of which an average worker computes {row['compute (%)']:.0f} %, "
-        f"communicates {row['communication (%)']:.0f} % and waits {row['waiting (%)']:.0f} %{lost}."
+        f"in {row['total (s)']:.3g} s, of which an average worker computes {row['compute (%)']:z.0f} %, "
+        f"communicates {row['communication (%)']:z.0f} % and waits {row['waiting (%)']:z.0f} %"
+        f"{f'; {paused}' if paused else ''}{lost}."
     )

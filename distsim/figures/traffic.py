@@ -13,7 +13,7 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.names import link_name, nic_name
 from distsim.figures.theme import INK, MEASURED, PAPER, PREDICTED, SMALL, Look, marker, template
-from distsim.links import bytes_by_link, ended, links
+from distsim.links import bytes_by_link, ended, links, why_none
 from distsim.metrics import summary
 from distsim.policies import Backup, Ddp, LocalSgd, Policy, Synchronous
 from distsim.theory.arguments import is_count
@@ -26,7 +26,6 @@ DOWN = Look("down-link", MEASURED.colour, "/")
 SCALE = [[0.0, PAPER], [1e-9, "#e3f0f8"], [1.0, PREDICTED.colour]]
 MOST_WITH_NUMBERS = 12  # ranks
 LANES_NAMED = 20
-UNOBSERVED = "The run's transfers were not observed, so no bytes are drawn."
 MEGA = 1e6
 
 # Of an all-reduce through each: the bytes of the busiest link direction, and how it is drawn.
@@ -110,7 +109,7 @@ def _lay_out(figure: go.Figure, trace: Trace) -> None:
 
 def _sentence(trace: Trace, carried: dict[Link, float], total: float, transfers: int) -> str:
     if not transfers:
-        return UNOBSERVED
+        return nothing_drawn(trace)
     sent = f"{show(total, 'byte')} in {transfers} transfer{'s' if transfers != 1 else ''}"
     over_nics = sum(carried.values()) / 2
     if not over_nics:
@@ -121,6 +120,12 @@ def _sentence(trace: Trace, carried: dict[Link, float], total: float, transfers:
     mean = 2 * over_nics / len(carried)
     times = "as much as" if np.isclose(most, mean) else f"{most / mean:.3g} times"
     return f"{sent}; the busiest link, the {link_name(trace, link)}, carries {show(most, 'byte')}, {times} the mean."
+
+
+def nothing_drawn(trace: Trace) -> str:
+    """What is told of a run without transfers."""
+    reason = why_none(trace)
+    return f"{reason[0].upper()}{reason[1:]}, so no bytes are drawn."
 
 
 def ring_against_server(num_bytes: float, workers: Sequence[int], traces: Sequence[Trace] = ()) -> Captioned:

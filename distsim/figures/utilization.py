@@ -13,7 +13,7 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.names import link_name
 from distsim.figures.theme import TOTAL, template
-from distsim.figures.traffic import DOWN, UNOBSERVED, UP
+from distsim.figures.traffic import DOWN, UP, nothing_drawn
 from distsim.links import ended, links, pairs, route
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
@@ -59,7 +59,7 @@ the last update, at most to 28.6 %; the mean of all is 7.1 %.'
     figure.update_xaxes(title_text=f"time ({time_unit})", range=[0.0, scale * total or 1.0])
     figure.update_yaxes(title_text=f"carried ({unit})", rangemode="tozero")
     if not len(in_time):
-        return Captioned(figure, UNOBSERVED, [])
+        return Captioned(figure, nothing_drawn(trace), [])
     edges = np.linspace(0.0, total, intervals + 1)
     loads = _loads(trace, in_time, edges)
     for load in loads:

@@ -51,7 +51,14 @@ def escaped(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Text of several lines as it is, in a fence longer than any in it."""
+    """Text of several lines as it is, in a fence longer than any in it.
+
+    >>> print(fenced("```\\n# no heading"))
+    ````text
+    ```
+    # no heading
+    ````
+    """
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"

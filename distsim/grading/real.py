@@ -1,6 +1,7 @@
 """A student's code run for real: ranks under torchrun, gloo between them, or NCCL where every rank has a GPU.
 
-What the ranks do is the function `real(tasks, ...)` of the lab's ranks.py: a dict of JSON values, such as seconds.
+What the ranks do is the function `real(tasks, ...)` of the lab's ranks.py, which returns JSON: a dict of seconds, say.
+Where it has an argument `seconds` that nobody gives, that is what the lab's scenario draws: by rank, of each step.
 This is for a student's own machine and own code: nothing is confined here, and nothing is judged.
 """
 
@@ -13,12 +14,14 @@ from typing import Any
 
 from distsim import files
 from distsim.errors import InputError
-from distsim.grading.lab import MOST_MEGABYTES, RANKS, TASKS, Lab
+from distsim.grading.lab import MOST_MEGABYTES, RANKS, SCENARIO, TASKS, Lab
 from distsim.runtime.launch import Launch, launched
 from distsim.runtime.measure import check_machine
+from distsim.scenario import Scenario
 
 ENTRY = ("-m", "distsim.grading.real_rank")
 FUNCTION = "real"
+SECONDS = "seconds"
 DEADLINE_SECONDS = 120.0
 
 
@@ -43,14 +46,12 @@ def run(
         raise InputError.of(
             "folder of the lab", str(tasks.parent), f"has no {TASKS}", f"distsim lab start {lab.number} DIR"
         )
-    if not _has_real(lab.folder / RANKS):
-        raise InputError.of("lab", lab.key, f"has nothing to run: no {FUNCTION} in its {RANKS}", "take another lab")
     count = lab.about.ranks if ranks is None else ranks
     if count < 1:
         raise InputError.of("ranks", count, "must be at least 1", "write 4")
     job = {
         "ranks_file": str((lab.folder / RANKS).resolve()), "tasks_file": str(tasks.resolve()),
-        "arguments": arguments or {}, "deadline_seconds": deadline_seconds,
+        "arguments": _complete(lab, arguments or {}, count), "deadline_seconds": deadline_seconds,
     }  # fmt: skip
     roles = ["your code"] * count
     with launched(Launch(lab.key, roles, ENTRY, job, deadline_seconds)) as place:
@@ -62,6 +63,20 @@ def result_file(folder: Path, rank: int) -> Path:
     return folder / f"real-{rank}.json"
 
 
-def _has_real(path: Path) -> bool:
-    tree = ast.parse(files.read(path, MOST_MEGABYTES))
-    return any(isinstance(node, ast.FunctionDef) and node.name == FUNCTION for node in tree.body)
+def _complete(lab: Lab, given: dict[str, Any], ranks: int) -> dict[str, Any]:
+    """The arguments of `real`: those given, and the scenario's times where it asks for them."""
+    tree = ast.parse(files.read(lab.folder / RANKS, MOST_MEGABYTES))
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
+    if not found:
+        raise InputError.of("lab", lab.key, f"has nothing to run: no {FUNCTION} in its {RANKS}", "take another lab")
+    names = [one.arg for one in (*found[0].args.args, *found[0].args.kwonlyargs)][1:]
+    if unknown := [name for name in given if name not in names]:
+        cure = f"take one of {', '.join(names)}" if names else "leave it out"
+        raise InputError.of(f"argument of {FUNCTION}", unknown[0], f"is none of {lab.key}'s", cure)
+    return {SECONDS: _drawn(lab, ranks)} | given if SECONDS in names else given
+
+
+def _drawn(lab: Lab, ranks: int) -> list[list[float]]:
+    scenario = Scenario.load(lab.folder / SCENARIO).replacing({"cluster.workers": ranks})
+    times = scenario.compute_times()
+    return [times.first(rank, scenario.steps)[: scenario.steps].tolist() for rank in range(ranks)]

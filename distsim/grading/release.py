@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from distsim.errors import InputError
@@ -15,6 +15,7 @@ from distsim.grading.stub import removed_lines, solution_of, up_to_date
 
 README = "README.md"
 MOST_SHOWN = 5
+LONG_CHARACTERS = 40  # of a line that nobody writes again by chance
 
 
 def release(labs: Sequence[Lab], out: Path) -> list[Path]:
@@ -66,14 +67,21 @@ def copy(lab: Lab, place: Path) -> list[Path]:
 
 
 def leaks(labs: Sequence[Lab], out: Path) -> list[str]:
-    """The lines of solutions that stand in a file of `out`: file, line and text of each."""
+    """The lines of solutions that stand in a file of `out`, as its file and text.
+
+    A line stands there as a line of its own, also commented out; a long one also inside of another.
+    """
     secret = {line for lab in labs if (lab.folder / SOLUTION).is_file() for line in removed_lines(solution_of(lab))}
     found = []
     for path in sorted(out.rglob("*")):
         if path.is_file():
-            lines = _lines(path)
-            found += [f"{path.relative_to(out)}: {line}" for line in lines if any(one in line for one in secret)]
+            found += [f"{path.relative_to(out)}: {line}" for line in _lines(path) if _tells(line, secret)]
     return found
+
+
+def _tells(line: str, secret: Iterable[str]) -> bool:
+    bare = line.lstrip("# ").strip("` ")
+    return any(bare == one or (len(one) >= LONG_CHARACTERS and one in line) for one in secret)
 
 
 def _lines(path: Path) -> list[str]:

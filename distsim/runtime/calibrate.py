@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
-from distsim.calibration import Machine, Plan, fitted
+from distsim.calibration import Imposed, Machine, Plan, fitted
 from distsim.calibration.machine import Sample
 from distsim.progress import Report
 from distsim.runtime.limits import check_peers
@@ -30,16 +31,27 @@ def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
             check_peers(probe.scenario)
     total = sum(probe.scenario.steps for probes in launches for probe in probes)
     samples: list[Sample] = []
+    latencies: list[float | None] = []
     done = 0
     for probes in launches:
         traces = measure_all(
             [probe.scenario for probe in probes], emulate=plan.emulated, progress=_after(done, total, progress)
         )
+        latencies += [trace.metadata["emulation"]["latency_seconds"] for trace in traces if plan.emulated]
         done += sum(probe.scenario.steps for probe in probes)
         for probe, trace in zip(probes, traces, strict=True):
             for family, model, workers, amount, seconds in probe.samples(trace):
                 samples.append((family, model, workers, amount, np.maximum(seconds, SHORTEST_SECONDS)))
-    return fitted(samples, usable_cores(), emulated=plan.emulated)
+    return fitted(samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies))
+
+
+def _imposed(plan: Plan, latencies: Sequence[float | None]) -> Imposed | None:
+    """latencies: what the launches imposed, None where the kernel could not."""
+    if plan.bandwidth is None:
+        return None
+    return Imposed(
+        bandwidth_bytes_per_second=plan.bandwidth, latency_seconds=None if None in latencies else plan.latency
+    )
 
 
 def _after(before: int, total: int, progress: Report | None) -> Report | None:

@@ -38,12 +38,23 @@ class SpanKind(IntEnum):
 
     @property
     def text(self) -> str:
-        """The word for it in files, figures and tables."""
+        """The word for it in files and data frames."""
         return self.name.lower()
+
+    @property
+    def words(self) -> str:
+        """What figures and sentences call it.
+
+        >>> SpanKind.ALL_REDUCE.words, SpanKind.LOST.words
+        ('all-reduce', 'lost work')
+        """
+        return "lost work" if self is SpanKind.LOST else self.text.replace("_", "-")
 
 
 COMPUTE_KINDS = (SpanKind.COMPUTE, SpanKind.FORWARD, SpanKind.BACKWARD)
 COMMUNICATION_KINDS = (SpanKind.SEND, SpanKind.RECEIVE, SpanKind.ALL_REDUCE)
+# Of a run with failures; LOST is work that a failure undid. Their `step` counts a worker's pauses.
+PAUSE_KINDS = (SpanKind.CHECKPOINT, SpanKind.LOST, SpanKind.RESTART)
 
 
 @dataclass(frozen=True)
@@ -155,7 +166,8 @@ class Table:
 class Spans(Table):
     """What each worker and server did, and when.
 
-    worker: rank; servers count on from the workers. kind: a `SpanKind`. step: the worker's own count of steps from 0.
+    worker: rank; servers count on from the workers. kind: a `SpanKind`. step: the worker's own count of steps from 0;
+    of `PAUSE_KINDS`, of pauses.
     start_seconds, end_seconds: on the trace's clock. bytes: carried, 0 where nothing is. label: free text.
     """
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distsim.calibration import Calibration, Exchange, fitted
+from distsim.calibration import Calibration, Exchange, Imposed, fitted
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.simulation import simulate
@@ -29,6 +29,37 @@ def whole() -> Calibration:
 def test_a_file_comes_back(tmp_path: Path) -> None:
     whole().save(tmp_path / "c.json")
     assert Calibration.load(tmp_path / "c.json") == whole()
+
+
+def on_emulated_links() -> Calibration:
+    links = Imposed(bandwidth_bytes_per_second=125e6, latency_seconds=5e-5)
+    samples = [("all_reduce", None, 4, size, np.full(3, 1e-4 + size / 1e8)) for size in (1e4, 1e6)]
+    return Calibration((), fitted(samples, cores=2, emulated=True, imposed=links))
+
+
+def test_a_file_keeps_the_links_that_were_imposed(tmp_path: Path) -> None:
+    on_emulated_links().save(tmp_path / "c.json")
+    found = Calibration.load(tmp_path / "c.json")
+    assert found == on_emulated_links()
+    assert found.machine is not None
+    assert found.machine.imposed == Imposed(bandwidth_bytes_per_second=125e6, latency_seconds=5e-5)
+    told = found.describe(example("synchronous_ring"))
+    assert told.endswith("; the calibration was made on emulated links of 1 Gbit/s and 50 us")
+
+
+def test_a_file_that_does_not_tell_the_imposed_links_is_read(tmp_path: Path) -> None:
+    """As written before they were kept."""
+    table = on_emulated_links().as_dict()
+    del table["machine"]["imposed"]
+    (tmp_path / "c.json").write_text(json.dumps(table))
+    found = Calibration.load(tmp_path / "c.json")
+    assert found.machine is not None
+    assert (found.machine.emulated, found.machine.imposed) == (True, None)
+    assert found.describe(example("synchronous_ring")).endswith("; the calibration was made on emulated links")
+
+
+def test_a_latency_that_the_kernel_could_not_impose_is_told() -> None:
+    assert str(Imposed(bandwidth_bytes_per_second=5e6, latency_seconds=None)) == "40 Mbit/s and no latency imposed"
 
 
 def test_a_file_of_the_first_version_is_read(tmp_path: Path) -> None:
@@ -84,6 +115,12 @@ DAMAGED: dict[str, bytes] = {
     "unknown family": changed(lambda table: table["machine"]["fits"][0].update(family="gossip")),
     "no workers": changed(lambda table: table["machine"]["fits"][0].update(workers=[])),
     "no fits": changed(lambda table: table["machine"].update(fits=[])),
+    "imposed on its own links": changed(
+        lambda table: table["machine"].update(imposed={"bandwidth_bytes_per_second": 1e9, "latency_seconds": 0.0})
+    ),
+    "imposed half": changed(
+        lambda table: table["machine"].update(emulated=True, imposed={"bandwidth_bytes_per_second": 1e9})
+    ),
     "no cores": changed(lambda table: table["machine"].update(cores=0)),
     "true for a number": changed(lambda table: table["machine"].update(cores=True)),
     "nested": b"[" * 100_000,

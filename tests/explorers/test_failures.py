@@ -68,3 +68,12 @@ def test_an_interval_that_failures_hardly_let_pass_is_refused_and_heals() -> Non
     view.controls["interval_minutes"].value = 5.0
     assert view.message.value == ""
     assert view.shown.table[0]["length (min)"] == 5.0
+
+
+def test_long_times_are_told_in_hours_and_days() -> None:
+    text = explore(Parameters(workers=1, interval_minutes=960.0)).summary
+    assert text.startswith(
+        "With a checkpoint every 16 h, which costs 60 s, and a failure of the one worker every 10 days"
+    )
+    assert "every 365 days" in explore(Parameters(workers=1, mean_time_between_days=365.0)).summary
+    assert "e+" not in text

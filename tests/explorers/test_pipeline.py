@@ -61,10 +61,22 @@ def test_the_sentence_has_the_tables_numbers() -> None:
     shown = explore(Parameters(schedule="1f1b"))
     simulated, _, free = shown.table
     assert shown.summary == (
-        f"With 1F1B on 4 stages, a batch of 32 samples in 8 micro-batches takes {simulated[STEP]:.3g} ms, "
-        f"{simulated[BUBBLES]:.0f} % of it bubbles ({free[BUBBLES]:.0f} % with free messages and equal times); "
+        f"With 1F1B on 4 stages, a batch of 32 samples in 8 micro-batches takes {simulated[STEP]:.3g} ms "
+        f"(mean of 2 simulated steps), {simulated[BUBBLES]:.0f} % of it bubbles "
+        f"({free[BUBBLES]:.0f} % with free messages and equal times); "
         "a stage holds at most 4 of them, 4 MiB of inputs."
     )
+
+
+def test_what_changed_is_told_of_the_simulated_step_alone() -> None:
+    view = explorer()
+    assert "2 steps are simulated; the first is drawn" in view.children[0].value
+    for control, value in (("micro_batches", 16), ("schedule", "1f1b"), ("stages", 8), ("slow", 2.0)):
+        view.controls[control].value = value
+        told = view.changed.value
+        assert ": simulated: step, mean (ms) " in told
+        assert "formula" not in told
+        assert len(told.partition(">")[2]) < 200
 
 
 def test_the_figure_has_a_bar_for_each_micro_batch_on_each_stage() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from distsim.examples import example
+from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
 SEND_SECONDS, PULL_SECONDS, NUM_BYTES = 0.004, 0.003, 4 * 2.0**20
@@ -53,3 +55,21 @@ def server_run(
 def make_trace() -> MakeTrace:
     """`server_run`, for tests that choose their own sizes."""
     return server_run
+
+
+def run_with_failures(kind: str = "ring", producer: str = "simulated") -> Trace:
+    """40 steps with 4 workers, saved every 300 ms and thrown back by five failures."""
+    failures = {
+        "mean_time_between": "4 s", "checkpoint_every": "300 ms", "checkpoint_cost": "40 ms", "restart_cost": "150 ms",
+    }  # fmt: skip
+    compute = {"distribution": "lognormal", "mean": "50 ms", "cv": 0.2}
+    changes = {"communication": {"kind": kind}, "compute": compute, "failures": failures, "steps": 40, "seed": 3}
+    trace = simulate(example("synchronous_ring").replacing(changes))
+    assert trace.spans.of_kind(SpanKind.LOST)
+    return replace(trace, metadata=trace.metadata | {"producer": producer})
+
+
+@pytest.fixture(scope="session")
+def fallen() -> MakeTrace:
+    """`run_with_failures`."""
+    return run_with_failures

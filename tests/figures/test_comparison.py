@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -82,8 +83,18 @@ def test_step_scatter_has_a_point_per_joined_step_on_equal_axes(runs: tuple[Trac
     )
 
 
-def test_step_scatter_without_a_common_step_is_refused(runs: tuple[Trace, Trace]) -> None:
-    table = runs[0].metadata["scenario"]
-    empty = TraceBuilder().build(workers=4, servers=1, producer="measured", scenario=table)
-    with pytest.raises(InputError, match="share no step"):
-        step_scatter(runs[0], empty)
+def test_step_scatter_without_a_step_says_so_and_without_a_common_one_is_refused(runs: tuple[Trace, Trace]) -> None:
+    whole = runs[0]
+    empty = TraceBuilder().build(workers=4, servers=1, producer="measured", scenario=whole.metadata["scenario"])
+    shown = step_scatter(whole, empty)
+    assert (shown.summary, shown.table) == ("No step was recorded, so nothing is drawn.", [])
+    assert not shown.figure.data
+    assert shown.figure.layout.xaxis.title.text == "measured step time (ms)"
+    early, late = (
+        replace(whole, updates=whole.updates.where(rows))
+        for rows in (whole.updates.version <= 2, whole.updates.version > 2)
+    )
+    counts = len(early.updates), len(late.updates)
+    told = rf"step_scatter\(predicted, measured\) = \({counts[0]}, {counts[1]}\): are steps of which none is in both"
+    with pytest.raises(InputError, match=told):
+        step_scatter(early, late)

@@ -130,10 +130,6 @@ def test_a_figure_draws_tells_and_tabulates_and_changes_nothing(name: str, produ
 def test_nothing_is_told_where_nothing_was_recorded(name: str) -> None:
     table = example("synchronous_ring").table()
     empty = TraceBuilder().build(workers=4, servers=0, producer="measured", scenario=table)
-    if name == "step_scatter":
-        with pytest.raises(InputError, match="share no step"):
-            step_scatter(empty, empty)
-        return
     shown = OF_A_TRACE[name](empty)
     assert any(said in shown.summary for said in SAID_OF_NOTHING)
 
@@ -176,8 +172,6 @@ def test_a_run_that_was_cut_off_is_drawn_as_far_as_it_went(name: str, share: flo
     whole = run(name, 4)
     ends = np.sort(whole.spans.end_seconds)
     cut = cut_off(whole, float(ends[int(share * len(ends))]))
-    if name == "step_scatter" and not len(cut.updates):
-        return  # it has no step, and is refused as above
     shown = OF_A_TRACE[name](cut)
     assert shown.summary.endswith(".")
     assert "nan" not in shown.summary
@@ -204,6 +198,26 @@ def test_a_step_without_a_backward_has_no_overlap() -> None:
     last = forwards.where(forwards.step == 1)
     with pytest.raises(InputError, match=r"overlap\(step\) = 1: must be one with a backward"):
         overlap(cut_off(whole, float(last.end_seconds.max())), step=1)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("pipeline", "pipeline"), ("overlap", "ddp")])
+@pytest.mark.parametrize("policy", ["synchronous", "asynchronous", "backup", "local_sgd", "ddp", "pipeline"])
+def test_a_figure_of_one_policy_refuses_runs_of_others(name: str, kind: str, policy: str) -> None:
+    """None of them is drawn as an empty picture."""
+    changes: dict[str, Any] = {"policy": {"kind": policy}, "steps": 2, "compute": {"mean": "50 ms"}}
+    changes["policy"] |= {"local_sgd": {"period": 2}, "backup": {"backups": 1}, "pipeline": {"micro_batches": 2}}.get(
+        policy, {}
+    )
+    changes |= {"workload.activation": "1 MiB"} if policy == "pipeline" else {}
+    trace = simulate(
+        example("backup_server" if policy in {"asynchronous", "backup"} else "synchronous_ring").replacing(changes)
+    )
+    if policy == kind:
+        assert OF_A_TRACE[name](trace).figure.data
+        return
+    refusal = rf"{name}\(trace\): policy\.kind = '{policy}': has no .* Cure: draw a run of policy\.kind = \"{kind}\""
+    with pytest.raises(InputError, match=refusal):
+        OF_A_TRACE[name](trace)
 
 
 def test_every_axis_that_is_drawn_has_a_title_or_names() -> None:

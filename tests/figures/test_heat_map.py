@@ -119,3 +119,15 @@ def test_what_cannot_be_drawn_is_refused(rows: list[Row]) -> None:
         heat_map(rows, "speed")
     with pytest.raises(InputError, match="must be two keys"):
         heat_map([made(a=n, b=n, c=n, total_seconds=1.0) for n in range(2)])
+
+
+def test_a_combination_that_stands_twice_is_refused_and_named() -> None:
+    one = made(**{"policy.backups": 0, "compute.cv": 0.1, "step_seconds_median": 0.1})
+    other = made(**{"policy.backups": 1, "compute.cv": 0.2, "step_seconds_median": 0.2})
+    again = one | {"step_seconds_median": 0.3}
+    heat_map([one, other])
+    told = r"heat_map\(rows\) = 'policy.backups = 0 and compute.cv = 0.1': stands in more than one row. Cure: keep one"
+    with pytest.raises(InputError, match=told):
+        heat_map([one, other, again])
+    with pytest.raises(InputError, match=r"'policy\.backups = 0': stands in more than one row"):
+        heat_map([made(**{"policy.backups": 0, "step_seconds_median": value}) for value in (0.1, 0.2)])

@@ -142,5 +142,5 @@ def test_what_there_is_not_is_told_or_refused() -> None:
         overlap(run(), worker=4)
     with pytest.raises(InputError, match="one with a backward, of 0 to 2"):
         overlap(run(), step=9)
-    with pytest.raises(InputError, match="one with a backward"):
+    with pytest.raises(InputError, match="has no buckets that leave while backward goes on"):
         overlap(simulate(example("synchronous_ring")))

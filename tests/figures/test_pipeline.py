@@ -132,8 +132,9 @@ def test_looks_differ_by_pattern_and_colour() -> None:
 
 def test_a_run_without_micro_batches_is_told() -> None:
     nothing = "No micro-batch was recorded, so nothing is drawn."
-    assert pipeline(simulate(example("synchronous_ring"))).summary == nothing
     assert pipeline(TraceBuilder().build(workers=2, servers=0, producer="measured")).summary == nothing
+    with pytest.raises(InputError, match="has no micro-batches, which this figure shows"):
+        pipeline(simulate(example("synchronous_ring")))
 
 
 def test_a_measured_step_without_an_update_ends_with_its_last_piece() -> None:

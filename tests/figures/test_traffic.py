@@ -45,9 +45,9 @@ def unobserved() -> Trace:
     """A backend's own all-reduce, of which no transfers are known."""
     builder = TraceBuilder()
     builder.span(0, SpanKind.COMPUTE, 0, 0.0, 0.03)
-    builder.all_reduce(0, 1e6, arrivals=[0.03], ends=[0.06])
-    table = example(RING).replacing({"cluster.workers": 1, "steps": 1}).table()
-    return builder.build(workers=1, servers=0, producer="measured", scenario=table)
+    builder.all_reduce(0, 1e6, arrivals=[0.03, 0.04], ends=[0.06, 0.06])
+    table = example(RING).replacing({"cluster.workers": 2, "steps": 1}).table()
+    return builder.build(workers=2, servers=0, producer="measured", scenario=table)
 
 
 @pytest.mark.parametrize("name", [SERVER, RING])
@@ -85,9 +85,18 @@ def test_a_rings_traffic_is_a_diagonal_and_all_links_are_alike() -> None:
 
 
 @pytest.mark.parametrize("figure", [traffic, utilization])
-def test_what_nobody_observed_is_told(figure: Any) -> None:
-    for trace in (unobserved(), TraceBuilder().build(workers=2, servers=0, producer="simulated")):
-        assert figure(trace).summary == "The run's transfers were not observed, so no bytes are drawn."
+def test_why_there_are_no_bytes_is_told(figure: Any) -> None:
+    nothing = TraceBuilder().build(workers=2, servers=0, producer="simulated")
+    builder = TraceBuilder()
+    builder.push(0, 1, 0, 1e6, 0.03, 0.06)
+    reasons = {
+        "The backend's own all-reduce does not show its transfers": unobserved(),
+        "Nothing was recorded": nothing,
+        "One worker alone sends nothing": run(RING, cluster__workers=1),
+        "No transfer had ended by the last update": builder.build(1, 1, "measured"),
+    }
+    for reason, trace in reasons.items():
+        assert figure(trace).summary == f"{reason}, so no bytes are drawn."
 
 
 @pytest.mark.parametrize("workers", [1, 256])

@@ -74,6 +74,7 @@ def test_a_file_without_checks_is_refused(tmp_path: Path, text: str, words: str)
 
 
 def test_floods_and_control_characters_are_tamed() -> None:
-    found = Finding.of(observed="\x1b[2J" + "x" * 10**6, expected="", passed=False)
+    found = Finding.of(observed="\x1b[2J" + "x" * 10**6 + " the end", expected="", passed=False)
     assert len(found.observed) <= 2000
     assert "\x1b" not in found.observed
+    assert found.observed.endswith(" the end")

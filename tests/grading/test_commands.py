@@ -94,6 +94,9 @@ def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) 
     results = json.loads(out)
     assert [result["first"] for result in results] == [3.0] * 3
     assert all(result["seconds"] > 0 for result in results)
+    assert [result["drawn"] for result in results] == [[0.01] * 5] * 3
+    out = run("lab", "run", "90", "--folder", tmp_path / "ada")[1]
+    assert out.count("0.01, median of 5") == 2
     code, out, err = run("grade", "90", "--submission", tmp_path / "ada")
     assert code == 0
     assert f"{tmp_path}/ada/tasks.py, sha256 " in out

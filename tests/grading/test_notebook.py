@@ -147,3 +147,14 @@ def test_a_run_that_failed_is_told_and_not_yet_drawn(
 
 def test_the_scenario_is_there(notebook: Notebook) -> None:
     assert notebook.scenario.cluster.workers == 2
+
+
+def test_an_argument_that_real_does_not_have(notebook: Notebook) -> None:
+    with pytest.raises(InputError, match="take one of seconds, size"):
+        notebook.run(sizes=3)
+
+
+def test_a_lab_without_a_real_run(notebook: Notebook, lab: Lab) -> None:
+    (lab.folder / "ranks.py").write_text("")
+    with pytest.raises(InputError, match=r"no real in its ranks\.py"):
+        notebook.run()

@@ -53,10 +53,20 @@ def test_a_line_of_a_solution_in_another_file_is_refused(lab: Lab, shelf: Path, 
 
 def test_a_line_of_a_solution_in_a_notebook_is_found(lab: Lab, tmp_path: Path) -> None:
     notebook = metadata.read(lab.folder / "lab.ipynb")
-    notebook.cells.append(nbformat.v4.new_markdown_cell("Write `travelling = tensor.clone()` first."))
+    text = "Write this first, and not `sending = dist.isend(tensor)`:\n\n    travelling = tensor.clone()"
+    notebook.cells.append(nbformat.v4.new_markdown_cell(text))
     (tmp_path / "out").mkdir()
     metadata.write(notebook, tmp_path / "out" / "lab.ipynb")
-    assert leaks([lab], tmp_path / "out") == ["lab.ipynb: Write `travelling = tensor.clone()` first."]
+    assert leaks([lab], tmp_path / "out") == ["lab.ipynb: travelling = tensor.clone()"]
+
+
+def test_a_long_line_of_a_solution_is_found_inside_of_another(lab: Lab, tmp_path: Path) -> None:
+    long = "dist.recv(arriving, (rank - NEXT_DOOR_NEIGHBOUR) % ranks)"
+    assert long in removed_lines(solution_of(lab))
+    text = f"Call {long} each time; `tensor += arriving` is short."
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "README.md").write_text(f"{text}\n")
+    assert leaks([lab], tmp_path / "out") == [f"README.md: {text}"]
 
 
 def test_a_stub_that_is_old_is_refused(lab: Lab, shelf: Path, tmp_path: Path) -> None:

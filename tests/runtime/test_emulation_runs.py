@@ -107,6 +107,9 @@ def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() ->
     plan = CalibrationPlan(workers=(1, 2), sizes=(64e3, 512e3), models=(), repeats=4, bandwidth=5e6)
     machine = calibrate(plan)
     assert machine.emulated
+    assert machine.imposed is not None
+    assert machine.imposed.bandwidth_bytes_per_second == 5e6
+    assert machine.imposed.latency_seconds in {0.0, None}
     run = scenario({"kind": "synchronous"}, RING)
     assert machine.exchange(run).bandwidth_bytes_per_second == pytest.approx(5e6, rel=0.25)
     found = predict_and_emulate(run, Calibration(machine=machine))

@@ -1,13 +1,14 @@
-"""The mean of some runs and how sure it is: Student's interval, and a one-sided test for pairs of runs."""
+"""The mean of some runs and how sure it is: Student's interval, and a one-sided test for pairs of runs.
+
+scipy.stats takes a second to import: it is, when first asked for.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 CONFIDENCE = 0.95
 SEEDS_APART = 1000  # a run of seed s and epoch e has the order of seed s + e
@@ -38,10 +39,11 @@ def intervals(values: ArrayLike, confidence: float = CONFIDENCE) -> list[Interva
     >>> [one.mean for one in intervals([[1.0, 5.0], [2.0, 7.0]])]
     [1.5, 6.0]
     """
+    from scipy import stats
+
     found = np.asarray(values, dtype=float)
     means = found.mean(axis=0)
-    errors = found.std(axis=0, ddof=1) / math.sqrt(len(found))
-    reaches = float(special.stdtrit(len(found) - 1, (1.0 + confidence) / 2.0)) * errors
+    reaches = float(stats.t.ppf((1.0 + confidence) / 2.0, len(found) - 1)) * stats.sem(found, axis=0)
     columns = (means, means - reaches, means + reaches)
     return [Interval(*one) for one in zip(*(column.tolist() for column in columns), strict=True)]
 
@@ -52,9 +54,10 @@ def chance_that_none_is_larger(larger: ArrayLike, smaller: ArrayLike) -> float:
     >>> round(chance_that_none_is_larger([2.0, 3.0, 4.5], [1.0, 2.0, 3.0]), 4)
     0.0099
     """
-    apart = np.asarray(larger, dtype=float) - np.asarray(smaller, dtype=float)
-    errors = float(apart.mean() / (apart.std(ddof=1) / math.sqrt(len(apart))))
-    return float(special.stdtr(len(apart) - 1, -errors))
+    from scipy import stats
+
+    found = stats.ttest_rel(np.asarray(larger, dtype=float), np.asarray(smaller, dtype=float), alternative="greater")
+    return float(found.pvalue)
 
 
 def seeds(count: int, first: int = 1) -> list[int]:

@@ -1,0 +1,27 @@
+"""The emulated links that a machine was calibrated on: what they were asked to be, to tell runs on others apart."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from distsim.description import Description
+from distsim.units import BOUNDS, show
+
+SLOWEST, FASTEST = BOUNDS["byte/second"]
+
+
+class Imposed(Description):
+    """bandwidth: of every NIC. latency: between two; None where the kernel could impose none.
+
+    >>> str(Imposed(bandwidth_bytes_per_second=125e6, latency_seconds=5e-5))
+    '1 Gbit/s and 50 us'
+    """
+
+    bandwidth_bytes_per_second: Annotated[float, Ge(SLOWEST), Le(FASTEST)]
+    latency_seconds: Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])] | None
+
+    def __str__(self) -> str:
+        latency = "no latency imposed" if self.latency_seconds is None else show(self.latency_seconds, "second")
+        return f"{show(self.bandwidth_bytes_per_second, 'byte/second')} and {latency}"

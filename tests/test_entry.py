@@ -1,0 +1,49 @@
+"""The way into the command: Ctrl-C while it imports is one message and exit code 130."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+INTERRUPTED_AT = """
+import os, runpy, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.{handler})
+sys.meta_path.insert(0, CtrlC())
+sys.argv = ["distsim", "--version"]
+runpy.run_module("distsim", run_name="__main__", alter_sys=True)
+"""
+
+
+def interrupted(module: str, handler: str = "default_int_handler") -> subprocess.CompletedProcess[str]:
+    """`python -m distsim --version`, which gets Ctrl-C when it comes to import that module."""
+    code = INTERRUPTED_AT.format(module=module, handler=handler)
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("module", ["distsim.cli.main", "pydantic", "numpy", "distsim.metrics", "distsim.cli.validate"])
+def test_ctrl_c_while_it_imports_is_one_message(module: str) -> None:
+    done = interrupted(module)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "distsim: interrupted\n")
+
+
+def test_where_ctrl_c_is_ignored_it_goes_on() -> None:
+    done = interrupted("distsim.metrics", "SIG_IGN")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("distsim, version ")
+
+
+def test_the_installed_command_comes_in_by_this_way() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["scripts"]["distsim"] == "distsim.cli.entry:main"
