@@ -195,7 +195,7 @@ def one_process(
     return {"states": torch.stack(states)}
 
 
-def real(tasks: ModuleType, seconds: list[list[float]], batch: int) -> dict[str, Any]:
+def real(tasks: ModuleType, seconds: list[list[float]], batch: int = 8) -> dict[str, Any]:
     """Steps for real, on the digits: each rank also computes for its seconds of the step.
 
     And what the two parts cost here without that: the model's own forward and backward, and an all-reduce as large as
