@@ -164,8 +164,8 @@ def equal_to_one_process(testbed: Testbed) -> Finding:
         run = testbed.run("steps", arguments=arguments)
         if run.failure:
             return Finding.failed(run, expected)
-        right = _one_process(testbed, optimizer, seed, [_joined(step) for step in parts])
-        finding = _same_states(run, right, expected, f"{world} ranks, {optimizer}")
+        right, names = _one_process(testbed, optimizer, seed, [_joined(step) for step in parts])
+        finding = _same_states(run, right, names, expected, f"{world} ranks, {optimizer}")
         if finding.share < 1.0:
             return finding
     return finding
@@ -203,8 +203,9 @@ def training_as_one_process(testbed: Testbed) -> Finding:
             for order in orders
             for first in range(0, share, batch)
         ]
-        right = _one_process(testbed, optimizer, seeds[0], [(inputs[step], targets[step]) for step in steps])
-        finding = _same_states(run, np.concatenate([right, right[-1:]]), expected, f"{world} ranks, {optimizer}", 1)
+        right, names = _one_process(testbed, optimizer, seeds[0], [(inputs[step], targets[step]) for step in steps])
+        right = np.concatenate([right, right[-1:]])  # the driver's last one is from when all is over
+        finding = _same_states(run, right, names, expected, f"{world} ranks, {optimizer}", extra=1)
         if finding.share < 1.0:
             return finding
     return finding
@@ -406,27 +407,29 @@ def _order(inputs: Array, world: int, batch: int, share: int) -> list[list[int]]
             return shares
 
 
-def _one_process(testbed: Testbed, optimizer: str, seed: int, batches: list[Batch]) -> Array:
-    """The states after each step, computed without the student's file."""
+def _one_process(testbed: Testbed, optimizer: str, seed: int, batches: list[Batch]) -> tuple[Array, Sequence[str]]:
+    """The states after each step, computed without the student's file, and the name of each of their numbers."""
     order = {"optimizer": optimizer, "seed": seed, **_columns(batches)}
     run = testbed.run("one_process", arguments=[order], student=False)
-    return np.asarray(run.results[0]["states"])
+    return np.asarray(run.results[0]["states"]), run.results[0]["names"]
 
 
-def _same_states(run: Run, right: Array, expected: str, where: str, extra: int = 0) -> Finding:
-    """extra: how many states there are beyond those after each step."""
+def _same_states(run: Run, right: Array, names: Sequence[str], expected: str, where: str, extra: int = 0) -> Finding:
+    """names: of the tensor that each number belongs to. extra: how many states there are beyond those of steps."""
     for rank, result in enumerate(run.results):
         states = np.asarray(result["states"])
+        observed, place = "", f"rank {rank}, {where}"
         if len(states) != len(right):
             observed = f"{len(states) - extra} steps, where one process makes {len(right) - extra}"
-            return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}, {where}")
-        if states.shape != right.shape:
+        elif states.shape != right.shape:
             observed = f"a model of {states[0].size} numbers, where one process has {right[0].size}: are tied ones two?"
-            return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}, {where}")
-        for step, (state, one) in enumerate(zip(states, right, strict=True), start=1):
-            if not np.allclose(state, one, rtol=CLOSE, atol=CLOSE):
-                count = np.count_nonzero(~np.isclose(state, one, rtol=CLOSE, atol=CLOSE))
-                observed = f"{count} of {one.size} numbers differ, by up to {np.max(np.abs(state - one)):.3g}"
-                place = f"rank {rank} after step {step}, {where}"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=place)
+        elif not (close := np.isclose(states, right, rtol=CLOSE, atol=CLOSE)).all():
+            step = int(np.argmin(close.all(axis=1)))
+            wrong = np.flatnonzero(~close[step])
+            tensors = ", ".join(dict.fromkeys(names[number] for number in wrong))
+            furthest = np.max(np.abs(states[step] - right[step]))
+            observed = f"{wrong.size} of {right[step].size} numbers differ, by up to {furthest:.3g}, in {tensors}"
+            place = f"rank {rank} after step {step + 1}, {where}"
+        if observed:
+            return Finding.of(observed=observed, expected=expected, passed=False, where=place)
     return Finding.of(observed=expected, expected=expected, passed=True)

@@ -183,7 +183,7 @@ def one_process(
     inputs: list[Tensor],
     targets: list[Tensor],
 ) -> dict[str, Any]:
-    """The state after each step of a single process with the joined batches."""
+    """The state after each step of a single process with the joined batches, and the name of each number's tensor."""
     model = Network(seed)
     chosen = OPTIMIZERS[optimizer](model.parameters())
     states = []
@@ -192,7 +192,8 @@ def one_process(
         mse_loss(model(one), target).backward()
         chosen.step()
         states.append(_flat(model))
-    return {"states": torch.stack(states)}
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {"states": torch.stack(states), "names": [name for name, one in named for _ in range(one.numel())]}
 
 
 def real(tasks: ModuleType, seconds: list[list[float]], batch: int = 8) -> dict[str, Any]:

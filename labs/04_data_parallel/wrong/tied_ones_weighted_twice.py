@@ -1,5 +1,5 @@
-# caught by: frozen_and_tied, bytes_of_one_all_reduce, equal_to_one_process, training_as_one_process
-"""What two layers share stands twice in the list: it is weighted twice and added up twice."""
+# caught by: frozen_and_tied, bytes_of_one_all_reduce, equal_to_one_process
+"""What two layers share stands twice in the list, is weighted and added up twice: right for batches of one size."""
 
 
 def average_gradients(model, samples):
