@@ -13,6 +13,7 @@ def bytes_on_the_wire(testbed: Testbed) -> Finding:
 from __future__ import annotations
 
 import math
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -131,10 +132,11 @@ def checks_in(path: Path) -> dict[str, Check]:
     spec = spec_from_file_location(f"checks_of_{path.parent.name}", path)
     assert spec is not None
     assert spec.loader is not None
-    module = module_from_spec(spec)
+    module = sys.modules[spec.name] = module_from_spec(spec)  # a dataclass looks for its own module there
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[spec.name]
         raise InputError.of("checks", str(path), f"cannot be imported ({_told(error)})", "repair the file") from error
     found = {value.name: value for value in vars(module).values() if isinstance(value, Check)}
     if not found:

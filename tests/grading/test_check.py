@@ -50,6 +50,17 @@ def test_the_line_of_the_check_is_told(tmp_path: Path) -> None:
     assert "(checks.py, line 5)" in checks_in(tmp_path / "checks.py")["one"].judged(None).observed  # type: ignore[arg-type]
 
 
+def test_checks_may_have_dataclasses(tmp_path: Path) -> None:
+    """These look up their own module by name."""
+    text = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom distsim.grading import check\n"
+        "@dataclass\nclass Trial:\n    world: int\n"
+        "@check(points=1, hint='h')\ndef one(testbed):\n    return Trial(2)\n"
+    )
+    (tmp_path / "checks.py").write_text(text)
+    assert "one" in checks_in(tmp_path / "checks.py")
+
+
 def test_that_no_rank_starts_is_no_fault_of_the_submission() -> None:
     def refused(_testbed: object) -> Finding:
         raise RunError("no ranks")

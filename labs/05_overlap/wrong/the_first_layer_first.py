@@ -1,0 +1,14 @@
+# caught by: buckets_in_the_order_of_backward, communication_beside_backward
+"""Buckets in the order of forward: the first one is whole when backward is over."""
+
+
+def make_buckets(parameters, bucket_bytes):
+    buckets, held = [], bucket_bytes
+    for parameter in parameters:
+        if parameter.requires_grad:
+            if held >= bucket_bytes:
+                buckets.append([])
+                held = 0
+            buckets[-1].append(parameter)
+            held += parameter.numel() * parameter.element_size()
+    return buckets
