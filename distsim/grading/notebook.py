@@ -133,7 +133,7 @@ class Notebook:
             print(error)
             return []
         except RunError as error:
-            print(error)
+            print(_brief(str(error)))
             return []
 
     def overlay(
@@ -155,6 +155,12 @@ class Notebook:
             stages = {}
         given = {name: value for name, value in stages.items() if value is not None and value != []}
         return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity)
+
+
+def _brief(error: str) -> str:
+    """Which rank failed, at which line, and what was raised there: without the frames between."""
+    first, *rest = error.splitlines()
+    return f"{first}\n{rest[-1].strip()}" if rest and rest[0].startswith("Traceback") else error
 
 
 def _number(quantity: str, value: object) -> float:
