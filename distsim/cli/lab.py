@@ -78,11 +78,18 @@ def start(name: str, folder: Path, labs: Path | None) -> None:
     "--folder", type=click.Path(path_type=Path), help="Where your tasks.py is (default: in the lab's folder)."
 )
 @click.option("--ranks", type=click.IntRange(1, 64), help="How many processes (default: as the lab says).")
+@click.option("--emulate", is_flag=True, help="On links as the lab's scenario has them, not on this machine's own.")
 @click.option("--deadline", type=click.FloatRange(min=1.0), metavar="SECONDS", help="End the run after this long.")
 @labs_option
 @json_option
 def run(
-    name: str, folder: Path | None, ranks: int | None, deadline: float | None, labs: Path | None, as_json: bool
+    name: str,
+    folder: Path | None,
+    ranks: int | None,
+    emulate: bool,
+    deadline: float | None,
+    labs: Path | None,
+    as_json: bool,
 ) -> None:
     """Run your code for real: processes under torchrun, gloo between them, NCCL where each has a GPU.
 
@@ -95,7 +102,9 @@ def run(
 
     if (found := find(name, labs)) and folder is None and (Path.cwd() / TASKS).is_file():
         folder = Path.cwd()
-    results = run_for_real(found, ranks=ranks, folder=folder, deadline_seconds=deadline or DEADLINE_SECONDS)
+    results = run_for_real(
+        found, ranks=ranks, folder=folder, emulate=emulate, deadline_seconds=deadline or DEADLINE_SECONDS
+    )
     if as_json:
         print_json(results)
     else:

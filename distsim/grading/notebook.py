@@ -116,17 +116,24 @@ class Notebook:
         print(f"Your guess of the {quantity}: {first:g} {unit}".rstrip() + later)
         return first
 
-    def run(self, ranks: int | None = None, **arguments: Any) -> list[Any]:
+    def run(self, ranks: int | None = None, *, emulate: bool = False, **arguments: Any) -> list[Any]:
         """Runs your code for real, under torchrun: what `real` of the lab's ranks.py returns, by rank.
 
-        A run that fails is told in a few lines, and gives an empty list.
+        emulate: on links as the lab's scenario has them, where this machine can do that, in place of its own.
+
+        A run that fails, or links that cannot be emulated here, are told in a few lines, and give an empty list.
         """
         from distsim.grading.real import run
 
         try:
-            return run(self.lab, ranks=ranks, arguments=arguments)
-        except RunError as error:
+            return run(self.lab, ranks=ranks, arguments=arguments, emulate=emulate)
+        except InputError as error:
+            if not emulate:
+                raise
             print(error)
+            return []
+        except RunError as error:
+            print(_brief(str(error)))
             return []
 
     def overlay(
@@ -148,6 +155,12 @@ class Notebook:
             stages = {}
         given = {name: value for name, value in stages.items() if value is not None and value != []}
         return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity)
+
+
+def _brief(error: str) -> str:
+    """Which rank failed, at which line, and what was raised there: without the frames between."""
+    first, *rest = error.splitlines()
+    return f"{first}\n{rest[-1].strip()}" if rest and rest[0].startswith("Traceback") else error
 
 
 def _number(quantity: str, value: object) -> float:

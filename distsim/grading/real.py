@@ -15,6 +15,7 @@ from typing import Any
 from distsim import files
 from distsim.errors import InputError
 from distsim.grading.lab import MOST_MEGABYTES, RANKS, SCENARIO, TASKS, Lab
+from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.launch import Launch, launched
 from distsim.runtime.measure import check_machine
 from distsim.scenario import Scenario
@@ -31,14 +32,16 @@ def run(
     ranks: int | None = None,
     arguments: dict[str, Any] | None = None,
     folder: Path | None = None,
+    emulate: bool = False,
     deadline_seconds: float = DEADLINE_SECONDS,
 ) -> list[Any]:
     """What `real` returned, by rank.
 
     ranks: how many; default: as many as lab.toml says. arguments: of `real`, by name, as JSON. folder: where tasks.py
-    is, if not with the lab.
+    is, if not with the lab. emulate: on links as the lab's scenario has them, in place of this machine's own.
 
-    Raises InputError where the lab has no `real`, there is no tasks.py or no torch; RunError where a rank failed.
+    Raises InputError where the lab has no `real`, there is no tasks.py or no torch, or this machine cannot emulate
+    links; RunError where a rank failed.
     """
     check_machine(deadline_seconds)
     tasks = (folder or lab.folder) / TASKS
@@ -54,7 +57,8 @@ def run(
         "arguments": _complete(lab, arguments or {}, count), "deadline_seconds": deadline_seconds,
     }  # fmt: skip
     roles = ["your code"] * count
-    with launched(Launch(lab.key, roles, ENTRY, job, deadline_seconds)) as place:
+    network = Plan.of(_scenario(lab, count)) if emulate else None
+    with launched(Launch(lab.key, roles, ENTRY, job, deadline_seconds, network=network)) as place:
         return [json.loads(result_file(place, rank).read_text("utf-8")) for rank in range(count)]
 
 
@@ -76,7 +80,11 @@ def _complete(lab: Lab, given: dict[str, Any], ranks: int) -> dict[str, Any]:
     return {SECONDS: _drawn(lab, ranks)} | given if SECONDS in names else given
 
 
+def _scenario(lab: Lab, ranks: int) -> Scenario:
+    return Scenario.load(lab.folder / SCENARIO).replacing({"cluster.workers": ranks})
+
+
 def _drawn(lab: Lab, ranks: int) -> list[list[float]]:
-    scenario = Scenario.load(lab.folder / SCENARIO).replacing({"cluster.workers": ranks})
+    scenario = _scenario(lab, ranks)
     times = scenario.compute_times()
     return [times.first(rank, scenario.steps)[: scenario.steps].tolist() for rank in range(ranks)]

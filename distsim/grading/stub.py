@@ -181,6 +181,8 @@ def _raise(name: str, function: Function, part: Part, source: str) -> str:
     if len(line) <= WIDTH + 1:
         return line
     inner = part.indent + "    "
+    if len(inner) + len(said) <= WIDTH:
+        return f"{part.indent}raise NotImplementedError(\n{inner}{said}\n{part.indent})\n"
     pieces = textwrap.wrap(
         said[1:-1], WIDTH - len(inner) - 3, drop_whitespace=False, break_on_hyphens=False, break_long_words=False
     )

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -30,6 +31,7 @@ def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a warden ended
+    _import_for_optimizers()
     while True:
         try:
             job = frames.receive(channel)
@@ -43,6 +45,17 @@ def main() -> None:
         for descriptor in descriptors:
             os.close(descriptor)
         frames.send(channel, {"warden": pid})
+
+
+def _import_for_optimizers() -> None:
+    """What the first optimizer of a process imports: seconds, once here in place of in every rank.
+
+    The import makes a folder for compiled kernels, which must not stay among the temporary files.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+        import torch._dynamo  # noqa: F401 - for the ranks
+    del os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
 
 def _guard(job: dict[str, Any], descriptors: list[int]) -> NoReturn:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from distsim.cli.main import main
+from distsim.grading import real
 from distsim.grading.lab import Lab
 
 Run = Callable[..., tuple[int, str, str]]
@@ -101,6 +102,17 @@ def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) 
     assert code == 0
     assert f"{tmp_path}/ada/tasks.py, sha256 " in out
     assert [line.split() for line in out.splitlines() if "total" in line] == [["│", "total", "│", "5", "│", "5", "│"]]
+
+
+@pytest.mark.real
+@pytest.mark.iproute2
+@pytest.mark.timeout(300)
+def test_a_run_on_the_links_of_the_scenario_takes_as_long_as_they_do(lab: Lab) -> None:
+    (lab.folder / "tasks.py").write_bytes((lab.folder / "solution.py").read_bytes())
+    numbers = 10_000_000
+    results = real.run(lab, arguments={"size": numbers}, emulate=True)
+    at_1_gbit_per_second = 4 * numbers / 125e6
+    assert all(at_1_gbit_per_second < result["seconds"] < 5 * at_1_gbit_per_second for result in results)
 
 
 @pytest.mark.real

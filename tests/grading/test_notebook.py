@@ -145,6 +145,19 @@ def test_a_run_that_failed_is_told_and_not_yet_drawn(
     assert drawn.table[-1]["step time (ms)"] is None
 
 
+def test_links_that_cannot_be_emulated_are_told(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_given: object, **_more: object) -> list[Any]:
+        raise InputError("no network namespaces here")
+
+    monkeypatch.setattr(real_module, "run", refuse)
+    assert notebook.run(emulate=True) == []
+    assert "no network namespaces" in capsys.readouterr().out
+    with pytest.raises(InputError):
+        notebook.run()
+
+
 def test_the_scenario_is_there(notebook: Notebook) -> None:
     assert notebook.scenario.cluster.workers == 2
 

@@ -99,6 +99,17 @@ def test_a_long_sentence_is_quoted_whole() -> None:
     assert str(raised.value) == f"write one: {sentence}"
 
 
+@pytest.mark.parametrize("letters", [*range(50, 60), *range(90, 112)])
+def test_a_sentence_of_any_length_is_written_as_ruff_formats_it(letters: int) -> None:
+    """In one line where it fits into 120 letters, which ruff would make of pieces."""
+    sentence = f"{'word ' * 30}"[: letters - 1].rstrip().ljust(letters - 1, "x") + "."
+    made = stub(f'def one():\n    """{sentence}"""\n    # write\n    return 1\n    # end\n')
+    said = f'"write one: {sentence}"'
+    quoted = [line.strip() for line in made.splitlines() if line.strip().startswith(('"w', "raise"))]
+    fits = 8 + len(said) <= 120
+    assert any(said in line for line in quoted) == fits, made
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

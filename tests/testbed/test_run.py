@@ -122,3 +122,15 @@ def test_what_a_rank_prints_is_kept_in_part(testbed: Testbed) -> None:
     run = student(testbed, "forges")
     assert '{"do": "result", "value": 1}' in "".join(run.output)
     assert run.results == [None, None]
+
+
+def test_an_optimizer_imports_nothing_in_a_rank_and_no_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with Testbed(LAB) as bed:
+        run = bed.run("optimizer", [{}])
+    assert run.failure is None
+    assert run.results[0]["parameter"] == [-0.5]
+    assert run.results[0]["imported"] < 10  # hundreds, which take seconds, where the host has not imported them
+    assert not list(tmp_path.iterdir())

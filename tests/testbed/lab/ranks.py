@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,14 @@ def ring(tasks: ModuleType, *, values: torch.Tensor, seconds: float) -> dict[str
 
 def student(tasks: ModuleType, *, function: str, **arguments: Any) -> Any:
     return getattr(tasks, function)(**arguments)
+
+
+def optimizer(tasks: ModuleType) -> dict[str, Any]:  # noqa: ARG001
+    before = set(sys.modules)
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.ones(1)
+    torch.optim.SGD([parameter], lr=0.5).step()
+    return {"parameter": parameter, "imported": len(set(sys.modules) - before)}
 
 
 def every_collective(tasks: ModuleType) -> dict[str, Any]:  # noqa: ARG001

@@ -1,0 +1,353 @@
+"""What lab 02 asks of tasks.py. Every rank's numbers are drawn anew for every call, and only that rank has them.
+
+Half of the points are for the right tensors, in every world size, for several roots, with late ranks and on real gloo.
+The other half is for how they travelled: which bytes from whom to whom, and in how much time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distsim.cluster import Cluster
+from distsim.grading import Finding, check
+from distsim.theory import collectives as theory
+
+if TYPE_CHECKING:
+    from distsim.testbed import Run, Testbed
+
+Array = NDArray[np.float64]
+Sent = NDArray[np.int64]
+Call = dict[str, Any]  # the arguments of one rank's call, or what it gave
+
+WORLDS = (1, 4, 7)  # alone, a power of two, and none
+GLOO_WORLD = 2
+SHAPE = (10, 50)
+BYTES = 8 * 10 * 50
+LINKS = {"bandwidth": "1 MB/s", "latency": "1 ms"}
+BYTES_PER_SECOND, LATENCY_SECONDS = 1e6, 1e-3
+MESSAGE_SECONDS = LATENCY_SECONDS + BYTES / BYTES_PER_SECOND
+SLOT_SECONDS = 1.0  # from one call to the next: each begins when all is quiet
+LATE_SECONDS = 0.1  # of one rank, longer than any call
+WAIT = "wait"  # what the drivers call the time before and after a call
+EXACT = 1e-9  # of seconds
+random = np.random.default_rng()
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one function has to do.
+
+    asked: the result, in words. given: arguments of a call by rank, for so many ranks and a root. right: what each rank
+    must have then. wasted: what is wrong with the bytes that ranks sent each other, shape (ranks, ranks), for a root.
+    seconds: that a call may take. rooted: whether there is a root. to_the_last_bit: whether results must not differ
+    between ranks at all.
+    """
+
+    function: str
+    asked: str
+    given: Callable[[int, int], list[Call]]
+    right: Callable[[list[Call], int], list[Call]]
+    wasted: Callable[[Sent, int], Finding | None]
+    seconds: Callable[[int], float]
+    rooted: bool = True
+    to_the_last_bit: bool = False
+
+
+@check(points=2, hint="Begin to send and to receive, then wait for both: batch_isend_irecv, or isend before recv.")
+def shift_without_deadlock(testbed: Testbed) -> Finding:
+    """Ranks of a ring that all send first wait for ever, and an order of turns takes two or three messages' time."""
+
+    def right(given: list[Call], _root: int) -> list[Call]:
+        tensors = [call["tensor"] for call in given]
+        return [{"result": tensors[rank - 1], "input": tensors[rank]} for rank in range(len(given))]
+
+    task = Task(
+        "shift", "the tensor of the rank before", _own_tensors, right,
+        wasted=lambda sent, _: _other_bytes(sent, [(rank, (rank + 1) % len(sent)) for rank in range(len(sent))]),
+        seconds=lambda world: MESSAGE_SECONDS if world > 1 else 0.0,
+        rooted=False,
+    )  # fmt: skip
+    return _judged(testbed, task)
+
+
+@check(points=2, hint="On the root: isend every piece to its rank, and wait for all of them in the end.")
+def scatter_sends_each_its_piece(testbed: Testbed) -> Finding:
+    """A list per root, which it alone has."""
+
+    def given(world: int, root: int) -> list[Call]:
+        pieces = [_tensor() for _ in range(world)]
+        return [{"pieces": pieces if rank == root else None, "like": np.zeros(SHAPE)} for rank in range(world)]
+
+    def right(given: list[Call], root: int) -> list[Call]:
+        pieces = given[root]["pieces"]
+        return [{"result": piece, "input": call["pieces"]} for piece, call in zip(pieces, given, strict=True)]
+
+    task = Task(
+        "scatter", "the piece of this rank's number from the root's list", given, right,
+        wasted=lambda sent, root: _other_bytes(sent, [(root, rank) for rank in range(len(sent))]),
+        seconds=lambda world: _seconds(theory.scatter_seconds, world * BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
+
+
+@check(points=2, hint="On the root: irecv every piece into a tensor of its own, and wait for all of them in the end.")
+def gather_to_the_root_alone(testbed: Testbed) -> Finding:
+    """The last two calls have one root, and a rank is late: a piece of the second may come before one of the first."""
+
+    def right(given: list[Call], root: int) -> list[Call]:
+        tensors = [call["tensor"] for call in given]
+        return [{"result": tensors if rank == root else None, "input": own} for rank, own in enumerate(tensors)]
+
+    task = Task(
+        "gather", "the pieces of all ranks in their order, on the root; None on the others", _own_tensors, right,
+        wasted=lambda sent, root: _other_bytes(sent, [(rank, root) for rank in range(len(sent))]),
+        seconds=lambda world: _seconds(theory.gather_seconds, world * BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
+
+
+@check(points=3, hint="Whoever has it passes it on: after each round twice as many ranks have it.")
+def broadcast_in_few_rounds(testbed: Testbed) -> Finding:
+    """With messages of 5 ms, six from one root take 25 ms, even at the same time, and a tree takes 15 ms."""
+    task = Task(
+        "broadcast", "the root's tensor", _own_tensors,
+        right=lambda given, root: [{"result": given[root]["tensor"]} for _ in given],
+        wasted=lambda sent, _: _too_many("receives", sent.sum(axis=0), BYTES),
+        seconds=lambda world: _seconds(theory.broadcast_seconds, BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
+
+
+@check(points=3, hint="It is a broadcast backwards: in each round half of those left send what they have added up.")
+def reduce_in_few_rounds(testbed: Testbed) -> Finding:
+    """Sums are compared up to the order of the additions."""
+
+    def right(given: list[Call], root: int) -> list[Call]:
+        total = _total(given)
+        return [{"result": total if rank == root else None, "input": call["tensor"]} for rank, call in enumerate(given)]
+
+    task = Task(
+        "reduce", "the sum over all ranks, on the root; None on the others", _own_tensors, right,
+        wasted=lambda sent, _: _too_many("sends", sent.sum(axis=1), BYTES),
+        seconds=lambda world: _seconds(theory.reduce_seconds, BYTES, world),
+    )  # fmt: skip
+    return _judged(testbed, task)
+
+
+@check(points=2, hint="N - 1 shifts: each rank passes on the piece that came last.")
+def all_gather_without_a_centre(testbed: Testbed) -> Finding:
+    """Through one rank, all pieces would leave that rank N - 1 times."""
+
+    def right(given: list[Call], _root: int) -> list[Call]:
+        tensors = [call["tensor"] for call in given]
+        return [{"result": tensors, "input": own} for own in tensors]
+
+    task = Task(
+        "all_gather", "the pieces of all ranks in their order", _own_tensors, right,
+        wasted=lambda sent, _: _too_many("sends", sent.sum(axis=1), (len(sent) - 1) * BYTES),
+        seconds=lambda world: _seconds(theory.all_gather_seconds, world * BYTES, world),
+        rooted=False,
+    )  # fmt: skip
+    return _judged(testbed, task)
+
+
+@check(points=2, hint="A reduce to one rank, and a broadcast from there.")
+def all_reduce_alike_to_the_last_bit(testbed: Testbed) -> Finding:
+    """Ranks that add in different orders end with models that drift apart."""
+    task = Task(
+        "all_reduce", "the sum over all ranks", _own_tensors,
+        right=lambda given, _: [{"result": _total(given)} for _ in given],
+        wasted=lambda sent, _: _too_many("sends", sent.sum(axis=1), (len(sent) - 1).bit_length() * BYTES),
+        seconds=lambda world: 2 * _seconds(theory.broadcast_seconds, BYTES, world),
+        rooted=False, to_the_last_bit=True,
+    )  # fmt: skip
+    return _judged(testbed, task)
+
+
+def _judged(testbed: Testbed, task: Task) -> Finding:
+    """The first wrong tensor or forbidden collective costs all points, else the first waste costs half of them."""
+    waste: Finding | None = None
+    for world in WORLDS:
+        trial = Trial(task, world)
+        cluster = Cluster.model_validate({"workers": world, **LINKS})
+        run = testbed.run(task.function, trial.arguments(), cluster=cluster)
+        if (wrong := trial.wrong(run)) is not None:
+            return wrong
+        waste = waste or trial.waste(run)
+    trial = Trial(task, GLOO_WORLD, network=", on gloo")
+    run = testbed.run(task.function, trial.arguments(), backend="gloo")
+    passed = Finding.of(observed="all right", expected="all right", passed=True)
+    return trial.wrong(run) or waste or passed
+
+
+class Trial:
+    """One run: three calls with three roots, each when all is quiet, and then two with one root, one after the other.
+
+    Before those two, one rank is later than all others: what is meant for the second call may come before the first
+    one is over.
+    """
+
+    def __init__(self, task: Task, world: int, network: str = "") -> None:
+        self.task, self.world, self.network = task, world, network
+        last = int(random.integers(world))
+        self.roots = [0, world - 1, world // 2, last, last]
+        self.given = [task.given(world, root) for root in self.roots]
+        self.quiet = range(len(self.roots) - 2)
+        self.late = (last + int(random.integers(1, world))) % world if world > 1 else 0
+
+    def arguments(self) -> list[Call]:
+        """By rank."""
+        return [{"calls": [self._call(call, rank) for call in range(len(self.roots))]} for rank in range(self.world)]
+
+    def _call(self, call: int, rank: int) -> Call:
+        late = LATE_SECONDS if rank == self.late and call not in self.quiet else 0.0
+        at_seconds = _begins(min(call, len(self.quiet))) + late
+        return {**self.given[call][rank], "root": self.roots[call], "at_seconds": at_seconds}
+
+    def wrong(self, run: Run) -> Finding | None:
+        """What a rank has that it should not have, or a collective that it has used."""
+        if run.failure:
+            expected = f"{self.task.function} with {_ranks(self.world)}{self.network}: it ends well"
+            return Finding.failed(run, expected)
+        for rank in range(self.world):
+            if kinds := sorted(set(run.log.kinds(rank))):
+                observed, expected = f"collectives of torch.distributed: {', '.join(kinds)}", "messages between ranks"
+                return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
+        found = (self._wrong_in(call, [result[call] for result in run.results]) for call in range(len(self.roots)))
+        return next((one for one in found if one is not None), None)
+
+    def _wrong_in(self, call: int, found: list[Call]) -> Finding | None:
+        for rank, right in enumerate(self.task.right(self.given[call], self.roots[call])):
+            for name, wanted in right.items():
+                if observed := _difference(found[rank][name], wanted):
+                    what = "what it has in the end" if name == "result" else "its input after the call"
+                    where = f"rank {rank}, {what}; {self._place(call)}"
+                    expected = self.task.asked if name == "result" else "as it was before the call"
+                    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+        results = [one["result"] for one in found]
+        apart = [rank for rank, result in enumerate(results) if not np.array_equal(result, results[0])]
+        if self.task.to_the_last_bit and apart:
+            observed = f"last bits that differ from rank 0's, on ranks {', '.join(map(str, apart))}"
+            expected = "the same sum on every rank, to the last bit"
+            return Finding.of(observed=observed, expected=expected, passed=False, where=self._place(call))
+        return None
+
+    def waste(self, run: Run) -> Finding | None:
+        """What was still on its way, travelled in vain or took too long, though every tensor was right."""
+        waits = [
+            [busy for busy in run.log.busy if (busy.rank, busy.kind) == (rank, WAIT)] for rank in range(self.world)
+        ]
+        if any(len(own) != len(self.roots) + 1 for own in waits):
+            return Finding.of(observed="other waits than the driver's", expected="messages alone", share=0.5)
+        begun = [[wait.end_seconds for wait in own[:-1]] for own in waits]
+        over = [[wait.start_seconds for wait in own[1:]] for own in waits]
+        found = self._unfinished(run, begun, over)
+        for call in self.quiet:
+            found = found or self._bytes(run, call) or self._time(call, max(own[call] for own in over))
+        return found
+
+    def _unfinished(self, run: Run, begun: list[list[float]], over: list[list[float]]) -> Finding | None:
+        for message in run.log.messages:
+            call = bisect_right(begun[message.source], message.posted_seconds + EXACT) - 1
+            if message.ended_seconds > over[message.source][call] + EXACT:
+                observed = f"it returns while its message to rank {message.target} is still on its way"
+                expected = "when a function returns, all that its rank has begun is over"
+                where = f"rank {message.source}; {self._place(call)}"
+                return Finding.of(observed=observed, expected=expected, share=0.5, where=where)
+        return None
+
+    def _bytes(self, run: Run, call: int) -> Finding | None:
+        sent = np.zeros((self.world, self.world), dtype=np.int64)
+        for message in run.log.messages:
+            if _begins(call) - EXACT <= message.posted_seconds < _begins(call + 1) - EXACT:
+                sent[message.source, message.target] += message.num_bytes
+        found = self.task.wasted(sent, self.roots[call])
+        return found and replace(found, where=self._place(call))
+
+    def _time(self, call: int, over_seconds: float) -> Finding | None:
+        took, may = over_seconds - _begins(call), self.task.seconds(self.world)
+        if took <= may + EXACT:
+            return None
+        observed = f"the right tensors after {1e3 * took:g} ms"
+        expected = (
+            f"after {1e3 * may:g} ms at the latest; one message of {BYTES} bytes takes {1e3 * MESSAGE_SECONDS:g} ms"
+        )
+        return Finding.of(observed=observed, expected=expected, share=0.5, where=self._place(call))
+
+    def _place(self, call: int) -> str:
+        late = "" if call in self.quiet or self.world == 1 else f", rank {self.late} late"
+        root = f" with root {self.roots[call]}" if self.task.rooted else ""
+        return f"{_ranks(self.world)}, call {call + 1}{root}{late}{self.network}"
+
+
+def _begins(call: int) -> float:
+    """When all ranks make a call."""
+    return SLOT_SECONDS * (call + 1)
+
+
+def _ranks(count: int) -> str:
+    return f"{count} rank" if count == 1 else f"{count} ranks"
+
+
+def _seconds(formula: Callable[[float, int, float, float], float], num_bytes: int, world: int) -> float:
+    return formula(num_bytes, world, BYTES_PER_SECOND, LATENCY_SECONDS)
+
+
+def _tensor() -> Array:
+    return random.standard_normal(SHAPE)
+
+
+def _own_tensors(world: int, _root: int) -> list[Call]:
+    return [{"tensor": _tensor()} for _ in range(world)]
+
+
+def _total(given: list[Call]) -> Array:
+    total: Array = np.sum([call["tensor"] for call in given], axis=0)
+    return total
+
+
+def _other_bytes(sent: Sent, wanted: list[tuple[int, int]]) -> Finding | None:
+    """The first link that carried anything but one tensor, or, if not wanted, nothing; a rank sends itself nothing."""
+    for source, target in np.ndindex(*sent.shape):
+        right = BYTES if (source, target) in wanted and source != target else 0
+        if sent[source, target] != right:
+            observed = f"{sent[source, target]} bytes from rank {source} to rank {target}"
+            return Finding.of(observed=observed, expected=f"{right} bytes", share=0.5)
+    return None
+
+
+def _too_many(verb: str, counts: Sent, most: int) -> Finding | None:
+    """The rank that sends or receives the most, where that is more than it may."""
+    rank = int(np.argmax(counts))
+    if counts[rank] <= most:
+        return None
+    return Finding.of(observed=f"rank {rank} {verb} {counts[rank]} bytes", expected=f"at most {most} bytes", share=0.5)
+
+
+def _difference(found: Any, wanted: Any) -> str:
+    """What is wrong with a tensor, a list of tensors, or None; "" where nothing is."""
+    if wanted is None or found is None:
+        return "" if found is wanted else _told(found)
+    if isinstance(wanted, list):
+        if not isinstance(found, list) or len(found) != len(wanted):
+            return _told(found)
+        differences = [_difference(one, other) for one, other in zip(found, wanted, strict=True)]
+        return next((f"piece {piece}: {told}" for piece, told in enumerate(differences) if told), "")
+    if not isinstance(found, np.ndarray) or found.shape != wanted.shape:
+        return _told(found)
+    wrong = np.count_nonzero(~np.isclose(found, wanted, rtol=1e-9, atol=1e-12))
+    return f"{wrong} of {wanted.size} numbers are wrong" if wrong else ""
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, list):
+        return f"a list of {len(value)} tensors"
+    return f"a tensor of shape {value.shape}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"

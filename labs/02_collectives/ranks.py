@@ -1,0 +1,122 @@
+"""What runs in the ranks: it calls the student's functions at the times it is told, and hands back what they gave.
+
+Each driver returns, for each of its calls, the result and what stands in the input afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from distsim.testbed import rank
+
+Call = dict[str, Any]
+Calls = list[Call]
+
+
+def shift(tasks: ModuleType, *, calls: Calls) -> Calls:
+    """What came from the rank before."""
+    return _one_after_the_other(lambda call: _with_input(call["tensor"], tasks.shift), calls)
+
+
+def scatter(tasks: ModuleType, *, calls: Calls) -> Calls:
+    """This rank's piece."""
+
+    def one(call: Call) -> Call:
+        piece = torch.zeros_like(call["like"])
+        tasks.scatter(call["pieces"], piece, call["root"])
+        return {"result": piece, "input": call["pieces"]}
+
+    return _one_after_the_other(one, calls)
+
+
+def gather(tasks: ModuleType, *, calls: Calls) -> Calls:
+    """All pieces on the root."""
+    return _one_after_the_other(
+        lambda call: _with_input(call["tensor"], lambda piece: tasks.gather(piece, call["root"])), calls
+    )
+
+
+def broadcast(tasks: ModuleType, *, calls: Calls) -> Calls:
+    """The root's tensor."""
+
+    def one(call: Call) -> Call:
+        tasks.broadcast(call["tensor"], call["root"])
+        return {"result": call["tensor"]}
+
+    return _one_after_the_other(one, calls)
+
+
+def reduce(tasks: ModuleType, *, calls: Calls) -> Calls:
+    """The sum on the root."""
+    return _one_after_the_other(
+        lambda call: _with_input(call["tensor"], lambda tensor: tasks.reduce(tensor, call["root"])), calls
+    )
+
+
+def all_gather(tasks: ModuleType, *, calls: Calls) -> Calls:
+    """All pieces on every rank."""
+    return _one_after_the_other(lambda call: _with_input(call["tensor"], tasks.all_gather), calls)
+
+
+def all_reduce(tasks: ModuleType, *, calls: Calls) -> Calls:
+    """The sum on every rank."""
+
+    def one(call: Call) -> Call:
+        tasks.all_reduce(call["tensor"])
+        return {"result": call["tensor"]}
+
+    return _one_after_the_other(one, calls)
+
+
+def real(tasks: ModuleType, megabytes: float = 4.0, repeats: int = 20) -> dict[str, float]:
+    """Seconds of broadcasts for real: by your function, and by a root that sends to one rank after the other."""
+    device = torch.device("cuda" if "nccl" in dist.get_backend_config() else "cpu")
+    tensor = torch.rand(int(megabytes * 1e6 / 4), device=device)
+    seconds = {"tree_seconds": tasks.broadcast, "one_by_one_seconds": _one_by_one}
+    return {name: _median_seconds(function, tensor, repeats) for name, function in seconds.items()}
+
+
+def _one_after_the_other(function: Callable[[Call], Call], calls: Calls) -> Calls:
+    """The checks read from the switch's log when each wait began and ended."""
+    results = []
+    for call in calls:
+        rank.busy(max(call["at_seconds"] - rank.now(), 0.0), "wait")
+        results.append(function(call))
+    rank.busy(0.0, "wait")
+    return results
+
+
+def _with_input(tensor: torch.Tensor, function: Callable[[torch.Tensor], Any]) -> Call:
+    """As a caller who goes on with its tensor at once: what was returned must not change with it."""
+    result, after = function(tensor), tensor.clone()
+    tensor.zero_()
+    return {"result": result, "input": after}
+
+
+def _one_by_one(tensor: torch.Tensor, root: int) -> None:
+    if dist.get_rank() != root:
+        dist.recv(tensor, src=root)
+        return
+    for other in range(dist.get_world_size()):
+        if other != root:
+            dist.send(tensor, dst=other)
+
+
+def _median_seconds(function: Callable[[torch.Tensor, int], None], tensor: torch.Tensor, repeats: int) -> float:
+    """Of `repeats` calls, each from when all ranks were ready to when the last had returned; the first one warms up."""
+    seconds = []
+    for _ in range(repeats + 1):
+        dist.barrier()
+        start = rank.now()
+        function(tensor, 0)
+        if tensor.is_cuda:
+            torch.cuda.synchronize()
+        own = torch.tensor([rank.now() - start], device=tensor.device)
+        dist.all_reduce(own, op=dist.ReduceOp.MAX)
+        seconds.append(float(own))
+    return sorted(seconds[1:])[repeats // 2]

@@ -1,0 +1,96 @@
+"""Lab 02: the collectives of torch.distributed, made of messages between two ranks.
+
+Use send, recv, isend, irecv and batch_isend_irecv of torch.distributed, and none of its collectives. Every rank calls
+the same function with the same `root`. Tensors may have any shape and type; those of one call are alike on all ranks.
+
+A send may wait until its receiver receives: whoever counts on a send that returns at once waits for ever one day.
+When a function returns, the caller may change its tensors at once: so every message that the rank has begun is over
+then, and what is returned shares no memory with what was given.
+
+Times are in units of one message: it takes a + n / B seconds for n bytes over a link of latency a and bandwidth B. A
+rank can send and receive at the same time, but two messages that leave one rank share its link, and so do two that
+reach one rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.distributed as dist
+
+Tensor = torch.Tensor
+
+
+def shift(tensor: Tensor) -> Tensor:
+    """Sends `tensor` to the next rank of a ring, and returns a new tensor with what came from the rank before.
+
+    The last rank's next is rank 0; a rank that is alone gets its own. `tensor` stays as it is. All messages travel at
+    the same time, so that for any number of ranks it takes as long as one message.
+    """
+    raise NotImplementedError(
+        "write shift: Sends `tensor` to the next rank of a ring, and returns a new tensor with what came from the rank"
+        " before."
+    )
+
+
+def scatter(pieces: list[Tensor] | None, piece: Tensor, root: int) -> None:
+    """Fills `piece` on rank i with `pieces[i]` of the root, for every i. On the other ranks `pieces` is None.
+
+    The root sends each rank its own piece, straight there, and nothing else. All pieces are on their way at the same
+    time: the latency passes once, not once for each rank.
+    """
+    raise NotImplementedError("write scatter: Fills `piece` on rank i with `pieces[i]` of the root, for every i.")
+
+
+def gather(piece: Tensor, root: int) -> list[Tensor] | None:
+    """Returns on the root the pieces of all ranks, in the order of the ranks; None on the others.
+
+    Each rank sends its own piece straight to the root, and nothing else; the root takes all of them at the same time.
+    `piece` stays as it is.
+    """
+    raise NotImplementedError(
+        "write gather: Returns on the root the pieces of all ranks, in the order of the ranks; None on the others."
+    )
+
+
+def broadcast(tensor: Tensor, root: int) -> None:
+    """Fills `tensor` on every rank with the root's.
+
+    For N ranks it takes no longer than ceil(log2 N) messages, one after the other; no rank receives more than one
+    tensor's bytes.
+    """
+    raise NotImplementedError("write broadcast: Fills `tensor` on every rank with the root's.")
+
+
+def reduce(tensor: Tensor, root: int) -> Tensor | None:
+    """Returns on the root a new tensor, the sum over all ranks; None on the others. `tensor` stays as it is.
+
+    For N ranks it takes no longer than ceil(log2 N) messages, one after the other; no rank sends more than one
+    tensor's bytes.
+    """
+    raise NotImplementedError(
+        "write reduce: Returns on the root a new tensor, the sum over all ranks; None on the others."
+    )
+
+
+def all_gather(piece: Tensor) -> list[Tensor]:
+    """Returns on every rank the pieces of all ranks, in the order of the ranks. `piece` stays as it is.
+
+    For N ranks it takes no longer than N - 1 messages of one piece, one after the other, and no rank sends more than
+    N - 1 times the bytes of one piece.
+    """
+    raise NotImplementedError(
+        "write all_gather: Returns on every rank the pieces of all ranks, in the order of the ranks."
+    )
+
+
+def all_reduce(tensor: Tensor) -> None:
+    """Leaves in `tensor`, on every rank, the sum over all ranks: to the last bit the same on each.
+
+    For N ranks it takes no longer than 2 ceil(log2 N) messages, one after the other, and no rank sends more than
+    ceil(log2 N) times the tensor's bytes.
+    """
+    raise NotImplementedError(
+        "write all_reduce: Leaves in `tensor`, on every rank, the sum over all ranks: to the last bit the same on each."
+    )

@@ -1,0 +1,103 @@
+"""Lab 03: the sum of all ranks' tensors, carried around a ring; and the same over one server.
+
+Every rank calls the same function at the same time. Numbers may travel by `dist.send`, `dist.recv`, `dist.isend`,
+`dist.irecv` and `dist.batch_isend_irecv` alone: collectives such as `dist.all_reduce` are what you build here.
+`distsim lab run 03` starts four ranks for real.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+
+
+def chunks(tensor: torch.Tensor, count: int) -> list[torch.Tensor]:
+    """Cuts a contiguous tensor of any shape into `count` flat chunks, in order, which share its memory.
+
+    Their lengths differ by at most one number. Where there are fewer numbers than chunks, some chunks are empty.
+    """
+    raise NotImplementedError(
+        "write chunks: Cuts a contiguous tensor of any shape into `count` flat chunks, in order, which share its "
+        "memory."
+    )
+
+
+def reduce_scatter(parts: list[torch.Tensor]) -> None:
+    """Sends chunks to the right neighbour until on each rank r the chunk parts[r] is the sum of all ranks' parts[r].
+
+    There are as many chunks as ranks. The other chunks may hold anything afterwards. In each round every rank sends one
+    chunk to rank r + 1 (the last rank to rank 0), and receives one from rank r - 1 at the same time.
+    """
+    raise NotImplementedError(
+        "write reduce_scatter: Sends chunks to the right neighbour until on each rank r the chunk parts[r] is the sum "
+        "of all ranks' parts[r]."
+    )
+
+
+def all_gather(parts: list[torch.Tensor]) -> None:
+    """Sends chunks to the right neighbour until every rank has every chunk: parts[r] is what rank r had as parts[r].
+
+    There are as many chunks as ranks. At the start only the chunk parts[r] of rank r counts.
+    """
+    raise NotImplementedError(
+        "write all_gather: Sends chunks to the right neighbour until every rank has every chunk: parts[r] is what rank"
+        " r had as parts[r]."
+    )
+
+
+def ring_all_reduce(tensor: torch.Tensor) -> None:
+    """Replaces the tensor's numbers, in place, by the sum over all ranks, in the fewest bytes that this can take.
+
+    Contiguous, of any shape and any type of numbers; both stay as they are. Each rank sends to its right neighbour
+    alone, 2 (N - 1) messages in all for N ranks, and all ranks end with the very same numbers.
+    """
+    raise NotImplementedError(
+        "write ring_all_reduce: Replaces the tensor's numbers, in place, by the sum over all ranks, in the fewest "
+        "bytes that this can take."
+    )
+
+
+def server_all_reduce(tensor: torch.Tensor) -> None:
+    """Replaces the tensor's numbers, in place, by the sum over all ranks: rank 0 is the server and also a worker.
+
+    Every other rank sends its whole tensor to rank 0, which adds them up with its own and answers with the sum.
+    """
+    raise NotImplementedError(
+        "write server_all_reduce: Replaces the tensor's numbers, in place, by the sum over all ranks: rank 0 is the "
+        "server and also a worker."
+    )
+
+
+def ring_bytes(num_bytes: float, ranks: int) -> float:
+    """Returns how many bytes each rank sends in `ring_all_reduce`. num_bytes: of the whole tensor."""
+    raise NotImplementedError(
+        "write ring_bytes: Returns how many bytes each rank sends in `ring_all_reduce`. num_bytes: of the whole tensor."
+    )
+
+
+def ring_seconds(num_bytes: float, ranks: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Returns how many seconds `ring_all_reduce` takes.
+
+    A message of n bytes takes latency_seconds + n / bytes_per_second. A rank sends at that speed and receives at that
+    speed, both at the same time. Where ranks' links differ, bytes_per_second is the slowest one's.
+    """
+    raise NotImplementedError("write ring_seconds: Returns how many seconds `ring_all_reduce` takes.")
+
+
+def server_bytes(num_bytes: float, ranks: int) -> float:
+    """Returns how many bytes rank 0 receives in `server_all_reduce`; it sends as many. num_bytes: of one tensor."""
+    raise NotImplementedError(
+        "write server_bytes: Returns how many bytes rank 0 receives in `server_all_reduce`; it sends as many. "
+        "num_bytes: of one tensor."
+    )
+
+
+def server_seconds(num_bytes: float, ranks: int, bytes_per_second: float, latency_seconds: float) -> float:
+    """Returns how many seconds `server_all_reduce` takes, from at least two ranks on.
+
+    All send to rank 0 at the same time and share its link, so that the latency passes for all of them at once. It
+    answers when all are in, and to all at the same time. The links are those of `ring_seconds`.
+    """
+    raise NotImplementedError(
+        "write server_seconds: Returns how many seconds `server_all_reduce` takes, from at least two ranks on."
+    )

@@ -1,0 +1,8 @@
+# caught by: each_rank_sums_its_chunk, every_rank_has_every_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
+"""Every rank waits for a chunk that nobody has sent yet."""
+
+
+def _shift(outgoing, incoming):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    dist.recv(incoming, (rank - 1) % ranks)
+    dist.send(outgoing, (rank + 1) % ranks)

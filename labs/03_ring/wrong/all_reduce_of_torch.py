@@ -1,0 +1,6 @@
+# caught by: the_fewest_bytes, the_time_of_a_ring
+"""The back end's ring, not one's own."""
+
+
+def ring_all_reduce(tensor):
+    dist.all_reduce(tensor)

@@ -1,0 +1,10 @@
+# caught by: the_ring_sums
+"""The sum is returned, and the tensor that was given stays as it was."""
+
+
+def ring_all_reduce(tensor):
+    total = tensor.clone()
+    parts = chunks(total, dist.get_world_size())
+    reduce_scatter(parts)
+    all_gather(parts)
+    return total

@@ -1,0 +1,9 @@
+# caught by: the_ring_sums
+"""The right messages at the right times, and what they bring is thrown away."""
+
+
+def ring_all_reduce(tensor):
+    parts = chunks(tensor.clone(), dist.get_world_size())
+    reduce_scatter(parts)
+    all_gather(parts)
+    tensor *= dist.get_world_size()

@@ -1,0 +1,16 @@
+# caught by: the_fewest_bytes, the_time_of_a_ring
+"""As few bytes, in as many messages as there are numbers: each of them has its latency."""
+
+
+def _shift(outgoing, incoming):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    longest = max(len(outgoing), len(incoming))
+    size = 1 if longest < 200 else 200
+    for first in range(0, longest, size):
+        works = []
+        if len(outgoing[first : first + size]):
+            works.append(dist.isend(outgoing[first : first + size], (rank + 1) % ranks))
+        if len(incoming[first : first + size]):
+            works.append(dist.irecv(incoming[first : first + size], (rank - 1) % ranks))
+        for work in works:
+            work.wait()

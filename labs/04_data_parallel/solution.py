@@ -1,0 +1,123 @@
+"""Lab 04: several processes train one model, each on its share of the samples, as if they were one process.
+
+Every function below is called by every process (rank). Fill them in; `distsim lab run 04` starts four of them for real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, Sampler
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # of outputs and targets: the mean over the samples
+
+
+@torch.no_grad()
+def same_parameters(model: torch.nn.Module) -> None:
+    """Gives every rank's model the state that rank 0's model has.
+
+    The state is every number that the model computes with: parameters, frozen ones too, and buffers such as the running
+    means of batch norm. Tensors are filled in place: an optimizer that was made before still holds the model's
+    parameters, and a parameter that stands in two layers (tied) is still one.
+    """
+    # write
+    for tensor in [*model.parameters(), *model.buffers()]:
+        dist.broadcast(tensor, src=0)
+    # end
+
+
+class OwnSamples(Sampler[int]):
+    """A rank's share of `count` samples, in an order that is new in every epoch.
+
+    In an epoch, all samples stand in one random order, the same on every rank. Where the ranks do not divide their
+    number, the order is filled up from its own beginning, again and again if need be, until they do. Each rank takes as
+    many, and all of it is taken. This is torch's own rule for DistributedSampler.
+    """
+
+    def __init__(self, count: int, seed: int = 0) -> None:
+        """count: at least 1. seed: the same on every rank."""
+        self.count = count
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose order the next iteration goes through."""
+        # write
+        self.epoch = epoch
+        # end
+
+    def __len__(self) -> int:
+        """Returns how many samples a rank takes in an epoch: as many on every rank."""
+        # write
+        return -(-self.count // dist.get_world_size())
+        # end
+
+    def __iter__(self) -> Iterator[int]:
+        """Goes through this rank's samples (numbers from 0 to count - 1) in the order of the epoch.
+
+        The order depends on seed and epoch alone, so that a run which is taken up again at epoch 7 goes on with the
+        order of epoch 7. Each rank's other random numbers (torch.rand, say for dropout) stay as they were.
+        """
+        # write
+        ranks = dist.get_world_size()
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        order = torch.randperm(self.count, generator=generator).tolist()
+        return (order[place % self.count] for place in range(dist.get_rank(), len(self) * ranks, ranks))
+        # end
+
+
+def average_gradients(model: torch.nn.Module, samples: int) -> None:
+    """Replaces the gradients of this rank's batch by those of the joined batch of all ranks.
+
+    Before, a parameter's `grad` is the gradient of the mean loss over this rank's `samples` samples (at least 1, and
+    not as many on every rank). Afterwards it is, on every rank, the gradient of the mean loss over the samples of all.
+
+    Some ranks may have no gradient for a parameter (`grad` is None), as nothing in their batch needed it: they count
+    as zeros. Each parameter goes over the network once, tied ones too. Frozen parameters (`requires_grad` is False)
+    stay as they are, with whatever `grad` they have, and are not sent. No rank's link carries more than the ring
+    all-reduce of lab 03 needs: 2 (N - 1) / N times the bytes of the gradients.
+    """
+    # write
+    total = torch.tensor(float(samples), dtype=torch.float64)
+    dist.all_reduce(total)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            parameter.grad *= samples / float(total)
+            dist.all_reduce(parameter.grad)
+    # end
+
+
+def train_step(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss: Loss, inputs: torch.Tensor, targets: torch.Tensor
+) -> None:
+    """Makes one step of the optimizer, on every rank the one that a single process makes with the joined batch.
+
+    inputs, targets: this rank's part of the batch, a row for each sample. Gradients of earlier steps do not count.
+    """
+    # write
+    optimizer.zero_grad()
+    loss(model(inputs), targets).backward()
+    average_gradients(model, len(inputs))
+    optimizer.step()
+    # end
+
+
+def train(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss: Loss, loader: DataLoader, epochs: int
+) -> None:
+    """Trains the model that rank 0 begins with on every rank's own samples, for the epochs 0 to epochs - 1.
+
+    Ranks begin with different models. loader: gives this rank's batches (inputs, targets), one step for each; its
+    `sampler` has `set_epoch`, and gives every rank as many samples.
+    """
+    # write
+    same_parameters(model)
+    for epoch in range(epochs):
+        loader.sampler.set_epoch(epoch)
+        for inputs, targets in loader:
+            train_step(model, optimizer, loss, inputs, targets)
+    # end
