@@ -8,7 +8,7 @@ import numpy as np
 
 from distsim.testbed.costs import SECONDS
 from distsim.testbed.operations import Join, Operation, Receive, Send
-from distsim.testbed.reductions import OPERATIONS
+from distsim.testbed.reductions import OPERATIONS, Array
 from distsim.testbed.switch import Switch
 
 LONGEST_SECONDS = 1e6
@@ -41,7 +41,7 @@ def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:
     match request:
         case {"kind": "send", "to": int(to), "tag": int(tag), "group": str(group), "data": np.ndarray() as data}:
             _check_other(rank, to, world)
-            return Send(to, tag, group, data)
+            return Send(to, tag, group, _plain(data))
         case {
             "kind": "recv",
             "source": int() | None as source,
@@ -59,12 +59,17 @@ def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:
             known = set(ranks) <= set(range(world)) and len(set(ranks)) == len(ranks)
             if rank not in ranks or not known or not 0 <= root < len(ranks):
                 raise RequestError(f"a collective of ranks {ranks}")
-            return Join(kind, group, tuple(ranks), root, operation, data)
+            return Join(kind, group, tuple(ranks), root, operation, [_plain(array) for array in data])
     raise RequestError("an operation that the network does not have")
 
 
 def _arrays(data: list[Any]) -> bool:
     return all(isinstance(array, np.ndarray) for array in data)
+
+
+def _plain(array: Array) -> Array:
+    """The shape of an array without numbers would be a message of no bytes."""
+    return array if array.size else array.reshape(0)
 
 
 def _check_other(rank: int, other: int, world: int) -> None:
