@@ -227,7 +227,7 @@ def _buckets(sizes: list[int], frozen: list[int], bucket_bytes: int, item_bytes:
     for number in reversed(range(len(sizes))):
         if number in frozen:
             continue
-        if held >= bucket_bytes:
+        if bucket_bytes <= held:
             found.append([])
             held = 0
         found[-1].append(number)
