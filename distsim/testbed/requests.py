@@ -10,7 +10,7 @@ import numpy as np
 from distsim.testbed.costs import SECONDS
 from distsim.testbed.frames import pack
 from distsim.testbed.operations import Join, Operation, Receive, Send, given_bytes
-from distsim.testbed.reductions import OPERATIONS
+from distsim.testbed.reductions import OPERATIONS, Array
 from distsim.testbed.switch import Switch
 
 LONGEST_SECONDS = 1e6
@@ -93,7 +93,7 @@ def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:
             pass
         case {"kind": "send", "to": int(to), "tag": int(tag), "group": str(group), "data": np.ndarray() as data}:
             _check_other(rank, to, world)
-            return Send(to, tag, group, data)
+            return Send(to, tag, group, _plain(data))
         case {
             "kind": "recv", "source": int() | None as source, "tag": int(tag), "group": str(group), "bytes": int(room),
         }:  # fmt: skip
@@ -105,7 +105,7 @@ def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:
             "data": [*data],
         } if kind in SECONDS and operation in OPERATIONS and _arrays(data):  # fmt: skip
             _check_members(rank, ranks, root, world)
-            return Join(kind, group, tuple(ranks), root, operation, data)
+            return Join(kind, group, tuple(ranks), root, operation, [_plain(array) for array in data])
     raise RequestError("an operation that the network does not have")
 
 
@@ -117,6 +117,11 @@ def _check_members(rank: int, ranks: list[Any], root: int, world: int) -> None:
     numbers = all(type(one) is int and 0 <= one < world for one in ranks)
     if not numbers or rank not in ranks or len(set(ranks)) < len(ranks) or not 0 <= root < len(ranks):
         raise RequestError(f"a collective of ranks {ranks}"[:LONGEST_TEXT])
+
+
+def _plain(array: Array) -> Array:
+    """The shape of an array without numbers would be a message of no bytes."""
+    return array if array.size else array.reshape(0)
 
 
 def _check_other(rank: int, other: int, world: int) -> None:

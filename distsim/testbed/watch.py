@@ -74,6 +74,7 @@ class Watch:
         self._vanished: dict[int, float] = {}  # ranks that left without a word, and when; their ending is to come
         self._endings: dict[int, str] = {}
         self._ended: dict[int, float] = {}  # ranks whose process has ended, and when that was told
+        self._refused: dict[int, str] = {}  # what the network could not do for a rank, which it has been told
         self._outputs: list[Capped] = []
         self._run = Run([None for _ in lines], [None for _ in lines])
         self._started = time.monotonic()
@@ -139,6 +140,8 @@ class Watch:
                 self._answer(reply)
 
     def _answer(self, reply: Reply) -> None:
+        for error in filter(None, (one.error for one in reply.done.values())):
+            self._refused[reply.rank] = error
         done = {
             key: {"received": list(one.received), "source": one.source, "error": one.error}
             for key, one in reply.done.items()
@@ -190,6 +193,9 @@ class Watch:
 
     def _hear(self, rank: int, message: Any) -> None:
         match message:
+            case {"do": "result"} if rank in self._refused:  # what errors tell has passed no network
+                text = f"went on after an error of the network: {self._refused[rank]}"
+                self._fail(rank, Failure(text[:LONGEST_TEXT]))
             case {"do": "result", "value": value}:
                 self._run.results[rank] = value
                 self._left(rank, finished=True)

@@ -99,7 +99,7 @@ def _with_input(tensor: torch.Tensor, function: Callable[[torch.Tensor], Any]) -
 
 
 def _one_by_one(tensor: torch.Tensor, root: int) -> None:
-    if dist.get_rank() != root:
+    if root != dist.get_rank():
         dist.recv(tensor, src=root)
         return
     for other in range(dist.get_world_size()):

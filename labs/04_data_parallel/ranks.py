@@ -71,17 +71,17 @@ class Given(Sampler[int]):
     """The samples of one rank, given for each epoch."""
 
     def __init__(self, orders: list[list[int]]) -> None:
-        self.orders, self.epoch = orders, 0
+        self.orders, self.current = orders, 0
 
     def set_epoch(self, epoch: int) -> None:
         """As DistributedSampler's."""
-        self.epoch = epoch
+        self.current = epoch
 
     def __len__(self) -> int:
-        return len(self.orders[self.epoch])
+        return len(self.orders[self.current])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.orders[self.epoch])
+        return iter(self.orders[self.current])
 
 
 def same_parameters(
@@ -223,16 +223,16 @@ def real(tasks: ModuleType, seconds: list[list[float]], batch: int = 8) -> dict[
     steps = len(seconds[0])
     for epoch in range(-(-steps // len(loader))):
         sampler.set_epoch(epoch)
-        for inputs, targets in islice(loader, steps - len(times)):
+        for inputs, classes in islice(loader, steps - len(times)):
             started = rank.now()
-            tasks.train_step(model, optimizer, loss, inputs, targets)
+            tasks.train_step(model, optimizer, loss, inputs, classes)
             times.append(rank.now() - started)
     gradients = torch.zeros_like(_flat(model))
     return {
         "step_seconds": times,
         "losses": losses,
         "sum_of_parameters": _flat(model).sum().item(),
-        "model_seconds": _median_seconds(lambda: cross_entropy(model(inputs), targets).backward()),
+        "model_seconds": _median_seconds(lambda: cross_entropy(model(inputs), classes).backward()),
         "all_reduce_seconds": _median_seconds(lambda: dist.all_reduce(gradients)),
     }
 

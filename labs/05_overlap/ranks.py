@@ -72,8 +72,8 @@ def train(
     wrapped = tasks.Overlapped(model, bucket_bytes) if tasks else None
     found = []
     for first in range(0, len(inputs), accumulate):
-        for parameter in model.parameters():
-            parameter.grad = None
+        for weight in model.parameters():
+            weight.grad = None
         for number in range(first, first + accumulate):
             last = number == first + accumulate - 1
             if wrapped is None:

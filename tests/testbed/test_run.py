@@ -94,6 +94,7 @@ def test_a_deadlock_is_found_at_once_with_the_lines_where_ranks_stand(testbed: T
         ("forges", "RuntimeError: and fails (tasks.py:"),
         ("floods", "printed more than"),
         ("returns_an_object", "a object cannot pass"),
+        ("goes_on", "went on after an error of the network: all_reduce: ranks gave tensors of different shapes"),
         ("absent", "has no attribute 'absent'"),
     ],
 )
@@ -101,6 +102,13 @@ def test_what_goes_wrong_on_a_rank_is_said(testbed: Testbed, function: str, told
     run = student(testbed, function)
     assert told in str(run.failure)
     assert run.results[run.first or 0] is None
+
+
+def test_a_message_without_bytes_tells_nothing(testbed: Testbed) -> None:
+    run = student(testbed, "shape_as_message")
+    assert run.failure is None
+    assert run.results[1] == [0]
+    assert [message.num_bytes for message in run.log.messages] == [0]
 
 
 def test_an_endless_loop_ends_at_the_deadline_and_nothing_is_left(testbed: Testbed) -> None:

@@ -9,6 +9,8 @@ import time
 import torch
 import torch.distributed as dist
 
+from distsim.testbed import rank
+
 
 def ring_all_reduce(values: torch.Tensor) -> None:
     ranks, me = dist.get_world_size(), dist.get_rank()
@@ -43,6 +45,24 @@ def gives_up() -> None:
 
 def wrong() -> None:
     raise ValueError("seven is no even number")
+
+
+def goes_on() -> str:
+    """An error tells the shapes of all ranks' tensors, and no message has passed."""
+    try:
+        dist.all_reduce(torch.zeros(7 + dist.get_rank()))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def shape_as_message() -> list[int]:
+    line = rank.place
+    if dist.get_rank() == 0:
+        line.wait(line.post("send", to=1, tag=0, group="", data=torch.empty(0, 1234).numpy()))
+        return []
+    key = line.post("recv", source=0, tag=0, group="", bytes=8)
+    return list(line.wait(key)["received"][0].shape)
 
 
 def sleeps() -> float:
