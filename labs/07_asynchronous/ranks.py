@@ -1,0 +1,59 @@
+"""What runs in the ranks: workers whose gradients and compute times only they know, and the server."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from distsim.testbed import rank
+
+
+def train(
+    tasks: ModuleType,
+    *,
+    parameters: torch.Tensor,
+    updates: int,
+    learning_rate: float,
+    staleness: int | None,
+    matrix: torch.Tensor,
+    target: torch.Tensor,
+    times: list[float],
+) -> dict[str, Any]:
+    """The last rank serves, the others work. Worker i's gradient at p is matrix (p - target)."""
+    if dist.get_rank() == dist.get_world_size() - 1:
+        if staleness is None:
+            used = tasks.serve_asynchronous(parameters, updates, learning_rate)
+        else:
+            used = tasks.serve_stale_synchronous(parameters, updates, learning_rate, staleness)
+        return {"parameters": parameters, "used": [[int(number) for number in pair] for pair in used]}
+
+    def gradient(at: torch.Tensor, push: int) -> torch.Tensor:
+        rank.busy(times[push])
+        return matrix @ (at - target)
+
+    tasks.work(parameters, gradient)
+    return {"parameters": parameters}
+
+
+def predict(tasks: ModuleType, *, cases: list[list[int]]) -> dict[str, Any]:
+    """The student's formula, for pairs of workers and bound."""
+    return {"staleness": [int(tasks.largest_staleness(workers, bound)) for workers, bound in cases]}
+
+
+def real(tasks: ModuleType, times: list[list[float]], updates: int, size: int = 1024) -> dict[str, Any]:
+    """A run for real, in which workers sleep for their times; the mean staleness, at the server."""
+    me, server = dist.get_rank(), dist.get_world_size() - 1
+    parameters = torch.zeros(size, dtype=torch.float64)
+    if me == server:
+        used = tasks.serve_asynchronous(parameters, updates, 0.01)
+        return {"mean_staleness": sum(stale for _, stale in used) / updates}
+
+    def gradient(at: torch.Tensor, push: int) -> torch.Tensor:
+        rank.busy(times[me][push])
+        return at
+
+    tasks.work(parameters, gradient)
+    return {}
