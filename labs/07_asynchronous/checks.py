@@ -138,7 +138,7 @@ def everybody_stops(testbed: Testbed) -> Finding:
 @check(points=2, hint="One send to the server and one answer for each gradient, of 1 + size numbers; nothing else.")
 def one_push_and_one_answer(testbed: Testbed) -> Finding:
     """The messages that the network has carried."""
-    run = _case(1).run(testbed)
+    run = _case(None).run(testbed)
     size = 8 * (1 + SIZE)
     gradients = sum(busy.rank < WORKERS for busy in run.log.busy)
     expected = f"{gradients} pushes and {gradients} answers of {size} bytes"
@@ -178,14 +178,21 @@ def _compared(testbed: Testbed, case: Case, where: str = "") -> Finding:
 
 
 def _case(staleness: int | None, steps: int = STEPS, updates: int | None = None, seconds: float = 5.0) -> Case:
-    """A run in which no two workers finish at nearly the same time."""
+    """A run in which no two workers finish at nearly the same time, and in which it shows what a server does wrong.
+
+    The first worker is not the first by rank as well, and with a looser bound the run would be another. (With few
+    updates, where the end is looked at, it would be the same with any.)
+    """
+    count = steps * WORKERS if updates is None else updates
     while True:
         scenario = _scenario(staleness, steps, seconds)
         trace = distsim.simulate(scenario)
         ends = np.sort(trace.spans.of_kind(SpanKind.COMPUTE).end_seconds)
-        if np.diff(ends).min() > APART_SECONDS * seconds / 5.0:
+        apart = np.diff(ends).min() > APART_SECONDS * seconds / 5.0
+        looser = 1 if updates is None else count
+        telling = staleness is None or _differs(scenario, trace, looser, count) == (updates is None)
+        if apart and telling and _used(trace)[0][0] != 0:
             break
-    count = steps * WORKERS if updates is None else updates
     times = ComputeTimes(scenario.compute, scenario.seed, scenario.workload.batch)
     generator = np.random.default_rng()
     start = generator.normal(size=SIZE)
@@ -219,6 +226,13 @@ def _scenario(staleness: int | None, steps: int, seconds: float) -> distsim.Scen
             "communication": {"kind": "parameter_server"},
         }
     )
+
+
+def _differs(scenario: distsim.Scenario, trace: Trace, looser_by: int, updates: int) -> bool:
+    """Whether a bound that is looser by so many steps changes who makes the first updates."""
+    bound = scenario.policy.staleness + looser_by
+    looser = distsim.simulate(scenario.replacing({"policy.staleness": bound}))
+    return _used(looser)[:updates] != _used(trace)[:updates]
 
 
 def _used(trace: Trace) -> list[list[int]]:

@@ -1,4 +1,4 @@
-# caught by: stale_synchronous_updates, held_until_the_slowest_has_come, one_push_and_one_answer
+# caught by: stale_synchronous_updates, held_until_the_slowest_has_come
 """Looks at the worker who has just pushed, and at nobody else."""
 
 
