@@ -102,7 +102,8 @@ def run(
 
     if (found := find(name, labs)) and folder is None and (Path.cwd() / TASKS).is_file():
         folder = Path.cwd()
-    click.echo(f"runs {(folder or found.folder) / TASKS}", err=True)
+    if not as_json:
+        click.echo(f"runs {(folder or found.folder) / TASKS}", err=True)
     results = run_for_real(
         found, ranks=ranks, folder=folder, emulate=emulate, deadline_seconds=deadline or DEADLINE_SECONDS
     )
