@@ -25,6 +25,7 @@ from distsim.testbed import process_group, rank
 from distsim.testbed.line import STUDENT_FILE, Line
 
 DRIVERS_FILE = "ranks.py"
+KEPT: list[object] = []  # process groups, until the process ends
 LONGEST_TOLD = 10_000
 
 
@@ -92,6 +93,8 @@ def _starter(order: Order, real: Callable[..., None]) -> Callable[..., None]:
             )
         rank.note("init_process_group", {"backend": str(backend), "initialized": dist.is_initialized()})
         real(backend=order.backend, store=meeting, rank=order.rank, world_size=order.world)
+        # gloo's end waits for its threads, and these may wait for Python's lock: so it never comes to its end here.
+        KEPT.append(dist.group.WORLD)
 
     return init_process_group
 
