@@ -6,7 +6,7 @@ WORKERS ?= 2
 # Tests that start ranks or a browser go one after the other: what they time should have the machine to itself.
 TEST := $(BIN)/python -m pytest
 # These also start ranks, but on a virtual clock: other work beside them changes nothing.
-VIRTUAL := tests/testbed tests/grading tests/labs
+VIRTUAL := tests/testbed tests/labs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo pictures test test-all course lint clean
