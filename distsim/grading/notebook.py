@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -166,8 +167,8 @@ def _brief(error: str) -> str:
 def _number(quantity: str, value: object) -> float:
     try:
         number = float(value)  # type: ignore[arg-type] # told below, whatever it is
-        if abs(number) < float("inf"):
-            return number
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError.of(f"guess of the {quantity}", value, "must be a finite number", "write one such as 80")
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError.of(f"guess of the {quantity}", value, "must be a finite number", "write one such as 80")
+    return number

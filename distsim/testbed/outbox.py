@@ -43,4 +43,4 @@ class Outbox:
             while self._left:
                 self._left = self._left[self._channel.send(self._left) :]
         except BlockingIOError:
-            pass
+            return  # the rest goes when the socket takes more

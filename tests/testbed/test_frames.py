@@ -90,11 +90,21 @@ def test_rubbish_is_an_error_of_frames(data: bytes) -> None:
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_values_or_an_error_of_frames(body: bytes) -> None:
-    try:
-        list(Frames().feed(struct.pack(">I", len(body)) + body))
-        list(Frames().feed(frame(body)))
-    except FrameError:
-        return
+    for data in (struct.pack(">I", len(body)) + body, frame(body)):
+        try:
+            values = list(Frames().feed(data))
+        except FrameError:
+            continue
+        assert all(plain(value) for value in values)
+
+
+def plain(value: object) -> bool:
+    """Whether it is of the kinds that a frame may hold."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and plain(one) for key, one in value.items())
+    if isinstance(value, list):
+        return all(map(plain, value))
+    return value is None or isinstance(value, bool | int | float | str | bytes | np.ndarray)
 
 
 def test_many_small_objects_are_no_frame() -> None:
