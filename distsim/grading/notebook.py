@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import math
 import os
 from contextlib import ExitStack
 from pathlib import Path

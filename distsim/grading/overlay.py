@@ -31,11 +31,11 @@ def guessed(quantity: str, value: object) -> float:
     """A guess as a number. Raises InputError where it is no finite one."""
     try:
         number = float(value)  # type: ignore[arg-type] # told below, whatever it is
-        if math.isfinite(number):
-            return number
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError.of(f"guess of the {quantity}", value, "must be a finite number", "write one such as 80")
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError.of(f"guess of the {quantity}", value, "must be a finite number", "write one such as 80")
+    return number
 
 
 def asking(quantity: str, unit: str) -> str:

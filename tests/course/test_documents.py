@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-COURSE = Path(__file__).parent.parent / "course"
+COURSE = Path(__file__).parents[2] / "course"
 NOTEBOOKS = sorted(COURSE.glob("*.ipynb"))
 MARKER = "# NBVAL_CHECK_OUTPUT"
 
