@@ -101,6 +101,15 @@ def test_many_numbers_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.Monkey
     assert max(map(len, rows)) <= 80
 
 
+@pytest.mark.parametrize(("name", "title"), [("ada", "90_sum: ada"), ("90_sum", "90_sum")])
+def test_the_table_of_a_submission_is_headed_by_lab_and_student(
+    run: Run, tmp_path: Path, name: str, title: str
+) -> None:
+    (tmp_path / name).mkdir()
+    code, out, _ = run("grade", "90", "--submission", tmp_path / name)
+    assert (code, out.splitlines()[0].strip()) == (0, title)
+
+
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) -> None:
