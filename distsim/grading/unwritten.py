@@ -75,6 +75,10 @@ def _told(node: ast.Raise) -> str:
 
 
 def _named(node: ast.AST) -> set[str]:
-    """The names it takes from outside: none that it gives a value itself."""
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
-    return {one.id for one in names} - {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    """The names it takes from outside: none that it gives a value itself, or has for an argument."""
+    parts = list(ast.walk(node))
+    names = [one for one in parts if isinstance(one, ast.Name)]
+    own = {one.id for one in names if isinstance(one.ctx, ast.Store)} | {
+        one.arg for one in parts if isinstance(one, ast.arg)
+    }
+    return {one.id for one in names} - own

@@ -45,6 +45,7 @@ def test_the_stubs_own_raise_counts_where_it_can_be_come_to(body: str, found: bo
 
 def test_what_names_an_unwritten_function_is_blocked_and_what_has_the_name_for_its_own_is_not() -> None:
     text = "def three(): return two()\ndef two(): return 2 * one()\ndef own():\n    one = 1\n    return one\n"
+    text += "def given(one): return one\n"
     assert blocked(f"{text}def one(): {RAISE}\n") == ["three", "two", "one"]
 
 
