@@ -14,6 +14,8 @@ from distsim.grading.result import Result
 from distsim.grading.session import Session
 from distsim.grading.submission import Submission
 
+TRIES = 2  # a kernel may fail to come up on a machine that is busy
+
 
 @dataclass(frozen=True)
 class Grade:
@@ -64,7 +66,10 @@ def grade(submission: Submission, lab: Lab, *, trust: bool = False, stop: thread
     found: dict[str, Result] = {}
     reason = submission.missing
     if submission.content is not None:
-        ended = session.run(lab, submission.content, trust=trust, stop=stop)
+        for _ in range(TRIES):
+            ended = session.run(lab, submission.content, trust=trust, stop=stop)
+            if ended.noted:
+                break
         if "refused" in ended.noted:
             raise RunError(ended.noted["refused"])
         found = {table["check"]: Result(**table) for table in ended.noted.get("results", [])}

@@ -16,9 +16,10 @@ import psutil
 import pytest
 
 from distsim.errors import RunError
-from distsim.grading import metadata
+from distsim.grading import metadata, session
 from distsim.grading.grade import grade
 from distsim.grading.lab import Lab
+from distsim.grading.session import Session
 from distsim.grading.submission import Submission
 from tests.grading.conftest import LABS, SUM
 
@@ -140,10 +141,13 @@ def test_nothing_is_left_of_a_grader_that_was_killed(tmp_path: Path) -> None:
     while len(seen) < 4 and time.monotonic() < give_up:  # nbval, its kernel, a host of ranks and a rank
         time.sleep(0.1)
         seen = below(psutil.Process(started.pid))
+    (kernel,) = [process for process in seen if "ipykernel_launcher" in process.cmdline()]
+    connection = json.loads(Path(kernel.cmdline()[-1]).read_text())
     os.kill(started.pid, signal.SIGKILL)
     started.wait()
     _, left = psutil.wait_procs(seen, timeout=20)
     assert left == []
+    assert connection["transport"] == "ipc"  # ports, chosen before they are bound, may be taken by then
 
 
 def test_a_notebook_that_never_gets_to_a_check_is_no_fault_of_a_student(lab: Lab) -> None:
@@ -152,3 +156,11 @@ def test_a_notebook_that_never_gets_to_a_check_is_no_fault_of_a_student(lab: Lab
     metadata.write(notebook, lab.folder / "lab.ipynb")
     with pytest.raises(RunError, match=r"did not get to its first check[\s\S]*division by zero"):
         grade(Submission("ada", Path("tasks.py"), SOLUTION), lab)
+
+
+def test_a_kernel_that_did_not_come_up_is_started_once_more(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = {"results": [check.lost("").as_dict() for check in lab.checks.values()]}
+    answers = [Session({}, late=False, said="the kernel died"), Session(full, late=False, said="")]
+    monkeypatch.setattr(session, "run", lambda *_given, **_options: answers.pop(0))
+    assert grade(Submission("ada", Path("tasks.py"), SOLUTION), lab).maximum == lab.points
+    assert answers == []

@@ -135,6 +135,7 @@ def test_every_student_of_a_class_has_the_points_that_are_due(graded: Class) -> 
 
 
 def test_edited_notebooks_are_remarked_upon(graded: Class) -> None:
+    assert graded.ended.returncode == 0, graded.ended.stderr
     for name, (_, words) in NOTEBOOKS.items():
         assert words in (graded.out / "feedback" / f"{name}.md").read_text()
 
