@@ -240,9 +240,9 @@ def _real_training(
     steps = len(seconds[0])
     for epoch in range(-(-steps // len(loader))):
         sampler.set_epoch(epoch)
-        for inputs, targets in islice(loader, steps - len(times)):
+        for pixels, classes in islice(loader, steps - len(times)):
             started = rank.now()
-            tasks.train_step(model, optimizer, loss, inputs, targets)
+            tasks.train_step(model, optimizer, loss, pixels, classes)
             times.append(rank.now() - started)
     return {"step_seconds": times, "losses": losses, "sum_of_parameters": _flat(model).sum().item()}
 
