@@ -13,16 +13,14 @@ def bytes_on_the_wire(testbed: Testbed) -> Finding:
 from __future__ import annotations
 
 import math
-import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError, RunError
 from distsim.grading.result import Result, cut
+from distsim.grading.trusted_file import imported, told
 
 if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
@@ -102,7 +100,7 @@ class Check:
         except RunError:
             raise
         except Exception as error:  # noqa: BLE001 - what ranks return may surprise a check in any way
-            return self.lost(f"what the ranks returned could not be judged: {_told(error)}")
+            return self.lost(f"what the ranks returned could not be judged: {told(error, 'checks.py')}")
 
 
 def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]], Check]:
@@ -129,23 +127,8 @@ def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]
 
 def checks_in(path: Path) -> dict[str, Check]:
     """The checks of a file, by name, in their order there. Raises InputError where it has none or is broken."""
-    spec = spec_from_file_location(f"checks_of_{path.parent.name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = module_from_spec(spec)  # a dataclass looks for its own module there
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[spec.name]
-        raise InputError.of("checks", str(path), f"cannot be imported ({_told(error)})", "repair the file") from error
+    module = imported(path, f"checks_of_{path.parent.name}", "checks")
     found = {value.name: value for value in vars(module).values() if isinstance(value, Check)}
     if not found:
         raise InputError.of("checks", str(path), "has no function under @check", "write one for each property")
     return found
-
-
-def _told(error: BaseException) -> str:
-    """The error, and the last line of the checks' own file that it went through."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith("checks.py")]
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"

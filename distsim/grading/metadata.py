@@ -22,7 +22,7 @@ except ImportError:
     ) from None
 
 HOME = "home"  # tag of a cell that is left out while grading: a guess, a run at home, a drawing
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "schema_version": {"const": 3},
@@ -66,16 +66,17 @@ def grade_id(lab: Lab, check: str) -> str:
 
 def check_cell(lab: Lab, check: Check) -> Any:
     """The cell of a check, as a lab's notebook must have it."""
-    points = int(check.points) if check.points.is_integer() else check.points
+    own = grade_id(lab, check.name)
     return nbformat.v4.new_code_cell(
-        f'lab.check("{check.name}")', id=grade_id(lab, check.name), metadata={"nbgrader": _metadata(lab, check, points)}
+        f'lab.check("{check.name}")', id=own, metadata={"nbgrader": locked(own, check.points)}
     )
 
 
-def _metadata(lab: Lab, check: Check, points: float) -> dict[str, Any]:
+def locked(grade_id: str, points: float) -> dict[str, Any]:
+    """The table of a check cell, which gives points and is not to be edited."""
     return {
         "schema_version": 3, "grade": True, "solution": False, "locked": True, "task": False,
-        "grade_id": grade_id(lab, check.name), "points": points,
+        "grade_id": grade_id, "points": int(points) if float(points).is_integer() else points,
     }  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import math
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
+from distsim.grading import overlay
 from distsim.grading.lab import ABOUT, SCENARIO, Lab, find
+from distsim.grading.overlay import Values
 from distsim.grading.result import Result
 from distsim.scenario import Scenario
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
 GUESSES = "guesses.json"
-Values = float | list[float] | None  # of a stage: one number, those of repeats, or not there yet
 
 
 class Notebook:
@@ -108,9 +108,9 @@ class Notebook:
         kept: dict[str, float] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
         if quantity not in kept:
             if value is None or value is ...:
-                print(f"Your guess of the {quantity}? Write a number{f' of {unit}' if unit else ''} in this cell.")
+                print(overlay.asking(quantity, unit))
                 return None
-            kept[quantity] = _number(quantity, value)
+            kept[quantity] = overlay.guessed(quantity, value)
             write_text(path, json.dumps(kept, indent=2))
         first = kept[quantity]
         later = "" if value in (None, ..., first) else f" (the first one counts; remove {GUESSES} to start anew)"
@@ -152,27 +152,10 @@ class Notebook:
         quantity: str = "step time",
     ) -> Captioned:
         """All four in one drawing, in `unit`; an empty list is not there yet. Without a guess nothing is shown."""
-        from distsim.figures import guess_formula_simulation_measurement
-
-        stages = {"guess": guess, "formula": formula, "simulation": simulation, "measurement": measurement}
-        if guess is None:
-            print("Guess first: the other three are drawn then.")
-            stages = {}
-        given = {name: value for name, value in stages.items() if value is not None and value != []}
-        return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity)
+        return overlay.overlay(guess, formula, simulation, measurement, unit, quantity)
 
 
 def _brief(error: str) -> str:
     """Which rank failed, at which line, and what was raised there: without the frames between."""
     first, *rest = error.splitlines()
     return f"{first}\n{rest[-1].strip()}" if rest and rest[0].startswith("Traceback") else error
-
-
-def _number(quantity: str, value: object) -> float:
-    try:
-        number = float(value)  # type: ignore[arg-type] # told below, whatever it is
-    except (TypeError, ValueError, OverflowError):
-        number = math.inf
-    if not math.isfinite(number):
-        raise InputError.of(f"guess of the {quantity}", value, "must be a finite number", "write one such as 80")
-    return number

@@ -1,0 +1,31 @@
+"""The course's chapters: what their notebooks call, how their exercises are judged, how they are executed and saved.
+
+In a notebook:
+
+    from distsim.course import Chapter
+
+    chapter = Chapter("02")
+    guess = chapter.guess("step time", 55, unit="ms")
+
+In course/exercises/02_one_step.py:
+
+    from distsim.course import exercise, number
+"""
+
+from distsim.course.answer import Judged, choice, function, number, sequence
+from distsim.course.chapter import Chapter
+from distsim.course.exercise import Exercise, exercise, exercises_in
+from distsim.course.folder import course_folder
+
+__all__ = [
+    "Chapter",
+    "Exercise",
+    "Judged",
+    "choice",
+    "course_folder",
+    "exercise",
+    "exercises_in",
+    "function",
+    "number",
+    "sequence",
+]

@@ -1,0 +1,113 @@
+"""What a chapter's notebook calls: guess, compare, check.
+
+from distsim.course import Chapter
+
+chapter = Chapter("02")
+guess = chapter.guess("step time", 55, unit="ms")
+chapter.compare(guess=guess, formula=..., simulation=..., measurement=[...], unit="ms", quantity="step time")
+chapter.check("effective_batch", effective_batch)
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+from types import EllipsisType
+from typing import TYPE_CHECKING
+
+from distsim.course.exercise import Exercise, exercises_in
+from distsim.course.folder import EXERCISES, course_folder
+from distsim.errors import InputError
+from distsim.grading.overlay import Values, asking, guessed, overlay
+
+if TYPE_CHECKING:
+    from distsim.figures import Captioned
+
+NUMBER = re.compile(r"\d\d")
+
+
+class Chapter:
+    """A chapter as its notebook sees it, by its number, such as "02".
+
+    folder: the course's; without it, the one around the current folder, or beside the package.
+
+    Raises InputError where the course has no such chapter.
+    """
+
+    def __init__(self, number: str, folder: Path | None = None) -> None:
+        folder = folder or course_folder()
+        found = sorted((folder / EXERCISES).glob("[0-9][0-9]_*.py"))
+        mine = [path for path in found if NUMBER.fullmatch(str(number)) and path.name.startswith(f"{number}_")]
+        if len(mine) != 1:
+            known = ", ".join(f'"{path.name[:2]}"' for path in found) or "none there yet"
+            reason = "names no chapter of the course" if not mine else f"names {len(mine)} chapters"
+            raise InputError.of("chapter", number, reason, f"take one of {known}")
+        self.number, self.name = str(number), mine[0].stem
+        self._file = mine[0]
+        self._guesses: dict[str, float] = {}
+        self._shown: set[str] = set()
+
+    def __dir__(self) -> list[str]:
+        return ["check", "compare", "exercises", "guess", "name", "number"]
+
+    def __repr__(self) -> str:
+        return f"Chapter({self.number!r})"
+
+    @cached_property
+    def exercises(self) -> dict[str, Exercise]:
+        """Its exercises, by name. Raises InputError where their file is broken."""
+        return exercises_in(self._file)
+
+    def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float | None:
+        """Keeps your guess, prints it and returns it; it may change until `compare` has shown the answers.
+
+        Without a value it asks for one, and returns None. Raises InputError where the value is no finite number.
+        """
+        kept = self._guesses.get(quantity)
+        if value is None or value is ...:
+            if kept is None:
+                print(asking(quantity, unit))
+                return None
+            value = kept
+        number = guessed(quantity, value)
+        late = kept is not None and quantity in self._shown and number != kept
+        if kept is None or not late:
+            kept = self._guesses[quantity] = number
+        after = " (made before the answers were shown; restart the kernel to start anew)" if late else ""
+        print(f"Your guess of the {quantity}: {kept:g} {unit}".rstrip() + after)
+        return kept
+
+    def compare(
+        self,
+        *,
+        guess: Values,
+        formula: Values = None,
+        simulation: Values = None,
+        measurement: Values = None,
+        unit: str = "ms",
+        quantity: str = "step time",
+    ) -> Captioned:
+        """All four in one drawing, in `unit`, and the error of each against the measurement.
+
+        A list stands for repeats, and an empty one for what is not there yet. Without a guess nothing is shown.
+        """
+        drawn = overlay(guess, formula, simulation, measurement, unit, quantity)
+        if guess is not None:
+            self._shown.add(quantity)
+        return drawn
+
+    def check(self, name: str, answer: object) -> float:
+        """Judges an answer, prints what it came to, and returns the points.
+
+        Raises InputError where the chapter has no such exercise, and for nothing else.
+        """
+        found = self.exercises.get(name)
+        if found is None:
+            rule = f"is no exercise of chapter {self.number}"
+            raise InputError.of("exercise", name, rule, f"take one of {', '.join(self.exercises)}")
+        result = found.judged(answer)
+        print(result.text())
+        if result.full and found.because:
+            print(f"  {found.because}")
+        return result.points

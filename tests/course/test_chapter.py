@@ -1,0 +1,150 @@
+"""What a chapter's notebook calls."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from distsim.course import Chapter, exercise, number
+from distsim.errors import InputError
+
+EXERCISES = """
+from distsim.course import exercise, number
+
+@exercise(points=2, hint="Every worker brings a batch.", because="Four batches of eight.")
+def effective_batch(answer):
+    return number(answer, right=4 * 8, wrong={8: "That is one worker's."})
+
+@exercise(points=1.5, hint="h")
+def broken(answer):
+    return 1 / 0
+
+@exercise(points=1, hint="h")
+def forgotten(answer):
+    number(answer, right=1)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "course" / "exercises").mkdir(parents=True)
+    (tmp_path / "course" / "exercises" / "02_one_step.py").write_text(EXERCISES)
+    return tmp_path / "course"
+
+
+@pytest.fixture
+def chapter(folder: Path) -> Chapter:
+    return Chapter("02", folder)
+
+
+def test_it_is_found_from_the_course_below_it_and_above_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for here in (folder, folder.parent, folder / "exercises"):
+        monkeypatch.chdir(here)
+        assert (Chapter("02").name, Chapter("02").number) == ("02_one_step", "02")
+
+
+def test_elsewhere_it_is_the_one_beside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Chapter("00").name == "00_tour"
+
+
+@pytest.mark.parametrize("number", ["03", "2", "0", "", "..", "02_one_step", "0*"])
+def test_another_number_is_refused_with_those_there_are(folder: Path, number: str) -> None:
+    with pytest.raises(InputError, match=r'names no chapter of the course\. Cure: take one of "02"'):
+        Chapter(number, folder)
+
+
+def test_right_answers_get_points_and_the_reason(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:
+    assert chapter.check("effective_batch", 32) == 2.0
+    assert capsys.readouterr() == ("effective_batch: 2 of 2 points\n  Four batches of eight.\n", "")
+
+
+def test_wrong_and_untouched_ones_get_feedback_or_the_hint(
+    chapter: Chapter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [chapter.check("effective_batch", answer) for answer in (8, 9, ...)] == [0.0, 0.0, 0.0]
+    assert capsys.readouterr().out.splitlines() == [
+        "effective_batch: 0 of 2 points",
+        "  observed: 8",
+        "  hint:     That is one worker's.",
+        "effective_batch: 0 of 2 points",
+        "  observed: 9",
+        "  hint:     Every worker brings a batch.",
+        "effective_batch: 0 of 2 points",
+        "  observed: no answer yet",
+        "  hint:     Every worker brings a batch.",
+    ]
+
+
+def test_an_exercise_that_fails_costs_its_points_and_nothing_else(
+    chapter: Chapter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert chapter.check("broken", 1) == chapter.check("forgotten", 1) == 0.0
+    told = capsys.readouterr().out
+    assert "could not be judged (ZeroDivisionError: division by zero (02_one_step.py, line 10))" in told
+    assert "an exercise returns what number, choice, sequence or function judged, not None" in told
+
+
+def test_an_unknown_exercise_is_refused_with_those_there_are(chapter: Chapter) -> None:
+    with pytest.raises(InputError, match=r"is no exercise of chapter 02\. Cure: take one of effective_batch, broken"):
+        chapter.check("batch", 1)
+
+
+def test_a_guess_may_change_until_the_answers_are_shown(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:
+    assert chapter.guess("step time", ..., unit="ms") is None
+    assert chapter.guess("step time", 55, unit="ms") == 55.0
+    assert chapter.guess("step time", 60, unit="ms") == 60.0
+    assert chapter.guess("step time", None, unit="ms") == 60.0
+    drawn = chapter.compare(guess=60.0, measurement=[80.0], unit="ms", quantity="step time")
+    assert drawn.summary == "Measured: a step time of 80 ms; the guess is 25 % below."
+    assert chapter.guess("step time", 80, unit="ms") == 60.0
+    assert chapter.guess("share", 0.5) == 0.5
+    assert capsys.readouterr().out.splitlines() == [
+        "Your guess of the step time? Write a number of ms in this cell.",
+        "Your guess of the step time: 55 ms",
+        "Your guess of the step time: 60 ms",
+        "Your guess of the step time: 60 ms",
+        "Your guess of the step time: 60 ms (made before the answers were shown; restart the kernel to start anew)",
+        "Your guess of the share: 0.5",
+    ]
+
+
+@pytest.mark.parametrize("value", ["many", float("nan"), float("inf"), [], 10**400])
+def test_a_guess_is_a_number(chapter: Chapter, value: object) -> None:
+    with pytest.raises(InputError, match="must be a finite number"):
+        chapter.guess("step time", value)  # type: ignore[arg-type]
+
+
+def test_without_a_guess_nothing_is_shown(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = chapter.compare(guess=None, formula=1.0, simulation=2.0, measurement=[3.0])
+    assert [row["step time (ms)"] for row in drawn.table] == [None] * 4
+    assert capsys.readouterr().out == "Guess first: the other three are drawn then.\n"
+
+
+@pytest.mark.parametrize(("points", "hint"), [(0, "h"), (-1, "h"), (float("nan"), "h"), (1, " ")])
+def test_an_exercise_has_points_and_a_hint(points: float, hint: str) -> None:
+    with pytest.raises(InputError):
+        exercise(points=points, hint=hint)
+
+
+def test_a_file_without_exercises_and_a_broken_one_are_told(folder: Path) -> None:
+    (folder / "exercises" / "03_none.py").write_text("")
+    (folder / "exercises" / "04_broken.py").write_text("1 / 0")
+    with pytest.raises(InputError, match="has no function under @exercise"):
+        _ = Chapter("03", folder).exercises
+    with pytest.raises(InputError, match=r"cannot be imported \(ZeroDivisionError"):
+        _ = Chapter("04", folder).exercises
+
+
+def test_importing_needs_neither_torch_nor_figures() -> None:
+    code = "import sys, distsim.course; print([name for name in ('torch', 'scipy', 'plotly') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_result_of_a_right_answer_never_stands_in_that_of_a_wrong_one() -> None:
+    made = exercise(points=1, hint="Think.")(lambda answer: number(answer, right=1234.5))
+    assert "1234" not in made.judged(7).text()
