@@ -111,7 +111,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
         "distance_ratio": Answers(
-            right=[1, 1.0, 0.9999999],
+            right=[1, 1.0],
             wrong=[(0, "Nothing pulls"), (6.98, "divide it"), (0.5, "moved by the same vector"), (2, "same vector")],
         ),
         "crowded_server": Answers(
