@@ -66,4 +66,57 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
     },
+    "02_one_step": {
+        "epoch_steps": Answers(
+            right=[23, 23.0],
+            wrong=[
+                (22, "The samples left over"),
+                (22.5, "How many samples does one update take"),
+                (1437 / 64, "The samples left over"),
+                (180, "one worker alone"),
+                (45, "with four workers"),
+                (9, "counted in updates"),
+                ("23", "without quotes"),
+            ],
+        ),
+        "effective_gradient": Answers(
+            right=[
+                lambda gradients, samples: sum(g * s for g, s in zip(gradients, samples, strict=True)) / sum(samples),
+                lambda gradients, samples: sum(s / sum(samples) * g for g, s in zip(gradients, samples, strict=True)),
+            ],
+            wrong=[
+                (lambda gradients, samples: sum(gradients) / len(samples), "That is the mean of the workers"),
+                (
+                    lambda gradients, samples: sum(g * s for g, s in zip(gradients, samples, strict=True)),
+                    "That is the sum over all samples",
+                ),
+                (
+                    lambda gradients, samples: (
+                        sum(g * s for g, s in zip(gradients, samples, strict=True)) / len(samples)
+                    ),
+                    "the mean is over samples",
+                ),
+                (lambda gradients, samples: sum(gradients) + 0 * sum(samples), "the sum of the workers' gradients"),
+                (lambda gradients: gradients[0], "every sample counts as much"),
+                (2.5, "must be a function"),
+            ],
+        ),
+        "rate_for_sums": Answers(
+            right=[0.075, 3 / 40],
+            wrong=[
+                (0.6, "every step would be too long"),
+                (4.8, "sums are larger than means"),
+                (0.009375, "already a mean"),
+                (0.15, "how many times the mean"),
+            ],
+        ),
+        "distance_ratio": Answers(
+            right=[1, 1.0],
+            wrong=[(0, "Nothing pulls"), (6.98, "divide it"), (0.5, "moved by the same vector"), (2, "same vector")],
+        ),
+        "crowded_server": Answers(
+            right=[6, 6.0],
+            wrong=[(5, "still less than twice"), (12, "both ways"), (5.5, "Twice the computation means"), (4, "grows")],
+        ),
+    },
 }
