@@ -32,7 +32,7 @@ def test_two_lines_make_four_answers_and_bound_data_a_fifth(state: float, operat
 def test_points_are_ratios_to_the_device_and_to_patience() -> None:
     shown = drawn(Job("a", 160e9, 3 * WEEK))
     (trace,) = (trace for trace in shown.figure.data if len(trace.x))
-    assert (trace.name, list(trace.text)) == (BOTH, ["a"])
+    assert (trace.name, [text.strip() for text in trace.text]) == (BOTH, ["a"])
     assert (trace.x[0], trace.y[0]) == pytest.approx((2.0, 3.0))
     assert shown.summary == f"a: {BOTH}."
     assert shown.table[0]["devices to hold it"] == 2
@@ -51,6 +51,16 @@ def test_answers_differ_by_their_marks_too() -> None:
     assert (
         len({trace.marker.symbol for trace in figure.data}) == len({trace.marker.color for trace in figure.data}) == 5
     )
+
+
+def test_the_legend_names_what_has_no_corner() -> None:
+    legend = [
+        trace.name
+        for trace in drawn(Job("a", 1.0, 1.0), Job("b", 1.0, 1.0, bound=True)).figure.data
+        if trace.showlegend
+    ]
+    assert legend == [BOUND]
+    assert not any(trace.showlegend for trace in drawn(Job("a", 1.0, 1.0)).figure.data)
 
 
 def test_nothing_and_nonsense() -> None:
