@@ -23,7 +23,7 @@ from distsim.grading.session import Session
 from distsim.grading.submission import Submission
 from tests.grading.conftest import LABS, SUM
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900), pytest.mark.xdist_group("outcome")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 SOLUTION = (SUM / "solution.py").read_bytes()
 STUB = (SUM / "tasks.py").read_bytes()
@@ -141,7 +141,7 @@ def test_nothing_is_left_of_a_grader_that_was_killed(tmp_path: Path) -> None:
     while len(seen) < 4 and time.monotonic() < give_up:  # nbval, its kernel, a host of ranks and a rank
         time.sleep(0.1)
         seen = below(psutil.Process(started.pid))
-    (kernel,) = [process for process in seen if "ipykernel_launcher" in process.cmdline()]
+    kernel, *_ = [process for process in seen if "ipykernel_launcher" in process.cmdline()]
     connection = json.loads(Path(kernel.cmdline()[-1]).read_text())
     os.kill(started.pid, signal.SIGKILL)
     started.wait()
