@@ -18,7 +18,7 @@ from distsim.units import show
 DAY = 86400.0
 HEIGHT = 520
 SPARE = 10.0  # of an axis, beyond the outermost job: times as much
-NAME = 10.0  # besides, at the right: room for a job's name
+NAME = 10.0  # besides, at the left and right: room for a job's name
 ONE, DATA, MODEL, BOTH, BOUND = (
     "one device",
     "data parallelism",
@@ -80,8 +80,8 @@ def decision(
         figure.add_trace(
             go.Scatter(
                 x=[points[place][0] for place in chosen], y=[points[place][1] for place in chosen],
-                text=[f" {names[place]}" for place in chosen], mode="markers+text", name=answer,
-                textposition="middle right",
+                text=[f" {names[place]} " for place in chosen], mode="markers+text", name=answer,
+                textposition=[f"middle {'right' if points[place][0] > 1.0 else 'left'}" for place in chosen],
                 showlegend=answer == BOUND and bool(chosen),  # the others have their corners
                 marker={"color": colour, "symbol": mark, "size": 14, "line": {"color": INK, "width": 1}},
                 hovertemplate="%{text}: %{x:.3g} of a device's memory, %{y:.3g} of your patience<extra></extra>",
@@ -89,7 +89,7 @@ def decision(
             )
         )  # fmt: skip
     across, up = (_reach([point[axis] for point in points]) for axis in (0, 1))
-    across = (across[0], NAME * across[1])
+    across = (across[0] / NAME, NAME * across[1])
     corners = {ONE: (0, 0), DATA: (0, 1), MODEL: (1, 0), BOTH: (1, 1)}
     for answer, (right, top) in corners.items():
         figure.add_shape(
