@@ -6,6 +6,7 @@ from distsim.figures.checkpoints import checkpoints
 from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.critical_path import critical_path
+from distsim.figures.decision import Job, decision
 from distsim.figures.heat_map import heat_map
 from distsim.figures.loss import loss
 from distsim.figures.overlap import overlap
@@ -23,12 +24,14 @@ from distsim.figures.utilization import utilization
 
 __all__ = [
     "Captioned",
+    "Job",
     "SpeedUps",
     "batch_grid",
     "checkpoints",
     "collective",
     "comparison",
     "critical_path",
+    "decision",
     "guess_formula_simulation_measurement",
     "heat_map",
     "loss",

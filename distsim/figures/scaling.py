@@ -224,5 +224,6 @@ def _sentence(curves: Sequence[SpeedUps]) -> str:
     for curve in drawn:
         best = int(np.argmax(curve.values))
         if curve.values[-1] < SLOWER * curve.values[best] and not curve.points:
-            parts.append(f"{_called(curve, curves)}: more than {curve.workers[best]} workers make it slower.")
+            most = "1 worker makes" if curve.workers[best] == 1 else f"{curve.workers[best]} workers make"
+            parts.append(f"{_called(curve, curves)}: more than {most} it slower.")
     return " ".join(parts)

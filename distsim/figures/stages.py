@@ -148,7 +148,16 @@ def _sentence(stages: dict[str, Stage], unit: str, quantity: str) -> str:
         if name in stages:
             error = 100.0 * (stages[name].value - measured.value) / measured.value
             within = measured.repeats > 1 and measured.low <= stages[name].value <= measured.high
-            part = f"the {name} is {abs(error):.2g} % {'above' if error > 0 else 'below'}"
+            part = f"the {name} is {_two_digits(abs(error))} % {'above' if error > 0 else 'below'}"
             parts.append(f"{part}, within its reach" if within else part)
     sentence = f"Measured: a {quantity} of {measured.told(unit)}"
     return f"{sentence}; {', '.join(parts)}." if parts else f"{sentence}."
+
+
+def _two_digits(percent: float) -> str:
+    """To two digits, and large ones as a whole number.
+
+    >>> _two_digits(4.37), _two_digits(31.2), _two_digits(125.6)
+    ('4.4', '31', '126')
+    """
+    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"

@@ -66,6 +66,58 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
     },
+    "01_why_distribute": {
+        "bloom_gb": Answers(
+            right=[2816, 2820.0],
+            wrong=[
+                (704, "parameters alone"),
+                (1408, "numbers of its own"),
+                (2112, "Momentum"),
+                (2622.6, "in GiB"),
+                (2.816, "asked for in GB"),
+                (100, "For each parameter"),
+            ],
+        ),
+        "fine_tuning": Answers(
+            right=["model or pipeline parallelism", "Model or pipeline parallelism"],
+            wrong=[
+                ("one device", "compare it with 16 GB"),
+                ("data parallelism", "every device holds the whole model"),
+                ("model and data parallelism", "how long would the work take"),
+                ("train where the data are", "Nothing keeps"),
+                ("a larger disk", "Choose one of"),
+            ],
+        ),
+        "best_workers": Answers(
+            right=[58, 57, 58.0],
+            wrong=[
+                (49, "10 Gbit/s"),
+                (63, "too fast"),
+                (62, "too fast"),
+                (128, "doubling is too coarse"),
+                (4, "8 bits are a byte"),
+            ],
+        ),
+        "price": Answers(
+            right=[lambda speed_up, devices: devices / speed_up],
+            wrong=[
+                (lambda speed_up, devices: speed_up / devices, "That is the efficiency"),
+                (lambda _, devices: devices, "a shorter time than one"),
+                (lambda speed_up, _: 1 / speed_up, "all devices are paid for it"),
+                (lambda speed_up: speed_up, "So many devices"),
+                (2.05, "must be a function"),
+            ],
+        ),
+        "hospitals": Answers(
+            right=["train where the data are"],
+            wrong=[
+                ("one device", "How do the scans get"),
+                ("data parallelism", "dealt out freely"),
+                ("model or pipeline parallelism", "Does the model not fit?"),
+                ("model and data parallelism", "is it slow"),
+            ],
+        ),
+    },
     "02_one_step": {
         "epoch_steps": Answers(
             right=[23, 23.0],

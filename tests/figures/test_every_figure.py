@@ -65,8 +65,8 @@ RUN_WITH_A_SERVER = ("timeline", "critical_path", "sequence", "staleness")
 TEXT_CONTRAST = 4.5  # WCAG 2, level AA, of text below 18 points; of the outline of what is drawn it asks for 3
 # Drawn of something else than a trace; their own tests say what of.
 OF_OTHER_THINGS = {
-    "Captioned", "SpeedUps", "batch_grid", "checkpoints", "collective", "guess_formula_simulation_measurement",
-    "heat_map", "loss", "step_times",
+    "Captioned", "Job", "SpeedUps", "batch_grid", "checkpoints", "collective", "decision",
+    "guess_formula_simulation_measurement", "heat_map", "loss", "step_times",
 }  # fmt: skip
 SAID_OF_NOTHING = ("nothing is drawn", "no bytes are drawn", "no gradient was applied", "was recorded")
 

@@ -143,3 +143,7 @@ def test_each_number_of_workers_may_have_calibrated_links_of_its_own() -> None:
     ring = example("synchronous_ring")
     runs = [simulate(ring.replacing({"cluster.workers": workers}), known) for workers in (1, 4)]
     assert SpeedUps.of_traces("ring", runs).workers == [1, 4]
+
+
+def test_of_what_never_pays_one_worker_is_the_most() -> None:
+    assert scaling(SpeedUps("server", [1, 2], [1.0, 0.7])).summary.endswith("more than 1 worker makes it slower.")

@@ -61,3 +61,8 @@ def test_labels_stand_beyond_the_error_bars_and_inside_the_axis() -> None:
 def test_what_is_no_number_is_refused(wrong: float | list[float]) -> None:
     with pytest.raises(InputError, match="must be a finite number"):
         guess_formula_simulation_measurement(formula=wrong)
+
+
+def test_errors_above_a_hundred_percent_are_written_out() -> None:
+    shown = guess_formula_simulation_measurement(guess=3.0, measurement=1.387, unit="times", quantity="speed-up")
+    assert shown.summary.endswith("the guess is 116 % above.")
