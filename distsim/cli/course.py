@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -18,12 +19,15 @@ import click
 import psutil
 
 import distsim
+from distsim.course.folder import course_folder
 from distsim.errors import InputError
 
 ADDRESS = "127.0.0.1"  # nobody but this machine reaches the server
 LAB_PORT, APP_PORT = 8888, 8866
 START_SECONDS = 60.0
 IDLE_SECONDS = 120  # of a page's kernel once the page is closed
+SYLLABUS = "course/README.md"  # links lead from there to the labs, so the root is above
+JUPYTER = Path(distsim.__file__).parent / "course" / "jupyter"  # settings: Markdown opens as it reads, not as source
 GRACE_SECONDS = 15.0  # for the server to end its kernels, and to take away the files that tell of it
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -33,7 +37,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--port", type=click.IntRange(1024, 65535), help=f"[default: {LAB_PORT}, with --app {APP_PORT}]")
 @click.option("--no-browser", is_flag=True, help="Open no browser; the address is printed.")
 def course(app: bool, port: int | None, no_browser: bool) -> None:
-    """Open the course in JupyterLab, or its explorers with --app.
+    """Open the course in JupyterLab, at its syllabus, or its explorers with --app.
 
     The server listens on this machine alone. Ctrl-C ends it, and all its kernels; the exit code is 0 then.
     """
@@ -42,7 +46,7 @@ def course(app: bool, port: int | None, no_browser: bool) -> None:
         raise InputError(
             f"the course needs {package}, which is not installed. Cure: pip install 'distsim-course[course]'"
         )
-    folder = _folder()
+    folder = course_folder()
     number = port or (APP_PORT if app else LAB_PORT)
     _check_free(number)
     command = _app(folder, number) if app else _lab(folder, number, browser=not no_browser)
@@ -55,17 +59,6 @@ def course(app: bool, port: int | None, no_browser: bool) -> None:
             return
     if code != 0:
         raise InputError(f"{package} ended with exit code {code}. Cure: what it printed above tells why")
-
-
-def _folder() -> Path:
-    """The course beside this package's source, or below the current folder."""
-    for parent in (Path(distsim.__file__).parents[1], Path.cwd()):
-        if (parent / "course" / "explorers").is_dir():
-            return parent / "course"
-    raise InputError.of(
-        "folder of the course", str(Path.cwd() / "course"), "is not there, nor beside the package",
-        "go to the folder that has course/ in it",
-    )  # fmt: skip
 
 
 def _check_free(port: int) -> None:
@@ -82,8 +75,8 @@ def _lab(folder: Path, port: int, *, browser: bool) -> list[str]:
     return [
         sys.executable, "-m", "jupyterlab", f"--ServerApp.ip={ADDRESS}", f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0", "--ServerApp.answer_yes=True", "--ServerApp.allow_root=True",
-        f"--ServerApp.root_dir={folder}", f"--ServerApp.open_browser={browser}",
-        "--LabApp.default_url=/lab/tree/00_tour.ipynb",
+        f"--ServerApp.root_dir={folder.parent}", f"--ServerApp.open_browser={browser}",
+        f"--LabApp.default_url=/lab/tree/{SYLLABUS}",
     ]  # fmt: skip
 
 
@@ -112,6 +105,12 @@ def _answers(port: int) -> bool:
         return probe.connect_ex((ADDRESS, port)) == 0
 
 
+def _environment() -> dict[str, str]:
+    """This process's, with our settings after those that the user has chosen."""
+    paths = [path for path in os.environ.get("JUPYTER_CONFIG_PATH", "").split(os.pathsep) if path]
+    return dict(os.environ) | {"JUPYTER_CONFIG_PATH": os.pathsep.join([*paths, str(JUPYTER)])}
+
+
 @contextmanager
 def _server(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The running server; it and its kernels are gone afterwards, also after SIGTERM, and SIGHUP of a closed terminal.
@@ -128,7 +127,7 @@ def _server(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[b
         if before[number] != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, leave)
     try:
-        server = subprocess.Popen(command, cwd=folder, start_new_session=True)
+        server = subprocess.Popen(command, cwd=folder, env=_environment(), start_new_session=True)
         try:
             yield server
         finally:

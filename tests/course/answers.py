@@ -1,0 +1,69 @@
+"""Right and wrong answers to every exercise of the course, as students would give them, by chapter.
+
+right: what has full points. wrong: an answer, and the words of the feedback meant for it. They are numbers, not the
+expressions that judge them: a change of an exercise's meaning is seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of one exercise."""
+
+    right: Sequence[object]
+    wrong: Sequence[tuple[object, str]] = field(default=())
+
+
+ANSWERS: dict[str, dict[str, Answers]] = {
+    "00_tour": {
+        "eight_workers": Answers(
+            right=[80.5, 80.51, 80.4],
+            wrong=[
+                (71.5, "That is the step of four workers"),
+                (143, "Workers compute at the same time"),
+                (56.6, "the step waits for the slowest"),
+                (73.9, "must travel"),
+                (79.3, "The ring has eight workers"),
+                (0.0805, "asked for in ms"),
+                ("80.5", "without quotes"),
+            ],
+        ),
+        "no_variation": Answers(
+            right=[55.3, 55.33],
+            wrong=[
+                (71.5, "That is the step with variation"),
+                (50, "must travel"),
+                (66.2, "Without variation"),
+                (60, "When all workers are equally fast"),
+            ],
+        ),
+        "error_pct": Answers(
+            right=[
+                lambda predicted, measured: 100 * (predicted - measured) / measured,
+                lambda predicted, measured: (predicted / measured - 1) * 100,
+            ],
+            wrong=[
+                (lambda predicted, measured: 100 * (measured - predicted) / measured, "sign is the other way round"),
+                (lambda predicted, measured: 100 * abs(predicted - measured) / measured, "Too short and too long"),
+                (lambda predicted, measured: 100 * (predicted - measured) / predicted, "Percent of the measurement"),
+                (lambda predicted, measured: predicted / measured - 1, "That is a share"),
+                (lambda predicted: predicted, "in percent of the measurement"),
+                (17.0, "must be a function"),
+            ],
+        ),
+        "backup_gain": Answers(
+            right=[7.88, 7.9, 8.0],
+            wrong=[
+                (-7.88, "what is saved is positive"),
+                (13.8, "compare like with like"),
+                (82.1, "That is a step without a backup"),
+                (74.2, "That is a step with a backup"),
+                (1.0, "Simulate"),
+            ],
+        ),
+    },
+}
