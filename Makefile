@@ -6,7 +6,7 @@ WORKERS ?= 2
 # Tests that start ranks or a browser go one after the other: what they time should have the machine to itself.
 TEST := $(BIN)/python -m pytest
 # These also start ranks, but on a virtual clock: other work beside them changes nothing.
-VIRTUAL := tests/testbed tests/labs
+VIRTUAL := tests/testbed tests/grading tests/labs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo pictures test test-all course lint clean
@@ -36,7 +36,7 @@ pictures: $(STAMP)  ## draw the pictures of README.md anew, from a real run of t
 
 test: lint  ## lint, then every test that fits in minutes
 	$(TEST) --durations=10 -n $(WORKERS) -m "not real and not chromium"
-	$(TEST) --durations=10 -n $(WORKERS) -m real $(VIRTUAL)
+	$(TEST) --durations=10 -n $(WORKERS) --dist loadgroup -m real $(VIRTUAL)
 	$(TEST) --durations=15 -m "real or chromium" $(VIRTUAL:%=--ignore=%)
 	$(TEST) --nbval-lax --nbval-cell-timeout=120 course --ignore=course/explorers  # tests/explorers runs those
 

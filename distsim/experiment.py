@@ -15,7 +15,7 @@ from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
-from distsim.units import show
+from distsim.units import show, write
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def predict_and_emulate(
     With `calibration`, which must have been made on emulated links, the prediction takes what it says of links, the
     server's work and a model's. rule: of your own, in both. progress: takes the place of the bar, as in `measure`.
     Raises RunError where the real run fails, and InputError where torch, or the right to emulate links, is missing, or
-    the calibration says nothing of such links.
+    the calibration was made on other links.
     """
     check_scenario(scenario)
     if calibration is not None:
@@ -84,6 +84,8 @@ def predict_and_emulate(
     if calibration is not None:
         predicted = simulate(scenario, calibration, rule=rule)
         notes = [describe(emulation), calibration.describe(scenario)]
+        if calibration.machine is not None and calibration.machine.imposed is None:
+            notes.append("its file does not tell which emulated links: whether they were the same is not known")
         return Experiment(compare(predicted, measured), predicted, measured, notes)
     predicted = predict_emulated(scenario, measured.metadata, rule=rule)
     notes = [describe(emulation)]
@@ -117,6 +119,16 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
         raise InputError.of(
             "cluster.nic", sorted(scenario.cluster.nic),
             "has no place in a calibration, whose links are all equal", "leave one of the two out",
+        )  # fmt: skip
+    imposed, cluster = calibration.machine.imposed, scenario.cluster
+    if imposed is not None and not imposed.are_those_of(cluster):
+        bandwidth = write(cluster.bandwidth_bytes_per_second, "byte/second")
+        latency = write(cluster.latency_seconds, "second")
+        links = f"--bandwidth '{bandwidth}' --latency '{latency}'"
+        raise InputError.of(
+            "calibration", f"made on {calibration.machine.links}",
+            f"says nothing of this scenario's links, {bandwidth} and {latency}",
+            f"make one with distsim calibrate --emulate {links}, or leave it out",
         )  # fmt: skip
 
 

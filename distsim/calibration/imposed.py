@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from annotated_types import Ge, Le
 
+from distsim.cluster import Cluster
 from distsim.description import Description
 from distsim.units import BOUNDS, show
 
@@ -21,6 +23,19 @@ class Imposed(Description):
 
     bandwidth_bytes_per_second: Annotated[float, Ge(SLOWEST), Le(FASTEST)]
     latency_seconds: Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])] | None
+
+    def are_those_of(self, cluster: Cluster) -> bool:
+        """Whether a run on this cluster's emulated links has the same ones. Where no latency could be imposed on one,
+        none can be on the other.
+
+        >>> from distsim import example
+        >>> found = Imposed(bandwidth_bytes_per_second=1.25e9, latency_seconds=None)
+        >>> found.are_those_of(example("synchronous_ring").cluster)
+        True
+        """
+        asked = (cluster.bandwidth_bytes_per_second, cluster.latency_seconds)
+        latency = cluster.latency_seconds if self.latency_seconds is None else self.latency_seconds
+        return all(map(math.isclose, asked, (self.bandwidth_bytes_per_second, latency)))
 
     def __str__(self) -> str:
         latency = "no latency imposed" if self.latency_seconds is None else show(self.latency_seconds, "second")

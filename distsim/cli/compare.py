@@ -46,8 +46,8 @@ def compare(
     The real run uses this machine's own links, so a short calibration of the very collective goes first and takes
     the place of the scenario's bandwidth and latency in the prediction. With --emulate the scenario's links are
     imposed and predicted with; where the kernel cannot impose the latency, the prediction takes the measured one. A
-    --calibration, made with --emulate where the run is, takes the place of both. With --predicted and --measured two
-    saved traces are compared instead.
+    --calibration takes the place of both; for --emulate it must have been made with it, on the same links. With
+    --predicted and --measured two saved traces are compared instead.
     """
     _check_inputs(files, predicted, measured)
     _check_emulation(emulate, files)

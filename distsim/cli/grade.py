@@ -98,7 +98,8 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
 def _table(found: Grade) -> Table:
     from distsim.grading.result import shown
 
-    table = Table(title=Text(f"{found.lab}: {found.student}"), title_justify="left", title_style="bold")
+    title = found.lab if found.student == found.lab else f"{found.lab}: {found.student}"
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
     table.add_column("check")
     table.add_column("points", justify="right")
     table.add_column("of", justify="right")

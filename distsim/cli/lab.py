@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import median
+from typing import TypeGuard
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json
+from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes
 from distsim.cli.usage import Commands
 
-MOST_SHOWN = 4  # numbers of one rank and name in a table
+MOST_SHOWN = 4  # numbers of one rank and name in a table; of more it has the median
 
 labs_option = click.option(
     "--labs",
@@ -93,11 +94,12 @@ def run(
 ) -> None:
     """Run your code for real: processes under torchrun, gloo between them, NCCL where each has a GPU.
 
-    Prints what every rank returned. Nothing is confined and nothing is judged: `distsim grade` does that. Ends with 3
-    if a rank failed, and tells which and where.
+    Prints what every rank returned, and which functions are still to be written: what needs them is left out. Nothing
+    is confined and nothing is judged: `distsim grade` does that. Ends with 3 if a rank failed, and tells which and
+    where, or if there is nothing to run yet.
     """
     from distsim.grading.lab import TASKS, find
-    from distsim.grading.real import DEADLINE_SECONDS
+    from distsim.grading.real import DEADLINE_SECONDS, still_unwritten
     from distsim.grading.real import run as run_for_real
 
     if (found := find(name, labs)) and folder is None and (Path.cwd() / TASKS).is_file():
@@ -111,6 +113,7 @@ def run(
         print_json(results)
     else:
         console().print(_by_rank(found.key, results))
+        print_notes([*_medians(results), *map(str, still_unwritten(found, folder))])
 
 
 def _by_rank(title: str, results: list[object]) -> Table:
@@ -120,16 +123,33 @@ def _by_rank(title: str, results: list[object]) -> Table:
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     table.add_column("rank", justify="right")
     for key in keys:
-        table.add_column(Text(str(key)), justify="right")
+        table.add_column(Text(_head(key)), justify="right")
     for rank, row in enumerate(rows):
         table.add_row(str(rank), *(Text(_shown(row.get(key))) for key in keys))
     return table
 
 
+def _head(key: object) -> str:
+    """With spaces, at which it breaks where the terminal is narrow."""
+    return str(key).replace("_", " ")
+
+
+def _medians(results: list[object]) -> list[str]:
+    """Which columns hold medians, in one line if there are any."""
+    rows = [result for result in results if isinstance(result, dict)]
+    counts = {key: len(value) for row in rows for key, value in row.items() if _is_long(value)}
+    told = [f"{_head(key)} (of {count})" for key, count in counts.items()]
+    return [f"medians, --json tells all numbers: {', '.join(told)}"] if told else []
+
+
+def _is_long(value: object) -> TypeGuard[list[float]]:
+    return isinstance(value, list) and len(value) > MOST_SHOWN and all(isinstance(one, (int, float)) for one in value)
+
+
 def _shown(value: object) -> str:
-    """One cell; of a long row of numbers the median, since --json tells them all."""
-    if isinstance(value, list) and len(value) > MOST_SHOWN and all(isinstance(one, (int, float)) for one in value):
-        return f"{median(value):.6g}, median of {len(value)}"
+    """One cell."""
+    if _is_long(value):
+        return f"{median(value):.6g}"
     return f"{value:.6g}" if isinstance(value, float) else NOT_APPLICABLE if value is None else str(value)
 
 

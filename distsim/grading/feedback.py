@@ -1,4 +1,4 @@
-"""Feedback for a student, as Markdown: points, and for each check that lost some what was seen and one hint.
+"""Feedback for a student, as Markdown: points, and for each check that lost some the reasons and one hint.
 
 Names and observations come from students: they are shown as they are, and never taken for Markdown or HTML.
 """
@@ -35,10 +35,12 @@ def feedback(grade: Grade) -> str:
 
 def _lost(result: Result) -> list[str]:
     lines = ["", f"## {escaped(result.check)}: {shown(result.points)} of {shown(result.maximum)}"]
-    for name in ("observed", "expected", "where"):
-        if text := getattr(result, name):
+    for name, text in result.reasons.items():
+        if name == "hint":
+            lines += ["", f"Hint: {escaped(text)}"]
+        else:
             lines += ["", f"{name.capitalize()}:", "", fenced(text)]
-    return [*lines, "", f"Hint: {escaped(result.hint)}"] if result.hint else lines
+    return lines
 
 
 def escaped(text: str) -> str:

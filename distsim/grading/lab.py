@@ -117,16 +117,18 @@ def _about(path: Path) -> About:
 
 
 def shelves(given: Path | None = None) -> Iterator[Path]:
-    """The folders that may hold labs: the one given, or the one beside the package, here, and here itself."""
+    """The folders that may hold labs: the one given, or here, here in labs/, the one beside the package, and of a lab
+    that one stands in the folder that it is in.
+    """
     if given is not None:
         if not given.is_dir():
             raise InputError.of("--labs", str(given), "is not a folder", "name one with folders such as 03_ring in it")
         yield given
         return
     here = Path.cwd()
-    yield from (
-        folder for folder in (here, here / "labs", Path(distsim.__file__).parents[1] / "labs") if folder.is_dir()
-    )
+    around = [here.parent] if (here / ABOUT).is_file() else []
+    places = [here, here / "labs", Path(distsim.__file__).parents[1] / "labs", *around]
+    yield from (folder for folder in places if folder.is_dir())
 
 
 def all_labs(given: Path | None = None) -> list[Lab]:

@@ -2,6 +2,7 @@
 
 What the ranks do is the function `real(tasks, ...)` of the lab's ranks.py, which returns JSON: a dict of seconds, say.
 Where it has an argument `seconds` that nobody gives, that is what the lab's scenario draws: by rank, of each step.
+And `unwritten` are the names in tasks.py that cannot be run yet: it leaves out what needs them.
 This is for a student's own machine and own code: nothing is confined here, and nothing is judged.
 """
 
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from distsim import files
-from distsim.errors import InputError
+from distsim.errors import InputError, RunError
 from distsim.grading.lab import MOST_MEGABYTES, RANKS, SCENARIO, TASKS, Lab
+from distsim.grading.unwritten import Unwritten, blocked, unwritten
 from distsim.runtime.emulation.plan import Plan
 from distsim.runtime.launch import Launch, launched
 from distsim.runtime.measure import check_machine
@@ -22,7 +24,7 @@ from distsim.scenario import Scenario
 
 ENTRY = ("-m", "distsim.grading.real_rank")
 FUNCTION = "real"
-SECONDS = "seconds"
+SECONDS, UNWRITTEN = "seconds", "unwritten"
 DEADLINE_SECONDS = 120.0
 
 
@@ -41,25 +43,30 @@ def run(
     is, if not with the lab. emulate: on links as the lab's scenario has them, in place of this machine's own.
 
     Raises InputError where the lab has no `real`, there is no tasks.py or no torch, or this machine cannot emulate
-    links; RunError where a rank failed.
+    links; RunError where a rank failed, or all that there is to run is still to be written.
     """
     check_machine(deadline_seconds)
-    tasks = (folder or lab.folder) / TASKS
-    if not tasks.is_file():
-        raise InputError.of(
-            "folder of the lab", str(tasks.parent), f"has no {TASKS}", f"distsim lab start {lab.number} DIR"
-        )
+    tasks = _tasks(lab, folder)
+    text = _text(tasks)
     count = lab.about.ranks if ranks is None else ranks
     if count < 1:
         raise InputError.of("ranks", count, "must be at least 1", "write 4")
     job = {
         "ranks_file": str((lab.folder / RANKS).resolve()), "tasks_file": str(tasks.resolve()),
-        "arguments": _complete(lab, arguments or {}, count), "deadline_seconds": deadline_seconds,
+        "arguments": _complete(lab, arguments or {}, count, text), "deadline_seconds": deadline_seconds,
     }  # fmt: skip
     roles = ["your code"] * count
     network = Plan.of(_scenario(lab, count)) if emulate else None
     with launched(Launch(lab.key, roles, ENTRY, job, deadline_seconds, network=network)) as place:
-        return [json.loads(result_file(place, rank).read_text("utf-8")) for rank in range(count)]
+        results = [json.loads(result_file(place, rank).read_text("utf-8")) for rank in range(count)]
+    if not any(results) and (missing := unwritten(text)):
+        raise RunError("\n  ".join([f"{lab.key}: there is nothing to run yet", *map(str, missing)]))
+    return results
+
+
+def still_unwritten(lab: Lab, folder: Path | None = None) -> list[Unwritten]:
+    """The functions that are still to be written. Raises InputError where there is no tasks.py."""
+    return unwritten(_text(_tasks(lab, folder)))
 
 
 def result_file(folder: Path, rank: int) -> Path:
@@ -67,8 +74,21 @@ def result_file(folder: Path, rank: int) -> Path:
     return folder / f"real-{rank}.json"
 
 
-def _complete(lab: Lab, given: dict[str, Any], ranks: int) -> dict[str, Any]:
-    """The arguments of `real`: those given, and the scenario's times where it asks for them."""
+def _tasks(lab: Lab, folder: Path | None) -> Path:
+    path = (folder or lab.folder) / TASKS
+    if not path.is_file():
+        raise InputError.of(
+            "folder of the lab", str(path.parent), f"has no {TASKS}", f"distsim lab start {lab.number} DIR"
+        )
+    return path
+
+
+def _text(tasks: Path) -> str:
+    return files.read(tasks, MOST_MEGABYTES).decode("utf-8", errors="replace")
+
+
+def _complete(lab: Lab, given: dict[str, Any], ranks: int, tasks: str) -> dict[str, Any]:
+    """The arguments of `real`: those given, and the scenario's times and what is unwritten where it asks for them."""
     tree = ast.parse(files.read(lab.folder / RANKS, MOST_MEGABYTES))
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
     if not found:
@@ -77,7 +97,12 @@ def _complete(lab: Lab, given: dict[str, Any], ranks: int) -> dict[str, Any]:
     if unknown := [name for name in given if name not in names]:
         cure = f"take one of {', '.join(names)}" if names else "leave it out"
         raise InputError.of(f"argument of {FUNCTION}", unknown[0], f"is none of {lab.key}'s", cure)
-    return {SECONDS: _drawn(lab, ranks)} | given if SECONDS in names else given
+    known: dict[str, Any] = {}
+    if SECONDS in names:
+        known[SECONDS] = _drawn(lab, ranks)
+    if UNWRITTEN in names:
+        known[UNWRITTEN] = blocked(tasks)
+    return known | given
 
 
 def _scenario(lab: Lab, ranks: int) -> Scenario:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+UNWRITTEN = "NotImplementedError: write "  # what a function of the stub tells
 MOST_CHARACTERS = 2000  # of a text that may hold what a submission printed
+REASONS = ("observed", "expected", "where", "hint")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,18 @@ class Result:
         """Whether nothing was lost."""
         return self.points >= self.maximum
 
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why not all points, by name. Where a function is still to be written, that one says all there is to say.
+
+        >>> Result("sums", 0.0, 2.0, "rank 0: NotImplementedError: write sums: Adds.", "6.0", hint="Add.").reasons
+        {'observed': 'rank 0: NotImplementedError: write sums: Adds.'}
+        """
+        if self.full:
+            return {}
+        names = ("observed",) if not self.points and UNWRITTEN in self.observed else REASONS
+        return {name: text for name in names if (text := getattr(self, name))}
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON; `Result(**table)` reads it back."""
         return asdict(self)
@@ -44,9 +58,7 @@ class Result:
           hint:     Add.
         """
         lines = [f"{self.check}: {shown(self.points)} of {shown(self.maximum)} points"]
-        if not self.full:
-            reasons = {name: getattr(self, name) for name in ("observed", "expected", "where", "hint")}
-            lines += [f"  {name + ':':<9} {_indented(reason)}" for name, reason in reasons.items() if reason]
+        lines += [f"  {name + ':':<9} {_indented(reason)}" for name, reason in self.reasons.items()]
         return "\n".join(lines)
 
 

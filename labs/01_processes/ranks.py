@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -86,8 +87,10 @@ def mean_loss(tasks: ModuleType, *, loss: float) -> dict[str, Any]:
     return {"mean": float(tasks.mean_loss(loss))}
 
 
-def real(tasks: ModuleType, seconds: list[list[float]]) -> dict[str, Any]:
+def real(tasks: ModuleType, seconds: list[list[float]], unwritten: Sequence[str] = ()) -> dict[str, Any]:
     """Steps for real: each rank computes for its seconds of the step, then all take their mean loss."""
+    if "mean_loss" in unwritten:
+        return {}
     own = seconds[dist.get_rank()]
     tasks.mean_loss(0.0)  # the first exchange also connects the ranks
     times = [rank.now()]

@@ -5,7 +5,7 @@ Each driver returns, for each of its calls, the result and what stands in the in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -73,12 +73,16 @@ def all_reduce(tasks: ModuleType, *, calls: Calls) -> Calls:
     return _one_after_the_other(one, calls)
 
 
-def real(tasks: ModuleType, megabytes: float = 4.0, repeats: int = 20) -> dict[str, float]:
+def real(
+    tasks: ModuleType, megabytes: float = 4.0, repeats: int = 20, unwritten: Sequence[str] = ()
+) -> dict[str, float]:
     """Seconds of broadcasts for real: by your function, and by a root that sends to one rank after the other."""
     device = torch.device("cuda" if "nccl" in dist.get_backend_config() else "cpu")
     tensor = torch.rand(int(megabytes * 1e6 / 4), device=device)
-    seconds = {"tree_seconds": tasks.broadcast, "one_by_one_seconds": _one_by_one}
-    return {name: _median_seconds(function, tensor, repeats) for name, function in seconds.items()}
+    functions = {"tree_seconds": tasks.broadcast, "one_by_one_seconds": _one_by_one}
+    if "broadcast" in unwritten:
+        del functions["tree_seconds"]
+    return {name: _median_seconds(function, tensor, repeats) for name, function in functions.items()}
 
 
 def _one_after_the_other(function: Callable[[Call], Call], calls: Calls) -> Calls:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -55,12 +56,12 @@ def predictions(tasks: ModuleType, *, cases: list[dict[str, float]]) -> dict[str
     }
 
 
-def real(tasks: ModuleType, num_bytes: int = 16_000_000) -> dict[str, Any]:
+def real(tasks: ModuleType, num_bytes: int = 16_000_000, unwritten: Sequence[str] = ()) -> dict[str, Any]:
     """Seconds of each all-reduce of a tensor of so many bytes for real, several times in turn."""
     tensor = torch.ones(num_bytes // 4, device="cuda" if "nccl" in dist.get_backend_config() else "cpu")
-    seconds: dict[str, list[float]] = {name: [] for name in ALL_REDUCES}
+    seconds: dict[str, list[float]] = {name: [] for name in ALL_REDUCES if name not in unwritten}
     for repeat in range(REPEATS + 1):
-        for name in ALL_REDUCES:
+        for name in seconds:
             dist.barrier()
             began = rank.now()
             getattr(tasks, name)(tensor)

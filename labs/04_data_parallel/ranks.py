@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from statistics import median
 from types import ModuleType
@@ -18,6 +18,7 @@ from distsim.testbed import rank
 
 WIDTH = 8  # of the small network
 REPEATS = 15  # of what a real run takes the time of
+NEEDED_TO_TRAIN = {"OwnSamples", "same_parameters", "train_step"}
 OPTIMIZERS = {
     "SGD with momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01),
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.02),
@@ -196,20 +197,36 @@ def one_process(
     return {"states": torch.stack(states), "names": [name for name, one in named for _ in range(one.numel())]}
 
 
-def real(tasks: ModuleType, seconds: list[list[float]], batch: int = 8) -> dict[str, Any]:
+def real(
+    tasks: ModuleType, seconds: list[list[float]], batch: int = 8, unwritten: Sequence[str] = ()
+) -> dict[str, Any]:
     """Steps for real, on the digits: each rank also computes for its seconds of the step.
 
-    And what the two parts cost here without that: the model's own forward and backward, and an all-reduce as large as
-    the gradients.
+    And what the two parts cost here without that, and without the student's code: the model's own forward and backward,
+    and an all-reduce as large as the gradients.
     """
     from distsim.learning.digits import digits
 
     device = torch.device("cuda", torch.cuda.current_device()) if _on_gpus() else torch.device("cpu")
     pixels, classes = (torch.from_numpy(array) for array in digits()[0])
+    data = TensorDataset(pixels.to(device), classes.to(device))
     model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(device)
+    found = {} if NEEDED_TO_TRAIN & set(unwritten) else _real_training(tasks, model, data, seconds, batch)
+    inputs, targets = data[:batch]
+    gradients = torch.zeros_like(_flat(model))
+    return {
+        **found,
+        "model_seconds": _median_seconds(lambda: cross_entropy(model(inputs), targets).backward()),
+        "all_reduce_seconds": _median_seconds(lambda: dist.all_reduce(gradients)),
+    }
+
+
+def _real_training(
+    tasks: ModuleType, model: nn.Module, data: TensorDataset, seconds: list[list[float]], batch: int
+) -> dict[str, Any]:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    sampler = tasks.OwnSamples(len(pixels))
-    loader = DataLoader(TensorDataset(pixels.to(device), classes.to(device)), batch_size=batch, sampler=sampler)
+    sampler = tasks.OwnSamples(len(data))
+    loader = DataLoader(data, batch_size=batch, sampler=sampler)
     tasks.same_parameters(model)
     times: list[float] = []
     losses: list[float] = []
@@ -223,18 +240,11 @@ def real(tasks: ModuleType, seconds: list[list[float]], batch: int = 8) -> dict[
     steps = len(seconds[0])
     for epoch in range(-(-steps // len(loader))):
         sampler.set_epoch(epoch)
-        for inputs, classes in islice(loader, steps - len(times)):
+        for pixels, classes in islice(loader, steps - len(times)):
             started = rank.now()
-            tasks.train_step(model, optimizer, loss, inputs, classes)
+            tasks.train_step(model, optimizer, loss, pixels, classes)
             times.append(rank.now() - started)
-    gradients = torch.zeros_like(_flat(model))
-    return {
-        "step_seconds": times,
-        "losses": losses,
-        "sum_of_parameters": _flat(model).sum().item(),
-        "model_seconds": _median_seconds(lambda: cross_entropy(model(inputs), classes).backward()),
-        "all_reduce_seconds": _median_seconds(lambda: dist.all_reduce(gradients)),
-    }
+    return {"step_seconds": times, "losses": losses, "sum_of_parameters": _flat(model).sum().item()}
 
 
 def _median_seconds(work: Callable[[], object]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -40,19 +41,24 @@ def predict(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> dict[str, Any]
     return {"seconds": [float(tasks.step_seconds(**case)) for case in cases]}
 
 
-def real(tasks: ModuleType, times: list[list[float]], wait_for: int, size: int = 1024) -> dict[str, Any]:
-    """A run for real, in which workers sleep for their times; its seconds for each update."""
+def real(
+    tasks: ModuleType, seconds: list[list[float]], wait_for: int | None = None, size: int = 1024,
+    unwritten: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """A run for real, in which workers sleep for their seconds; its seconds for each update. One is the backup."""
+    if {"serve", "work"} & set(unwritten):
+        return {}
     me, server = dist.get_rank(), dist.get_world_size() - 1
-    updates = len(times[0])
+    updates = len(seconds[0])
     parameters = torch.zeros(size, dtype=torch.float64)
     dist.barrier()
     before = rank.now()
     if me == server:
-        tasks.serve(parameters, updates, wait_for, 0.1)
+        tasks.serve(parameters, updates, wait_for or server - 1, 0.1)
     else:
 
         def gradient(at: torch.Tensor, version: int) -> torch.Tensor:
-            rank.busy(times[me][version])
+            rank.busy(seconds[me][version])
             return at
 
         tasks.work(parameters, gradient)

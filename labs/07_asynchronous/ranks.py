@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -43,16 +44,22 @@ def predict(tasks: ModuleType, *, cases: list[list[int]]) -> dict[str, Any]:
     return {"staleness": [int(tasks.largest_staleness(workers, bound)) for workers, bound in cases]}
 
 
-def real(tasks: ModuleType, times: list[list[float]], updates: int, size: int = 1024) -> dict[str, Any]:
-    """A run for real, in which workers sleep for their times; the mean staleness, at the server."""
+def real(
+    tasks: ModuleType, seconds: list[list[float]], updates: int | None = None, size: int = 1024,
+    unwritten: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """A run for real, in which workers sleep for their seconds, again and again; the mean staleness, at the server."""
+    if {"serve_asynchronous", "work"} & set(unwritten):
+        return {}
     me, server = dist.get_rank(), dist.get_world_size() - 1
     parameters = torch.zeros(size, dtype=torch.float64)
     if me == server:
+        updates = updates or server * len(seconds[0])
         used = tasks.serve_asynchronous(parameters, updates, 0.01)
         return {"mean_staleness": sum(stale for _, stale in used) / updates}
 
     def gradient(at: torch.Tensor, push: int) -> torch.Tensor:
-        rank.busy(times[me][push])
+        rank.busy(seconds[me][push % len(seconds[me])])
         return at
 
     tasks.work(parameters, gradient)

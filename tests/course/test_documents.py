@@ -1,38 +1,69 @@
-"""The course's notebooks as documents: what nbval compares is there, and nothing is stored that should not be."""
+"""The chapters' notebooks as documents: what nbval compares is there, what a reader needs, and nothing else."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 
+from distsim.course.cells import GUESS
+from distsim.figures.captioned import PLOTLY_MIME
+from tests.course.prose import marked_numbers
+
 COURSE = Path(__file__).parents[2] / "course"
-NOTEBOOKS = sorted(COURSE.glob("*.ipynb"))
+CHAPTERS = sorted(COURSE.glob("[0-9][0-9]_*.ipynb"))
 MARKER = "# NBVAL_CHECK_OUTPUT"
+MOST_BYTES = 300_000
+MOST_LINES_TO_REMEMBER = 10
+ANCHORS = {
+    word.replace(" ", "-")
+    for word in re.findall(r"^## (.+)$", (COURSE / "GLOSSARY.md").read_text("utf-8"), re.MULTILINE)
+}
+CLAIMS = re.findall(
+    r"^\| (\d{3}-\d\d) \| ([^|]+) \| ([\d, ]+) \| (true|loose|wrong) \| ([^|]*) ?\|$",
+    (COURSE / "CLAIMS.md").read_text("utf-8"),
+    re.MULTILINE,
+)
 
 
-def test_there_are_notebooks() -> None:
-    assert [path.name for path in NOTEBOOKS] == ["00_tour.ipynb"]
-
-
-@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
 def path(request: pytest.FixtureRequest) -> Path:
     found: Path = request.param
     return found
 
 
 @pytest.fixture
-def notebook(path: Path) -> nbformat.NotebookNode:
+def notebook(path: Path) -> Any:
     found = nbformat.read(path, as_version=4)
     nbformat.validate(found)
     return found
 
 
-def test_marked_cells_hold_what_they_are_compared_with(notebook: nbformat.NotebookNode) -> None:
-    marked = [cell for cell in notebook.cells if cell.cell_type == "code" and MARKER in cell.source]
+def code(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def prose(notebook: Any) -> str:
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def section(notebook: Any, heading: str) -> str:
+    """What stands under a heading of the second level, up to the next."""
+    _, _, rest = prose(notebook).partition(f"## {heading}\n")
+    return re.split(r"^## ", rest, flags=re.MULTILINE)[0].strip()
+
+
+def test_every_chapter_has_its_exercises() -> None:
+    assert [path.stem for path in CHAPTERS] == sorted(path.stem for path in (COURSE / "exercises").glob("*.py"))
+    assert CHAPTERS[0].stem == "00_tour"
+
+
+def test_marked_cells_hold_what_they_are_compared_with(notebook: Any) -> None:
+    marked = [cell for cell in code(notebook) if MARKER in cell.source]
     assert marked
     for cell in marked:
         assert cell.source.splitlines()[0] == MARKER, "a marker that does not stand on a line of its own is ignored"
@@ -40,37 +71,128 @@ def test_marked_cells_hold_what_they_are_compared_with(notebook: nbformat.Notebo
         assert cell.outputs
 
 
-def test_cells_were_run_from_top_to_bottom(notebook: nbformat.NotebookNode) -> None:
-    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
-    assert counts == list(range(1, len(counts) + 1))
-    assert not any(
-        output.output_type == "error" or output.get("name") == "stderr"
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-    )
+def test_cells_were_run_from_top_to_bottom(notebook: Any) -> None:
+    cells = code(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
+        for output in cell.outputs:
+            assert output.output_type != "error"
+            assert output.get("name") != "stderr"
 
 
-def test_nothing_is_stored_that_should_not_be(path: Path, notebook: nbformat.NotebookNode) -> None:
-    assert "widgets" not in notebook.metadata
+def test_nothing_is_stored_that_should_not_be(path: Path, notebook: Any) -> None:
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
-    assert path.stat().st_size < 300_000
+    assert all(set(cell.metadata) <= {"nbgrader", "tags"} for cell in notebook.cells)
+    assert path.stat().st_size < MOST_BYTES
     text = path.read_text("utf-8")
     assert "widget-view+json" not in text
     assert not re.search(r"/(home|root|tmp|Users)/", text)
 
 
-def test_headings_are_in_order_and_the_question_comes_before_any_number(notebook: nbformat.NotebookNode) -> None:
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    levels = [len(marks) for marks in re.findall(r"^(#+) ", text, re.MULTILINE)]
+def test_it_is_saved_as_its_command_saves_it(path: Path, notebook: Any) -> None:
+    """So that executing it again changes outputs alone."""
+    assert path.read_text("utf-8") == nbformat.writes(notebook) + "\n"
+
+
+def test_headings_are_in_order_and_the_first_one_asks(notebook: Any) -> None:
+    text = re.sub(r"```.*?```", "", prose(notebook), flags=re.DOTALL)
+    headings = re.findall(r"^(#+) (.+)$", text, re.MULTILINE)
+    levels = [len(marks) for marks, _ in headings]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
-    assert "?" in notebook.cells[0].source
+    assert headings[0][1].endswith("?")
+    assert notebook.cells[0].source.startswith("# ")
 
 
-def test_no_shell_commands(notebook: nbformat.NotebookNode) -> None:
+def test_the_guess_comes_before_anything_is_shown(notebook: Any) -> None:
+    places = [place for place, cell in enumerate(notebook.cells) if GUESS in cell.metadata.get("tags", [])]
+    assert places
+    before = notebook.cells[: places[0]]
+    assert not any(cell.get("outputs") for cell in before)
+    assert not marked_numbers("\n".join(cell.source for cell in before))
+    for place in places:
+        assert re.search(r"chapter\.guess\(\s*\"[\w ,-]+\", [-\d._e]+", notebook.cells[place].source)
+        assert "?" in "".join(cell.source for cell in notebook.cells[:place])
+
+
+def test_every_guess_is_compared_and_every_comparison_was_guessed(notebook: Any) -> None:
+    """By the quantity's name: a comparison also states its error, in the sentence under the figure."""
+    guessed, compared = [], []
+    for cell in code(notebook):
+        guessed += re.findall(r"chapter\.guess\(\s*\"([^\"]+)\"", cell.source)
+        if "chapter.compare(" in cell.source:
+            (quantity,) = re.findall(r"quantity=\"([^\"]+)\"", cell.source) or ["step time"]
+            assert quantity in guessed
+            assert all(f"{stage}=" in cell.source for stage in ("guess", "simulation", "measurement"))
+            compared.append(quantity)
+            sentence = cell.outputs[0].data["text/plain"]
+            assert re.search(r"Measured: .*the guess is [\d.]+ % (above|below)", sentence), sentence
+    assert compared
+    assert set(compared) <= set(guessed)
+
+
+def test_pictures_have_words(notebook: Any) -> None:
+    """An image its alt text; a figure the sentence that stands for it, and its table."""
+    for alternative, file in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", prose(notebook)):
+        assert len(alternative) > 20, file
+        assert (COURSE / file).exists()
+    for cell in code(notebook):
+        for figure, caption in pairwise([*cell.outputs, None]):
+            if PLOTLY_MIME in figure.get("data", {}):
+                assert len(figure.data["text/plain"]) > 20
+                assert caption is not None
+                assert "distsim-summary" in caption.data["text/html"]
+
+
+def test_no_shell_commands(notebook: Any) -> None:
     """A `!command` that fails passes unseen."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            assert not re.search(r"^\s*[!%]", cell.source, re.MULTILINE)
+    for cell in code(notebook):
+        assert not re.search(r"^\s*[!%]", cell.source, re.MULTILINE)
+
+
+def test_lines_of_code_fit_beside_each_other(notebook: Any) -> None:
+    """Wider ones are cut off in a browser of half a screen."""
+    for cell in code(notebook):
+        assert max(map(len, cell.source.splitlines()), default=0) <= 110, cell.source
+
+
+def test_what_to_remember_is_short_and_what_to_read_is_there(notebook: Any) -> None:
+    lines = [line for line in section(notebook, "What to remember").splitlines() if line.strip()]
+    assert 1 <= len(lines) <= MOST_LINES_TO_REMEMBER
+    assert all(line.startswith("* ") and line.endswith(".") for line in lines)
+    read = section(notebook, "What to read")
+    assert re.search(r"\b(19|20)\d\d\b", read)
+    headings = re.findall(r"^## (.+)$", prose(notebook), re.MULTILINE)
+    assert headings[-2:] == ["What to remember", "What to read"]
+
+
+def test_links_lead_somewhere_and_words_to_the_glossary(notebook: Any) -> None:
+    links = re.findall(r"(?<!\!)\[[^\]]+\]\(([^)\s]+)\)", prose(notebook))
+    for link in links:
+        file, _, anchor = link.partition("#")
+        if link.startswith("https://"):
+            continue
+        assert (COURSE / file).exists(), link
+        if file == "GLOSSARY.md" and anchor:
+            assert anchor in ANCHORS, f"{link} has no entry"
+    assert sum("GLOSSARY.md#" in link for link in links) >= 4
+
+
+def test_the_claims_of_the_articles_are_taught_where_the_table_says(path: Path, notebook: Any) -> None:
+    number = path.stem[:2]
+    marked = re.findall(r"<!-- claim: ([\d, -]+) -->", prose(notebook))
+    taught = {claim.strip() for group in marked for claim in group.split(",")}
+    named = {claim for claim, _, chapters, *_ in CLAIMS if number in chapters.replace(" ", "").split(",")}
+    assert taught == named
+
+
+def test_the_table_of_claims_is_whole() -> None:
+    text = (COURSE / "CLAIMS.md").read_text("utf-8")
+    assert len(CLAIMS) == len(re.findall(r"^\| \d", text, re.MULTILINE)) > 100
+    for article in ("001", "002", "003", "004"):
+        numbers = [int(claim[4:]) for claim, *_ in CLAIMS if claim.startswith(article)]
+        assert numbers == list(range(1, len(numbers) + 1))
+    for claim, _, _, holds, amiss in CLAIMS:
+        assert (holds == "true") == (not amiss.strip()), f"{claim}: what is loose or wrong says why, and nothing else"

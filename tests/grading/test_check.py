@@ -11,6 +11,8 @@ import pytest
 from distsim.errors import InputError, RunError
 from distsim.grading import Finding, Result, check
 from distsim.grading.check import Check, checks_in
+from distsim.grading.feedback import feedback
+from distsim.grading.grade import Grade
 
 
 def of(function: Any) -> Check:
@@ -89,3 +91,16 @@ def test_floods_and_control_characters_are_tamed() -> None:
     assert len(found.observed) <= 2000
     assert "\x1b" not in found.observed
     assert found.observed.endswith(" the end")
+
+
+@pytest.mark.parametrize("points", [0.0, 1.0])
+@pytest.mark.parametrize("said", ["write one: Gives 1.", "not for floats"])
+def test_of_what_is_still_to_be_written_only_that_is_told(said: str, points: float) -> None:
+    """In the terminal and the notebook, which print the text, and in the feedback."""
+    result = Result("one", points, 2.0, f"rank 0: NotImplementedError: {said}", "six", "rank 1", "Think.")
+    page = feedback(Grade("ada", "90_sum", "ada/tasks.py", "", "", [result], []))
+    alone = said.startswith("write") and points == 0.0
+    for text in (result.text(), page):
+        assert said in text
+        for name, reason in (("expected", "six"), ("where", "rank 1"), ("hint", "Think.")):
+            assert (f"{name}:" in text.lower()) == (reason in text) == (not alone)

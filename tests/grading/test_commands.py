@@ -85,6 +85,31 @@ def test_nothing_handed_in_is_graded_with_0_and_ends_well(run: Run, tmp_path: Pa
     assert "there is no tasks.py" in (tmp_path / "out" / "feedback" / "ada.md").read_text()
 
 
+def test_many_numbers_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {
+        "step_seconds": [0.0644612] * 100, "losses": [0.647541] * 100, "sum_of_parameters": 149.958,
+        "model_seconds": 0.000855111, "all_reduce_seconds": 0.00507,
+    }  # fmt: skip
+    monkeypatch.setattr(real, "run", lambda *_, **__: [row] * 4)
+    monkeypatch.setattr("distsim.cli.output.PIPE_WIDTH", 80)
+    code, out, _ = run("lab", "run", "90")
+    rows = [line for line in out.splitlines() if line.startswith("│")]
+    assert code == 0
+    assert [line.replace("│", "").split() for line in rows] == [
+        [str(rank), "0.0644612", "0.647541", "149.958", "0.000855111", "0.00507"] for rank in range(4)
+    ]
+    assert max(map(len, rows)) <= 80
+
+
+@pytest.mark.parametrize(("name", "title"), [("ada", "90_sum: ada"), ("90_sum", "90_sum")])
+def test_the_table_of_a_submission_is_headed_by_lab_and_student(
+    run: Run, tmp_path: Path, name: str, title: str
+) -> None:
+    (tmp_path / name).mkdir()
+    code, out, _ = run("grade", "90", "--submission", tmp_path / name)
+    assert (code, out.splitlines()[0].strip()) == (0, title)
+
+
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) -> None:
@@ -97,7 +122,8 @@ def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) 
     assert all(result["seconds"] > 0 for result in results)
     assert [result["drawn"] for result in results] == [[0.01] * 5] * 3
     out = run("lab", "run", "90", "--folder", tmp_path / "ada")[1]
-    assert out.count("0.01, median of 5") == 2
+    assert [line.split()[-2] for line in out.splitlines() if line.startswith("│")] == ["0.01"] * 2
+    assert "medians, --json tells all numbers: drawn (of 5)" in out
     code, out, err = run("grade", "90", "--submission", tmp_path / "ada")
     assert code == 0
     assert f"{tmp_path}/ada/tasks.py, sha256 " in out

@@ -23,6 +23,15 @@ def test_a_path_and_a_number_without_its_nought(shelf: Path, monkeypatch: pytest
     assert find("03_sum/").key == find("sum").key == "03_sum"
 
 
+def test_a_lab_is_found_from_inside_of_it(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shelf / "90_sum")
+    assert find("90").folder.samefile(".")
+    (shelf / "90_sum" / "deep").mkdir()
+    monkeypatch.chdir(shelf / "90_sum" / "deep")
+    with pytest.raises(InputError, match="is none of the labs"):
+        find("90")
+
+
 def test_the_contents(lab: Lab) -> None:
     assert (lab.number, lab.name, lab.title, lab.points) == ("90", "sum", "A sum over all ranks", 5.0)
     assert list(lab.checks) == ["every_rank_has_the_sum", "the_counter_counts"]

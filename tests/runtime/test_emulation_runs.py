@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from distsim import Scenario
-from distsim.calibration import Calibration, fitted
+from distsim.calibration import Calibration, Imposed, fitted
 from distsim.calibration import Plan as CalibrationPlan
 from distsim.cli.main import main
 from distsim.errors import InputError, NotAvailableYetError
@@ -114,6 +114,9 @@ def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() ->
     assert machine.exchange(run).bandwidth_bytes_per_second == pytest.approx(5e6, rel=0.25)
     found = predict_and_emulate(run, Calibration(machine=machine))
     assert 0.6 < found.predicted.total_seconds / found.measured.total_seconds < 1.6
+    older = Calibration(machine=machine.model_copy(update={"imposed": None}))
+    assert "whether they were the same is not known" in predict_and_emulate(run, older).notes[-1]
+    assert not any("not known" in note for note in found.notes)
 
 
 def test_a_calibration_of_other_links_is_refused_with_emulation() -> None:
@@ -124,6 +127,31 @@ def test_a_calibration_of_other_links_is_refused_with_emulation() -> None:
     imposed = loopback.model_copy(update={"emulated": True})
     with pytest.raises(InputError, match=r"cluster\.nic"):
         predict_and_emulate(asked.replacing({"cluster.nic": {"1": {"up": "20 Mbit/s"}}}), Calibration(machine=imposed))
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "latency", "same"),
+    [(5e6, 0.0, True), (5e6, None, True), (125e6, 0.0, False), (5e6, 1e-3, False), (125e6, None, False)],
+)
+def test_a_calibration_of_other_emulated_links_is_refused(
+    bandwidth: float, latency: float | None, same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = Imposed(bandwidth_bytes_per_second=bandwidth, latency_seconds=latency)
+    samples = [("all_reduce", None, WORKERS, size, np.full(3, size / 1e9)) for size in (1e5, 1e6)]
+    known = Calibration(machine=fitted(samples, cores=2, emulated=True, imposed=links))
+    started = []
+
+    def begins(*_arguments: Any, **_named: Any) -> None:
+        started.append(True)
+        raise RuntimeError("the run begins")
+
+    monkeypatch.setattr("distsim.experiment.measure", begins)
+    with pytest.raises((InputError, RuntimeError)) as raised:
+        predict_and_emulate(scenario({"kind": "synchronous"}, RING), known)
+    assert bool(started) == same
+    if not same:
+        assert "says nothing of this scenario's links, 40 Mbit/s and 0 s" in str(raised.value)
+        assert "Cure: make one with distsim calibrate --emulate --bandwidth '40 Mbit/s'" in str(raised.value)
 
 
 HOST = {"ranks": [0], "up_bytes_per_second": 5e6, "down_bytes_per_second": 5e6}
