@@ -70,7 +70,7 @@ def paused_step(answer: object) -> Judged:
         inputs=[(1, 0.05, 0.02, 0.5), (16, 0.05, 0.02, 0.5), (100, 1.0, 0.03, 10.0), (8, 0.05, 0.0, 0.5)],
         relative=1e-6,
         wrong={
-            lambda workers, mean, probability, pause: (
+            lambda workers, mean, probability, pause: (  # noqa: ARG005
                 mean + probability * pause
             ): "That is the mean time of one worker, and the step waits for all of them.",
             lambda workers, mean, probability, pause: (
@@ -79,7 +79,9 @@ def paused_step(answer: object) -> Judged:
             lambda workers, mean, probability, pause: (
                 mean + (1 - probability) ** workers * pause
             ): "That is the probability that nobody pauses.",
-            lambda workers, mean, probability, pause: mean + pause: "That is a step in which somebody pauses.",
+            lambda workers, mean, probability, pause: (  # noqa: ARG005
+                mean + pause
+            ): "That is a step in which somebody pauses.",
         },
     )
 
@@ -87,7 +89,7 @@ def paused_step(answer: object) -> Judged:
 @exercise(
     points=2,
     hint="Seconds to the target are updates times seconds per update; the two products are equal.",
-    because="The noisy quadratic above needed far fewer more than that.",
+    because="In the table of section 8 the updates grew by a far smaller factor.",
 )
 def break_even(answer: object) -> Judged:
     """How many times as many updates may four backups cost?"""
