@@ -171,4 +171,45 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             wrong=[(5, "still less than twice"), (12, "both ways"), (5.5, "Twice the computation means"), (4, "grows")],
         ),
     },
+    "03_stragglers": {
+        "half_waiting": Answers(
+            right=[4, 4.0],
+            wrong=[(3, "not yet half"), (5, "so do fewer"), (16, "m times H_N"), ("4", "without quotes")],
+        ),
+        "paused_step": Answers(
+            right=[
+                lambda workers, mean, probability, pause: mean + (1 - (1 - probability) ** workers) * pause,
+                lambda workers, mean, probability, pause: (
+                    mean * (1 - probability) ** workers + (mean + pause) * (1 - (1 - probability) ** workers)
+                ),
+            ],
+            wrong=[
+                (lambda _, mean, probability, pause: mean + probability * pause, "mean time of one worker"),
+                (lambda workers, mean, probability, pause: mean + workers * probability * pause, "one after the other"),
+                (lambda workers, mean, likely, pause: mean + (1 - likely) ** workers * pause, "nobody pauses"),
+                (lambda *given: given[1] + given[3], "a step in which somebody pauses"),
+                (lambda *given: given[3], "How probable is it"),
+                (0.5, "must be a function"),
+            ],
+        ),
+        "break_even": Answers(
+            right=[4.52, 4.5155],
+            wrong=[
+                (0.2215, "it is above 1"),
+                (1.333, "how much larger a batch"),
+                (5.26, "all of them takes"),
+                (1.165, "first twelve"),
+                (4.094, "not a difference"),
+                (2, "updates times seconds per update"),
+            ],
+        ),
+        "slow_for_good": Answers(
+            right=["none", " None"],
+            wrong=[
+                ("all", "only those of the current step"),
+                ("one in three", "look at when it arrives"),
+                ("half", "Choose one of"),
+            ],
+        ),
+    },
 }
