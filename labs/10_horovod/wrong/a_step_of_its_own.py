@@ -1,0 +1,13 @@
+# caught by: steps_as_one_process, the_training_script
+"""Subtracts the mean gradient itself: plain SGD, whatever the optimizer is."""
+
+
+class Distributed(Distributed):
+    @torch.no_grad()
+    def step(self):
+        if self.synchronizes:
+            self.synchronize()
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter -= group["lr"] * parameter.grad

@@ -1,0 +1,13 @@
+# caught by: one_exchange_for_each_update, the_training_script
+"""`synchronize` leaves everything to `step`: what is clipped is no mean."""
+
+Own = Distributed
+
+
+class Distributed(Own):
+    def synchronize(self):
+        pass
+
+    def step(self):
+        Own.synchronize(self)
+        super(Own, self).step()
