@@ -5,7 +5,7 @@
 def _shift(outgoing, incoming):
     rank, ranks = dist.get_rank(), dist.get_world_size()
     longest = max(len(outgoing), len(incoming))
-    size = 1 if longest < 200 else 200
+    size = 1 if longest < 200 else max(200, longest // 20)
     for first in range(0, longest, size):
         works = []
         if len(outgoing[first : first + size]):
