@@ -10,8 +10,8 @@ import math
 
 from distsim.errors import InputError
 from distsim.theory.arguments import above, at_least
-from distsim.workload import FLOAT_BYTES, block_parameters
 
+FLOAT_BYTES = 4.0
 SLOTS = {"sgd": 0, "momentum": 1, "adam": 2}  # numbers that an optimizer keeps for each parameter
 
 
@@ -25,7 +25,8 @@ def transformer_parameters(layers: int, width: int, vocabulary: int, context: in
     1557611200
     """
     at_least(1, layers=layers, width=width, vocabulary=vocabulary, context=context)
-    return layers * block_parameters(width) + (vocabulary + context + 2) * width
+    attention, forward, norms = 4 * width**2 + 4 * width, 8 * width**2 + 5 * width, 4 * width
+    return layers * (attention + forward + norms) + (vocabulary + context + 2) * width
 
 
 def state_bytes(parameters: float, optimizer: str = "adam", value_bytes: float = FLOAT_BYTES) -> float:
