@@ -40,7 +40,7 @@ test: lint  ## lint, then every test that fits in minutes
 	$(TEST) --durations=10 -n $(WORKERS) -m real $(VIRTUAL)
 	$(TEST) --durations=10 -n $(WORKERS) --dist loadfile -m real $(GRADING)
 	$(TEST) --durations=15 -m "real or chromium" $(patsubst %,--ignore=%,$(VIRTUAL) $(GRADING))
-	$(TEST) -n $(WORKERS) --dist loadscope --nbval-lax --nbval-cell-timeout=120 course --ignore=course/explorers  # tests/explorers runs those
+	TQDM_DISABLE=1 $(TEST) -n $(WORKERS) --dist loadscope --nbval-lax --nbval-cell-timeout=120 course --ignore=course/explorers  # tests/explorers runs those
 
 test-all: export DISTSIM_TESTS = whole
 test-all: test  ## the same, with statistical and stress tests whole

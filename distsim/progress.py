@@ -1,7 +1,11 @@
-"""Progress bars on anything that may take over two seconds; in terminals and notebooks, silent in a pipe."""
+"""Progress bars on anything that may take over two seconds; in terminals and notebooks, silent in a pipe.
+
+With TQDM_DISABLE=1 in the environment, which is tqdm's own name for it, there are none: where outputs are compared.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -39,7 +43,7 @@ def bar(label: str) -> Iterator[Report]:
 
 
 def _watched() -> bool:
-    return sys.stderr.isatty() or _in_notebook()
+    return os.environ.get("TQDM_DISABLE", "0") == "0" and (sys.stderr.isatty() or _in_notebook())
 
 
 def _in_notebook() -> bool:

@@ -8,6 +8,7 @@ a plain figure. What differs from machine to machine without a meaning is not ke
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ def executed(notebook: Any, folder: Path) -> Any:
         resources={"metadata": {"path": str(folder)}},
     )  # fmt: skip
     try:
-        return client.execute()
+        return client.execute(env=os.environ | {"TQDM_DISABLE": "1"})  # a bar comes and goes with the machine's load
     except CellExecutionError as error:
         raise RunError(f"a cell failed with {error.ename}: {error.evalue}\n{error.traceback}") from None
 

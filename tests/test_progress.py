@@ -1,0 +1,38 @@
+"""Where progress bars are shown: to somebody who looks, unless the environment says otherwise."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from distsim import progress
+
+
+class Terminal(io.StringIO):
+    """What a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("disabled", "shown"), [(None, True), ("0", True), ("1", False)])
+def test_a_bar_is_shown_unless_the_environment_forbids_it(
+    monkeypatch: pytest.MonkeyPatch, disabled: str | None, shown: bool
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    if disabled is not None:
+        monkeypatch.setenv("TQDM_DISABLE", disabled)
+    assert list(progress.progress([1, 2], "counting")) == [1, 2]
+    assert ("counting" in terminal.getvalue()) is shown
+
+
+def test_none_is_shown_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
+    assert list(progress.progress([1, 2], "counting")) == [1, 2]
+    assert sys.stderr.getvalue() == ""
