@@ -106,23 +106,22 @@ def updates_in_time(testbed: Testbed) -> Finding:
 
 @check(points=2, hint="A late push is no part of an update, and its worker should not wait for one: answer it now.")
 def late_workers_are_answered_at_once(testbed: Testbed) -> Finding:
-    """The time between a late push and its answer."""
-    case = _case(4, backups=2)
-    run = case.run(testbed)
+    """The time between a late push and its answer, in three runs: in one, a wrong server may be right by chance."""
     expected = "each late worker has its answer as soon as its push is there"
-    if run.failure:
-        return Finding.failed(run, expected)
-    late = _late(case)
-    for worker in range(4):
-        pushes, answers = _talk(run, worker)
-        for number in late[worker]:
-            if number >= min(len(pushes), len(answers)):
-                return Finding.of(observed="no answer", expected=expected, passed=False, where=f"worker {worker}")
-            waited = answers[number].ended_seconds - pushes[number].ended_seconds
-            if waited > CLOSE_SECONDS:
-                observed = f"an answer {waited:.2f} s after the push"
-                where = f"worker {worker}, push {number}"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+    for case in (_case(4, backups=2) for _ in range(3)):
+        run = case.run(testbed)
+        if run.failure:
+            return Finding.failed(run, expected)
+        for worker, late in _late(case).items():
+            pushes, answers = _talk(run, worker)
+            for number in late:
+                if number >= min(len(pushes), len(answers)):
+                    return Finding.of(observed="no answer", expected=expected, passed=False, where=f"worker {worker}")
+                waited = answers[number].ended_seconds - pushes[number].ended_seconds
+                if waited > CLOSE_SECONDS:
+                    observed = f"an answer {waited:.2f} s after the push"
+                    where = f"worker {worker}, push {number}"
+                    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     return _fine(expected)
 
 
