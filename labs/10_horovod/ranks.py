@@ -353,7 +353,8 @@ def real(
     """For real: train.py; with layers, steps that sleep for their seconds; with bytes alone, exchanges of so many."""
     if not layer_bytes:
         cuda = ["--cuda"] if _on_gpus() else []
-        return {"history": _script().main([f"--epochs={epochs}", *cuda])}
+        history = _script().main([f"--epochs={epochs}", *cuda])
+        return {f"epoch {number}": accuracy for number, (_, accuracy) in enumerate(history, start=1)}
     device = torch.device("cuda", torch.cuda.current_device()) if _on_gpus() else torch.device("cpu")
     torch.manual_seed(0)
     if not layers:
