@@ -92,7 +92,7 @@ def test_the_stub_has_nothing_and_each_check_says_what_to_write(testbed: Testbed
 def test_a_wrong_solution_loses_what_is_meant_for_it_and_keeps_the_rest(
     testbed: Testbed, key: str, name: str, whole: Callable[[int, int], int]
 ) -> None:
-    """In the reduced form the first of each kind are tried on the checks that catch them and one more; whole, on all."""
+    """Reduced, the first of each kind are tried on the checks that catch them and one more; whole, all on all."""
     wrong, caught = (LABS / key / "wrong" / f"{name}.py").read_text(), caught_by(key, name)
     others = [check for check in Lab.at(LABS / key).checks if check not in caught]
     names = [*caught, *others[: whole(1, len(others))]]
