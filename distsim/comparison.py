@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distsim.errors import InputError, shown
-from distsim.metrics import PARTS, Summary, step_durations, summary, worker_seconds
+from distsim.metrics import PARTS, Summary, staleness_histogram, step_durations, summary, worker_seconds
 from distsim.trace import Trace
 
 FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # where these differ, much else does
@@ -90,6 +90,28 @@ def _check_same_scenario(predicted: Trace, measured: Trace) -> None:
             f"{what} of the predicted trace", one, f"must equal the measured one's, {shown(other)}{more}",
             "compare two traces of one scenario",
         )  # fmt: skip
+
+
+def staleness_distance(one: Trace, other: Trace) -> float:
+    """The share of one run's applied gradients whose staleness would have to change for the runs to have equal shares.
+
+    Half the sum of the differences of the shares (total variation distance): 0 where all bars of the two are equal, 1
+    where they have none in common. Two runs that draw anew differ, too: by chance alone.
+
+    >>> from distsim import example, simulate
+    >>> trace = simulate(example("backup_server"))
+    >>> staleness_distance(trace, trace)
+    0.0
+    """
+    shares = []
+    for trace in (one, other):
+        histogram = staleness_histogram(trace)
+        count = sum(histogram.values())
+        if not count:
+            raise InputError.of("staleness_distance", trace.producer, "has no applied gradient", "take a longer run")
+        shares.append({value: found / count for value, found in histogram.items()})
+    ours, theirs = shares
+    return 0.5 * sum(abs(ours.get(value, 0.0) - theirs.get(value, 0.0)) for value in ours.keys() | theirs.keys())
 
 
 def link_differences(predicted: Trace, measured: Trace) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,13 +17,17 @@ DELAY_SECONDS = 2.0
 Report = Callable[[int, int], None]  # (done, of how many)
 
 
-def progress(items: Iterable[Any], label: str, total: int | None = None) -> Any:
+def progress(items: Iterable[Any], label: str, total: int | None = None) -> Iterator[Any]:
     """`items` with a bar that appears after two seconds; on standard error, and only where a person looks.
 
     >>> list(progress([1, 2, 3], "counting"))
     [1, 2, 3]
     """
-    return tqdm(items, desc=label, total=total, delay=DELAY_SECONDS, disable=not _watched(), leave=False)
+    known = len(items) if total is None and isinstance(items, Sized) else total
+    with _shown(label, known) as shown:
+        for item in items:
+            yield item
+            shown.update()
 
 
 @contextmanager
@@ -33,13 +37,24 @@ def bar(label: str) -> Iterator[Report]:
     >>> with bar("steps") as report:
     ...     report(1, 2)
     """
-    with tqdm(desc=label, delay=DELAY_SECONDS, disable=not _watched(), leave=False) as shown:
+    with _shown(label) as shown:
 
         def report(done: int, total: int) -> None:
             shown.total = total
             shown.update(done - shown.n)
 
         yield report
+
+
+@contextmanager
+def _shown(label: str, total: int | None = None) -> Iterator[Any]:
+    """A bar that goes when its work ends or is left: a notebook would keep one that is not full, in red."""
+    shown = tqdm(desc=label, total=total, delay=DELAY_SECONDS, disable=not _watched(), leave=False)
+    try:
+        yield shown
+    finally:
+        shown.total = shown.n
+        shown.close()
 
 
 def _watched() -> bool:

@@ -184,6 +184,19 @@ def show(value: float, unit: SiUnit, digits: int = 3) -> str:
     return write(float(f"{value:z.{digits}g}"), unit)
 
 
+def rate(bytes_per_second: float) -> str:
+    """A link's bandwidth for a person to read, always in bits, so that two of them can be compared.
+
+    >>> [rate(bandwidth) for bandwidth in (1.25e9, 348e6, 2.5e6)]
+    ['10 Gbit/s', '2.78 Gbit/s', '20 Mbit/s']
+    """
+    bits = 8 * bytes_per_second
+    if not math.isfinite(bits):
+        return show(bits, "byte/second")
+    size, name = next((row for row in ((1e9, "Gbit/s"), (1e6, "Mbit/s")) if bits >= row[0]), (1e3, "kbit/s"))
+    return f"{float(f'{bits / size:.3g}'):,.10g} {name}"
+
+
 def duration(seconds: float) -> str:
     """`seconds` for a sentence: as `show` below a minute, then in minutes, hours and days, to three digits.
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from distsim.calibration import Calibration, Exchange
-from distsim.comparison import compare, link_differences
+from distsim.comparison import compare, link_differences, staleness_distance
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
 from distsim.experiment import of_traces
 from distsim.policies import Synchronous
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.trace import Trace
+from distsim.trace import Trace, TraceBuilder
 
 
 def run_as(scenario: Scenario, true: Scenario) -> Trace:
@@ -54,6 +54,25 @@ def test_causes_add_up_to_the_signed_error_of_the_total() -> None:
     found = compare(predicted, measured)
     assert sum(found.error_pct.causes.values()) == pytest.approx(predicted.total_seconds - measured.total_seconds)
     assert found.error_pct.causes["compute"] < 0 < found.error_pct.causes["communication"]
+
+
+def applied(*staleness: int) -> Trace:
+    """A run whose gradients were so stale."""
+    builder = TraceBuilder()
+    for version, stale in enumerate(staleness, start=1):
+        builder.applied(version, worker=0, step=version - 1, read_version=version - 1 - stale)
+        builder.update(version, time_seconds=float(version))
+    return builder.build(workers=1, servers=1, producer="measured")
+
+
+def test_the_distance_of_two_distributions_of_staleness() -> None:
+    three_of_four = applied(0, 1, 1, 1)
+    assert staleness_distance(three_of_four, applied(0, 1, 0, 1, 1, 1, 1, 1)) == 0.0, "shares, not numbers"
+    assert staleness_distance(three_of_four, applied(0, 1, 0, 0)) == pytest.approx(0.5)
+    assert staleness_distance(applied(0, 1), applied(0, 0)) == staleness_distance(applied(0, 0), applied(0, 1)) == 0.5
+    assert staleness_distance(applied(0, 1, 2), applied(0)) == pytest.approx(2 / 3)
+    with pytest.raises(InputError, match="no applied gradient"):
+        staleness_distance(three_of_four, TraceBuilder().build(workers=1, servers=1, producer="measured"))
 
 
 def test_steps_that_only_one_run_has_are_counted() -> None:

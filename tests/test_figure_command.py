@@ -23,7 +23,8 @@ from distsim.sweep import sweep
 ROOT = Path(__file__).parents[1]
 NOT_OF_FILES = {  # what a figure is drawn of is no trace, no scenario and no table of a sweep
     "Captioned", "Job", "SpeedUps", "batch_grid", "checkpoints", "collective", "decision",
-    "guess_formula_simulation_measurement", "loss", "ring_against_server", "step_times",
+    "exchange_times", "guess_formula_simulation_measurement", "loss", "prediction_errors",
+    "ring_against_server", "step_times",
 }  # fmt: skip
 CALLED = {"step_scatter": "steps"}
 

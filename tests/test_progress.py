@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import Any
 
 import pytest
+import tqdm.notebook
 
 from distsim import progress
 
@@ -36,3 +38,26 @@ def test_none_is_shown_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
     assert list(progress.progress([1, 2], "counting")) == [1, 2]
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize("delay", [0.0, 2.0])
+def test_a_notebook_keeps_no_bar_of_a_loop_that_is_left(monkeypatch: pytest.MonkeyPatch, delay: float) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(progress, "tqdm", tqdm.notebook.tqdm)
+    monkeypatch.setattr(tqdm.notebook, "display", shown.append)
+    monkeypatch.setattr(progress, "_watched", lambda: True)
+    monkeypatch.setattr(progress, "DELAY_SECONDS", delay)
+    for item in progress.progress([1, 2, 3], "counting", 3):
+        if item == 2:
+            break
+    assert len(shown) == (delay == 0.0)
+    assert all(bar.layout.visibility == "hidden" and not bar.children[1].bar_style for bar in shown)
+
+
+def test_a_list_tells_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    assert list(progress.progress([1, 2], "counting")) == [1, 2]
+    assert "0/2" in terminal.getvalue()

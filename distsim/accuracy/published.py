@@ -191,7 +191,8 @@ def deeplab_on_v100() -> list[Row]:
 
 MISSING_IN_ARTICLE_003 = (
     "input: num_workers = 8 in each of four processes, 64 in all with validation, on one machine's cores",
-    "the interpreter: small kernels are launched one by one, and a batch of 8 needs as many launches as one of 32",
+    "validation: its loader has no sampler, so each of four processes goes through all images, in batches of 8",
+    "the interpreter: launches of kernels wait for a crowded core",
     "waiting: each step ends with the slowest of four processes, loaders included",
     "logging: every process reports its loss at each step, which waits for the GPU",
     "backend: gradients by gloo go through host memory",

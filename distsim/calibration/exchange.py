@@ -27,7 +27,7 @@ from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
 from distsim.theory import collectives
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
-from distsim.units import BOUNDS, show, write
+from distsim.units import BOUNDS, rate, show, write
 
 PROBE_STEPS = 25
 WARM_UP_STEPS = 5
@@ -66,7 +66,7 @@ class Exchange:
 
     def describe(self) -> str:
         """One sentence for the report."""
-        bandwidth, latency = show(self.bandwidth_bytes_per_second, "byte/second"), show(self.latency_seconds, "second")
+        bandwidth, latency = rate(self.bandwidth_bytes_per_second), show(self.latency_seconds, "second")
         details = [f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points]
         if self.measured_workers:
             details.append(f"fitted at {', '.join(map(str, self.measured_workers))} workers")

@@ -7,10 +7,12 @@ from distsim.figures.collective import collective
 from distsim.figures.comparison import comparison
 from distsim.figures.critical_path import critical_path
 from distsim.figures.decision import Job, decision
+from distsim.figures.exchange_times import exchange_times
 from distsim.figures.heat_map import heat_map
 from distsim.figures.loss import loss
 from distsim.figures.overlap import overlap
 from distsim.figures.pipeline import pipeline
+from distsim.figures.prediction_errors import prediction_errors
 from distsim.figures.scaling import SpeedUps, scaling
 from distsim.figures.sequence import sequence
 from distsim.figures.stages import guess_formula_simulation_measurement
@@ -32,11 +34,13 @@ __all__ = [
     "comparison",
     "critical_path",
     "decision",
+    "exchange_times",
     "guess_formula_simulation_measurement",
     "heat_map",
     "loss",
     "overlap",
     "pipeline",
+    "prediction_errors",
     "ring_against_server",
     "scaling",
     "sequence",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".html", ".png", ".svg")
 WIDTH, HEIGHT = 1000, 450  # in pixels; the height where a figure has none of its own
 PNG_SCALE = 2  # pixels of the file for one of the drawing
+OFFLINE = {"mathjax": False}  # which no figure uses, and which would be asked for over the network
 
 
 def check_suffix(path: Path) -> None:
@@ -61,22 +66,49 @@ def page(captioned: Captioned) -> str:
 
 def picture(figure: go.Figure, path: Path) -> bytes:
     """The figure as PNG or SVG. path: its suffix says which, and messages name it."""
+    size = WIDTH, int(figure.layout.height or HEIGHT)
+    scale = PNG_SCALE if path.suffix.lower() == ".png" else 1
+    with _chromium(path) as kaleido:
+        return bytes(kaleido.calc_fig_sync(_still(figure), opts=_options(path, size, scale), kopts=OFFLINE))
+
+
+def pictures(figures: Sequence[go.Figure], path: Path, size: tuple[int, int], scale: float) -> list[bytes]:
+    """Several figures as PNG or SVG, all of one size, drawn by one Chromium. Not for the event loop of a notebook.
+
+    size: width and height to draw them in, in pixels; scale: pixels of the picture for one of these.
+    """
+
+    async def drawn(kaleido: ModuleType) -> list[bytes]:
+        async with kaleido.Kaleido(n=1, **OFFLINE) as browser:
+            return [await browser.calc_fig(_still(one), opts=_options(path, size, scale)) for one in figures]
+
+    with _chromium(path) as kaleido:
+        return asyncio.run(drawn(kaleido))
+
+
+def _still(figure: go.Figure) -> dict[str, object]:
+    """The figure without what one could press in it."""
+    drawn = go.Figure(figure)
+    drawn.layout.updatemenus = drawn.layout.sliders = ()
+    return dict(drawn.to_dict())
+
+
+def _options(path: Path, size: tuple[int, int], scale: float) -> dict[str, object]:
+    kind = path.suffix.lower().removeprefix(".")
+    return {"format": kind, "width": size[0], "height": size[1], "scale": scale}
+
+
+@contextmanager
+def _chromium(path: Path) -> Iterator[ModuleType]:
+    """Kaleido, which draws; where it or a Chromium is missing, this is said."""
     try:
         import kaleido
         from kaleido.errors import ChromeNotFoundError
     except ImportError:
         cure = "pip install 'distsim-course[course]', or save as .html"
         raise InputError.of("save(path)", str(path), "needs kaleido, which is not installed", cure) from None
-    drawn = go.Figure(figure)
-    drawn.layout.updatemenus = drawn.layout.sliders = ()
-    kind = path.suffix.lower().removeprefix(".")
-    options = {
-        "format": kind, "width": WIDTH, "height": int(figure.layout.height or HEIGHT),
-        "scale": PNG_SCALE if kind == "png" else 1,
-    }  # fmt: skip
     try:
-        # Without MathJax, which no figure uses, and which would be asked for over the network.
-        return bytes(kaleido.calc_fig_sync(drawn.to_dict(), opts=options, kopts={"mathjax": False}))
+        yield kaleido
     except ChromeNotFoundError:
         rule = "is drawn by Chromium or Chrome, and neither was found"
         cure = "apt-get install chromium, or save as .html"

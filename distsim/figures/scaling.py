@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, permutations
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.percent import above_or_below
 from distsim.figures.theme import DASHES, GRID, INK, MARKS, SERIES, template
 from distsim.metrics import UnavailableError, throughput_samples_per_second
 from distsim.trace import Trace
@@ -149,7 +150,11 @@ def scaling(*curves: SpeedUps) -> Captioned:
     ticks = powers if len(powers) <= 2 * FEW else powers[::2]
     spare = 0.05 * max(np.log10(reach[1]), 1.0)
     figure.update_xaxes(title_text="workers", type="log", tickvals=ticks, range=[-spare, np.log10(reach[1]) + spare])
-    figure.update_yaxes(title_text="speed-up over one worker", type="log", tickvals=ticks, row=1, col=1)
+    parts = _parts(curves)
+    figure.update_yaxes(
+        title_text="speed-up over one worker", type="log", row=1, col=1,
+        tickvals=[*(1 / part for part in parts), *ticks], ticktext=[*(f"1/{part}" for part in parts), *map(str, ticks)],
+    )  # fmt: skip
     figure.update_yaxes(title_text="efficiency: speed-up per worker (%)", range=[0, _highest(curves)], row=1, col=2)
     figure.update_yaxes(gridcolor=GRID)
     return Captioned(figure, _sentence(curves), _table(curves, counts))
@@ -159,6 +164,13 @@ def _called(curve: SpeedUps, curves: Sequence[SpeedUps]) -> str:
     """A curve's name; where a line and points share it, the points are those that were measured."""
     shared = any(other.name == curve.name and other.points != curve.points for other in curves)
     return f"{curve.name}, measured" if shared and curve.points else curve.name
+
+
+def _parts(curves: Sequence[SpeedUps]) -> list[int]:
+    """Which parts of one worker's speed have a number at the axis: those that some curve falls to."""
+    slowest = min((value for curve in curves for value in curve.values if value > 0.0), default=1.0)
+    parts = [power for power in POWERS[1:] if 1 / power >= slowest]
+    return parts if len(parts) <= FEW else parts[1::2]
 
 
 def _highest(curves: Sequence[SpeedUps]) -> float:
@@ -226,4 +238,19 @@ def _sentence(curves: Sequence[SpeedUps]) -> str:
         if curve.values[-1] < SLOWER * curve.values[best] and not curve.points:
             most = "1 worker makes" if curve.workers[best] == 1 else f"{curve.workers[best]} workers make"
             parts.append(f"{_called(curve, curves)}: more than {most} it slower.")
-    return " ".join(parts)
+    return " ".join([*parts, *_errors(drawn)])
+
+
+def _errors(curves: Sequence[SpeedUps]) -> list[str]:
+    """How far each line is from the points of its name, at the most workers that both have."""
+    found = []
+    for line, points in permutations(curves, 2):
+        if line.name != points.name or line.points or not points.points:
+            continue
+        said, took = (dict(zip(curve.workers, curve.values, strict=True)) for curve in (line, points))
+        both = [count for count in said if count > 1 and took.get(count)]
+        if both:
+            most = max(both)
+            error = above_or_below(said[most], took[most])
+            found.append(f"On {most} workers the prediction of {line.name} is {error} the measurement.")
+    return found

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
 from distsim.figures.comparison import signed
+from distsim.figures.percent import above_or_below
 from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, PAPER, PREDICTED, marker, template
 
 LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, "measurement": MEASURED}
@@ -142,22 +143,12 @@ def _sentence(stages: dict[str, Stage], unit: str, quantity: str) -> str:
     measured = stages.get("measurement")
     if measured is None or not measured.value:
         known = [f"{name} {stage.told(unit)}" for name, stage in stages.items()]
-        return f"Not measured yet; {quantity}: {', '.join(known) or 'no guess yet'}."
+        return f"Not measured yet; {quantity}: {', '.join(known)}." if known else "Nothing to show: no guess yet."
     parts = []
     for name in ("simulation", "formula", "guess"):
         if name in stages:
-            error = 100.0 * (stages[name].value - measured.value) / measured.value
             within = measured.repeats > 1 and measured.low <= stages[name].value <= measured.high
-            part = f"the {name} is {_two_digits(abs(error))} % {'above' if error > 0 else 'below'}"
+            part = f"the {name} is {above_or_below(stages[name].value, measured.value)}"
             parts.append(f"{part}, within its reach" if within else part)
     sentence = f"Measured: a {quantity} of {measured.told(unit)}"
     return f"{sentence}; {', '.join(parts)}." if parts else f"{sentence}."
-
-
-def _two_digits(percent: float) -> str:
-    """To two digits, and large ones as a whole number.
-
-    >>> _two_digits(4.37), _two_digits(31.2), _two_digits(125.6)
-    ('4.4', '31', '126')
-    """
-    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"

@@ -8,9 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.names import run_names
+from distsim.figures.percent import above_or_below
 from distsim.figures.theme import DASHES, INK, SERIES, SMALL, marker, template
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
@@ -22,6 +24,8 @@ HEADROOM = 0.09  # above the bars for each mean's label, as a share of the highe
 
 def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
     """Bars of each staleness' share of a run's applied gradients, runs side by side, a line at each mean.
+
+    Of a simulated run and a measured one the sentence also tells how far the prediction is off.
 
     names: of the runs; None takes their policies.
 
@@ -66,6 +70,7 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
             }
         )
         sentences.append(_sentence(trace, table[-1]))
+    sentences += _error(traces)
     figure.update_layout(template=template(), height=380, barmode="group", bargap=0.15)
     figure.update_layout(margin={"t": 70, "b": 50, "l": 10, "r": 14})
     ends = [-0.5 - 0.2 * width, largest + 0.5 + 0.2 * width]
@@ -125,3 +130,18 @@ def _sentence(trace: Trace, row: Row) -> str:
         f"{name}: the mean staleness of {count} gradient{'s' if count != 1 else ''} is {mean:.3g} versions, "
         f"the largest {row['largest']}{expected}."
     )
+
+
+def _error(traces: Sequence[Trace]) -> list[str]:
+    """A sentence on the first predicted run beside the first measured one, where there are both."""
+    found = {trace.producer: trace for trace in reversed(traces) if trace.contributions.applied.any()}
+    if set(found) != {"simulated", "measured"}:
+        return []
+    predicted, measured = found["simulated"], found["measured"]
+    ours, theirs = mean_staleness(predicted) or 0.0, mean_staleness(measured) or 0.0
+    off = above_or_below(ours, theirs) if theirs else f"{ours:.3g} versions above"
+    apart = 100.0 * staleness_distance(predicted, measured)
+    return [
+        f"The predicted mean is {off} the measured one; {apart:.2g} % of the gradients would have to change their "
+        "staleness for the two to be equal."
+    ]

@@ -15,6 +15,7 @@ from plotly.subplots import make_subplots
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.percent import above_or_below
 from distsim.figures.theme import COMPUTE, FORMULA, INK, MEASURED, SMALL, marker, template
 from distsim.policies import FlexRR
 from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
@@ -242,5 +243,9 @@ def _sentence(
         return text
     if not drawn.size:
         return f"{text} No step that all workers ended was recorded."
-    took = show(float(drawn.mean()), "second"), show(float(drawn.max(axis=1).mean()), "second")
-    return f"{text} In the {trace.producer} run a worker took {took[0]}, and the slowest of each step {took[1]}."
+    last = float(drawn.max(axis=1).mean())
+    took = show(float(drawn.mean()), "second"), show(last, "second")
+    return (
+        f"{text} In the {trace.producer} run a worker took {took[0]}, and the slowest of each step {took[1]}; "
+        f"the expectation is {above_or_below(slowest, last)}."
+    )

@@ -11,6 +11,7 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.lanes import Window, lanes, layout, placed, with_legend
 from distsim.figures.names import run_names
+from distsim.figures.percent import above_or_below
 from distsim.metrics import dropped_gradients, paused_seconds, worker_seconds
 from distsim.trace import PAUSE_KINDS, SpanKind, Trace
 
@@ -22,7 +23,8 @@ def timeline(
 
     Lanes have the same names and the time axis is the same in all panels. end_seconds: None shows every worker's
     first steps, about ten updates of a run where each update waits for all; the summary says which part is
-    drawn. names: of the panels; None takes who made the trace, "simulated" or "measured".
+    drawn, and the error of a simulated run's total beside measured ones. names: of the panels; None takes who made the
+    trace, "simulated" or "measured".
 
     Raises InputError where there is no trace or the window is empty.
 
@@ -46,7 +48,8 @@ def timeline(
     paused = [paused_seconds(trace) for trace in traces]
     pauses = [kind for kind in PAUSE_KINDS if any(kind in found for found in paused)]
     table = [_row(trace, name, pauses) for trace, name in zip(traces, shown_names, strict=True)]
-    return Captioned(figure, " ".join(map(_sentence, table)) + window.told(traces), table)
+    told = [*map(_sentence, table), *_errors(traces, shown_names)]
+    return Captioned(figure, " ".join(told) + window.told(traces), table)
 
 
 def _row(trace: Trace, name: str, pauses: Sequence[SpanKind]) -> Row:
@@ -83,3 +86,18 @@ def _sentence(row: Row) -> str:
         f"communicates {row['communication (%)']:z.0f} % and waits {row['waiting (%)']:z.0f} %"
         f"{f'; {paused}' if paused else ''}{lost}."
     )
+
+
+def _errors(traces: Sequence[Trace], names: Sequence[str]) -> list[str]:
+    """How far the one simulated run's total is from that of each measured run with as many updates."""
+    runs = list(zip(traces, names, strict=True))
+    predictions = [run for run in runs if run[0].producer == "simulated"]
+    if len(predictions) != 1:
+        return []
+    [(predicted, name)] = predictions
+    return [
+        f"The total of the {name} run is {above_or_below(predicted.total_seconds, measured.total_seconds)} "
+        f"that of the {other} run."
+        for measured, other in runs
+        if measured.producer == "measured" and len(measured.updates) == len(predicted.updates) > 0
+    ]

@@ -172,7 +172,7 @@ def _environment(folder: Path, launch: Launch, run_id: str) -> dict[str, str]:
         "TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
     }
     # No look-up of this host's name, which can be slow, or wrong: all ranks are here, or beyond the endpoint.
-    interface = launch.node.interface() if launch.node else _loopback()
+    interface = launch.node.interface() if launch.node else loopback()
     if interface is not None:
         environment.setdefault("GLOO_SOCKET_IFNAME", interface)
     if launch.node:
@@ -184,7 +184,8 @@ def _environment(folder: Path, launch: Launch, run_id: str) -> dict[str, str]:
     return environment
 
 
-def _loopback() -> str:
+def loopback() -> str:
+    """The name of this machine's interface to itself."""
     for name, addresses in psutil.net_if_addrs().items():
         if any(address.address == "127.0.0.1" for address in addresses):
             return name

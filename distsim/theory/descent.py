@@ -1,6 +1,8 @@
-"""Where stochastic gradient descent with a constant learning rate comes to rest: it does not, it keeps a distance."""
+"""Descent with a constant learning rate: at which distance it comes to rest, and at which rates it never does."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,3 +28,23 @@ def quadratic_floor(curvature: ArrayLike, noise_variance: ArrayLike, rate: float
     at_least(1, batch=batch)
     above(0, rate=rate, room=2.0 - rate * float(steepness.max()))
     return float((rate * np.asarray(noise_variance) / (2 * batch * (2 - rate * steepness))).sum())
+
+
+def largest_stale_rate(staleness: int, curvature: float) -> float:
+    """The learning rate below which descent by gradients that are k updates old comes to rest:
+
+        2 sin(pi / (4k + 2)) / h
+
+    of the recursion x' = x - rate h x_(-k), on a loss of h x^2 / 2. Fresh gradients (k = 0) bear 2 / h; for large k it
+    is near pi / ((2k + 1) h). Above it the loss grows without bound. It is for one k; a staleness that varies and has
+    a mean of k is another matter. Source: Levin and May 1976, A note on difference-delay equations, in the equal form
+    2 cos(k pi / (2k + 1)).
+
+    staleness: k, the same for all gradients. curvature: h, of the steepest direction.
+
+    >>> largest_stale_rate(0, curvature=1.0), round(largest_stale_rate(1, curvature=1.0), 9)
+    (2.0, 1.0)
+    """
+    at_least(0, staleness=staleness)
+    above(0, curvature=curvature)
+    return 2.0 * math.sin(math.pi / (4 * staleness + 2)) / curvature

@@ -40,6 +40,24 @@ def amdahl_speed_up(serial_share: float, workers: int) -> float:
     return 1 / (serial_share + (1 - serial_share) / workers)
 
 
+def universal_speed_up(serial_share: float, pairwise_share: float, workers: int) -> float:
+    """Amdahl's law and a cost for each pair of workers: p / (1 + s (p - 1) + k p (p - 1)). It falls again in the end.
+
+    Source: Gunther 2008, A general theory of computational scalability based on rational functions (arXiv 0808.1431).
+
+    serial_share: s, of one worker's time. pairwise_share: k, the same. workers: p.
+
+    >>> round(universal_speed_up(0.1, 0.0, workers=9), 9)    # Amdahl
+    5.0
+    >>> [round(universal_speed_up(0.0, 0.01, workers), 1) for workers in (5, 10, 20)]
+    [4.2, 5.3, 4.2]
+    """
+    shares(serial_share=serial_share)
+    at_least(0, pairwise_share=pairwise_share)
+    at_least(1, workers=workers)
+    return workers / (1 + serial_share * (workers - 1) + pairwise_share * workers * (workers - 1))
+
+
 def gustafson_speed_up(serial_share: float, workers: int) -> float:
     """How much more work is done in a fixed time, if work grows with the workers: p - s (p - 1).
 

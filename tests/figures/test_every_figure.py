@@ -66,7 +66,7 @@ TEXT_CONTRAST = 4.5  # WCAG 2, level AA, of text below 18 points; of the outline
 # Drawn of something else than a trace; their own tests say what of.
 OF_OTHER_THINGS = {
     "Captioned", "Job", "SpeedUps", "batch_grid", "checkpoints", "collective", "decision",
-    "guess_formula_simulation_measurement", "heat_map", "loss", "step_times",
+    "exchange_times", "guess_formula_simulation_measurement", "heat_map", "loss", "prediction_errors", "step_times",
 }  # fmt: skip
 SAID_OF_NOTHING = ("nothing is drawn", "no bytes are drawn", "no gradient was applied", "was recorded")
 

@@ -97,6 +97,21 @@ def test_the_sentence_says_what_is_reached_and_where_more_workers_are_slower() -
     assert "On 16 workers: ring, measured" in both
 
 
+def test_the_sentence_tells_how_far_a_prediction_is_from_its_measurement() -> None:
+    predicted = SpeedUps("ring", [1, 2, 4, 8], [1.0, 1.9, 3.6, 6.6])
+    measured = SpeedUps("ring", [1, 2, 4], [1.0, 1.9, 3.0], points=True)
+    told = " On 4 workers the prediction of ring is 20 % above the measurement."
+    assert scaling(predicted, measured).summary.endswith(told)
+    assert "prediction" not in scaling(predicted, replace(measured, name="server")).summary
+    assert "prediction" not in scaling(predicted, replace(measured, workers=[1, 3, 5])).summary
+
+
+def test_speeds_below_one_worker_have_numbers_at_the_axis() -> None:
+    axis = scaling(SpeedUps("crowded", [1, 2, 4], [1.0, 0.6, 0.2])).figure.layout.yaxis
+    assert list(axis.ticktext) == ["1/2", "1/4", "1", "2", "4"]
+    assert list(axis.tickvals) == [0.5, 0.25, 1, 2, 4]
+
+
 def test_efficiencies_above_one_and_error_bars_stay_inside_the_axis() -> None:
     curve = SpeedUps("cache", [1, 2], [1.0, 2.6], low=[0.9, 2.5], high=[1.2, 2.8], points=True)
     assert scaling(curve).figure.layout.yaxis2.range[1] > 140.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 
+from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import staleness
@@ -19,6 +21,11 @@ def run(kind: str, workers: int = 5, steps: int = 50, **fields: Any) -> Trace:
     """A run of this policy through one server."""
     changes = {"cluster.workers": workers, "steps": steps, "policy": {"kind": kind, **fields}}
     return simulate(example("backup_server").replacing(changes))
+
+
+def as_measured(trace: Trace) -> Trace:
+    """The same run, which says that it was a real one."""
+    return replace(trace, metadata=trace.metadata | {"producer": "measured"})
 
 
 def of_name(figure: go.Figure, name: str) -> Any:
@@ -93,3 +100,19 @@ def test_an_empty_run_is_told_beside_others() -> None:
     assert shown.summary.startswith("Measured: no gradient was applied. Synchronous: the mean")
     assert shown.table[0]["mean staleness (versions)"] is None
     assert staleness(empty).summary == "Measured: no gradient was applied."
+
+
+def test_a_prediction_beside_its_measurement_states_its_error() -> None:
+    predicted = run("asynchronous")
+    measured = as_measured(run("asynchronous", workers=6))
+    ours, theirs = (summary(trace).mean_staleness for trace in (predicted, measured))
+    assert ours is not None
+    assert theirs is not None
+    text = staleness(predicted, measured, names=["predicted", "measured"]).summary
+    assert f"The predicted mean is {100 * (1 - ours / theirs):.2g} % below the measured one" in text
+    assert f"; {100 * staleness_distance(predicted, measured):.2g} % of the gradients would have to change" in text
+    assert "The predicted" not in staleness(predicted, predicted).summary
+    waiting = [run("synchronous"), as_measured(run("synchronous"))]
+    assert (
+        "The predicted mean is 0 versions above the measured one; 0 % of the gradients" in staleness(*waiting).summary
+    )

@@ -117,6 +117,8 @@ def test_a_run_stands_beside_its_formula_and_agrees_with_the_metrics() -> None:
     assert 99.0 <= sum(line.y) <= 100.0
     mean = worker_seconds(trace)["compute"].mean() / 400
     assert f"In the simulated run a worker took {1e3 * mean:.3g} ms" in shown.summary
+    off = 100.0 * (formula.y[list(formula.x).index(4)] / slowest.y[0] - 1.0)
+    assert shown.summary.endswith(f"; the expectation is {abs(off):.2g} % {'above' if off > 0 else 'below'}.")
 
 
 def test_an_empty_run_is_told() -> None:

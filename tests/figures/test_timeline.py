@@ -108,6 +108,17 @@ def test_the_summary_says_which_part_is_drawn_unless_it_is_all(make_trace: MakeT
     assert "Drawn" not in timeline(make_trace(steps=5)).summary
 
 
+def test_the_summary_states_the_error_of_a_prediction_beside_its_measurement(make_trace: MakeTrace) -> None:
+    predicted, measured = make_trace(steps=5), make_trace(steps=5, slower=1.3, producer="measured")
+    off = 100.0 * (1.0 - predicted.total_seconds / measured.total_seconds)
+    told = f" The total of the simulated run is {off:.0f} % below that of the measured run."
+    assert timeline(predicted, measured).summary.endswith(told)
+    assert "The total" not in timeline(predicted, predicted, measured).summary
+    assert "The total" not in timeline(predicted, make_trace(steps=4, producer="measured")).summary
+    both = timeline(measured, predicted, measured, names=["first", "model", "second"]).summary
+    assert both.count(f"The total of the model run is {off:.0f} % below that of the") == 2
+
+
 def test_a_window_of_ones_own_shows_what_touches_it_and_nothing_else(make_trace: MakeTrace) -> None:
     trace = make_trace(steps=50)
     start, end = trace.updates.time_seconds[20], trace.updates.time_seconds[30]

@@ -1,4 +1,4 @@
-"""The floor of noisy descent, against the recursion that it is the limit of."""
+"""The floor of noisy descent and the largest rate of a late one, against the recursions that they belong to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from distsim import InputError
-from distsim.theory.descent import quadratic_floor
+from distsim.theory.descent import largest_stale_rate, quadratic_floor
 
 
 @pytest.mark.parametrize(("rate", "batch"), [(0.05, 1), (0.3, 4), (1.5, 16)])
@@ -21,3 +21,26 @@ def test_it_is_where_the_variance_settles(rate: float, batch: int) -> None:
 def test_a_rate_that_diverges_has_none() -> None:
     with pytest.raises(InputError, match="above 0"):
         quadratic_floor([1.0], [1.0], rate=2.0, batch=1)
+
+
+@pytest.mark.parametrize("staleness", [0, 1, 4, 15, 100])
+def test_at_the_largest_rate_a_late_descent_neither_rests_nor_grows(staleness: int) -> None:
+    """By the roots of its characteristic polynomial, of which the largest is as large as 1."""
+    curvature = 3.0
+    rate = largest_stale_rate(staleness, curvature)
+
+    def largest_root(rate: float) -> float:
+        """Of z^(k + 1) - z^k + rate h."""
+        polynomial = np.array([1.0, -1.0] + [0.0] * staleness)
+        polynomial[-1] += rate * curvature
+        return float(np.abs(np.roots(polynomial)).max())
+
+    assert largest_root(rate) == pytest.approx(1.0, abs=1e-9)
+    assert largest_root(0.99 * rate) < 1.0 < largest_root(1.01 * rate)
+
+
+def test_a_late_descent_asks_for_a_curvature_and_whole_updates() -> None:
+    with pytest.raises(InputError, match="curvature"):
+        largest_stale_rate(1, curvature=0.0)
+    with pytest.raises(InputError, match="staleness"):
+        largest_stale_rate(-1, curvature=1.0)

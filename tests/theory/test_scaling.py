@@ -18,6 +18,7 @@ from distsim.theory.scaling import (
     share_of_speed_up,
     speed_up,
     strong_speed_up,
+    universal_speed_up,
     weak_speed_up,
 )
 
@@ -34,6 +35,19 @@ def test_amdahls_limit() -> None:
     assert amdahl_speed_up(0.05, 10**9) == pytest.approx(20, rel=1e-6)
     assert amdahl_speed_up(0.0, 7) == 7
     assert amdahl_speed_up(1.0, 7) == 1
+
+
+@given(st.floats(0.0, 1.0), st.floats(1e-6, 1.0), st.integers(2, 1000))
+def test_pairs_cost_more_than_amdahl_says_until_more_workers_are_slower(
+    serial: float, pairwise: float, workers: int
+) -> None:
+    assert universal_speed_up(serial, 0.0, workers) == pytest.approx(amdahl_speed_up(serial, workers), rel=1e-9)
+    lost = workers / universal_speed_up(serial, pairwise, workers) - workers / amdahl_speed_up(serial, workers)
+    pairs = workers * (workers - 1) / 2
+    assert lost == pytest.approx(2 * pairwise * pairs, rel=1e-6)
+    best = ((1 - serial) / pairwise) ** 0.5  # Gunther 2008
+    if best > 2 and workers > best:
+        assert universal_speed_up(serial, pairwise, workers + 1) < universal_speed_up(serial, pairwise, workers)
 
 
 def test_samples_per_second_counted() -> None:
@@ -79,6 +93,7 @@ def test_from_three_times_on_four_workers_to_eight(growth: str, gain: float) -> 
     ("call", "quoted"),
     [
         (lambda: amdahl_speed_up(1.1, 4), "serial_share = 1.1"),
+        (lambda: universal_speed_up(0.1, -0.1, 4), "pairwise_share = -0.1"),
         (lambda: gustafson_speed_up(0.1, 0), "workers = 0"),
         (lambda: weak_speed_up(0.0, 0.1, 4), "compute_seconds = 0.0"),
         (lambda: strong_speed_up(0.1, -0.1, 4), "communication_seconds = -0.1"),

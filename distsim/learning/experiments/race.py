@@ -37,8 +37,8 @@ SETTLED = 1500.0  # seconds after which the start is forgotten, also in the flat
 POINTS = 800
 
 
-def run(name: str, seed: int, seconds: float = SECONDS) -> Curve:
-    """One policy's loss over so many seconds of the clock.
+def run(name: str, seed: int, seconds: float = SECONDS, rate: float = RATE) -> Curve:
+    """One policy's loss over so many seconds of the clock. rate: of learning.
 
     >>> curve = run("synchronous", seed=1000, seconds=200.0)
     >>> bool(180.0 < curve.seconds[-1] < 220.0), bool(curve.loss[-1] < curve.loss[0])
@@ -51,7 +51,7 @@ def run(name: str, seed: int, seconds: float = SECONDS) -> Curve:
     else:
         steps = seconds / cancelled_backup_step_seconds(times, POLICIES[name]["backups"])
     trace = simulate(_scenario(POLICIES[name], seed, steps=round(steps)))
-    return replay(trace, QUADRATIC, Sgd(RATE), points=POINTS)
+    return replay(trace, QUADRATIC, Sgd(rate), points=POINTS)
 
 
 def losses(name: str, seeds: Sequence[int], moments: ArrayLike) -> NDArray[np.float64]:
@@ -66,7 +66,7 @@ def floors(name: str, seeds: Sequence[int]) -> NDArray[np.float64]:
     return np.array([curve.loss[curve.seconds > SETTLED].mean() for curve in curves])
 
 
-def predicted_floor(name: str) -> float:
+def predicted_floor(name: str, rate: float = RATE) -> float:
     """What theory says of fresh gradients; of asynchronous ones it is too low, for they are stale.
 
     >>> round(predicted_floor("synchronous"), 4)
@@ -74,7 +74,7 @@ def predicted_floor(name: str) -> float:
     """
     policy = POLICIES[name]
     batch = WORKERS - policy["backups"] if "backups" in policy else 1
-    return quadratic_floor(QUADRATIC.curvature, QUADRATIC.curvature, RATE, batch)
+    return quadratic_floor(QUADRATIC.curvature, QUADRATIC.curvature, rate, batch)
 
 
 def _scenario(policy: dict[str, Any], seed: int, steps: int) -> Scenario:

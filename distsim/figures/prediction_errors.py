@@ -1,0 +1,157 @@
+"""Several runs, each predicted and measured: both beside each other, and the error of each prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from distsim.errors import InputError
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.comparison import signed
+from distsim.figures.stages import Stage
+from distsim.figures.theme import INK, MARKS, MEASURED, PREDICTED, TOTAL, marker, template
+
+ROW_PIXELS, AROUND_PIXELS = 38, 130
+WIDE = 8.0  # times the least: beyond that the axis is logarithmic, or small times could not be told apart
+TICKS = [part * 10.0**power for power in range(-6, 9) for part in (1, 2, 5)]
+ROOM = 0.45  # of the errors' reach, for the numbers beyond the bars
+
+
+def prediction_errors(
+    predicted: Mapping[str, float],
+    measured: Mapping[str, float | Sequence[float]],
+    unit: str = "ms",
+    quantity: str = "step time",
+) -> Captioned:
+    """Left what was predicted and measured, in `unit`; right the error of each in percent of the measurement.
+
+    Of repeats of a measurement the median counts; lines reach from the least to the largest, and at the right from the
+    error against the largest to that against the least. No prediction is near to all of repeats that are far apart.
+
+    Raises InputError where the two do not have the same names, or a number is not finite and above 0.
+
+    >>> shown = prediction_errors({"ring": 66.0, "server": 80.0}, {"ring": [60.0, 61.0, 62.0], "server": 80.0})
+    >>> shown.summary.split(". ")[0]
+    'Of 2 predictions of the step time, ring is the furthest off: 8.2 % above the measured 61 ms'
+    """
+    if set(predicted) != set(measured):
+        rule = f"must be predictions of what was measured, {', '.join(measured) or 'nothing'}"
+        raise InputError.of("predicted", list(predicted), rule, "use the same names in both")
+    rows = {name: (Stage.of(name, predicted[name]), Stage.of(name, measured[name])) for name in predicted}
+    for name, stages in rows.items():
+        if any(stage.low <= 0.0 for stage in stages):
+            raise InputError.of(name, min(stage.low for stage in stages), "must be above 0", "leave it out")
+    figure = make_subplots(cols=2, horizontal_spacing=0.06, column_widths=[0.55, 0.45], shared_yaxes=True)
+    height = ROW_PIXELS * len(rows) + AROUND_PIXELS
+    figure.update_layout(template=template(), height=height, margin={"t": 40, "b": 50, "l": 10, "r": 14}, bargap=0.45)
+    figure.update_layout(legend={"y": 1.0 + 8 / max(height - 90, 1)})
+    figure.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=list(rows))
+    if rows:
+        _add_both(figure, rows, unit, quantity)
+        _add_errors(figure, rows)
+    return Captioned(figure, _sentence(rows, unit, quantity), [_row(*stages, unit) for stages in rows.values()])
+
+
+def _add_both(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]], unit: str, quantity: str) -> None:
+    for look, symbol, number in ((PREDICTED, MARKS[0], 0), (MEASURED, MARKS[2], 1)):
+        stages = [pair[number] for pair in rows.values()]
+        figure.add_trace(
+            go.Scatter(
+                x=[stage.value for stage in stages], y=list(rows), mode="markers", name=look.name,
+                marker={"color": look.colour, "symbol": symbol, "size": 11, "line": {"color": INK, "width": 1}},
+                error_x={
+                    "array": [stage.high - stage.value for stage in stages],
+                    "arrayminus": [stage.value - stage.low for stage in stages], "color": INK, "thickness": 1.2,
+                },
+                hovertemplate=f"%{{y}}, {look.name}: %{{x:.4g}} {unit}<extra></extra>",
+            ),
+            row=1, col=1,
+        )  # fmt: skip
+    least = min(stage.low for pair in rows.values() for stage in pair)
+    most = max(stage.high for pair in rows.values() for stage in pair)
+    axis: dict[str, Any] = {"title": {"text": f"{quantity} ({unit})"}}
+    if most > WIDE * least:
+        shown = [tick for tick in TICKS if least / 2 <= tick <= 2 * most]
+        axis |= {"type": "log", "range": [math.log10(least / 1.3), math.log10(1.3 * most)], "tickvals": shown}
+        axis |= {"ticktext": [f"{tick:g}" for tick in shown]}
+    else:
+        axis |= {"range": [0, 1.1 * most]}
+    figure.update_xaxes(axis, row=1, col=1)
+
+
+def _add_errors(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]]) -> None:
+    errors = [_error(*stages) for stages in rows.values()]
+    ends = [_ends(*stages) for stages in rows.values()]
+    figure.add_trace(
+        go.Bar(
+            orientation="h", x=errors, y=list(rows), marker=marker(TOTAL), showlegend=False,
+            error_x={
+                "array": [high - error for error, (_, high) in zip(errors, ends, strict=True)],
+                "arrayminus": [error - low for error, (low, _) in zip(errors, ends, strict=True)],
+                "color": INK, "thickness": 1.2, "width": 5,
+            },
+            hovertemplate="%{y}: %{x:+.2f} %<extra></extra>",
+        ),
+        row=1, col=2,
+    )  # fmt: skip
+    low, high = min(0.0, *(end for end, _ in ends)), max(0.0, *(end for _, end in ends))
+    reach = max(high - low, 1.0)
+    for name, error, (below, above) in zip(rows, errors, ends, strict=True):
+        place, anchor, shift = (above, "left", 6) if error >= 0.0 else (below, "right", -6)
+        figure.add_annotation(
+            x=place,
+            y=name,
+            text=signed(error, "%"),
+            showarrow=False,
+            xanchor=anchor,
+            xshift=shift,
+            xref="x2",
+            yref="y2",
+        )
+    room = [low - ROOM * reach if min(errors) < 0.0 else low, high + ROOM * reach if max(errors) >= 0.0 else high]
+    title = "error of the prediction (%)"
+    figure.update_xaxes(range=room, zeroline=True, zerolinecolor=INK, title_text=title, row=1, col=2)
+
+
+def _error(predicted: Stage, measured: Stage) -> float:
+    return 100.0 * (predicted.value - measured.value) / measured.value
+
+
+def _ends(predicted: Stage, measured: Stage) -> tuple[float, float]:
+    """The errors against the largest and the least of the repeats."""
+    low, high = (100.0 * (predicted.value - end) / end for end in (measured.high, measured.low))
+    return low, high
+
+
+def _row(predicted: Stage, measured: Stage, unit: str) -> Row:
+    return {
+        "run": measured.name,
+        f"predicted ({unit})": predicted.value,
+        f"measured ({unit})": measured.value,
+        "error": signed(_error(predicted, measured), "%"),
+        "repeats": measured.repeats,
+        f"least ({unit})": measured.low,
+        f"largest ({unit})": measured.high,
+    }
+
+
+def _sentence(rows: Mapping[str, tuple[Stage, Stage]], unit: str, quantity: str) -> str:
+    if not rows:
+        return "No run was given, so nothing is drawn."
+    errors = {name: _error(*stages) for name, stages in rows.items()}
+    worst = max(errors, key=lambda name: abs(errors[name]))
+    off = f"{signed(errors[worst], '%').lstrip('+-')} {'above' if errors[worst] > 0 else 'below'} the measured"
+    told = rows[worst][1]
+    value = Stage(told.name, told.value, told.low, told.high, 1).told(unit)
+    if len(rows) == 1:
+        return f"The prediction of the {quantity} ({worst}) is {off} {value}."
+    half = signed(float(np.median(np.abs(list(errors.values())))), "%").lstrip("+")
+    return (
+        f"Of {len(rows)} predictions of the {quantity}, {worst} is the furthest off: {off} {value}. "
+        f"Half are within {half}."
+    )
