@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError, RunError
-from distsim.grading.result import Result, cut
+from distsim.grading.result import Result, cut, require_worth
 from distsim.grading.trusted_file import imported, told
 
 if TYPE_CHECKING:
@@ -114,10 +114,7 @@ def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]
     >>> sums.judged(None).points
     2.0
     """
-    if not points > 0 or not math.isfinite(points):
-        raise InputError.of("points", points, "must be a number above 0", "write 2")
-    if not hint.strip():
-        raise InputError.of("hint", hint, "must not be empty", "write one sentence that leads on")
+    require_worth(points, hint)
 
     def made(function: Callable[[Testbed], Finding]) -> Check:
         return Check(function.__name__, float(points), hint, function)

@@ -23,8 +23,13 @@ def overlay(
     if guess is None:
         print("Guess first: the other three are drawn then.")
         stages = {}
-    given = {name: value for name, value in stages.items() if value is not None and value != []}
+    given = {name: value for name, value in stages.items() if not _missing(value)}
     return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity)
+
+
+def _missing(value: Values) -> bool:
+    """Whether a stage is not there yet; a number of numpy's is there, though comparing it with a list raises."""
+    return value is None or (isinstance(value, list) and not value)
 
 
 def guessed(quantity: str, value: object) -> float:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from distsim.errors import InputError
 
 UNWRITTEN = "NotImplementedError: write "  # what a function of the stub tells
 MOST_CHARACTERS = 2000  # of a text that may hold what a submission printed
@@ -60,6 +63,14 @@ class Result:
         lines = [f"{self.check}: {shown(self.points)} of {shown(self.maximum)} points"]
         lines += [f"  {name + ':':<9} {_indented(reason)}" for name, reason in self.reasons.items()]
         return "\n".join(lines)
+
+
+def require_worth(points: float, hint: str) -> None:
+    """Refuses points that are not above 0, and an empty hint, with InputError."""
+    if not points > 0 or not math.isfinite(points):
+        raise InputError.of("points", points, "must be a number above 0", "write 2")
+    if not hint.strip():
+        raise InputError.of("hint", hint, "must not be empty", "write one sentence that leads on")
 
 
 def shown(points: float) -> str:

@@ -20,7 +20,7 @@ STOP = -1.0
 
 
 def work(parameters: torch.Tensor, gradient: Callable[[torch.Tensor, int], torch.Tensor]) -> None:
-    """Is a worker until the server says STOP: computes, pushes, and takes the answer's parameters, in place.
+    """Works until the server says STOP: computes, pushes, and takes the answer's parameters, in place.
 
     All workers begin with the same `parameters`, version 0. `gradient(parameters, push)` computes, which takes time;
     `push` is the number of the push that it is for.
