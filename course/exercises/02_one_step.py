@@ -96,6 +96,7 @@ def effective_gradient(answer: object) -> Judged:
         answer,
         right=weighted_mean,
         inputs=ENTRIES,
+        relative=1e-6,  # torch computes in float32
         wrong={
             lambda gradients, samples: sum(gradients) / len(samples): (
                 "That is the mean of the workers, and a worker with few samples counts as much as one with many."

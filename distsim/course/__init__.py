@@ -16,6 +16,7 @@ from distsim.course.answer import Judged, choice, function, number, sequence
 from distsim.course.chapter import Chapter
 from distsim.course.exercise import Exercise, exercise, exercises_in
 from distsim.course.folder import course_folder
+from distsim.course.program import run_program
 
 __all__ = [
     "Chapter",
@@ -27,5 +28,6 @@ __all__ = [
     "exercises_in",
     "function",
     "number",
+    "run_program",
     "sequence",
 ]

@@ -42,7 +42,7 @@ def number(
     """A number, which may be off by `tolerance`, or by the share `relative` of what is right.
 
     unit: the one that the text asks for. An answer that is right in thousandths or thousands of it, or a share where
-    it asks for %, is told to look at the unit.
+    it asks for %, is told to look at the unit; one that was rounded to two digits, to give three.
 
     >>> number(32, right=4 * 8)
     Judged(share=1.0, observed='32', feedback='')
@@ -50,14 +50,16 @@ def number(
     'That is the batch of one worker.'
     >>> number(0.05, right=50.0, unit="ms").feedback
     'Look at the unit: this is asked for in ms.'
+    >>> number(55, right=55.33, relative=0.005, unit="ms").feedback
+    'That is rounded too far: give three digits.'
     """
     plain = _plain(answer)
     if _untouched(plain):
         return Judged(0.0, UNTOUCHED)
     value = _real(plain)
     if value is None:
-        quotes = ", without quotes" if isinstance(plain, str) else ""
-        return Judged(0.0, _shown(plain), f"This must be a number{quotes}.")
+        cures: dict[type, str] = {str: ", without quotes", list: ", not several", tuple: ", not several"}
+        return Judged(0.0, _shown(plain), f"This must be a number{cures.get(type(plain), '')}.")
 
     def near(other: float) -> bool:
         return abs(value - other) <= max(tolerance, relative * abs(other))
@@ -70,6 +72,8 @@ def number(
     factors = HUNDREDS if unit == "%" else THOUSANDS
     if unit and right and any(math.isclose(value, factor * right, rel_tol=max(relative, CLOSE)) for factor in factors):
         return Judged(0.0, _told(value, unit), f"Look at the unit: this is asked for in {unit}.")
+    if relative > CLOSE and value == float(f"{right:.2g}"):
+        return Judged(0.0, _told(value, unit), "That is rounded too far: give three digits.")
     return Judged(0.0, _told(value, unit))
 
 

@@ -71,9 +71,9 @@ class Chapter:
                 return None
             value = kept
         number = guessed(quantity, value)
-        late = kept is not None and quantity in self._shown and number != kept
-        if kept is None or not late:
+        if kept is None or quantity not in self._shown:
             kept = self._guesses[quantity] = number
+        late = number != kept
         after = " (made before the answers were shown; restart the kernel to start anew)" if late else ""
         print(f"Your guess of the {quantity}: {kept:g} {unit}".rstrip() + after)
         return kept

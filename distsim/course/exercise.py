@@ -9,14 +9,13 @@ def effective_batch(answer):
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from distsim.course.answer import UNTOUCHED, Judged
 from distsim.errors import InputError
-from distsim.grading.result import Result, cut
+from distsim.grading.result import Result, cut, require_worth
 from distsim.grading.trusted_file import imported, told
 
 
@@ -72,10 +71,7 @@ def exercise(*, points: float, hint: str, because: str = "") -> Callable[[Callab
       observed: no answer yet
       hint:     Every worker brings a batch of its own.
     """
-    if not points > 0 or not math.isfinite(points):
-        raise InputError.of("points", points, "must be a number above 0", "write 2")
-    if not hint.strip():
-        raise InputError.of("hint", hint, "must not be empty", "write one sentence that leads on")
+    require_worth(points, hint)
 
     def made(function: Callable[[object], Judged]) -> Exercise:
         return Exercise(function.__name__, float(points), hint, because, function)

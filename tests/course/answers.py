@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import torch
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -16,6 +18,26 @@ class Answers:
 
     right: Sequence[object]
     wrong: Sequence[tuple[object, str]] = field(default=())
+
+
+def book(order: Sequence[int]) -> float:
+    """The mean number of arrivals between each one and the one before of the same worker, or the start."""
+    return sum(_between(order)) / len(order)
+
+
+def book_without_the_first(order: Sequence[int]) -> float:
+    """The same without each worker's first."""
+    found = [between for place, between in enumerate(_between(order)) if order[place] in order[:place]]
+    return sum(found) / len(found)
+
+
+def _between(order: Sequence[int]) -> list[int]:
+    last: dict[int, int] = {}
+    found = []
+    for place, worker in enumerate(order):
+        found.append(place - last.get(worker, -1) - 1)
+        last[worker] = place
+    return found
 
 
 ANSWERS: dict[str, dict[str, Answers]] = {
@@ -30,6 +52,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (79.3, "The ring has eight workers"),
                 (0.0805, "asked for in ms"),
                 ("80.5", "without quotes"),
+                ((73.94, 6.57), "not several"),
             ],
         ),
         "no_variation": Answers(
@@ -39,6 +62,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (50, "must travel"),
                 (66.2, "Without variation"),
                 (60, "When all workers are equally fast"),
+                (55, "rounded too far"),
             ],
         ),
         "error_pct": Answers(
@@ -75,6 +99,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (2112, "Momentum"),
                 (2622.6, "in GiB"),
                 (2.816, "asked for in GB"),
+                (2800, "rounded too far"),
                 (100, "For each parameter"),
             ],
         ),
@@ -135,6 +160,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             right=[
                 lambda gradients, samples: sum(g * s for g, s in zip(gradients, samples, strict=True)) / sum(samples),
                 lambda gradients, samples: sum(s / sum(samples) * g for g, s in zip(gradients, samples, strict=True)),
+                lambda gradients, samples: torch.tensor(samples) / sum(samples) @ torch.tensor(gradients),
             ],
             wrong=[
                 (lambda gradients, samples: sum(gradients) / len(samples), "That is the mean of the workers"),
@@ -209,6 +235,251 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 ("all", "only those of the current step"),
                 ("one in three", "look at when it arrives"),
                 ("half", "Choose one of"),
+            ],
+        ),
+    },
+    "04_asynchronous": {
+        "mixed_rate": Answers(
+            right=[130, 130.0, 129.9],
+            wrong=[
+                (91.4, "mean of the eight times"),
+                (40, "waited for the slowest"),
+                (120, "deliver, too"),
+                (160, "Two of them are slow"),
+                (16.25, "any worker"),
+                (7.69, "in ms"),
+                (0.13, "in a millisecond"),
+                (100, "each of the eight"),
+            ],
+        ),
+        "staleness_of": Answers(
+            right=[lambda order: book(order), lambda order: book(tuple(order))],
+            wrong=[
+                (lambda order: book(order) + 1, "Its own update"),
+                (lambda order: book_without_the_first(order), "first gradient, too"),
+                (lambda order: max(order), "a long run of all workers"),
+                (lambda order: len(order), "last answered with"),
+                (0.75, "must be a function"),
+            ],
+        ),
+        "slow_staleness": Answers(
+            right=[21, 21.0, 20.9],
+            wrong=[
+                (7, "most of them are of fast workers"),
+                (3, "one other worker"),
+                (24, "its own gradient stale"),
+                (22, "does not count"),
+                (6.33, "of the others are"),
+                (14, "seven others make"),
+            ],
+        ),
+        "largest_rate": Answers(
+            right=[136.5, 136.48],
+            wrong=[
+                (125.6, "How many others"),
+                (2000, "fresh gradients"),
+                (0.1365, "a curvature of 1"),
+                (166.7, "not as 1 / 12"),
+                (-1394.0, "radians"),
+                (0.0001365, "The steeper"),
+                (200, "take turns"),
+            ],
+        ),
+        "smallest_bound": Answers(
+            right=[9, 9.0],
+            wrong=[
+                (8, "not yet enough"),
+                (10, "a smaller one"),
+                (11, "with sixteen workers"),
+                (0, "all wait for all"),
+                (2, "one bound after"),
+            ],
+        ),
+    },
+    "05_communication": {
+        "jobs": Answers(
+            right=[
+                ["broadcast", "all-reduce", "reduce", "all-gather", "scatter"],
+                ("Broadcast", "all_reduce", "reduce", "all gather", "scatter"),
+            ],
+            wrong=[
+                (["broadcast", "all-reduce", "all-reduce", "all-gather", "scatter"], "only rank 0 needs"),
+                (["broadcast", "all-reduce", "reduce", "gather", "scatter"], "every rank needs all of it"),
+                (["broadcast", "all-reduce", "reduce", "all-reduce", "scatter"], "nothing is added up"),
+                (["broadcast", "all-reduce", "reduce", "all-gather", "broadcast"], "the shares of the others"),
+                (["scatter", "reduce"], "who needs the result"),
+                ("broadcast", "must be a list"),
+            ],
+        ),
+        "busiest_link": Answers(
+            right=[
+                lambda num_bytes, workers, servers: num_bytes * max(1, workers / servers),
+                lambda num_bytes, workers, servers: max(num_bytes, workers * num_bytes / servers),
+            ],
+            wrong=[
+                (lambda num_bytes, workers, servers: num_bytes * workers / servers, "another one carries more"),
+                (lambda num_bytes, workers, _: num_bytes * workers, "a single server"),
+                (
+                    lambda num_bytes, workers, servers: 2 * num_bytes * max(1, workers / servers),
+                    "count one direction",
+                ),
+                (lambda num_bytes, workers, servers: num_bytes * max(1, servers / workers), "The other way round"),
+                (lambda num_bytes: num_bytes, "what does a server receive"),
+                (4e6, "must be a function"),
+            ],
+        ),
+        "even_size": Answers(
+            right=[267, 266.7],
+            wrong=[
+                (1000, "the ring's border"),
+                (62.5, "a single message"),
+                (250, "a little less than all"),
+                (2133, "a byte has 8 bits"),
+                (133.3, "a factor of 2"),
+                (266_667, "asked for in kB"),
+                (16, "solve for the bytes"),
+            ],
+        ),
+        "needed_gbit": Answers(
+            right=[65.3, 65.34],
+            wrong=[
+                (8.17, "a byte has 8 bits"),
+                (81.7, "not 80 % of 97"),
+                (16.3, "50 %"),
+                (33.7, "nearly two gradients"),
+                (2158, "a single server"),
+                (100, "How long may the exchange take"),
+            ],
+        ),
+        "enough_servers": Answers(
+            right=[9, 9.0],
+            wrong=[(8, "still more than twice"), (16, "fewer do as well"), (5, "count both"), (2, "try some numbers")],
+        ),
+    },
+    "06_ddp_inside": {
+        "epoch_batches": Answers(
+            right=[11, 11.0],
+            wrong=[
+                (10, "The batch that is not full counts too"),
+                (10.4375, "A batch that is not full is a batch"),
+                (63, "one process alone"),
+                (167, "the samples of one rank"),
+                (66, "what all ranks have together"),
+                ("11", "without quotes"),
+            ],
+        ),
+        "best_buckets": Answers(
+            right=[12, 12.0],
+            wrong=[
+                (1, "nothing leaves before backward is over"),
+                (8, "here it is the shorter"),
+                (60, "cost more than they hide"),
+                (95.0, "how long the step takes"),
+                (4, "Try equal_buckets_step_seconds"),
+            ],
+        ),
+        "no_sync_step": Answers(
+            right=[
+                lambda forward, backward, exposed, accumulate: forward + backward + exposed / accumulate,
+                lambda f, b, e, k: ((k - 1) * (f + b) + f + b + e) / k,
+            ],
+            wrong=[
+                (lambda f, b, e, _: f + b + e, "the step in which all is sent"),
+                (lambda f, b, e, k: (f + b + e) / k, "Forward and backward are in every step"),
+                (lambda f, b, e, k: k * (f + b) + e, "all steps of one update"),
+                (lambda f, b, _, __: f + b, "does send"),
+                (0.5, "must be a function"),
+            ],
+        ),
+        "guilty_gbit": Answers(
+            right=[40.89, 40.9, 41.0],
+            wrong=[
+                (5.11, "in GB/s"),
+                (27.26, "three quarters of it twice"),
+                (54.52, "Almost twice the bytes"),
+                (10.22, "has 4 bytes"),
+                (40890, "Look at the unit"),
+            ],
+        ),
+        "enough_gpus": Answers(
+            right=[6, 6.0],
+            wrong=[
+                (5, "So many reach 3.69"),
+                (4, "Four reach three times"),
+                (8, "fewer do already"),
+                (3.9, "the loaders deliver"),
+                (7, "Put one number of GPUs after the other"),
+            ],
+        ),
+    },
+    "08_your_cluster": {
+        "bandwidth": Answers(
+            right=[
+                lambda n, small, short, large, long: 2 * (n - 1) / n * (large - small) / (long - short),
+                lambda n, small, short, large, long: (large - small) * (2 - 2 / n) / (long - short),
+            ],
+            wrong=[
+                (lambda _, small, short, large, long: (large - small) / (long - short), "sends most of them twice"),
+                (lambda *given: given[3] / given[4], "more than the gradient's bytes"),
+                (
+                    lambda n, small, short, large, long: 2 * (n - 1) * (large - small) / (long - short),
+                    "a share of the gradient",
+                ),
+                (lambda *given: 2 * (given[0] - 1) / given[0] * given[3] / given[4], "also holds what messages cost"),
+                (lambda *given: given[4], "Subtract the two times"),
+                (1e9, "must be a function"),
+            ],
+        ),
+        "fair": Answers(
+            right=["4 workers, 2 MiB", "4 Workers, 2 MiB"],
+            wrong=[
+                ("2 workers, 4 MiB", "through this very point"),
+                ("64 workers, 256 MiB", "calls its prediction a guess"),
+                ("none", "Choose one of"),
+            ],
+        ),
+        "crowded": Answers(
+            right=[
+                lambda wait, alone, ranks, cores: wait + alone * max(1, ranks / cores),
+                lambda wait, alone, ranks, cores: wait + (alone if ranks <= cores else alone * ranks / cores),
+            ],
+            wrong=[
+                (lambda wait, alone, ranks, cores: wait + alone * ranks / cores, "more than one core"),
+                (lambda wait, alone, ranks, cores: (wait + alone) * max(1, ranks / cores), "leaves the core to others"),
+                (lambda *given: given[0] + given[1], "a core each"),
+                (
+                    lambda wait, alone, ranks, cores: wait + alone * max(1, -(-ranks // cores)),
+                    "shared evenly",
+                ),
+                (lambda *given: given[0], "Waiting takes no core"),
+                (36, "must be a function"),
+            ],
+        ),
+        "lost": Answers(
+            right=[
+                lambda predicted, measured: (
+                    100 * (1 - measured[max(predicted, key=predicted.get)] / max(measured.values()))
+                ),
+            ],
+            wrong=[
+                (
+                    lambda predicted, measured: 100 * (max(predicted.values()) / max(measured.values()) - 1),
+                    "the price of a choice",
+                ),
+                (
+                    lambda predicted, measured: (
+                        100 * (max(measured.values()) / measured[max(predicted, key=predicted.get)] - 1)
+                    ),
+                    "not of the one that was chosen",
+                ),
+                (
+                    lambda predicted, measured: (
+                        1 - measured[max(predicted, key=predicted.get)] / max(measured.values())
+                    ),
+                    "percent are asked for",
+                ),
+                (lambda predicted, measured: 0 * len(predicted) * len(measured), "What does that number really give"),
+                (20.0, "must be a function"),
             ],
         ),
     },

@@ -1,5 +1,5 @@
-"""Chapters are looked at in the browser that explorers are."""
+"""Chapters are looked at in the browser that explorers are, and in a JupyterLab such as theirs."""
 
-from tests.explorers.conftest import browser, page, problems
+from tests.explorers.conftest import browser, lab, page, problems
 
-__all__ = ["browser", "page", "problems"]
+__all__ = ["browser", "lab", "page", "problems"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.test_course_command import free_port, read_until, started
+from tests.test_course_command import free_port, read_until, started, wait_for
 
 pytestmark = [pytest.mark.chromium, pytest.mark.timeout(240)]
 
@@ -22,6 +22,7 @@ def test_the_course_opens_at_its_syllabus_and_its_links_lead_on(page: Any, probl
         threading.Thread(target=process.stdout.read, daemon=True).start()  # a full pipe would hold the server
         address = re.search(rf"http://127\.0\.0\.1:{port}/lab/tree/course/README\.md\?token=\w+", printed)
         assert address, printed
+        wait_for(port)
         page.goto(address[0])
         syllabus = page.locator(".jp-MarkdownViewer").first
         syllabus.get_by_role("heading", name="How will a distributed training run behave?").wait_for()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from distsim.course import Chapter, exercise, number
@@ -116,6 +117,11 @@ def test_a_guess_may_change_until_the_answers_are_shown(chapter: Chapter, capsys
 def test_a_guess_is_a_number(chapter: Chapter, value: object) -> None:
     with pytest.raises(InputError, match="must be a finite number"):
         chapter.guess("step time", value)  # type: ignore[arg-type]
+
+
+def test_a_number_of_numpys_can_be_compared(chapter: Chapter) -> None:
+    drawn = chapter.compare(guess=60.0, simulation=np.float64(70.0), measurement=[np.float64(80.0)])
+    assert "the simulation is 12 % below" in drawn.summary
 
 
 def test_without_a_guess_nothing_is_shown(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,6 +133,46 @@ def test_every_guess_is_compared_and_every_comparison_was_guessed(notebook: Any)
     assert set(compared) <= set(guessed)
 
 
+def test_a_prediction_beside_its_measurement_has_its_error(notebook: Any) -> None:
+    """In the sentence under the figure; and the text tells where the error is large."""
+    beside = []
+    for place, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            figure = output.get("data", {}).get(PLOTLY_MIME)
+            if figure and is_prediction_beside_measurement(figure):
+                sentence = output.data["text/plain"]
+                assert re.search(r"[\d.]+ % (above|below|off)|within [\d.]+ %", sentence), sentence
+                beside.append(place)
+    assert beside
+    after = "\n".join(cell.source for cell in notebook.cells[beside[0] :] if cell.cell_type == "markdown")
+    assert re.search(r"[Ee]rrors?\b[^.]{0,40}\b(is|are) large", after)
+
+
+def is_prediction_beside_measurement(figure: Any) -> bool:
+    """By the names of what is drawn and the words beside it."""
+    layout = figure["layout"]
+    titles = [layout.get(axis, {}).get("title", {}).get("text", "") for axis in ("xaxis", "yaxis")]
+    notes = [note.get("text", "") for note in layout.get("annotations", [])]
+    words = [*(trace.get("name", "") for trace in figure["data"]), *notes, *titles]
+    measured = {word for word in words if re.search("measure", word)}
+    return bool(measured) and any(
+        re.search("simulat|predict|formula", word) or f"{word}, measured" in measured for word in words
+    )
+
+
+def test_what_a_prediction_beside_a_measurement_is_told_by() -> None:
+    def drawn(*names: str, **layout: Any) -> Any:
+        return {"data": [{"name": name} for name in names], "layout": layout}
+
+    sides = [{"text": "<b>simulated</b>"}, {"text": "<b>measured</b>"}]
+    axes = {"xaxis": {"title": {"text": "measured (ms)"}}, "yaxis": {"title": {"text": "predicted (ms)"}}}
+    for figure in (drawn("formula", "measurement"), drawn("ring", "ring, measured"), drawn("wait", annotations=sides),
+                   drawn("step", **axes)):  # fmt: skip
+        assert is_prediction_beside_measurement(figure)
+    for figure in (drawn("formula", "simulation"), drawn("ring", "server, measured"), drawn("wait")):
+        assert not is_prediction_beside_measurement(figure)
+
+
 def test_pictures_have_words(notebook: Any) -> None:
     """An image its alt text; a figure the sentence that stands for it, and its table."""
     for alternative, file in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", prose(notebook)):

@@ -46,11 +46,8 @@ def test_what_a_cell_prints_is_marked_in_the_prose(path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(
-    "path",
-    [CHAPTERS[0], *(pytest.param(path, marks=pytest.mark.thorough) for path in CHAPTERS[1:])],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_numbers_in_prose_are_those_of_the_cells(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")

@@ -12,7 +12,7 @@ COURSE = Path(__file__).parents[2] / "course"
 SYLLABUS = (COURSE / "README.md").read_text("utf-8")
 GLOSSARY = (COURSE / "GLOSSARY.md").read_text("utf-8")
 ROWS = re.findall(r"^\| (?:\[)?(\d\d) ([^|\]]+?)(?:\]\((\S+)\))?(?: \(coming\))? \|(.*)\|$", SYLLABUS, re.MULTILINE)
-PAGES = [COURSE / name for name in ("README.md", "GLOSSARY.md", "CLAIMS.md")]
+PAGES = [COURSE / name for name in ("README.md", "GLOSSARY.md", "CLAIMS.md", "FOR_INSTRUCTORS.md")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

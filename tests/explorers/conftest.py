@@ -10,46 +10,21 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from tests.jupyterlab import START_SECONDS, Lab
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-START_SECONDS = 60
 SCREENSHOTS = Path(__file__).parents[2] / "out" / "screenshots"
-
-
-@dataclass(frozen=True)
-class Lab:
-    """A running server: its address, its token, and the folder that it shows."""
-
-    url: str
-    token: str
-    folder: Path
-
-    def address(self, notebook: str) -> str:
-        """Where a notebook of the folder opens, alone: a workspace of its own remembers no other tabs."""
-        return f"{self.url}lab/workspaces/{Path(notebook).stem}/tree/{notebook}?token={self.token}"
-
-    def end_kernels(self) -> None:
-        """Of the notebooks that were open until now."""
-        for kernel in json.load(self._asked("GET", "api/kernels")):
-            self._asked("DELETE", f"api/kernels/{kernel['id']}")
-
-    def _asked(self, method: str, path: str) -> Any:
-        request = urllib.request.Request(
-            self.url + path, method=method, headers={"Authorization": f"token {self.token}"}
-        )
-        return urllib.request.urlopen(request, timeout=START_SECONDS)
 
 
 @pytest.fixture(scope="session")

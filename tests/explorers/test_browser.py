@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,15 @@ from distsim.explorers.notebooks import notebook
 from distsim.figures.report import html
 from distsim.simulation import simulate
 from distsim.speed import floor
-
-playwright = pytest.importorskip("playwright.sync_api")
+from tests.explorers.drives import DATA, DRIVES, Move, control, press, tab_to
+from tests.jupyterlab import HAS_RUN, Lab, run_all
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "out" / "screenshots"
-# What the figure draws, as text.
-DRAWN = """() => {
+DRAWN = f"""() => {{
     const plot = document.querySelector(".distsim-explorer .js-plotly-plot");
-    return plot && plot.data ? JSON.stringify([plot.data.map(trace => [trace.name, trace.x, trace.y, trace.z]),
-        (plot.layout.sliders || []).map(slider => slider.active)]) : null;
-}"""
+    return plot && plot.data ? ({DATA})(plot) : null;
+}}"""
 DIFFERS = f"before => {{ const drawn = ({DRAWN})(); return drawn !== null && drawn !== before; }}"
 # Milliseconds from the next key to the first picture that differs; asked for before the key, read after it.
 WATCH = f"""() => {{
@@ -52,86 +50,26 @@ WATCH = f"""() => {{
     }});
 }}"""
 TOOK = "() => window.distsimTook"
-IS_RUNNING = r"() => /\[(\*|\d+)\]/.test(document.querySelector('.jp-CodeCell .jp-InputPrompt').textContent)"
-HAS_RUN = r"() => /\[\d+\]/.test(document.querySelector('.jp-CodeCell .jp-InputPrompt').textContent)"
-KERNEL_IS_READY = """async ([url, path]) => {
-    const sessions = await (await fetch(url)).json();
-    return sessions.some(({path: of, kernel}) =>
-        of === path && kernel.execution_state === "idle" && kernel.connections > 0);
-}"""
-PLACE = """element => {
-    const active = document.activeElement;
-    if (element === active) return "here";
-    return active.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING ? "before" : "after";
-}"""
-MOST_TABS = 20
 # Voilà's theme asks for a font of icons, which is not there offline; and its page asks for the end of its kernel as it
 # is left, without the cookie's token: `distsim course` has idle kernels ended instead.
 VOILAS_OWN = ("https://cdn.jsdelivr.net/npm/@fortawesome", "/voila/api/shutdown/")
-RUNS = 10
 REAL_RUN_MILLISECONDS = 120_000
 MOVES_TIMED, MOST_SECONDS = 5, 0.4  # from a key to the figure, on a calm machine
 
+STANDING_FOR_ALL = ("backup_workers", "race", "your_cluster")
+
 pytestmark = [pytest.mark.chromium, pytest.mark.timeout(240)]
-
-Move = tuple[str, str]  # the beginning of a control's label, a key
-
-
-@dataclass(frozen=True)
-class Drive:
-    """How one explorer is driven. move: what changes its figure, and what is said of that.
-
-    impossible: moves that lead to a combination which is refused with `refusal`, and one that leads out of it. learns:
-    whether it shows progress instead of answering at once.
-    """
-
-    move: Move
-    says: str
-    impossible: tuple[Move, ...] = ()
-    refusal: str = ""
-    cure: Move = ("", "")
-    learns: bool = False
-
-
-DRIVES = {
-    "backup_workers": Drive(
-        ("backups (0", "ArrowRight"), "backups from 1 to 2", (("backups (0", "ArrowRight"),) * 3,
-        "must be fewer than the 5 workers", ("backups (0", "ArrowLeft"),
-    ),
-    "update_policies": Drive(("may be ahead by", "ArrowRight"), "may be ahead by from 2 to 3"),
-    "ring_or_server": Drive(
-        ("servers (1", "ArrowRight"), "servers from 1 to 2",
-        (("servers live on", "Space"), *(("servers (1", "ArrowRight"),) * 5),
-        "must be at most the 6 workers", ("workers, up to", "ArrowRight"),
-    ),
-    "collectives": Drive(("rounds done", "ArrowRight"), "rounds done from 0 to 1"),
-    "overlap": Drive(("bucket size", "ArrowRight"), "bucket size from 25 to 50"),
-    "pipeline": Drive(("micro-batches", "ArrowRight"), "micro-batches from 8 to 16"),
-    "failures": Drive(
-        ("useful work between", "ArrowRight"), "useful work between checkpoints from 60 to 90",
-        (("useful work between", "ArrowRight"),) * 5, "hardly lets a run get from one checkpoint to the next",
-        ("useful work between", "ArrowLeft"),
-    ),
-    "race": Drive(
-        ("learning rate", "ArrowRight"), "learning rate from 0.15 to 0.2",
-        (("gradients an update waits", "ArrowRight"),) * 5, "must be at most the 8 workers",
-        ("gradients an update waits", "ArrowLeft"),
-    ),
-    "batch_size": Drive(("epochs", "ArrowRight"), "epochs from 3 to 5", learns=True),
-    "your_cluster": Drive(
-        ("workers (1", "ArrowRight"), "workers from 4 to 5",
-        (("calibration file", "x"), ("calibration file", "Enter"), ("calibration file", "Backspace")),
-        "cannot be read (No such file", ("calibration file", "Enter"),
-    ),
-}  # fmt: skip
 
 
 def test_every_explorer_is_driven() -> None:
     assert set(DRIVES) == set(EXPLORERS)
 
 
-@pytest.mark.parametrize("name", EXPLORERS)
-def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Any, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in STANDING_FOR_ALL else pytest.mark.thorough) for name in EXPLORERS],
+)
+def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Lab, name: str) -> None:
     drive, entry = DRIVES[name], EXPLORERS[name]
     _run_notebook(page, lab, name)
     explorer = page.locator(".distsim-explorer")
@@ -149,7 +87,7 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Any, 
 
     start = page.evaluate(DRAWN)
     controls.first.focus()
-    _press(page, explorer, drive.move)
+    press(page, explorer, drive.move)
     page.wait_for_function(DIFFERS, arg=start)
     explorer.locator(".distsim-changed", has_text=drive.says).wait_for(state="visible")
     _screenshot(page, f"{name}_moved")
@@ -157,17 +95,17 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Any, 
     alert = explorer.get_by_role("alert")
     if drive.impossible:
         for move in drive.impossible:
-            _press(page, explorer, move)
+            press(page, explorer, move)
         alert.wait_for(state="visible")
         assert drive.refusal in alert.inner_text()
         assert "Traceback" not in page.locator(".jp-Notebook").inner_text()
         explorer.locator(".distsim-changed", has_text="last combination that is possible").wait_for(state="visible")
         _screenshot(page, f"{name}_impossible")
-        _press(page, explorer, drive.cure)
+        press(page, explorer, drive.cure)
         alert.wait_for(state="detached")
 
     reset = explorer.get_by_role("button", name="reset", exact=True)
-    _tab_to(page, reset)
+    tab_to(page, reset)
     page.keyboard.press("Enter")
     page.wait_for_function(f"before => ({DRAWN})() === before", arg=start)
     assert not problems, problems
@@ -179,7 +117,7 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Any, 
     assert min(took) < MOST_SECONDS, f"from a key to the figure, scaled to a calm machine: {took} s"
 
 
-def test_it_runs_for_real_in_a_notebook(page: Any, problems: list[str], lab: Any) -> None:
+def test_it_runs_for_real_in_a_notebook(page: Any, problems: list[str], lab: Lab) -> None:
     _run_notebook(page, lab, "collectives")
     explorer = page.locator(".distsim-explorer")
     explorer.locator(".js-plotly-plot .main-svg").first.wait_for(state="visible")
@@ -209,7 +147,7 @@ def test_voila_shows_it_without_code(page: Any, problems: list[str], app: str) -
     assert page.locator(".jp-InputArea-editor:visible, .jp-CodeMirrorEditor:visible").count() == 0
     before = page.evaluate(DRAWN)
     explorer.locator(".noUi-handle:visible").first.focus()
-    _press(page, explorer, DRIVES["backup_workers"].move)
+    press(page, explorer, DRIVES["backup_workers"].move)
     page.wait_for_function(DIFFERS, arg=before)
     explorer.locator(".distsim-changed", has_text=DRIVES["backup_workers"].says).wait_for(state="visible")
     _screenshot(page, "voila_moved")
@@ -268,53 +206,13 @@ def app(tmp_path: Path) -> Iterator[str]:
         process.wait(30.0)
 
 
-def _run_notebook(page: Any, lab: Any, name: str) -> None:
+def _run_notebook(page: Any, lab: Lab, name: str) -> None:
     file = f"{name}-{len(list(lab.folder.iterdir()))}.ipynb"
     made = notebook(EXPLORERS[name])
     made.cells[1].execution_count = None
     nbformat.write(made, lab.folder / file)
-    lab.end_kernels()
-    page.goto(lab.address(file))
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
-    # The indicator says "idle" before there is a kernel; the server knows better.
-    page.wait_for_function(KERNEL_IS_READY, arg=[f"{lab.url}api/sessions?token={lab.token}", file], polling=200)
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(state="visible")
-    for _ in range(RUNS):
-        page.locator("li.lm-MenuBar-item", has_text="Run").click()
-        page.locator('li.lm-Menu-item[data-command="runmenu:run-all"]').click()
-        try:
-            page.wait_for_function(IS_RUNNING, timeout=3_000)
-        except playwright.TimeoutError:
-            continue  # a page that has only just connected may lose the command
-        page.wait_for_function(HAS_RUN)
-        return
-    pytest.fail(f"the notebook did not run in {RUNS} attempts")
-
-
-def _control(explorer: Any, label: str) -> Any:
-    """What takes the keys of the control under, or beside, this label."""
-    box = explorer.locator(".widget-checkbox", has_text=label)
-    if box.count():
-        return box.locator("input")
-    heading = explorer.page.locator(".distsim-label", has_text=label)
-    return explorer.locator(".widget-vbox", has=heading).last.locator(".noUi-handle, select, .widget-text input")
-
-
-def _press(page: Any, explorer: Any, move: Move) -> None:
-    """Goes to the control by Tab, and presses the key."""
-    label, key = move
-    _tab_to(page, _control(explorer, label))
-    page.keyboard.press(key)
-
-
-def _tab_to(page: Any, target: Any) -> None:
-    """Tab, or Shift+Tab where the target stands before what has the focus."""
-    for _ in range(MOST_TABS):
-        where = target.evaluate(PLACE)
-        if where == "here":
-            return
-        page.keyboard.press("Shift+Tab" if where == "before" else "Tab")
-    pytest.fail("Tab does not lead to a control")
+    run_all(page, lab, file)
+    page.wait_for_function(HAS_RUN)
 
 
 def _scaled_seconds(page: Any, explorer: Any, move: Move) -> float:
@@ -322,7 +220,7 @@ def _scaled_seconds(page: Any, explorer: Any, move: Move) -> float:
     took = []
     back = {"ArrowRight": "ArrowLeft"}[move[1]]
     for number in range(MOVES_TIMED):
-        _tab_to(page, _control(explorer, move[0]))
+        tab_to(page, control(explorer, move[0]))
         page.evaluate(WATCH)
         page.keyboard.press(back if number % 2 else move[1])
         took.append(page.evaluate(TOOK) / 1e3)

@@ -1,0 +1,189 @@
+"""The exercises of chapter 04: what is right, and what is known to go wrong, both computed."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count
+from math import sin
+
+from distsim import simulate
+from distsim.accuracy.free import free
+from distsim.compute import Compute
+from distsim.course import Judged, exercise, function, number
+from distsim.metrics import throughput_samples_per_second
+from distsim.policies import Asynchronous
+from distsim.theory.descent import largest_stale_rate
+from distsim.theory.staleness import asynchronous_seconds_per_update, mean_staleness
+from distsim.theory.stragglers import worker_times
+
+WORKERS = 8
+FAST_SECONDS, SLOW_FACTOR, SLOW = 0.05, 4.0, (6, 7)
+LATE, LATE_FACTOR = 7, 3.0
+TURNS, CURVATURE = 12, 0.001
+PAUSES = {
+    "distribution": "lognormal", "mean": "50 ms", "cv": 0.3, "pauses": {"probability": 0.03, "duration": "500 ms"},
+}  # fmt: skip
+ENOUGH = 0.75
+
+
+def updates_per_second(slow: Sequence[int], factor: float, workers: int = WORKERS) -> float:
+    """By workers of 50 ms, some of whom take a factor longer."""
+    compute = Compute(distribution="exponential", mean="50 ms", slow=dict.fromkeys(slow, factor))
+    return 1.0 / asynchronous_seconds_per_update(worker_times(compute, workers))
+
+
+ALL = updates_per_second(SLOW, SLOW_FACTOR)
+FAST_ALONE = updates_per_second((), 1.0, WORKERS - len(SLOW))
+MEAN_SECONDS = FAST_SECONDS * (WORKERS + len(SLOW) * (SLOW_FACTOR - 1)) / WORKERS
+
+
+def played(order: Sequence[int], own: int = 0, first: bool = True) -> float:
+    """The mean staleness of gradients that arrive in this order of workers. own, first: what is known to go wrong."""
+    rule = Asynchronous().rule(max(order) + 1)
+    read: dict[int, int] = {}
+    found = []
+    for step, worker in enumerate(order):
+        version = rule.arrived(worker, step, read.get(worker, 0)).version
+        if first or worker in read:
+            found.append(version - 1 - read.get(worker, 0) + own)
+        read[worker] = version
+    return sum(found) / len(found) if found else 0.0
+
+
+def largest(order: Sequence[int]) -> float:
+    """The number of workers less one: right in a long run alone."""
+    return mean_staleness(max(order) + 1)
+
+
+def others_seconds() -> float:
+    """From one update of the seven others to the next."""
+    return 1.0 / updates_per_second((), 1.0, WORKERS - 1)
+
+
+LARGEST_RATE, FRESH_RATE = (largest_stale_rate(staleness, CURVATURE) for staleness in (TURNS - 1, 0))
+IN_DEGREES = 2.0 * sin(180 / (4 * (TURNS - 1) + 2)) / CURVATURE
+SLOW_STALENESS = LATE_FACTOR * FAST_SECONDS / others_seconds()
+FAST_SHARE = (WORKERS - 1) * LATE_FACTOR / ((WORKERS - 1) * LATE_FACTOR + 1)
+FAST_STALENESS = (mean_staleness(WORKERS) - (1 - FAST_SHARE) * SLOW_STALENESS) / FAST_SHARE
+
+
+@cache
+def used_per_second(bound: int | None, workers: int = WORKERS) -> float:
+    """Gradients, with this bound or none."""
+    policy = {"kind": "asynchronous"} if bound is None else {"kind": "stale_synchronous", "staleness": bound}
+    return throughput_samples_per_second(simulate(free(policy, PAUSES, workers, steps=400)))
+
+
+@cache
+def smallest(share: float, workers: int = WORKERS) -> int:
+    """The smallest bound with which so large a share of asynchronous training's gradients is used."""
+    enough = share * used_per_second(None, workers)
+    return next(bound for bound in count() if used_per_second(bound, workers) >= enough)
+
+
+@exercise(
+    points=1,
+    hint="How many gradients does each of the eight deliver in a second?",
+    because="The mean of the times is no help: whoever is fast delivers more often.",
+)
+def mixed_rate(answer: object) -> Judged:
+    """Updates per second of fast and slow workers together."""
+    return number(
+        answer,
+        right=ALL,
+        relative=0.005,
+        wrong={
+            WORKERS / MEAN_SECONDS: "That takes the mean of the eight times; but the fast deliver more often.",
+            WORKERS / (SLOW_FACTOR * FAST_SECONDS): "So it were if all waited for the slowest.",
+            FAST_ALONE: "The slow ones deliver, too.",
+            WORKERS / FAST_SECONDS: "Two of them are slow.",
+            ALL / WORKERS: "That is the mean of a worker; the server has an update for each gradient of any worker.",
+            1e3 / ALL: "That is the time from one update to the next, in ms.",
+            ALL / 1e3: "That is in a millisecond.",
+        },
+    )
+
+
+@exercise(
+    points=2,
+    hint="Keep, for each worker, the version that it was last answered with; the first one is 0.",
+    because="That is all that a server needs to know for its book of staleness.",
+)
+def staleness_of(answer: object) -> Judged:
+    """A function: the mean staleness of an order of arrivals."""
+    wrong: dict[Callable[..., float], str] = {
+        lambda order: played(order, own=1): "Its own update does not make a gradient stale.",
+        lambda order: played(order, first=False): "Count each worker's first gradient, too: it read version 0.",
+        largest: "That is the mean of a long run of all workers; these orders are short.",
+    }
+    return function(
+        answer,
+        right=played,
+        inputs=[([0, 1, 0, 1],), ([0, 0, 0],), ([2, 0, 1, 1, 0, 0, 2],), ([0, 1, 2, 3] * 5,)],
+        relative=1e-6,
+        wrong=wrong,
+    )
+
+
+@exercise(
+    points=1,
+    hint="How many updates do the seven others make while it computes?",
+    because=f"The others' gradients are fresher for it, {FAST_STALENESS:.2f} updates, and the mean of all is still 7.",
+)
+def slow_staleness(answer: object) -> Judged:
+    """How stale the gradients of one slow worker are."""
+    return number(
+        answer,
+        right=SLOW_STALENESS,
+        relative=0.02,
+        wrong={
+            mean_staleness(WORKERS): "That is the mean over all gradients, and most of them are of fast workers.",
+            LATE_FACTOR: "So many updates one other worker makes meanwhile.",
+            LATE_FACTOR * WORKERS: "It does not make its own gradient stale.",
+            LATE_FACTOR * (WORKERS - 1) + 1: "Its own update does not count.",
+            FAST_STALENESS: "That is how stale the gradients of the others are.",
+        },
+    )
+
+
+@exercise(
+    points=2,
+    hint="Workers that are exactly alike take turns. How many updates are made between two of one worker's?",
+    because=f"One worker alone could take {FRESH_RATE / LARGEST_RATE:.0f} times as much.",
+)
+def largest_rate(answer: object) -> Judged:
+    """The largest learning rate of workers that take turns."""
+    return number(
+        answer,
+        right=LARGEST_RATE,
+        relative=0.005,
+        wrong={
+            largest_stale_rate(TURNS, CURVATURE): "How many others are there?",
+            FRESH_RATE: "So it were for fresh gradients.",
+            largest_stale_rate(TURNS - 1, 1.0): "That is for a curvature of 1.",
+            FRESH_RATE / TURNS: "It falls with the staleness, but not as 1 / 12.",
+            IN_DEGREES: "The sine is of radians.",
+            LARGEST_RATE * CURVATURE**2: "The steeper the loss, the smaller the rate must be.",
+        },
+    )
+
+
+@exercise(
+    points=2,
+    hint="Simulate the asynchronous run, and then one bound after the other.",
+    because="Where pauses are ten steps long, a bound of a few steps still waits for them.",
+)
+def smallest_bound(answer: object) -> Judged:
+    """The smallest bound that keeps three quarters of the throughput."""
+    right = smallest(ENOUGH)
+    few = f"With that bound it is {100 * used_per_second(right - 1) / used_per_second(None):.0f} %: not yet enough."
+    return number(
+        answer,
+        right=right,
+        tolerance=0,
+        wrong={
+            right - 1: few,
+            smallest(ENOUGH, 2 * WORKERS): "So it is with sixteen workers, and here are eight.",
+            right + 1: "That is enough, but so is a smaller one.",
+            0: "With a bound of 0 all wait for all.",
+        },
+    )

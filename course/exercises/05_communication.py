@@ -1,0 +1,195 @@
+"""The exercises of chapter 05: what is right, and what is known to go wrong, both computed."""
+
+from collections.abc import Callable
+from itertools import count
+
+from distsim import collectives
+from distsim.accuracy.published import PARAMETERS, WITHOUT_DDP_SECONDS
+from distsim.collectives import Schedule
+from distsim.course import Judged, exercise, function, number, sequence
+from distsim.theory.collectives import (
+    all_reduce_bytes_per_worker,
+    halving_doubling_all_reduce_seconds,
+    parameter_server_seconds,
+    ring_all_reduce_seconds,
+)
+
+RANKS = 4
+NAMES = {
+    "broadcast": collectives.broadcast(RANKS),
+    "reduce": collectives.reduce(RANKS),
+    "all-gather": collectives.all_gather(RANKS),
+    "all-reduce": collectives.ring(RANKS),
+    "scatter": collectives.scatter(RANKS),
+    "gather": collectives.gather(RANKS),
+}
+# Of each job: how many ranks bring something, whether it is summed, and how many ranks want the whole result.
+JOBS = [(1, False, RANKS), (RANKS, True, RANKS), (RANKS, True, 1), (RANKS, False, RANKS), (1, False, 0)]
+
+GRADIENT_BYTES = 4.0 * PARAMETERS["ResNet-50"]
+COMPUTE_SECONDS = WITHOUT_DDP_SECONDS["ResNet-50"]
+WORKERS, MORE_WORKERS, BUSY = 16, 32, 0.8
+LINK = {"bytes_per_second": 1.25e9, "latency_seconds": 50e-6}
+
+
+def job(schedule: Schedule) -> tuple[int, bool, int]:
+    """What a collective does, in the words of `JOBS`."""
+    everything = frozenset((rank, chunk) for rank in range(RANKS) for chunk in range(schedule.chunks))
+    start, end = schedule.start or everything, schedule.end or everything
+    whole = [rank for rank in range(RANKS) if {(rank, chunk) for chunk in range(schedule.chunks)} <= end]
+    summed = any(transfer.reduce for _, transfer in schedule.transfers())
+    return len({rank for rank, _ in start}), summed, len(whole)
+
+
+def jobs_done_by(**instead: str) -> tuple[str, ...]:
+    """The collective of each job; `instead`: another one for some, with _ for the dash."""
+    of = {job(schedule): name for name, schedule in NAMES.items()}
+    changed = {right.replace("_", "-"): wrong.replace("_", "-") for right, wrong in instead.items()}
+    return tuple(changed.get(of[asked], of[asked]) for asked in JOBS)
+
+
+def busiest_bytes(num_bytes: float, workers: int, servers: int) -> float:
+    """What the fullest direction of any NIC carries in one exchange."""
+    up, down = collectives.parameter_server(workers, servers).bytes_per_link(num_bytes)
+    return float(max(up.max(), down.max()))
+
+
+def even_kilobytes(exchange: Callable[..., float]) -> float:
+    """The gradient of which an exchange's bytes take as long as its latencies."""
+    latencies = exchange(0.0, WORKERS, **LINK)
+    of_a_byte = exchange(1.0, WORKERS, LINK["bytes_per_second"], 0.0)
+    return latencies / of_a_byte / 1e3
+
+
+def gbit_per_second(num_bytes: float, seconds: float) -> float:
+    """The link that carries so many bytes in this time."""
+    return 8 * num_bytes / seconds / 1e9
+
+
+def fewest_servers(times: float) -> int:
+    """The fewest with which the exchange takes at most so many times as long as around the ring."""
+    ring = ring_all_reduce_seconds(GRADIENT_BYTES, WORKERS, **LINK)
+    return next(
+        servers
+        for servers in count(1)
+        if parameter_server_seconds(GRADIENT_BYTES, WORKERS, servers=servers, **LINK) <= times * ring
+    )
+
+
+@exercise(
+    points=2,
+    hint="Ask of each job: who has something at the start, is it added up, and who needs the result?",
+    because="A job says who needs what. How the bytes then travel, in a ring or in a tree, is another question.",
+)
+def jobs(answer: object) -> Judged:
+    """The collective that does each of five jobs."""
+    return sequence(
+        answer,
+        right=jobs_done_by(),
+        wrong={
+            jobs_done_by(reduce="all-reduce"): "That works, but in the third job only rank 0 needs the result.",
+            jobs_done_by(all_gather="gather"): "In the fourth job every rank needs all of it.",
+            jobs_done_by(all_gather="all-reduce"): "In the fourth job nothing is added up.",
+            jobs_done_by(scatter="broadcast"): "In the last job no rank needs the shares of the others.",
+        },
+    )
+
+
+@exercise(
+    points=2,
+    hint="Count both kinds of NIC: what does a server receive, and what does a worker send?",
+    because="From as many servers as workers on, the workers' own NICs are the full ones, and more servers are idle.",
+)
+def busiest_link(answer: object) -> Judged:
+    """A function: the bytes of the fullest link with several servers."""
+    return function(
+        answer,
+        right=busiest_bytes,
+        inputs=[(4e6, 4, 1), (1e8, 16, 4), (1e8, 16, 16), (4e6, 3, 12)],
+        wrong={
+            lambda num_bytes, workers, servers: num_bytes * workers / servers: (
+                "That is a server's link. With more servers than workers another one carries more."
+            ),
+            lambda num_bytes, workers, servers: num_bytes * workers + 0 * servers: (
+                "That is a single server; several have a part of the gradient each."
+            ),
+            lambda num_bytes, workers, servers: 2 * num_bytes * max(1, workers / servers): (
+                "A NIC sends and receives at the same time: count one direction."
+            ),
+            lambda num_bytes, workers, servers: num_bytes * max(1, servers / workers): (
+                "The other way round: more servers take bytes off each other's links."
+            ),
+        },
+    )
+
+
+@exercise(
+    points=2,
+    hint="Its formula has two terms: set them equal, and solve for the bytes.",
+    because="Fewer rounds move the border down: smaller messages are worth a faster network card.",
+)
+def even_size(answer: object) -> Judged:
+    """The size at which the bytes of halving-doubling take as long as its latencies, in kB."""
+    right = even_kilobytes(halving_doubling_all_reduce_seconds)
+    message = LINK["bytes_per_second"] * LINK["latency_seconds"] / 1e3
+    return number(
+        answer,
+        right=right,
+        relative=0.01,
+        unit="kB",
+        wrong={
+            even_kilobytes(ring_all_reduce_seconds): "That is the ring's border; here there are fewer rounds.",
+            message: "That is the border of a single message.",
+            right * (WORKERS - 1) / WORKERS: "A rank sends (N - 1) / N of its bytes each way, a little less than all.",
+            8 * right: "10 Gbit/s are 1.25 GB/s: a byte has 8 bits.",
+            right / 2: "Both terms have a factor of 2.",
+            right * 2: "Both terms have a factor of 2.",
+        },
+    )
+
+
+@exercise(
+    points=2,
+    hint="How long may the exchange take, if compute is 80 % of the step, and how many bytes must go by then?",
+    because="Or hide the exchange behind the computation, which is chapter 06.",
+)
+def needed_gbit(answer: object) -> Judged:
+    """The bandwidth with which a ring leaves the GPUs busy for 80 % of the time."""
+    exchange = COMPUTE_SECONDS * (1 / BUSY - 1)
+    carried = all_reduce_bytes_per_worker(GRADIENT_BYTES, MORE_WORKERS)
+    right = gbit_per_second(carried, exchange)
+    return number(
+        answer,
+        right=right,
+        relative=0.01,
+        unit="Gbit/s",
+        wrong={
+            right / 8: "That is in GB/s: a byte has 8 bits.",
+            gbit_per_second(
+                carried, COMPUTE_SECONDS * (1 - BUSY)
+            ): "80 % of the whole step is compute, not 80 % of 97.",
+            gbit_per_second(carried, COMPUTE_SECONDS): "Then the exchange takes as long as the computation: 50 %.",
+            gbit_per_second(GRADIENT_BYTES, exchange): "A worker sends nearly two gradients around a ring.",
+            gbit_per_second(2 * MORE_WORKERS * GRADIENT_BYTES, exchange): "That is the link of a single server.",
+        },
+    )
+
+
+@exercise(
+    points=1,
+    hint="`server_seconds(16, servers)` and `ring_seconds(16)` of the chapter: try some numbers of servers.",
+    because="As many servers as workers come down to nearly the ring's time, for twice the machines.",
+)
+def enough_servers(answer: object) -> Judged:
+    """The fewest servers with which the exchange takes at most twice as long as around the ring."""
+    right = fewest_servers(2.0)
+    return number(
+        answer,
+        right=right,
+        tolerance=0.0,
+        wrong={
+            right - 1: "So many take still more than twice as long.",
+            WORKERS: "They do, but fewer do as well.",
+            fewest_servers(4.0): "Gradients go in, and sums come back: count both.",
+        },
+    )

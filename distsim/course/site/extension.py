@@ -1,0 +1,35 @@
+"""What Sphinx loads: pages as they are read, equations, and plotly where a page has figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distsim.course.site import equations
+from distsim.course.site.pages import menu
+from distsim.course.site.reading import FIGURE, for_reading
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+SCRIPTS = ("plotly.min.js", "figures.js")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (equations.inline, None), (equations.block, None))
+    app.connect("source-read", _read)
+    app.connect("html-page-context", _scripts)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _read(app: Sphinx, page: str, source: list[str]) -> None:
+    below = menu(Path(app.srcdir), page)
+    notebook = app.env.doc2path(page).suffix == ".ipynb"
+    source[0] = for_reading(page, source[0], below) if notebook else source[0] + below
+
+
+def _scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:  # noqa: ARG001
+    if f'class="{FIGURE}"' in context.get("body", ""):
+        for file in SCRIPTS:
+            app.add_js_file(file, loading_method="defer")

@@ -1,0 +1,65 @@
+"""A notebook as the site shows it: figures are left to the page to draw, and what only tests and machines read is gone.
+
+A figure that stands in a notebook as plotly's JSON becomes an element that holds this JSON; `static/figures.js` draws
+it. The sentence that says what it shows is said in its place by screen readers, and where no scripts run.
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+import nbformat
+
+from distsim.figures.captioned import PLOTLY_MIME
+
+FIGURE = "distsim-figure"  # the class of such an element
+MARKER = "# NBVAL_CHECK_OUTPUT\n"
+HOW = {
+    "course/explorers": "Here an explorer shows its first values. Its controls move once `distsim course --app` runs.",
+    "course": "Here a chapter is read, with outputs of our run. `distsim course` opens it to guess, run and answer.",
+    "labs": "Here a lab is read. `distsim lab start` copies it, with the file that you write, to where you work on it.",
+}
+
+
+def for_reading(page: str, source: str, menu: str) -> str:
+    """The text of a notebook, as it is shown. menu: Markdown to stand at its end."""
+    notebook = nbformat.reads(source, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = cell.source.removeprefix(MARKER)
+            for output in cell.outputs:
+                if PLOTLY_MIME in output.get("data", {}):
+                    output.data = _drawn(output.data)
+    if notebook.cells and notebook.cells[0].cell_type == "markdown" and page.split("/")[-1] != "index":
+        notebook.cells[0].source = _with_how(notebook.cells[0].source, page)
+    if menu:
+        notebook.cells.append(nbformat.v4.new_markdown_cell(menu, id="menu"))
+    return str(nbformat.writes(notebook))
+
+
+def figure_html(figure: dict[str, Any], sentence: str) -> str:
+    """The element that a page draws the figure in.
+
+    >>> figure_html({"data": [], "layout": {"title": "</script>"}}, "Nothing happens.").partition(">")[2]
+    '<script type="application/json">{"data": [], "layout": {"title": "<\\\\/script>"}}</script></div>'
+    """
+    content = json.dumps(figure).replace("</", "<\\/")
+    label = escape(sentence, quote=True)
+    return (
+        f'<div class="{FIGURE}" role="img" tabindex="0" aria-label="{label}">'
+        f'<script type="application/json">{content}</script></div>'
+    )
+
+
+def _drawn(data: dict[str, Any]) -> Any:
+    sentence = "".join(data.get("text/plain", ""))
+    return nbformat.from_dict({"text/html": figure_html(data[PLOTLY_MIME], sentence)})
+
+
+def _with_how(source: str, page: str) -> str:
+    """The first cell with a line, below the heading, on where to do what is read here."""
+    heading, _, rest = source.partition("\n")
+    how = next(text for folder, text in HOW.items() if page.startswith(f"{folder}/"))
+    return f"{heading}\n\n*{how}*\n{rest}"

@@ -1,0 +1,95 @@
+"""How each explorer is driven by keyboard alone, and what its figure then draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+# What a figure draws, as text.
+DATA = """plot => JSON.stringify([plot.data.map(trace => [trace.name, trace.x, trace.y, trace.z]),
+    (plot.layout.sliders || []).map(slider => slider.active)])"""
+PLACE = """element => {
+    const active = document.activeElement;
+    if (element === active) return "here";
+    return active.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING ? "before" : "after";
+}"""
+MOST_TABS = 20
+
+Move = tuple[str, str]  # the beginning of a control's label, a key
+
+
+@dataclass(frozen=True)
+class Drive:
+    """How one explorer is driven. move: what changes its figure, and what is said of that.
+
+    impossible: moves that lead to a combination which is refused with `refusal`, and one that leads out of it. learns:
+    whether it shows progress instead of answering at once.
+    """
+
+    move: Move
+    says: str
+    impossible: tuple[Move, ...] = ()
+    refusal: str = ""
+    cure: Move = ("", "")
+    learns: bool = False
+
+
+DRIVES = {
+    "backup_workers": Drive(
+        ("backups (0", "ArrowRight"), "backups from 1 to 2", (("backups (0", "ArrowRight"),) * 3,
+        "must be fewer than the 5 workers", ("backups (0", "ArrowLeft"),
+    ),
+    "update_policies": Drive(("may be ahead by", "ArrowRight"), "may be ahead by from 2 to 3"),
+    "ring_or_server": Drive(
+        ("servers (1", "ArrowRight"), "servers from 1 to 2",
+        (("servers live on", "Space"), *(("servers (1", "ArrowRight"),) * 5),
+        "must be at most the 6 workers", ("workers, up to", "ArrowRight"),
+    ),
+    "collectives": Drive(("rounds done", "ArrowRight"), "rounds done from 0 to 1"),
+    "overlap": Drive(("bucket size", "ArrowRight"), "bucket size from 25 to 50"),
+    "pipeline": Drive(("micro-batches", "ArrowRight"), "micro-batches from 8 to 16"),
+    "failures": Drive(
+        ("useful work between", "ArrowRight"), "useful work between checkpoints from 60 to 90",
+        (("useful work between", "ArrowRight"),) * 5, "hardly lets a run get from one checkpoint to the next",
+        ("useful work between", "ArrowLeft"),
+    ),
+    "race": Drive(
+        ("learning rate", "ArrowRight"), "learning rate from 0.15 to 0.2",
+        (("gradients an update waits", "ArrowRight"),) * 5, "must be at most the 8 workers",
+        ("gradients an update waits", "ArrowLeft"),
+    ),
+    "batch_size": Drive(("epochs", "ArrowRight"), "epochs from 3 to 5", learns=True),
+    "your_cluster": Drive(
+        ("workers (1", "ArrowRight"), "workers from 4 to 5",
+        (("calibration file", "x"), ("calibration file", "Enter"), ("calibration file", "Backspace")),
+        "cannot be read (No such file", ("calibration file", "Enter"),
+    ),
+}  # fmt: skip
+
+
+def control(explorer: Any, label: str) -> Any:
+    """What takes the keys of the control under, or beside, this label."""
+    box = explorer.locator(".widget-checkbox", has_text=label)
+    if box.count():
+        return box.locator("input")
+    heading = explorer.page.locator(".distsim-label", has_text=label)
+    return explorer.locator(".widget-vbox", has=heading).last.locator(".noUi-handle, select, .widget-text input")
+
+
+def press(page: Any, explorer: Any, move: Move) -> None:
+    """Goes to the control by Tab, and presses the key."""
+    label, key = move
+    tab_to(page, control(explorer, label))
+    page.keyboard.press(key)
+
+
+def tab_to(page: Any, target: Any) -> None:
+    """Tab, or Shift+Tab where the target stands before what has the focus."""
+    for _ in range(MOST_TABS):
+        where = target.evaluate(PLACE)
+        if where == "here":
+            return
+        page.keyboard.press("Shift+Tab" if where == "before" else "Tab")
+    pytest.fail("Tab does not lead to a control")
