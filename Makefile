@@ -10,7 +10,7 @@ VIRTUAL := tests/testbed tests/labs
 GRADING := tests/grading
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pictures test test-all course lint clean
+.PHONY: help demo pictures test test-all course site slides lint clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -47,6 +47,12 @@ test-all: test  ## the same, with statistical and stress tests whole
 
 course: $(STAMP)  ## open the course in JupyterLab
 	$(BIN)/distsim course
+
+site: $(STAMP)  ## build the course as pages to read, into out/site
+	$(BIN)/python -m distsim.course.site out/site
+
+slides: $(STAMP)  ## draw the chapters' figures for slides, into out/slides
+	$(BIN)/python -m distsim.course.slides out/slides
 
 lint: $(STAMP)  ## style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -94,6 +94,7 @@ def test_another_order_of_the_sum_is_another_rounding() -> None:
 
 
 @pytest.mark.real
+@pytest.mark.thorough
 def test_losses_are_those_that_the_run_logged() -> None:
     """Losses of one update after the other to 1e-5 at least: each depends on all before."""
     for trace in measure_all([scenario(policy, model, steps=25) for policy in POLICIES for model in MODELS]):

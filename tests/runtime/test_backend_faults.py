@@ -96,6 +96,7 @@ def test_a_deadline_leaves_what_each_rank_was_doing(monkeypatch: pytest.MonkeyPa
     assert Trace.load(tmp_path / "until_then.json") == trace
 
 
+@pytest.mark.thorough
 def test_mismatched_collectives_end_with_the_ranks_named(monkeypatch: pytest.MonkeyPatch) -> None:
     message, trace = failed(monkeypatch, "ring", rank=1, where="collective", call=6)
     assert re.search(r"rank \d \(worker \d\) (has waited|raised|was ended by)", message), message

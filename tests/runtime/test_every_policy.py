@@ -21,11 +21,20 @@ AMONG_PEERS: list[dict[str, Any]] = [
     {"kind": "local_sgd", "period": 2},
     {"kind": "ddp", "bucket": "64 KiB", "first_bucket": "64 KiB"},
 ]
+STANDING_FOR_ALL = ("asynchronous", "ddp", "flexrr")
 PAIRS = [("parameter_server", policy) for policy in WITH_SERVER] + [("ring", policy) for policy in AMONG_PEERS]
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("kind", "policy"), PAIRS, ids=[policy["kind"] for _, policy in PAIRS])
+@pytest.mark.parametrize(
+    ("kind", "policy"),
+    [
+        pytest.param(
+            *pair, marks=() if pair[1]["kind"] in STANDING_FOR_ALL else pytest.mark.thorough, id=pair[1]["kind"]
+        )
+        for pair in PAIRS
+    ],
+)
 def test_the_real_run_makes_the_simulated_updates(kind: str, policy: dict[str, Any]) -> None:
     scenario = Scenario.of(
         {

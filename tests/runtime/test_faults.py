@@ -76,13 +76,20 @@ STANDING = "during its part at " + line_of("place.slot.doing")
 
 @pytest.mark.parametrize(
     ("fault", "how"),
-    [("exit", "ended with exit code 7"), ("kill", "was ended by SIGKILL"), ("abort", "was ended by SIGABRT")],
+    [
+        ("exit", "ended with exit code 7"),
+        ("kill", "was ended by SIGKILL"),
+        pytest.param("abort", "was ended by SIGABRT", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_rank_that_vanishes_is_named_with_what_it_was_doing(fault: str, how: str) -> None:
     assert f"rank 1 (worker 1) {how} {STANDING}" in error_of(fault)
 
 
-@pytest.mark.parametrize(("fault", "how"), [("kill_torchrun", "SIGKILL"), ("terminate_torchrun", "SIGTERM")])
+@pytest.mark.parametrize(
+    ("fault", "how"),
+    [("kill_torchrun", "SIGKILL"), pytest.param("terminate_torchrun", "SIGTERM", marks=pytest.mark.thorough)],
+)
 def test_a_torchrun_that_is_ended_is_named_and_its_ranks_are_ended(fault: str, how: str) -> None:
     message = error_of(fault)
     assert f"torchrun was ended by {how}, and no rank reported a failure: somebody else ended the run" in message

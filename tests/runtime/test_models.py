@@ -91,6 +91,7 @@ def test_the_losses_of_a_run_are_those_of_its_trace_and_a_ring_learns_the_same()
 
 
 @pytest.mark.real
+@pytest.mark.thorough
 def test_servers_share_the_parameters_also_where_the_last_has_fewer() -> None:
     # 4810 parameters in three shares, each beside a worker
     check(measure(scenario_of({"kind": "synchronous"}, {"kind": "parameter_server", "servers": 3, "colocated": True})))
