@@ -116,27 +116,23 @@ def _server(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[b
     """The running server; it and its kernels are gone afterwards, also after SIGTERM, and SIGHUP of a closed terminal.
 
     It has a session of its own: a terminal's Ctrl-C reaches this process alone, which asks the server once to end. Of
-    a second signal in the midst of that, JupyterLab would leave kernels and files behind.
+    a second signal in the midst of that, JupyterLab would leave kernels and files behind. Signals stay ignored after
+    it: the command has nothing left to do, and Python closing down would die of one instead of telling its exit code.
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    before = {number: signal.getsignal(number) for number in ENDING}
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if before[number] != signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, leave)
+    server = subprocess.Popen(command, cwd=folder, env=_environment(), start_new_session=True)
     try:
-        server = subprocess.Popen(command, cwd=folder, env=_environment(), start_new_session=True)
-        try:
-            yield server
-        finally:
-            for number in ENDING:
-                signal.signal(number, signal.SIG_IGN)  # it ends within seconds as it is
-            _end(server)
+        yield server
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        _end(server)
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
