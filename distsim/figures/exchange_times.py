@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.comparison import signed
+from distsim.figures.percent import above_or_below
 from distsim.figures.theme import DASHES, INK, MARKS, MEASURED, PAPER, SERIES, template
 from distsim.units import show
 
@@ -77,7 +78,7 @@ def exchange_times(
     )
     first = next(iter(curves))
     errors = {size: 100.0 * (curves[first](size) / seconds - 1.0) for size, seconds in times.items()}
-    return Captioned(figure, _sentence(curves, every, errors, fitted), _table(curves, every, times, errors))
+    return Captioned(figure, _sentence(curves, every, times, errors, fitted), _table(curves, every, times, errors))
 
 
 def _size(num_bytes: float) -> str:
@@ -108,6 +109,7 @@ def _check(
 def _sentence(
     curves: Mapping[str, Callable[[float], float]],
     sizes: Sequence[float],
+    measured: Mapping[float, float],
     errors: Mapping[float, float],
     fitted: Collection[float],
 ) -> str:
@@ -116,10 +118,10 @@ def _sentence(
         judged, which = (predicted, "not fitted") if predicted else (errors, "fitted")
         worst = max(judged, key=lambda size: abs(judged[size]))
         plural = "s" if len(judged) != 1 else ""
-        side = "above" if judged[worst] > 0.0 else "below"
+        name, predict = next(iter(curves.items()))
         return (
-            f"Of {len(judged)} size{plural} that it was {which} to, the {next(iter(curves))} is farthest from the "
-            f"measured time at {_size(worst)}: {abs(judged[worst]):.3g} % {side}."
+            f"Of {len(judged)} size{plural} that it was {which} to, the {name} is farthest from the measured time "
+            f"at {_size(worst)}: {above_or_below(predict(worst), measured[worst])}."
         )
     told = []
     for size in (sizes[0], sizes[-1]):

@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.comparison import signed
+from distsim.figures.percent import above_or_below, two_digits
 from distsim.figures.stages import Stage
 from distsim.figures.theme import INK, MARKS, MEASURED, PREDICTED, TOTAL, marker, template
 
@@ -145,13 +146,13 @@ def _sentence(rows: Mapping[str, tuple[Stage, Stage]], unit: str, quantity: str)
         return "No run was given, so nothing is drawn."
     errors = {name: _error(*stages) for name, stages in rows.items()}
     worst = max(errors, key=lambda name: abs(errors[name]))
-    off = f"{signed(errors[worst], '%').lstrip('+-')} {'above' if errors[worst] > 0 else 'below'} the measured"
-    told = rows[worst][1]
+    foreseen, told = rows[worst]
+    off = f"{above_or_below(foreseen.value, told.value)} the measured"
     value = Stage(told.name, told.value, told.low, told.high, 1).told(unit)
     if len(rows) == 1:
         return f"The prediction of the {quantity} ({worst}) is {off} {value}."
-    half = signed(float(np.median(np.abs(list(errors.values())))), "%").lstrip("+")
+    half = two_digits(float(np.median(np.abs(list(errors.values())))))
     return (
         f"Of {len(rows)} predictions of the {quantity}, {worst} is the furthest off: {off} {value}. "
-        f"Half are within {half}."
+        f"Half are within {half} %."
     )
