@@ -59,10 +59,15 @@ class Body:
         except BaseException:  # noqa: BLE001 - whatever it is, it ends this process and no other
             code = 1
             traceback.print_exc()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):  # closed by the body, or nobody reads any more
-                stream.flush()
+        flush_streams()
         return code
+
+
+def flush_streams() -> None:
+    """Writes out what was printed, where somebody still reads it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed by the body, or nobody reads any more
+            stream.flush()
 
 
 def default_signals() -> None:

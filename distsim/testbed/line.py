@@ -6,11 +6,13 @@ import os
 import socket
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 from distsim.testbed import frames
 
 STUDENT_FILE = "tasks.py"
+READ_BYTES = 2**16
 
 
 class NetworkError(RuntimeError):
@@ -62,6 +64,13 @@ class Line:
     def finish(self, **last: Any) -> None:
         """The last word of this rank."""
         self._tell(last)
+
+    def stay(self, seconds: float) -> None:
+        """Returns when the run is over, which closes the other end, or after so many seconds."""
+        self._channel.settimeout(seconds)
+        with suppress(ConnectionError, TimeoutError):
+            while self._channel.recv(READ_BYTES):
+                pass
 
     def _asked(self, question: dict[str, Any]) -> dict[int, Any]:
         with self._turn:

@@ -22,11 +22,13 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, HashStore
 
 from distsim.testbed import process_group, rank
+from distsim.testbed.body import flush_streams
 from distsim.testbed.line import STUDENT_FILE, Line
 
 DRIVERS_FILE = "ranks.py"
 KEPT: list[object] = []  # process groups, until the process ends
 LONGEST_TOLD = 10_000
+STAY_SECONDS = 5.0  # then whoever still waits for this rank learns from gloo that it has gone, and at which line
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ def sit(order: Order, channel: socket.socket) -> None:
         line.finish(do="result", value=_arrays(value))
     except BaseException as error:  # noqa: BLE001 - sys.exit too ends a rank, and whatever it is, the parent is told
         line.finish(do="error", text=_told(error), where=_where(error))
+        return
+    if order.backend != process_group.NAME:
+        flush_streams()
+        line.stay(STAY_SECONDS)  # a message that it has begun may still be on its way, and would end with the process
 
 
 def _prepare(order: Order, line: Line) -> None:

@@ -68,6 +68,19 @@ def test_every_collective_gives_what_gloo_gives(testbed: Testbed) -> None:
             np.testing.assert_equal(value, theirs[name], err_msg=name)
 
 
+@pytest.mark.parametrize("backend", ["testbed", "gloo"])
+def test_a_message_arrives_though_its_sender_has_returned(testbed: Testbed, backend: str) -> None:
+    run = testbed.run("sends_and_goes", [{"keeps": True}] * 2, backend=backend)
+    assert run.failure is None
+    assert run.results == [[7.0], [7.0]]
+    assert run.output == ["gone", ""]
+
+
+def test_whoever_waits_for_a_rank_that_has_gone_is_told(testbed: Testbed) -> None:
+    run = testbed.run("sends_and_goes", [{"keeps": False}] * 2, backend="gloo", deadline_seconds=60.0)
+    assert "Connection closed by peer" in str(run.failures[1])
+
+
 def test_sleep_takes_virtual_time_alone(testbed: Testbed) -> None:
     before = time.perf_counter()
     run = student(testbed, "sleeps")

@@ -11,6 +11,8 @@ import torch.distributed as dist
 
 from distsim.testbed import rank
 
+ON_THEIR_WAY = []
+
 
 def ring(tasks: ModuleType, *, values: torch.Tensor, seconds: float) -> dict[str, Any]:
     rank.busy(seconds)
@@ -29,6 +31,20 @@ def optimizer(tasks: ModuleType) -> dict[str, Any]:  # noqa: ARG001
     parameter.grad = torch.ones(1)
     torch.optim.SGD([parameter], lr=0.5).step()
     return {"parameter": parameter, "imported": len(set(sys.modules) - before)}
+
+
+def sends_and_goes(tasks: ModuleType, *, keeps: bool) -> list[float]:  # noqa: ARG001
+    """Gloo forgets a message whose request nobody holds any more."""
+    tensor = torch.tensor([7.0])
+    if dist.get_rank() == 0:
+        request = dist.isend(tensor, dst=1)
+        if keeps:
+            ON_THEIR_WAY.append(request)
+        sys.stdout.write("gone")
+    else:
+        rank.busy(0.5)
+        dist.recv(tensor.zero_(), src=0)
+    return tensor.tolist()
 
 
 def every_collective(tasks: ModuleType) -> dict[str, Any]:  # noqa: ARG001
