@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -19,6 +20,9 @@ TOOLS = {"chromium": "chromium", "iproute2": "ip"}
 
 settings.register_profile("distsim", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("distsim")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell's & has it: what tests start would not hear Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
