@@ -68,7 +68,7 @@ class Evidence:
         if not records and agent_code != 0:
             return self._launcher(agent_code)
         for status in self._statuses:
-            if not status.over and status.rank not in recorded:
+            if not status.over and status.rank not in recorded | exits.keys():
                 return self._left(status.rank)
         consequence = self._raised(min(records, key=lambda record: float(record["seconds"])))
         if any(status.state is State.ELSEWHERE for status in self._statuses):

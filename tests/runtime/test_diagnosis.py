@@ -92,11 +92,22 @@ def test_a_rank_that_died_in_silence_goes_before_those_that_lost_it(scene: Scene
     assert scene.of_failure() == f"rank 1 (worker 1) {how} during all_reduce of step 4 at work.py:1"
 
 
-def test_a_rank_that_left_without_an_error_goes_before_those_that_lost_it(scene: Scene) -> None:
+@pytest.mark.parametrize(("left", "ended"), [(1, 2), (2, 1)])
+def test_a_rank_that_left_without_an_error_goes_before_those_that_lost_it(scene: Scene, left: int, ended: int) -> None:
+    """One of those has no time to say that it lost it: torchrun ends it."""
     scene.raised(0, 49.0, "RuntimeError", consequence=True)
-    scene.exited((0, 1), (2, -signal.SIGTERM))
+    scene.exited((0, 1), (ended, -signal.SIGTERM))
     assert scene.of_failure() == (
-        "rank 1 (worker 1) left before the run was over during all_reduce of step 4 at work.py:1"
+        f"rank {left} (worker {left}) left before the run was over during all_reduce of step 4 at work.py:{left}"
+    )
+
+
+def test_a_rank_that_torchrun_ends_has_not_left_where_another_node_is_the_cause(scene: Scene) -> None:
+    scene.raised(1, 49.0, "RuntimeError", consequence=True)
+    scene.exited((1, 1), (0, -signal.SIGTERM))
+    statuses = [*RUNNING[:2], standing(2, "", 0.0, state=State.ELSEWHERE)]
+    assert scene.of_failure(statuses).startswith(
+        "another node ended first, and says why; here rank 1 (worker 1) raised"
     )
 
 
