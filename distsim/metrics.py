@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.links import bytes_by_link, ended, hosts, why_none
+from distsim.link_traffic import bytes_by_link, ended, hosts, why_none
 from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace, Transfers
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from distsim.network import Network, flow_ends
-from distsim.network.given import WORTH_COMPILING, in_columns
+from distsim.network.offline_flows import WORTH_COMPILING, in_columns
 
 Floats = NDArray[np.float64]
 Problem = tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats, Floats]
@@ -27,9 +27,9 @@ def ends_of(request: pytest.FixtureRequest) -> Callable[..., Floats]:
     if request.param == "numpy":
         return in_columns
     pytest.importorskip("numba")
-    from distsim.network import given_compiled
+    from distsim.network import offline_flows_compiled
 
-    return given_compiled.ends_of
+    return offline_flows_compiled.ends_of
 
 
 def by_the_network(source: Floats, target: Floats, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
@@ -108,7 +108,7 @@ def test_ends_are_simgrids(ends_of: Callable[..., Floats], name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_compiled_or_not_is_the_same(seed: int) -> None:
-    compiled = pytest.importorskip("distsim.network.given_compiled", exc_type=ImportError)
+    compiled = pytest.importorskip("distsim.network.offline_flows_compiled", exc_type=ImportError)
     problem = random_flows(1500, 32, seed)
     assert compiled.ends_of(*problem) == pytest.approx(in_columns(*problem), rel=1e-12)
 
@@ -116,7 +116,7 @@ def test_compiled_or_not_is_the_same(seed: int) -> None:
 def test_many_flows_need_no_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     source, target, capacities, joins, num_bytes = random_flows(WORTH_COMPILING, 64, seed=1)
     expected = flow_ends(np.stack([source, target], axis=1), capacities, joins, num_bytes)
-    monkeypatch.setitem(sys.modules, "distsim.network.given_compiled", None)
+    monkeypatch.setitem(sys.modules, "distsim.network.offline_flows_compiled", None)
     found = flow_ends(np.stack([source, target], axis=1), capacities, joins, num_bytes)
     assert found == pytest.approx(expected, rel=1e-12)
 

@@ -24,7 +24,7 @@ from distsim.accuracy.claim import EXACT
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, parameter_server, tree
 from distsim.engine import collective
-from distsim.engine.stage import Stage
+from distsim.engine.simulated_hosts import Stage
 from distsim.errors import InputError, shown
 from distsim.progress import progress
 from distsim.scenario import Scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from distsim.cli.output import NOT_APPLICABLE
-from distsim.links import why_none
+from distsim.link_traffic import why_none
 from distsim.policies import Ddp, LocalSgd, Policy
 from distsim.trace import Trace
 

@@ -74,7 +74,7 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
     from distsim.grading.grade import grade as graded
     from distsim.grading.roster import feedback_file, make
     from distsim.grading.submission import submission
-    from distsim.runtime.termination import termination_raises
+    from distsim.runtime.launch.termination import termination_raises
 
     handed_in = submission(path, lab)
     if reason := warning():
@@ -117,7 +117,7 @@ def _what_was_graded(found: Grade) -> str:
 def _all(lab: Lab, folder: Path, out: Path, jobs: int, trust: bool, as_json: bool) -> None:
     from distsim.grading.roster import FEEDBACK, GRADEBOOK, check_apart, grade_all
     from distsim.grading.submission import submissions
-    from distsim.runtime.termination import termination_raises
+    from distsim.runtime.launch.termination import termination_raises
 
     handed_in = submissions(folder, lab)
     check_apart(out, folder)

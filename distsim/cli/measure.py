@@ -16,10 +16,10 @@ from distsim.files import check_writable
 from distsim.metrics import summary
 from distsim.progress import bar
 from distsim.runtime.emulation.report import describe
-from distsim.runtime.launch import INTERRUPTS
+from distsim.runtime.launch.launcher import INTERRUPTS
+from distsim.runtime.launch.node import Node, shares
 from distsim.runtime.measure import measure as run
 from distsim.runtime.measure import measure_on_node
-from distsim.runtime.node import Node, shares
 from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 

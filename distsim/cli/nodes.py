@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from distsim.errors import InputError
-from distsim.runtime.node import Node
+from distsim.runtime.launch.node import Node
 
 
 def node_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -17,9 +17,9 @@ import uuid
 from pathlib import Path
 
 from distsim.errors import InputError, RunError
-from distsim.runtime import processes
-from distsim.runtime.launch import loopback
-from distsim.runtime.lifeline import RUN_VARIABLE
+from distsim.runtime.launch import process_tree
+from distsim.runtime.launch.launcher import loopback
+from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 DEADLINE_SECONDS = 60.0
 PRINTED = "printed"
@@ -55,7 +55,7 @@ def run_program(source: str, ranks: int | None = None, *, deadline_seconds: floa
                 late = f"the program: not finished after {deadline_seconds:g} s. Cure: run it again, or give it longer"
                 raise RunError(late) from None
             finally:
-                processes.end(run_id, [started.pid], since)
+                process_tree.end(run_id, [started.pid], since)
         if started.returncode:
             raise RunError(f"the program: {_first_error(complaints)}")
         return [*printed.splitlines(), *_lines(Path(folder) / PRINTED, ranks or 0)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import simpy
 
-from distsim.engine.stage import Stage, Story, Way
+from distsim.engine.simulated_hosts import Stage, Story, Way
 from distsim.network import Flow
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, TraceBuilder

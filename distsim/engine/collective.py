@@ -11,7 +11,7 @@ import simpy
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, Transfer
 from distsim.communication import Sends
-from distsim.engine.stage import Stage, Way
+from distsim.engine.simulated_hosts import Stage, Way
 from distsim.network import Flow
 from distsim.trace import Transfers
 

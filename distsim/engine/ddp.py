@@ -12,7 +12,7 @@ from __future__ import annotations
 import simpy
 
 from distsim.engine.peers import AllReduces
-from distsim.engine.stage import Stage, Story, finished
+from distsim.engine.simulated_hosts import Stage, Story, finished
 from distsim.policies import Ddp
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder

@@ -23,7 +23,7 @@ import simpy
 from distsim.engine.exchange import Push
 from distsim.engine.pieces import Pieces, Sums, by_ranges
 from distsim.engine.server import ServerStory
-from distsim.engine.stage import Story
+from distsim.engine.simulated_hosts import Story
 from distsim.network import after_all
 from distsim.policies import FlexRR, Rule
 from distsim.policies.flexrr_plan import Piece

@@ -13,7 +13,6 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 
-from distsim.engine.links import NEVER, Link, Turns, shared_link
 from distsim.engine.log import (
     ANSWERED,
     ARRIVED,
@@ -30,11 +29,12 @@ from distsim.engine.log import (
     Row,
     StepLog,
 )
+from distsim.engine.shared_link import NEVER, Link, Turns, shared_link
 from distsim.engine.steps import Steps, steps_trace
 from distsim.errors import InputError
 from distsim.network import OVER
 from distsim.policies import FlexRR, Rule, WithServer
-from distsim.policies.nonsense import no_answer, unasked_answer, wrong_answer, wrong_version
+from distsim.policies.rule_errors import no_answer, unasked_answer, wrong_answer, wrong_version
 from distsim.scenario import Scenario
 from distsim.trace import NO_VERSION, Trace
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from distsim.collectives import Transfer
 from distsim.engine.averaging import AveragingServer
 from distsim.engine.collective import CollectiveCall, Gates
-from distsim.engine.stage import ROUNDING, Stage, Story, finished
+from distsim.engine.simulated_hosts import ROUNDING, Stage, Story, finished
 from distsim.policies import LocalSgd, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder

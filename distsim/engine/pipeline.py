@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import simpy
 
-from distsim.engine.stage import ROUNDING, Stage, Story, finished
+from distsim.engine.simulated_hosts import ROUNDING, Stage, Story, finished
 from distsim.policies import Pipeline
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder

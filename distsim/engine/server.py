@@ -12,10 +12,10 @@ from collections import deque
 import simpy
 
 from distsim.engine.exchange import Exchanges, Push, tell_contributions
-from distsim.engine.stage import Stage, Story, finished
+from distsim.engine.simulated_hosts import Stage, Story, finished
 from distsim.network import Flow
 from distsim.policies import Rule, WithServer
-from distsim.policies.nonsense import no_answer, unasked_answer, wrong_answer, wrong_version
+from distsim.policies.rule_errors import no_answer, unasked_answer, wrong_answer, wrong_version
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 

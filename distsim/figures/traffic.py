@@ -13,7 +13,7 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.names import link_name, nic_name
 from distsim.figures.theme import INK, MEASURED, PAPER, PREDICTED, SMALL, Look, marker, template
-from distsim.links import bytes_by_link, ended, links, why_none
+from distsim.link_traffic import bytes_by_link, ended, links, why_none
 from distsim.metrics import summary
 from distsim.policies import Backup, Ddp, LocalSgd, Policy, Synchronous
 from distsim.theory.arguments import is_count

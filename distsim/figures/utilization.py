@@ -14,7 +14,7 @@ from distsim.figures.captioned import Captioned, Row
 from distsim.figures.names import link_name
 from distsim.figures.theme import TOTAL, template
 from distsim.figures.traffic import DOWN, UP, nothing_drawn
-from distsim.links import ended, links, pairs, route
+from distsim.link_traffic import ended, links, pairs, route
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
 

@@ -18,7 +18,7 @@ from distsim.errors import InputError, RunError
 from distsim.grading.lab import MOST_MEGABYTES, RANKS, SCENARIO, TASKS, Lab
 from distsim.grading.unwritten import Unwritten, blocked, unwritten
 from distsim.runtime.emulation.plan import Plan
-from distsim.runtime.launch import Launch, launched
+from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import check_machine
 from distsim.scenario import Scenario
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.grading.real import FUNCTION, result_file
-from distsim.runtime import seat
+from distsim.runtime.launch import rank_context
 
 if TYPE_CHECKING:
-    from distsim.runtime.seat import Seat
+    from distsim.runtime.launch.rank_context import Seat
 
 
 def main() -> None:
     """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
-    with seat.taken() as place:
+    with rank_context.taken() as place:
         place.slot.doing("import torch")
         import torch.distributed as dist
 

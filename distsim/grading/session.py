@@ -29,8 +29,8 @@ from distsim.grading import confinement
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.metadata import for_grading, write
 from distsim.grading.notebook import RESULTS_VARIABLE
-from distsim.runtime import lifeline, processes
-from distsim.runtime.lifeline import RUN_VARIABLE
+from distsim.runtime.launch import lifeline, process_tree
+from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 START_SECONDS = 120.0  # for pytest and a kernel to come up on a machine that is busy
 LOOK_SECONDS = 0.05
@@ -120,7 +120,7 @@ def _started(lab: Lab, place: Path, results: Path, said: int, trust: bool) -> It
         yield process
     finally:
         try:
-            processes.end(run_id, [process.pid] if process else [], since)
+            process_tree.end(run_id, [process.pid] if process else [], since)
             if process is not None:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(1.0)

@@ -10,8 +10,8 @@ given       when flows end that are all given beforehand, without a clock
 """
 
 from distsim.network.fairness import max_min_rates
-from distsim.network.given import flow_ends
 from distsim.network.link import OVER, Flow, Route
 from distsim.network.network import Network, after_all
+from distsim.network.offline_flows import flow_ends
 
 __all__ = ["OVER", "Flow", "Network", "Route", "after_all", "flow_ends", "max_min_rates"]

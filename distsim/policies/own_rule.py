@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from distsim.errors import InputError
-from distsim.policies.nonsense import no_decision, raised
 from distsim.policies.rule import Decision, Rule
+from distsim.policies.rule_errors import no_decision, raised
 
 ASKED = "rule"
 CURE = 'write "my_rule.py:MyRule", a Python file and a class in it'

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from distsim.collectives import Schedule, Transfer
 from distsim.communication import Sends
 from distsim.errors import InputError
-from distsim.runtime.launch import Launch, launched
+from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import RANK_ENTRY, check_machine
-from distsim.runtime.merge.peers import carried_by
-from distsim.runtime.recorder import load
+from distsim.runtime.recording.merge.peers import carried_by
+from distsim.runtime.recording.recorder import load
 from distsim.trace import Transfers
 from distsim.workload import FLOAT_BYTES
 

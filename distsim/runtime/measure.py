@@ -16,17 +16,17 @@ from distsim.policies import FlexRR, Pipeline
 from distsim.policies.own_rule import located
 from distsim.runtime.emulation import order
 from distsim.runtime.emulation.plan import Plan
-from distsim.runtime.fragment import fragment
-from distsim.runtime.launch import Launch, Progress, launched
+from distsim.runtime.launch.launcher import Launch, Progress, launched
+from distsim.runtime.launch.node import Node, shares
 from distsim.runtime.limits import check_failures, check_nodes, check_peers
-from distsim.runtime.merge import merge
-from distsim.runtime.node import Node, shares
+from distsim.runtime.recording.merge import merge
+from distsim.runtime.recording.partial_trace import fragment
 from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
-RANK_ENTRY = ("-m", "distsim.runtime.rank")
+RANK_ENTRY = ("-m", "distsim.runtime.ranks.entry_point")
 # The estimate of a deadline: far above what a run takes, far below what a person waits for one that hangs.
 START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 MEETING_SECONDS = 120.0  # until all machines of a run have been started

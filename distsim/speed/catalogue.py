@@ -12,7 +12,7 @@ from distsim.engine.recurrence.rounds import ring_ends
 from distsim.learning.optimizers import Sgd
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.replay import replay
-from distsim.network.given import in_columns
+from distsim.network.offline_flows import in_columns
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
@@ -162,7 +162,7 @@ def _flows() -> list[Figure]:
     group = f"{FLOWS:,} random flows that are all given, on {HOSTS} hosts"
     figures: list[Figure] = [Duration(group, "numpy", 2.5, given_flows(in_columns), simgrid_seconds=2.486)]
     if find_spec("numba"):
-        from distsim.network.given_compiled import ends_of
+        from distsim.network.offline_flows_compiled import ends_of
 
         figures.append(Duration(group, "compiled by numba", 0.3, given_flows(ends_of), simgrid_seconds=2.486))
     return figures

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 
 from distsim.errors import DistsimError
 from distsim.testbed import frames
+from distsim.testbed.rank_main import Order, sit
 from distsim.testbed.sandbox import Enclosure, Limits
-from distsim.testbed.seat import Order, sit
 
 LOOK_SECONDS = 0.02
 

@@ -8,8 +8,8 @@ import pytest
 
 from distsim.course import run_program
 from distsim.errors import InputError, RunError
-from distsim.runtime import processes
-from distsim.runtime.lifeline import RUN_VARIABLE
+from distsim.runtime.launch import process_tree
+from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 ENDLESS = f"""
 import os, pathlib, subprocess, sys, time
@@ -37,19 +37,19 @@ def test_no_ranks_are_refused() -> None:
 
 def test_what_does_not_end_is_ended_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
-    end = processes.end
+    end = process_tree.end
 
     def noted(run_id: str, groups: list[int], since: float) -> None:
-        assert len(processes.of_run(run_id)) == 2
+        assert len(process_tree.of_run(run_id)) == 2
         end(run_id, groups, since)
         ended.append(run_id)
 
-    monkeypatch.setattr(processes, "end", noted)
+    monkeypatch.setattr(process_tree, "end", noted)
     start = time.monotonic()
     with pytest.raises(RunError, match="not finished after 3 s"):
         run_program(ENDLESS, deadline_seconds=3.0)
     assert time.monotonic() - start < 30.0
-    assert processes.of_run(ended[0]) == []
+    assert process_tree.of_run(ended[0]) == []
 
 
 @pytest.mark.real

@@ -8,7 +8,7 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distsim.engine.links import EqualLink, UnequalLink, shared_link
+from distsim.engine.shared_link import EqualLink, UnequalLink, shared_link
 from distsim.network import Network
 
 MEGABYTE = 1e6

@@ -17,7 +17,7 @@ from distsim.engine.log import ARRIVED, StepLog
 from distsim.engine.steps import Steps
 from distsim.errors import InputError
 from distsim.metrics import summary
-from distsim.policies import Decision, nonsense
+from distsim.policies import Decision, rule_errors
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, violations
 
@@ -105,7 +105,7 @@ def test_what_a_rules_author_is_told_stands_in_one_place(
     def told(worker: int, step: int, *_words: str) -> InputError:
         return InputError(f"one place, about {worker} and {step}")
 
-    monkeypatch.setattr(nonsense, "_error", told)
+    monkeypatch.setattr(rule_errors, "_error", told)
     with pytest.raises(InputError, match=r"^one place, about \d and \d+$"):
         engine.run(scenario(ASYNCHRONOUS), rule=rule())
 

@@ -19,7 +19,7 @@ from distsim.explorers.controls import Slider
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned
 from distsim.progress import Report
-from distsim.runtime.lifeline import RUN_VARIABLE
+from distsim.runtime.launch.lifeline import RUN_VARIABLE
 from distsim.scenario import Scenario
 
 SECONDS = 30.0  # until what should have happened is taken to have failed

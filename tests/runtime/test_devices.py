@@ -14,11 +14,11 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from distsim import Scenario, Trace, doctor
 from distsim.policies import Ddp
-from distsim.runtime import device, stopwatch
-from distsim.runtime.device import Device, Machine, obstacle
+from distsim.runtime.devices import device, stopwatch
+from distsim.runtime.devices.device import Device, Machine, obstacle
 from distsim.runtime.measure import measure, measure_all
-from distsim.runtime.recorder import Recorder
-from distsim.runtime.stream import QueueStream
+from distsim.runtime.ranks.bucket_stream import QueueStream
+from distsim.runtime.recording.recorder import Recorder
 from distsim.trace import SpanKind, violations
 
 LATE = (str(Path(__file__).parent / "ranks" / "late.py"),)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from distsim.runtime import clock
-from distsim.runtime.agent import FAILURES_FILE
-from distsim.runtime.diagnosis import Evidence
-from distsim.runtime.output import Output
-from distsim.runtime.seat import failure_file, stacks_file
-from distsim.runtime.status import State, Status
+from distsim.runtime.launch.diagnosis import Evidence
+from distsim.runtime.launch.rank_context import failure_file, stacks_file
+from distsim.runtime.launch.rank_output import Output
+from distsim.runtime.launch.torchrun_agent import FAILURES_FILE
+from distsim.runtime.recording import clock
+from distsim.runtime.recording.rank_status import State, Status
 
 NOW = 100.0
 

@@ -13,8 +13,8 @@ import pytest
 from distsim import InputError, RunError, Scenario, simulate
 from distsim.metrics import goodput
 from distsim.runtime.measure import measure, measure_all
-from distsim.runtime.merge.elastic import joined, load_joined, with_pauses
-from distsim.runtime.recorder import Recorder, journal_of
+from distsim.runtime.recording.merge.failures import joined, load_joined, with_pauses
+from distsim.runtime.recording.recorder import Recorder, journal_of
 from distsim.trace import SpanKind, Trace, TraceBuilder, violations
 
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from distsim import RunError
-from distsim.runtime import status
 from distsim.runtime.emulation.plan import Host, Plan
-from distsim.runtime.launch import Launch, launched
-from distsim.runtime.status import State
+from distsim.runtime.launch.launcher import Launch, launched
+from distsim.runtime.recording import rank_status
+from distsim.runtime.recording.rank_status import State
 
 pytestmark = [pytest.mark.real, pytest.mark.iproute2]
 RANKS_FOLDER = Path(__file__).parent / "ranks"
@@ -86,7 +86,7 @@ def parent(tmp_path: Path, fault: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
 
     def running() -> bool:
-        slots = [slot for file in tmp_path.glob("distsim-run-*/status") for slot in status.read(file.parent)]
+        slots = [slot for file in tmp_path.glob("distsim-run-*/status") for slot in rank_status.read(file.parent)]
         return len(slots) == RANKS and all(slot.state is State.RUNNING for slot in slots)
 
     assert came_true(running, 30.0), "the ranks did not start"

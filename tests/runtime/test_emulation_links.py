@@ -13,7 +13,7 @@ import simpy
 from distsim import Scenario
 from distsim.network import Network
 from distsim.runtime.emulation.plan import Plan
-from distsim.runtime.launch import Launch, launched
+from distsim.runtime.launch.launcher import Launch, launched
 
 pytestmark = [pytest.mark.real, pytest.mark.iproute2]
 STREAMS = Path(__file__).parent / "ranks" / "streams.py"

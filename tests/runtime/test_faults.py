@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from distsim import RunError, Scenario
-from distsim.runtime.launch import Launch, launched
+from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import measure_all
 
 RANKS = Path(__file__).parent / "ranks"

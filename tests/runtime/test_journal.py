@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from distsim.runtime.journal import CHUNK_BYTES, Journal, read
+from distsim.runtime.recording.journal import CHUNK_BYTES, Journal, read
 
 
 def test_rows_come_back_in_order_over_many_chunks(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_process_that_is_killed_leaves_its_rows(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from distsim.runtime.journal import Journal\n"
+        "from distsim.runtime.recording.journal import Journal\n"
         "Journal(Path(sys.argv[1])).append(1, (4.0, 2.0))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from distsim import RunError, Scenario, Trace
-from distsim.runtime.merge import merge
-from distsim.runtime.recorder import Recorder
+from distsim.runtime.recording.merge import merge
+from distsim.runtime.recording.recorder import Recorder
 from distsim.trace import SpanKind, violations
 
 ZERO = 1000.0

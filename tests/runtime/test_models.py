@@ -13,8 +13,8 @@ from distsim.learning.optimizers import Sgd
 from distsim.learning.problems import problem
 from distsim.learning.replay import replay
 from distsim.learning.torch_model import TorchModel
-from distsim.runtime.computation import LEARNING_RATE
 from distsim.runtime.measure import measure, measure_all
+from distsim.runtime.ranks.computation import LEARNING_RATE
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from distsim import Scenario
-from distsim.runtime import status
-from distsim.runtime.status import State
+from distsim.runtime.recording import rank_status
+from distsim.runtime.recording.rank_status import State
 from distsim.trace import Trace
 from distsim.trace.invariants import violations
 
@@ -144,7 +144,7 @@ def test_clocks_that_differ_become_one(tmp_path: Path, ahead: int) -> None:
 
 def running(folder: Path, ranks: int) -> bool:
     """Whether so many ranks have taken their seats, on all machines together."""
-    slots = [slot for file in folder.glob("distsim-run-*/status") for slot in status.read(file.parent)]
+    slots = [slot for file in folder.glob("distsim-run-*/status") for slot in rank_status.read(file.parent)]
     return sum(slot.state is State.RUNNING and slot.steps_done > 0 for slot in slots) >= ranks
 
 
@@ -175,7 +175,7 @@ def test_a_rank_that_dies_is_named_on_its_own_machine(tmp_path: Path) -> None:
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not running(tmp_path, 3) and time.monotonic() < give_up:
             time.sleep(0.1)
-        slots = [slot for file in tmp_path.glob("distsim-run-*/status") for slot in status.read(file.parent)]
+        slots = [slot for file in tmp_path.glob("distsim-run-*/status") for slot in rank_status.read(file.parent)]
         (victim,) = (slot.pid for slot in slots if slot.rank == 2 and slot.state is State.RUNNING)
         os.kill(victim, signal.SIGKILL)
         told = [process.communicate(timeout=20)[1] for process in (first, second)]

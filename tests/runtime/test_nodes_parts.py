@@ -15,10 +15,10 @@ import pytest
 from distsim import Scenario
 from distsim.cli.nodes import done_here, node_of
 from distsim.errors import InputError, NotAvailableYetError
+from distsim.runtime.launch.node import RANKS_VARIABLE, Node, shares, take_rank
 from distsim.runtime.measure import measure_on_node
-from distsim.runtime.node import RANKS_VARIABLE, Node, shares, take_rank
-from distsim.runtime.offset import Offset, between, estimated
-from distsim.runtime.recorder import TABLES, Recorder, load
+from distsim.runtime.recording.clock_offset import Offset, between, estimated
+from distsim.runtime.recording.recorder import TABLES, Recorder, load
 
 AHEAD = 1234.5  # seconds that rank 0's clock is ahead
 
@@ -117,7 +117,7 @@ def introduced(jobs: list[dict[str, Any]], ranks: list[int]) -> list[str]:
     """What the processes of these ranks say, after they have all introduced themselves."""
     from torch.distributed import HashStore  # type: ignore[attr-defined] # torch
 
-    from distsim.runtime.gathering import introduce
+    from distsim.runtime.transport.gathering import introduce
 
     store = HashStore()
 

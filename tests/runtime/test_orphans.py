@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from distsim.examples import example
-from distsim.runtime import status
-from distsim.runtime.status import State
+from distsim.runtime.recording import rank_status
+from distsim.runtime.recording.rank_status import State
 from distsim.trace import Trace
 
 pytestmark = pytest.mark.real
@@ -35,7 +35,7 @@ def parent(tmp_path: Path, fault: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def running(folder: Path) -> bool:
-    slots = [slot for file in folder.glob("distsim-run-*/status") for slot in status.read(file.parent)]
+    slots = [slot for file in folder.glob("distsim-run-*/status") for slot in rank_status.read(file.parent)]
     return len(slots) == RANKS and all(slot.state is State.RUNNING for slot in slots)
 
 
@@ -104,4 +104,4 @@ def test_an_interrupted_measurement_saves_what_was_recorded(
 def steps_done(folder: Path) -> int:
     """By the rank that has done most, in the run whose folder lies here."""
     files = list(folder.glob("distsim-run-*/status"))
-    return max((slot.steps_done for file in files for slot in status.read(file.parent)), default=0)
+    return max((slot.steps_done for file in files for slot in rank_status.read(file.parent)), default=0)

@@ -10,20 +10,21 @@ import time
 import uuid
 from pathlib import Path
 
-from distsim.runtime import clock, processes, status
-from distsim.runtime.lifeline import RUN_VARIABLE
-from distsim.runtime.output import TAIL_BYTES, Output, channel
-from distsim.runtime.status import State, StatusSlot
+from distsim.runtime.launch import process_tree
+from distsim.runtime.launch.lifeline import RUN_VARIABLE
+from distsim.runtime.launch.rank_output import TAIL_BYTES, Output, channel
+from distsim.runtime.recording import clock, rank_status
+from distsim.runtime.recording.rank_status import State, StatusSlot
 
 
 def test_a_slot_says_what_since_when_and_where(tmp_path: Path) -> None:
-    status.create(tmp_path, 3)
+    rank_status.create(tmp_path, 3)
     slot = StatusSlot(tmp_path, 1)
     slot.begin()
     before = time.monotonic()
     slot.doing("recv from worker 0", waiting=True)
     slot.done(4)
-    none, found, _ = status.read(tmp_path)
+    none, found, _ = rank_status.read(tmp_path)
     assert none.state is State.NOT_STARTED
     assert (found.rank, found.pid, found.state, found.steps_done) == (1, os.getpid(), State.RUNNING, 4)
     assert (found.activity, found.waiting) == ("recv from worker 0", True)
@@ -31,12 +32,12 @@ def test_a_slot_says_what_since_when_and_where(tmp_path: Path) -> None:
     assert found.place.startswith("test_parts.py:")
     slot.doing("compute")
     slot.finished()
-    found = status.read(tmp_path)[1]
+    found = rank_status.read(tmp_path)[1]
     assert (found.activity, found.waiting, found.state) == ("compute", False, State.FINISHED)
 
 
 def test_a_slot_is_written_in_microseconds(tmp_path: Path) -> None:
-    status.create(tmp_path, 1)
+    rank_status.create(tmp_path, 1)
     slot = StatusSlot(tmp_path, 0)
     best = min(seconds_of(lambda: slot.doing("compute of step 7")) for _ in range(200))
     assert best < 50e-6
@@ -49,10 +50,10 @@ def seconds_of(work: object) -> float:
 
 
 def test_a_text_too_long_for_a_slot_spoils_no_other(tmp_path: Path) -> None:
-    status.create(tmp_path, 2)
+    rank_status.create(tmp_path, 2)
     StatusSlot(tmp_path, 0).doing("x" * 10_000)
-    assert status.read(tmp_path)[0].activity == "x" * 256
-    assert status.read(tmp_path)[1].activity == ""
+    assert rank_status.read(tmp_path)[0].activity == "x" * 256
+    assert rank_status.read(tmp_path)[1].activity == ""
 
 
 def test_output_keeps_the_end_and_never_blocks_the_writer(tmp_path: Path) -> None:
@@ -98,17 +99,17 @@ def test_processes_of_a_run_are_found_by_its_id_and_ended_even_if_deaf() -> None
     assert child.stdout is not None
     with child.stdout:
         child.stdout.readline()
-        assert [process.pid for process in processes.of_run(run_id)] == [child.pid]
-        processes.end(run_id, grace_seconds=0.1)
-        assert processes.of_run(run_id) == []
+        assert [process.pid for process in process_tree.of_run(run_id)] == [child.pid]
+        process_tree.end(run_id, grace_seconds=0.1)
+        assert process_tree.of_run(run_id) == []
     child.wait(5)
 
 
 def test_processes_of_a_group_are_found_without_the_id_but_not_those_older_than_the_run() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:
-        assert [process.pid for process in processes.of_run("nobody", [child.pid])] == [child.pid]
-        assert processes.of_run("nobody", [child.pid], since=time.time() + 60) == []
+        assert [process.pid for process in process_tree.of_run("nobody", [child.pid])] == [child.pid]
+        assert process_tree.of_run("nobody", [child.pid], since=time.time() + 60) == []
     finally:
         child.kill()
         child.wait()

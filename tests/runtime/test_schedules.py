@@ -33,12 +33,13 @@ from distsim.collectives import (
     scatter,
     tree,
 )  # fmt: skip
-from distsim.runtime import schedules, status
 from distsim.runtime.collective import schedule_of, table_of
-from distsim.runtime.collective_rank import contribution
-from distsim.runtime.recorder import Recorder
-from distsim.runtime.schedules import Plan, part
-from distsim.runtime.status import StatusSlot
+from distsim.runtime.ranks.collective import contribution
+from distsim.runtime.recording import rank_status
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import schedule_run
+from distsim.runtime.transport.schedule_run import Plan, part
 
 GIVE_UP_SECONDS = 20.0
 
@@ -96,7 +97,7 @@ class Network:
 
 @pytest.fixture
 def slot(tmp_path: Path) -> StatusSlot:
-    status.create(tmp_path, 1)
+    rank_status.create(tmp_path, 1)
     return StatusSlot(tmp_path, 0)
 
 
@@ -111,7 +112,7 @@ def run_ranks(network: Network, count: int, take_part: Callable[[int], None]) ->
             errors.append(error)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(schedules, "dist", network)
+        patched.setattr(schedule_run, "dist", network)
         ranks = [threading.Thread(target=noted, args=(rank,), name=str(rank)) for rank in range(count)]
         for thread in ranks:
             thread.start()

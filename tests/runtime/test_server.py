@@ -12,20 +12,20 @@ import pytest
 
 from distsim import InputError
 from distsim.policies import Backup, Decision, Rule, Synchronous
-from distsim.runtime import parameters as parameters_module
-from distsim.runtime import server as server_module
-from distsim.runtime import status
-from distsim.runtime import way as way_module
-from distsim.runtime.inbox import Arrival
-from distsim.runtime.messages import Kind, Message, num_floats, pattern
-from distsim.runtime.parameters import LEARNING_RATE, Parameters
-from distsim.runtime.recorder import Recorder, load
-from distsim.runtime.senders import Sending
-from distsim.runtime.server import Duty, Server
-from distsim.runtime.status import StatusSlot
-from distsim.runtime.tally import Tally
-from distsim.runtime.way import Way
-from distsim.runtime.worker import CancelledWorker, Counterpart, Work, Worker
+from distsim.runtime.ranks import server as server_module
+from distsim.runtime.ranks import server_parameters as parameters_module
+from distsim.runtime.ranks.server import Duty, Server
+from distsim.runtime.ranks.server_parameters import LEARNING_RATE, Parameters
+from distsim.runtime.ranks.worker import CancelledWorker, Counterpart, Work, Worker
+from distsim.runtime.recording import rank_status
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.runtime.recording.recorder import Recorder, load
+from distsim.runtime.recording.tally import Tally
+from distsim.runtime.transport import channel as way_module
+from distsim.runtime.transport.channel import Way
+from distsim.runtime.transport.inbox import Arrival
+from distsim.runtime.transport.messages import Kind, Message, num_floats, pattern
+from distsim.runtime.transport.senders import Sending
 
 FLOATS = 7
 Sent = list[tuple[int, int, bool]]  # worker, version, stop
@@ -75,7 +75,7 @@ class Script:
 
 @pytest.fixture
 def slot(tmp_path: Path) -> StatusSlot:
-    status.create(tmp_path, 1)
+    rank_status.create(tmp_path, 1)
     return StatusSlot(tmp_path, 0)
 
 

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from distsim.examples import example
+from distsim.runtime.devices.thread_scheduling import patient_threads
 from distsim.runtime.measure import measure
-from distsim.runtime.turns import patient_threads
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux alone has SCHED_BATCH")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.engine.stage import ROUNDING
+from distsim.engine.simulated_hosts import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
 

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from distsim.engine.links import shared_link
 from distsim.engine.recurrence.rows import Floats
+from distsim.engine.shared_link import shared_link
 
 
 def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: float) -> Floats:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from distsim.runtime import seat
+from distsim.runtime.launch import rank_context
 
 
 def watch(rank: int, folder: Path, samples: int) -> None:
@@ -20,7 +20,7 @@ def watch(rank: int, folder: Path, samples: int) -> None:
 
     from distsim.learning.batches import Batches
     from distsim.learning.problems import Data, Problem
-    from distsim.runtime import ddp
+    from distsim.runtime.ranks import ddp
 
     class Model(ddp.PacedModel):
         def __init__(self, scenario: Any, *arguments: Any) -> None:
@@ -48,9 +48,9 @@ def watch(rank: int, folder: Path, samples: int) -> None:
 
 
 if __name__ == "__main__":
-    with seat.taken() as place:
+    with rank_context.taken() as place:
         place.slot.doing("import torch")
-        from distsim.runtime import session
+        from distsim.runtime.ranks import session
 
         told = json.loads(os.environ["DISTSIM_TEST_WATCHED"])
         watch(place.rank, Path(told["folder"]), told["samples"])

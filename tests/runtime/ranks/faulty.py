@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from distsim.runtime import seat
+from distsim.runtime.launch import rank_context
 
 
 def print_forever() -> None:
@@ -72,7 +72,7 @@ def break_rule(call: int, fault: Any) -> None:
 
 def fill_disk() -> None:
     """Takes what is left of the disk that the run's folder is on."""
-    with (Path(os.environ[seat.FOLDER_VARIABLE]) / "filler").open("wb", buffering=0) as filler:
+    with (Path(os.environ[rank_context.FOLDER_VARIABLE]) / "filler").open("wb", buffering=0) as filler:
         size = 1 << 20
         while size:
             try:
@@ -84,7 +84,7 @@ def fill_disk() -> None:
 
 def break_call(call: int) -> None:
     """From its n-th all-reduce on, this rank calls another collective than the others."""
-    from distsim.runtime import peers
+    from distsim.runtime.ranks import peers
 
     calls = 0
     true_all_reduce = peers.dist.all_reduce
@@ -103,21 +103,21 @@ def break_length(call: int) -> None:
     """The n-th message of this rank is longer than the other side expects."""
     import torch
 
-    from distsim.runtime import way
+    from distsim.runtime.transport import channel
 
     calls = 0
-    true_send = way.dist.send
+    true_send = channel.dist.send
 
     def send(tensor: Any, **options: Any) -> None:
         nonlocal calls
         calls += 1
         true_send(torch.cat([tensor, tensor]) if calls == call else tensor, **options)
 
-    way.dist.send = send
+    channel.dist.send = send
 
 
 def break_sum() -> None:
-    from distsim.runtime import peers
+    from distsim.runtime.ranks import peers
 
     true_sum = peers.dist.all_reduce
 
@@ -130,19 +130,19 @@ def break_sum() -> None:
 
 
 def break_parameters() -> None:
-    from distsim.runtime import way
+    from distsim.runtime.transport import channel
 
-    true_receive = way.dist.recv
+    true_receive = channel.dist.recv
 
     def recv(tensor: Any, **options: Any) -> None:
         true_receive(tensor, **options)
         tensor[-1] ^= 1
 
-    way.dist.recv = recv
+    channel.dist.recv = recv
 
 
 def break_update() -> None:
-    from distsim.runtime.parameters import Parameters
+    from distsim.runtime.ranks.server_parameters import Parameters
 
     true_add = Parameters.add
 
@@ -154,9 +154,9 @@ def break_update() -> None:
 
 
 if __name__ == "__main__":
-    with seat.taken() as place:
+    with rank_context.taken() as place:
         place.slot.doing("import torch")
-        from distsim.runtime import peers, session, worker
+        from distsim.runtime.ranks import peers, session, worker
 
         plan = json.loads(os.environ["DISTSIM_TEST_FAULT"])
         if plan["rank"] == place.rank:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from distsim.runtime import seat
+from distsim.runtime.launch import rank_context
 
 if __name__ == "__main__":
-    with seat.taken() as place:
+    with rank_context.taken() as place:
         import torch
         import torch.distributed as dist
 
-        from distsim.runtime import device, session
-        from distsim.runtime.stopwatch import Moment, Stopwatch
+        from distsim.runtime.devices import device
+        from distsim.runtime.devices.stopwatch import Moment, Stopwatch
+        from distsim.runtime.ranks import session
 
         class LateStopwatch(Stopwatch):
             """As on a GPU, nobody may ask for a moment before a wait has followed it."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-from distsim.runtime import seat
+from distsim.runtime.launch import rank_context
 
 
 def wait() -> None:
@@ -65,7 +65,7 @@ FAULTS = {
 }
 
 if __name__ == "__main__":
-    with seat.taken() as place:
+    with rank_context.taken() as place:
         fault = place.job["faults"].get(str(place.rank))
         place.slot.doing("its part" if fault else "recv from another rank", waiting=not fault)
         FAULTS[fault or place.job["others"]]()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from distsim.runtime.emulation.plan import Host, Plan
-from distsim.runtime.launch import Launch, launched
+from distsim.runtime.launch.launcher import Launch, launched
 
 # A shell that starts the tests in the background has them ignore Ctrl-C; what is tested here must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)

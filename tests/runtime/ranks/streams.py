@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from distsim.runtime import seat
+from distsim.runtime.launch import rank_context
 
 FIRST_PORT = 9000  # and one for each source
 
@@ -104,12 +104,12 @@ def run(rank: int, phase: dict[str, Any]) -> list[dict[int, float]]:
 
 
 if __name__ == "__main__":
-    with seat.taken() as place:
+    with rank_context.taken() as place:
         import torch
         import torch.distributed as dist
 
-        from distsim.runtime.clock import sleep_until
         from distsim.runtime.emulation.network import address_of
+        from distsim.runtime.recording.clock import sleep_until
 
         dist.init_process_group("gloo")
         found = [run(place.rank, phase) for phase in place.job["phases"]]

@@ -1,0 +1,128 @@
+"""Where a rank works: on a GPU of its own, with sums by NCCL, or on the CPU, with sums by gloo.
+
+A GPU it is where workers sum among themselves by the backend's own all-reduce, and every machine of the run has NCCL
+and a GPU for each of its ranks. Else all stay on the CPU, since ranks that share a GPU would wait for each other.
+Whatever is not a worker's numbers goes by gloo in any case: barriers, the agreement on a start, ping-pong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from distsim.policies import Pipeline
+from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Stopwatch
+from distsim.runtime.roles import among_peers
+from distsim.runtime.transport.all_reduce import follows_schedule
+from distsim.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Device:
+    """A rank's. place: of its tensors; group: that sums them (None: the run's own); stopwatch: for the work done there.
+
+    names: of the devices of all ranks. reason: why it is this one.
+    """
+
+    place: torch.device
+    backend: str
+    group: dist.ProcessGroup | None
+    stopwatch: Stopwatch
+    names: tuple[str, ...]
+    reason: str
+
+    def facts(self) -> dict[str, Any]:
+        """What a trace tells of it, in values that JSON can hold."""
+        return {"backend": self.backend, "devices": list(self.names), "devices_because": self.reason}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What it has. gpus: that torch can use; nccl: whether torch has it; ranks: of the run, how many are here."""
+
+    gpus: int
+    nccl: bool
+    ranks: int
+
+    @classmethod
+    def own(cls) -> Machine:
+        """This one, as torchrun's environment and torch tell."""
+        return cls(torch.cuda.device_count(), dist.is_nccl_available(), int(os.environ["LOCAL_WORLD_SIZE"]))
+
+    def lack(self) -> str | None:
+        """Why its ranks cannot have GPUs; None where they can.
+
+        >>> Machine(gpus=2, nccl=True, ranks=4).lack()
+        'a machine has 4 ranks and 2 GPUs'
+        """
+        if not self.gpus:
+            return "a machine has no GPU that torch can use"
+        if not self.nccl:
+            return "a machine's torch has no NCCL"
+        if self.gpus < self.ranks:
+            return f"a machine has {self.ranks} ranks and {self.gpus} GPU{'s' if self.gpus > 1 else ''}"
+        return None
+
+
+def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
+    """Why ranks of `scenario` cannot work on GPUs, whatever the machines have; None where they can.
+
+    emulated: whether its links are.
+    """
+    for keeps, why in (
+        (emulated, "NCCL knows ways around emulated links"),
+        (scenario.failures is not None, "NCCL is not brought back after a failure"),
+        (not among_peers(scenario), "servers receive from whoever sends first, which NCCL cannot"),
+        (isinstance(scenario.policy, Pipeline), "pipelines send by gloo"),
+        (follows_schedule(scenario), "schedules send by gloo"),
+    ):
+        if keeps:
+            return why
+    return None
+
+
+def on_cpu(reason: str, ranks: int = 1) -> Device:
+    """The CPU, for so many ranks."""
+    return Device(torch.device("cpu"), "gloo", None, ON_CPU, ("cpu",) * ranks, reason)
+
+
+def on_gpu(names: Sequence[str], patience: timedelta) -> Device:
+    """The GPU with this rank's number on this machine; all ranks call it. names: of the GPUs of all."""
+    place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(place)
+    torch.backends.cudnn.allow_tf32 = False  # a model learns in float32, as on a CPU
+    group = dist.new_group(backend="nccl", timeout=patience)
+    return Device(place, "nccl", group, CudaStopwatch(), tuple(names), "every rank has a GPU of its own")
+
+
+def devices(scenarios: Sequence[Scenario], *, emulated: bool, patience: timedelta) -> list[Device]:
+    """For each scenario of a launch; all ranks call it with the same and get the same.
+
+    patience: for a sum by NCCL.
+    """
+    ranks, chosen = dist.get_world_size(), []
+    unhindered: Device | None = None  # chosen once, where a scenario asks for it
+    for scenario in scenarios:
+        why = obstacle(scenario, emulated=emulated)
+        if why is not None:
+            chosen.append(on_cpu(why, ranks))
+        else:
+            unhindered = unhindered or free(patience)
+            chosen.append(unhindered)
+    return chosen
+
+
+def free(patience: timedelta) -> Device:
+    """The device where no obstacle is in the way: a GPU if no machine lacks anything. All ranks call it."""
+    own = Machine.own().lack()
+    name = torch.cuda.get_device_name(int(os.environ["LOCAL_RANK"])) if own is None else "cpu"
+    told: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(told, (own, name))
+    lack = next((lack for lack, _ in told if lack is not None), None)
+    return on_gpu([name for _, name in told], patience) if lack is None else on_cpu(lack, len(told))

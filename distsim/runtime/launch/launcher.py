@@ -1,0 +1,266 @@
+"""Runs a script as so many ranks through torchrun, watches them, and leaves nothing behind: no process and no file.
+
+prepare -> start -> watch -> (diagnose) -> end
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+import distsim
+from distsim.errors import InputError, RunError
+from distsim.files import write_text
+from distsim.runtime.emulation import order
+from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.launch import process_tree
+from distsim.runtime.launch.diagnosis import Evidence
+from distsim.runtime.launch.lifeline import RUN_VARIABLE
+from distsim.runtime.launch.node import RANKS_VARIABLE, Node
+from distsim.runtime.launch.rank_context import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
+from distsim.runtime.launch.rank_output import Output, channel
+from distsim.runtime.launch.termination import termination_raises
+from distsim.runtime.recording import rank_status
+from distsim.runtime.recording.rank_status import State, Status
+
+if TYPE_CHECKING:
+    from distsim.trace import Trace
+
+LOOK_SECONDS = 0.05
+FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the others, once a rank has reported a failure
+STACKS_GRACE_SECONDS = 1.0  # for the ranks to write their stacks
+INTERRUPTS = (KeyboardInterrupt, SystemExit)  # Ctrl-C, and SIGTERM; they carry a `trace` as RunError does
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to run.
+
+    what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
+    entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
+    progress: called with (steps done, steps in all) at every look; what it raises ends the run.
+    network: the emulated cluster to run on; without one, this machine.
+    node, here: of a run on several machines, which of them this is, and which ranks run here.
+    restarts: how often all ranks are started again when one has failed.
+    salvage: makes of the folder of a run that failed, or was interrupted, the trace of what was recorded, for the
+    error to carry.
+    """
+
+    what: str
+    roles: Sequence[str]
+    entry: Sequence[str]
+    job: dict[str, Any]
+    deadline_seconds: float
+    steps: int = 0
+    progress: Progress | None = None
+    network: Plan | None = None
+    node: Node | None = None
+    here: Sequence[int] = ()
+    restarts: int = 0
+    salvage: Callable[[Path], Trace | None] | None = None
+
+    @property
+    def own(self) -> Sequence[int]:
+        """The ranks that this process watches over."""
+        return self.here if self.node else range(len(self.roles))
+
+
+@contextmanager
+def launched(launch: Launch) -> Iterator[Path]:
+    """The folder of a run that all ranks have ended well, with the records that they wrote.
+
+    Raises RunError where a rank failed or the deadline passed: which rank, what it was doing and where; InputError
+    where this machine cannot emulate the network. In any case, and also when interrupted or terminated, all processes
+    of the run are ended, its network with them, and the folder is removed.
+    """
+    with termination_raises(), _folder() as folder:
+        _prepare(folder, launch)
+        names = ["agent", *map(str, launch.own)]
+        with Output(folder, names) as output:
+            try:
+                _run(folder, launch, output)
+            except (RunError, *INTERRUPTS) as error:
+                if launch.salvage is not None:
+                    error.trace = launch.salvage(folder)  # type: ignore[union-attr] # of any of them
+                raise
+        yield folder
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="distsim-run-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prepare(folder: Path, launch: Launch) -> None:
+    try:
+        rank_status.create(folder, len(launch.roles), set(range(len(launch.roles))).difference(launch.own))
+        write_text(folder / JOB_FILE, json.dumps(launch.job))
+        if launch.network is not None:
+            order.place(folder, launch.network)
+        if launch.node is not None:
+            launch.node.place(folder)
+    except OSError as error:
+        raise InputError.of(
+            "folder of the run", str(folder), f"cannot be written to ({error.strerror or error})",
+            "free some space, or name another folder in TMPDIR",
+        ) from None  # fmt: skip
+
+
+def _run(folder: Path, launch: Launch, output: Output) -> None:
+    """Starts torchrun and returns when all ranks have ended well."""
+    run_id, since = uuid.uuid4().hex, time.time() - 1.0
+    lifeline, held = os.pipe()
+    agent: subprocess.Popen[bytes] | None = None
+    try:
+        agent = _start(folder, launch, run_id, lifeline)
+        _watch(folder, launch, agent, output)
+    finally:
+        try:
+            groups = [slot.pid for slot in rank_status.read(folder) if slot.pid]
+            process_tree.end(run_id, groups, since)
+            if agent is not None:
+                with suppress(subprocess.TimeoutExpired):
+                    agent.wait(1.0)
+        finally:
+            os.close(held)
+            os.close(lifeline)
+
+
+def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subprocess.Popen[bytes]:
+    numbers = [str(len(launch.own)), str(launch.restarts)]
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "distsim.runtime.launch.torchrun_agent",
+        str(folder),
+        *numbers,
+        *launch.entry,
+    ]
+    printing = os.open(channel(folder, "agent"), os.O_WRONLY)
+    try:
+        return subprocess.Popen(
+            command,
+            env=_environment(folder, launch, run_id),
+            stdin=lifeline,
+            stdout=printing,
+            stderr=printing,
+            start_new_session=True,  # Ctrl-C is for this process alone, which then ends the others
+        )
+    finally:
+        os.close(printing)
+
+
+def _environment(folder: Path, launch: Launch, run_id: str) -> dict[str, str]:
+    environment = os.environ | {
+        RUN_VARIABLE: run_id,
+        FOLDER_VARIABLE: str(folder),
+        "OMP_NUM_THREADS": "1",
+        # What DDP loads makes a folder for compiled kernels where temporary files lie, and leaves it there.
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "kernels"),
+        "TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
+    }
+    # No look-up of this host's name, which can be slow, or wrong: all ranks are here, or beyond the endpoint.
+    interface = launch.node.interface() if launch.node else loopback()
+    if interface is not None:
+        environment.setdefault("GLOO_SOCKET_IFNAME", interface)
+    if launch.node:
+        environment[RANKS_VARIABLE] = " ".join(map(str, launch.own))
+    home = str(Path(distsim.__file__).parent.parent)
+    if home not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        paths = [home, *filter(None, [environment.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+    return environment
+
+
+def loopback() -> str:
+    """The name of this machine's interface to itself."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == "127.0.0.1" for address in addresses):
+            return name
+    return "lo"
+
+
+def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output: Output) -> None:
+    """Returns when all ranks have ended well; raises RunError when one has not, or when the deadline has passed."""
+    started = time.monotonic()
+    deadline = started + launch.deadline_seconds
+    failed_at = float("inf")
+    done = 0
+    # Where torchrun starts the ranks again, one that has met an error of its own would only meet it again.
+    grace = FAILURE_GRACE_SECONDS if not launch.restarts else 0.0
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            agent.wait(LOOK_SECONDS)
+        now = time.monotonic()
+        slots = rank_status.read(folder)
+        if launch.progress is not None:
+            done = max(done, *(slot.steps_done for slot in slots))
+            launch.progress(done, launch.steps)
+        if agent.returncode is not None or now > failed_at + grace:
+            break
+        if now > deadline:
+            raise RunError(_late(folder, launch, output))
+        if failed_at > now and any(failure_file(folder, rank).exists() for rank in range(len(slots))):
+            failed_at = now
+    if refusal := order.refused(folder):
+        raise refusal
+    if agent.returncode != 0 or not all(slot.over for slot in slots):
+        evidence = Evidence(folder, launch.roles, slots, output, now)
+        if text := evidence.of_input():
+            raise InputError(f"{launch.what}: {text}")
+        raise RunError(f"{launch.what}: {evidence.of_failure(agent.returncode)}")
+
+
+def _late(folder: Path, launch: Launch, output: Output) -> str:
+    slots = rank_status.read(folder)
+    now = time.monotonic()
+    _ask_for_stacks(folder, slots)
+    evidence = Evidence(folder, launch.roles, slots, output, now)
+    late = f"{launch.what}: not finished {launch.deadline_seconds:.4g} s after its launch, its deadline. "
+    if launch.node and all(slots[rank].state is State.NOT_STARTED for rank in launch.own):
+        return (
+            f"{late}Node {launch.node.number} has waited at {launch.node.endpoint}, and not all {launch.node.nodes} "
+            "nodes have come. Cure: start the same command on each, with a --node-rank of its own"
+        )
+    cure = "Cure: find out why the first rank below did not go on, or give a longer deadline"
+    return f"{late}{cure}\n{evidence.of_deadline()}"
+
+
+def _ask_for_stacks(folder: Path, slots: list[Status]) -> None:
+    """Has every rank that is ready for it write its Python stacks; a stopped one is not waited for long."""
+    asked = []
+    for slot in slots:
+        if slot.state is State.RUNNING:
+            try:
+                os.kill(slot.pid, STACK_SIGNAL)
+            except ProcessLookupError:
+                continue
+            asked.append(stacks_file(folder, slot.rank))
+    give_up = time.monotonic() + STACKS_GRACE_SECONDS
+    sizes: list[int] = []
+    while time.monotonic() < give_up:
+        before, sizes = sizes, [file.stat().st_size for file in asked]
+        if all(sizes) and sizes == before:
+            return
+        time.sleep(0.05)

@@ -1,0 +1,98 @@
+"""torchrun, in a process of its own: `python -m distsim.runtime.launch.torchrun_agent FOLDER RANKS RESTARTS ENTRY...`.
+
+The same parse and run as the `torchrun` command; only the failures of ranks go into a file instead of a banner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+
+from distsim.errors import InputError
+from distsim.files import write_text
+from distsim.runtime.emulation import order
+from distsim.runtime.launch import lifeline
+from distsim.runtime.launch.node import RANKS_VARIABLE, Node
+from distsim.runtime.launch.rank_context import end, reserve, use_reserve
+
+FAILURES_FILE = "failures.json"
+RESERVE_FILE = "reserve"
+LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
+PATIENCE_SECONDS = 86400  # with machines that have not come yet: the launching process's deadline ends it
+CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
+
+
+def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
+    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks here. The exit status is 0 if all ended well.
+
+    restarts: how often all ranks are started again when one has failed.
+    """
+    # Before a second thread lives: a process may only take a user namespace while it is alone.
+    address = order.fulfil(folder)
+    if address is None:
+        return InputError.exit_code
+    lifeline.keep(lambda: _abandon(folder), inherit=True)
+    reserve(folder / RESERVE_FILE)
+    node = Node.placed(folder)
+    own = range(ranks) if node is None else [int(rank) for rank in os.environ[RANKS_VARIABLE].split()]
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
+    options = [
+        *(_alone(address) if node is None else _among(node)), f"--nproc-per-node={ranks}",
+        f"--max-restarts={restarts}", f"--monitor-interval={LOOK_SECONDS}",
+        f"--log-dir={folder / 'torchrun'}",
+    ]  # fmt: skip
+    arguments = parse_args([*options, *entry])  # type: ignore[no-untyped-call] # torchrun has no types
+    if hasattr(arguments, "shutdown_timeout"):  # older versions of torchrun always take 30 s
+        arguments.shutdown_timeout = CLOSE_SECONDS
+    try:
+        run(arguments)  # type: ignore[no-untyped-call]
+    except ChildFailedError as error:
+        # In the order of torchrun's notice: who failed by itself, then who was ended because of that.
+        failures = [
+            {"rank": own[failure.local_rank], "exitcode": failure.exitcode} for failure in error.failures.values()
+        ]
+        use_reserve(folder / RESERVE_FILE)
+        write_text(folder / FAILURES_FILE, json.dumps(failures))
+        return 1
+    except SignalException as error:  # torchrun has ended the ranks; the launching process is to see why
+        signal.signal(error.sigval, signal.SIG_DFL)
+        os.kill(os.getpid(), error.sigval)
+    return 0
+
+
+def _alone(address: str) -> list[str]:
+    """torchrun's options for a run on one machine, whose ranks reach the agent at `address`."""
+    return ["--standalone", f"--local-addr={address}"]
+
+
+def _among(node: Node) -> list[str]:
+    """torchrun's options for a run on several machines."""
+    return [
+        f"--nnodes={node.nodes}", f"--node-rank={node.number}", f"--local-addr={node.address()}",
+        "--rdzv-backend=c10d", f"--rdzv-endpoint={node.endpoint}", "--rdzv-id=distsim",
+        f"--rdzv-conf=is_host={node.gathers},join_timeout={PATIENCE_SECONDS},read_timeout={PATIENCE_SECONDS}",
+    ]  # fmt: skip
+
+
+def _abandon(folder: Path) -> None:
+    """The launching process is gone: nobody else ends the ranks and removes the run's folder."""
+    for process in psutil.Process().children(recursive=True):
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(128 + signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    end(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

@@ -1,0 +1,163 @@
+"""A worker's one stream of communication in distributed data parallel: buckets are all-reduced one after the other.
+
+take   torch hands over a bucket when the last of its gradients is there, and goes on with backward.
+mean   the bucket's gradients become their mean over the workers.
+tell   when each all-reduce began and ended, once the step has waited for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import torch
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+from distsim.policies import Ddp
+from distsim.runtime.devices.device import Device
+from distsim.runtime.devices.stopwatch import ON_CPU, Moment
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport.all_reduce import count_reduced, follows_schedule
+from distsim.runtime.transport.schedule_run import Part, Plan, part
+from distsim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import GradBucket
+
+    Mean = torch.futures.Future[torch.Tensor]
+
+
+class Stream(ABC):
+    """What both have. more: whether another update with the same buckets follows.
+
+    last_handed_over: when the last bucket's gradients were there. shapes: of each bucket as it travels, how many
+    numbers of how many bytes.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert isinstance(scenario.policy, Ddp)
+        self._halved = scenario.policy.compression == 0.5
+        self._hook = default_hooks.fp16_compress_hook if self._halved else default_hooks.allreduce_hook
+        self._recorder = Recorder()
+        self._call = 0
+        self.more = False
+        self.last_handed_over: Moment = ON_CPU.moment()
+        self.shapes: dict[int, tuple[int, int]] = {}
+
+    def record_in(self, recorder: Recorder) -> None:
+        """What follows is written down there, and calls count from 0."""
+        self._recorder, self._call = recorder, 0
+        self.shapes.clear()
+
+    @abstractmethod
+    def take(self, bucket: GradBucket) -> Mean:
+        """A bucket whose gradients are there takes its turn; returns what will be their mean over the workers."""
+
+    @abstractmethod
+    def tell(self) -> None:
+        """Writes down what it has not yet; the step has waited for all its buckets."""
+
+    def _note_shape(self, bucket: GradBucket) -> None:
+        buffer = bucket.buffer()
+        self.shapes[bucket.index()] = buffer.numel(), 2 if self._halved else buffer.itemsize
+
+    def _count(self, bucket: GradBucket) -> None:
+        count_reduced(self._recorder, math.prod(self.shapes[bucket.index()]))
+
+
+class ThreadStream(Stream):
+    """On a CPU: a thread, which calls the backend or follows a schedule."""
+
+    def __init__(self, scenario: Scenario, worker: int, slot: StatusSlot) -> None:
+        super().__init__(scenario)
+        self._scenario = scenario
+        self._worker = worker
+        self._slot = slot
+        self._workers = scenario.cluster.workers
+        self._parts: dict[tuple[int, int], Part] = {}
+        self._schedule = scenario.schedule() if follows_schedule(scenario) else None
+        self._queue: SimpleQueue[tuple[GradBucket, Mean]] = SimpleQueue()
+        threading.Thread(target=self._work, name="stream", daemon=True).start()
+
+    def take(self, bucket: GradBucket) -> Mean:
+        """It queues up."""
+        done: Mean = torch.futures.Future()
+        self.last_handed_over = ON_CPU.moment()
+        self._queue.put((bucket, done))
+        return done
+
+    def tell(self) -> None:
+        """There is nothing left: an all-reduce is written down as it ends."""
+
+    def _work(self) -> None:
+        while True:
+            bucket, done = self._queue.get()
+            arrival = time.monotonic()
+            try:
+                mean = self._mean(bucket)
+            except Exception as error:  # noqa: BLE001 - torch raises it in the worker's own thread
+                done.set_exception(error)  # type: ignore[arg-type] # torch takes what it says it does not
+                return
+            self._recorder.table("all_reduces")((self._call, arrival, time.monotonic()))
+            self._call += 1
+            done.set_result(mean)
+
+    def _mean(self, bucket: GradBucket) -> torch.Tensor:
+        """The bucket's gradients become their mean over the workers."""
+        self._note_shape(bucket)
+        index, buffer = bucket.index(), bucket.buffer()
+        if self._schedule is None:
+            self._count(bucket)
+            return self._hook(None, bucket).wait()  # type: ignore[arg-type]
+        travelling = buffer.half() if self._halved else buffer
+        travelling.div_(self._workers)
+        self._part(index, travelling).run(travelling, self._call, self._recorder, more=self.more)
+        return buffer.copy_(travelling)
+
+    def _part(self, index: int, travelling: torch.Tensor) -> Part:
+        key = (index, travelling.numel())
+        if key not in self._parts:
+            assert self._schedule is not None
+            first_tag = index * sum(1 for _ in self._schedule.transfers())
+            sends = self._scenario.communication.sends
+            plan = Plan(self._schedule, self._worker, travelling.numel(), sends, first_tag, travelling.dtype)
+            self._parts[key] = part(plan, self._slot)
+        return self._parts[key]
+
+
+class QueueStream(Stream):
+    """On a GPU: NCCL's own queue. Nobody waits for a bucket but the GPU, when backward is over."""
+
+    def __init__(self, scenario: Scenario, device: Device) -> None:
+        super().__init__(scenario)
+        self._group = device.group
+        self._stopwatch = device.stopwatch
+        self._reduced: dict[int, tuple[Moment, Moment]] = {}  # of each call, when it was ready and when it ended
+        self._free = 0.0  # when the all-reduce before had ended
+
+    def take(self, bucket: GradBucket) -> Mean:
+        """Its all-reduce queues up behind the gradients' own computation."""
+        call, ready = self._call, self._stopwatch.moment()
+        self._call += 1
+        self.last_handed_over = ready
+        self._note_shape(bucket)
+        self._count(bucket)
+
+        def ended(mean: Mean) -> torch.Tensor:
+            # torch calls this at once, but among work that waits for this all-reduce: that moment is its end.
+            self._reduced[call] = ready, self._stopwatch.moment()
+            return mean.value()
+
+        return self._hook(self._group, bucket).then(ended)  # type: ignore[arg-type]
+
+    def tell(self) -> None:
+        """An all-reduce begins when the one before has ended: NCCL takes them in the order in which they came."""
+        for call in sorted(self._reduced):
+            ready, ended = self._reduced.pop(call)
+            begun, self._free = max(ready(), self._free), ended()
+            self._recorder.table("all_reduces")((call, begun, self._free))

@@ -1,0 +1,129 @@
+"""Layers whose backward takes the drawn time, so that gradients come one layer after the other, the last first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from distsim.learning.batches import Batches
+from distsim.runtime.devices.stopwatch import Stopwatch
+from distsim.runtime.ranks.computation import factor, problem_on
+from distsim.runtime.recording.clock import sleep_until
+from distsim.runtime.transport.messages import pattern
+from distsim.scenario import Scenario
+
+
+class Pace:
+    """The drawn time of one backward, in equal parts: a layer's gradient is there when its part is over.
+
+    absorbs: whether what the layers really compute is part of the drawn time, or comes on top of it.
+    """
+
+    def __init__(self, layers: int, stopwatch: Stopwatch, *, absorbs: bool) -> None:
+        self._layers = layers
+        self._stopwatch = stopwatch
+        self._absorbs = absorbs
+        self.begin(0.0, 0.0)
+
+    def begin(self, now: float, seconds: float) -> None:
+        """Backward begins; both in seconds, `now` of the monotonic clock."""
+        self._moment, self._part = now, seconds / self._layers
+
+    def pause(self) -> None:
+        """The next layer's part. Without drawn time nothing waits, not even for the layers before."""
+        if self._part > 0.0:
+            self._moment = (self._moment if self._absorbs else self._stopwatch.wait()) + self._part
+            sleep_until(self._moment)
+
+
+class Pause(torch.autograd.Function):
+    """Stands behind a layer: nothing in forward; in backward, which meets it first, it waits for the layer's part."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: torch.Tensor, pace: Pace) -> torch.Tensor:
+        """Hands on what comes."""
+        ctx.pace = pace
+        return outputs.view_as(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Hands back what comes, when it is time."""
+        ctx.pace.pause()
+        return gradient, None
+
+
+def paused(outputs: torch.Tensor, pace: Pace) -> torch.Tensor:
+    """A layer's outputs, with the pause behind it."""
+    standing_behind: torch.Tensor = Pause.apply(outputs, pace)  # type: ignore[no-untyped-call] # torch
+    return standing_behind
+
+
+class Filled(torch.autograd.Function):
+    """A layer without a model: its gradient is what it is told to be."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: torch.Tensor, parameter: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ARG004
+        """Hands on what comes."""
+        ctx.gradient = gradient
+        return inputs.view_as(inputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """Hands back what comes, and the parameter's gradient."""
+        return gradient, ctx.gradient, None
+
+
+class FilledLayers(nn.Module):
+    """No model: layers of equal size whose gradients are a pattern with exact sums."""
+
+    def __init__(self, layers: int, floats: int, worker: int, pace: Pace, place: torch.device) -> None:
+        super().__init__()
+        self._worker = worker
+        self._pace = pace
+        self._pattern = pattern(floats).to(place)
+        self._gradient = torch.zeros(floats, device=place)
+        self._bounds = [layer * floats // layers for layer in range(layers + 1)]
+        self.layers = nn.ParameterList(
+            torch.zeros(end - start, device=place) for start, end in zip(self._bounds, self._bounds[1:], strict=False)
+        )
+
+    def forward(self, step: int) -> torch.Tensor:
+        """A scalar, whose backward fills the gradients of step `step`."""
+        torch.mul(self._pattern, factor(self._worker, step), out=self._gradient)
+        value = torch.zeros(1, device=self._gradient.device)
+        for parameter, start, end in zip(self.layers, self._bounds, self._bounds[1:], strict=False):
+            value = Filled.apply(value, parameter, self._gradient[start:end])  # type: ignore[no-untyped-call] # torch
+            value = paused(value, self._pace)
+        return value.sum()
+
+    def expected(self, workers: int, steps: range) -> list[torch.Tensor]:
+        """The mean over the workers of the gradients of these steps, added up, for each layer."""
+        total = sum(factor(worker, step) for worker in range(workers) for step in steps)
+        mean = self._pattern * (total / workers)
+        return [mean[start:end] for start, end in zip(self._bounds, self._bounds[1:], strict=False)]
+
+
+class PacedModel(nn.Module):
+    """A real model with a pause behind each of its layers; its forward is the loss of one step's batch."""
+
+    def __init__(self, scenario: Scenario, worker: int, pace: Pace, place: torch.device) -> None:
+        super().__init__()
+        self._problem = problem_on(place, scenario)
+        self._batches = Batches(
+            len(self._problem.training), scenario.cluster.workers, scenario.workload.batch, scenario.seed
+        )
+        self._worker = worker
+        self._pace = pace
+        self.model = self._problem.model
+
+    def forward(self, step: int) -> torch.Tensor:
+        """The loss, a scalar."""
+        samples = torch.from_numpy(self._batches.of(self._worker, step))
+        values, layers = self._problem.training.inputs[samples], self._problem.layers
+        for child in self.model:
+            values = child(values)
+            if any(child is layer for layer in layers):
+                values = paused(values, self._pace)
+        return self._problem.loss(values, self._problem.training.targets[samples])

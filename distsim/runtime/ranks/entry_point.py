@@ -1,0 +1,26 @@
+"""The entry point of each rank; torchrun starts it as `python -m distsim.runtime.ranks.entry_point`.
+
+Its job is a list of scenarios, or of schedules.
+"""
+
+from __future__ import annotations
+
+from distsim.runtime.launch import rank_context
+
+
+def main() -> None:
+    """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
+    with rank_context.taken() as place:
+        place.slot.doing("import torch")
+        if "schedules" in place.job:
+            from distsim.runtime.ranks import collective
+
+            collective.run(place)
+        else:
+            from distsim.runtime.ranks import session
+
+            session.run(place)
+
+
+if __name__ == "__main__":
+    main()

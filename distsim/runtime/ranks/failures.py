@@ -1,0 +1,154 @@
+"""A real run with failures: workers end themselves when the simulator says, torchrun starts all ranks anew, and they go
+on from the last checkpoint.
+
+save     after the first update that comes `checkpoint_every` after the last checkpoint, the keeper of the parameters
+         (a server, or worker 0) writes them; everybody stands still for `checkpoint_cost` at least, and only then does
+         the checkpoint count.
+fail     a worker ends itself by SIGKILL at the wall-clock time that the simulator draws from the seed.
+restart  torchrun starts all ranks again. They go on `restart_cost` after the failure, or later if starting takes
+         longer; failures that strike meanwhile make it begin again, as in the simulator.
+
+The wall clock is the host's: its zero, when the ranks last went on, and the checkpoint are files in the run's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from distsim.engine.failures import failing
+from distsim.files import write_text
+from distsim.runtime.launch.rank_context import Seat
+from distsim.runtime.recording.clock import sleep_until
+from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.roles import among_peers
+from distsim.scenario import Scenario
+
+START_VARIABLE = "TORCHELASTIC_RESTART_COUNT"  # how often torchrun has started the ranks again
+GO_ON, SAVE = 1, 2
+
+
+class Saved(NamedTuple):
+    """A checkpoint: after how many updates and how many steps of a worker, and what its keeper then had."""
+
+    update: int
+    step: int
+    state: dict[str, Any]
+
+
+NOTHING = Saved(0, 0, {})
+
+
+def start_number() -> int:
+    """How many times the ranks had been started before."""
+    return int(os.environ.get(START_VARIABLE, "0"))
+
+
+def begun(folder: Path, number: int) -> bool:
+    """Whether the clock of scenario number `number` had started, so that those before it are over."""
+    return _clock_file(folder, number).exists()
+
+
+def _clock_file(folder: Path, number: int) -> Path:
+    return folder / f"clock-{number}.json"
+
+
+class Elastic:
+    """A rank's part in failing and coming back. saved: from where it goes on."""
+
+    def __init__(self, seat: Seat, number: int, scenario: Scenario, recorder: Recorder) -> None:
+        assert scenario.failures is not None
+        self._failures, self._scenario, self._seat = scenario.failures, scenario, seat
+        self._updates = scenario.policy.updates(scenario.steps, scenario.cluster.workers)
+        self._keeper = 0 if among_peers(scenario) else scenario.servers[0]
+        self._clock_file = _clock_file(seat.folder, number)
+        self._file = seat.folder / f"checkpoint-{number}.pt"
+        self._decisions_file = seat.folder / f"decisions-{number}-{start_number()}"
+        self._recorder = recorder
+        self._over = threading.Event()
+        self._since = 0.0  # from when on work has not been saved
+        self.saved = Saved(*torch.load(self._file, weights_only=True)) if self._file.exists() else NOTHING
+        self._clock = json.loads(self._clock_file.read_text("utf-8")) if self._clock_file.exists() else None
+        if seat.rank == self._keeper:
+            self._decisions_file.write_bytes(bytes(self._updates + 1))
+
+    def begin(self, moment: float) -> float:
+        """All ranks are ready at `moment` (monotonic seconds). Waits until they go on, and returns when that is."""
+        coming = failing(self._failures.mean_time_between_seconds, self._scenario.seed, self._scenario.cluster.workers)
+        failure, worker = next(coming)
+        zero = start = moment
+        if self._clock is not None:
+            zero, before = self._clock["zero"], self._clock["since"]
+            while zero + failure < before:
+                failure, worker = next(coming)
+            # A rank may also have gone for a reason of its own, at a time that nobody knows.
+            failed = min(zero + failure, moment)
+            start = failed + self._failures.restart_cost_seconds
+            while zero + failure < max(start, moment):
+                start = zero + failure + self._failures.restart_cost_seconds
+                failure, worker = next(coming)
+            start = max(start, moment)
+            self._recorder.table("resumed")((self.saved.update, self.saved.step, failed, moment, start))
+            self._seat.slot.doing("the restart")
+        sleep_until(start)
+        self._since = start
+        self._recorder.facts["left_barrier"] = zero
+        self._recorder.table("left")((zero,))
+        if self._seat.rank == self._keeper:
+            write_text(self._clock_file, json.dumps({"zero": zero, "since": start}))
+        with self._decisions_file.open("r+b") as file:
+            self._decisions = mmap.mmap(file.fileno(), 0)
+        self._failure = zero + failure
+        if self._seat.rank == worker:
+            threading.Thread(target=self._fail, name="failure", daemon=True).start()
+        return start
+
+    def _fail(self) -> None:
+        if not self._over.wait(self._failure - time.monotonic()):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def end(self) -> None:
+        """The work is done: nothing fails any more."""
+        self._over.set()
+
+    def after_update(self, update: int, step: int, now: float, state: Callable[[], dict[str, Any]]) -> float:
+        """A checkpoint, if it is time for one; from when on there is work again (monotonic seconds).
+
+        update, step: how many there were until `now`. state: of the keeper, what to save.
+        """
+        if update == self._updates or not self._due(update, now):
+            return now
+        self._seat.slot.doing(f"the checkpoint after update {update}")
+        part = self._file.with_suffix(".part")
+        if self._seat.rank == self._keeper:
+            torch.save((update, step, state()), part)
+        sleep_until(now + self._failures.checkpoint_cost_seconds)
+        if self._seat.rank == self._keeper:
+            if time.monotonic() >= self._failure:
+                # A worker has failed meanwhile: torchrun is about to end this rank, and nothing has been saved.
+                self._seat.slot.doing("the restart", waiting=True)
+                threading.Event().wait()
+            os.replace(part, self._file)
+        self._since = time.monotonic()
+        self._recorder.table("checkpoints")((update, now, self._since))
+        return self._since
+
+    def _due(self, update: int, now: float) -> bool:
+        """Whether to save after this update: the keeper decides by its clock, and the others do the same."""
+        if self._seat.rank == self._keeper:
+            due = now - self._since >= self._failures.checkpoint_every_seconds
+            self._decisions[update] = SAVE if due else GO_ON
+            return due
+        self._seat.slot.doing(f"the decision of worker {self._keeper} on update {update}", waiting=True)
+        while not (decision := self._decisions[update]):
+            time.sleep(20e-6)
+        return decision == SAVE

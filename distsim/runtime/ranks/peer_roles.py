@@ -1,0 +1,57 @@
+"""What a rank does in a run without a server that decides."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from distsim.policies import Ddp, Pipeline
+from distsim.runtime.devices.device import Device
+from distsim.runtime.ranks.failures import Elastic
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.runtime.recording.recorder import Recorder
+from distsim.scenario import Scenario
+
+
+class Story(Protocol):
+    """One rank's story: `warm_up`, then `run` from an agreed moment on, then `verify`."""
+
+    def warm_up(self) -> None:
+        """Opens the connections and touches the memory; nothing of it is recorded."""
+        ...
+
+    def run(self, start: float) -> None:
+        """All steps, the first of them from `start` on (monotonic seconds)."""
+        ...
+
+    def verify(self) -> None:
+        """Raises where the numbers that came out are not what they must be."""
+        ...
+
+
+def story_of(
+    scenario: Scenario,
+    rank: int,
+    recorder: Recorder,
+    slot: StatusSlot,
+    done_before: int,
+    device: Device,
+    elastic: Elastic | None = None,
+) -> Story:
+    """The story of `rank`.
+
+    done_before: steps of the scenarios before this one, for progress. device: where it works. elastic: of a run with
+    failures.
+    """
+    if isinstance(scenario.policy, Ddp):
+        from distsim.runtime.ranks.ddp import DdpWorker
+
+        return DdpWorker(scenario, rank, recorder, slot, done_before, device)
+    if isinstance(scenario.policy, Pipeline):
+        from distsim.runtime.ranks.pipeline import PipelineWorker
+
+        return PipelineWorker(scenario, rank, recorder, slot, done_before)
+    from distsim.runtime.ranks.peers import Peer, ScheduleServer
+
+    if rank < scenario.cluster.workers:
+        return Peer(scenario, rank, recorder, slot, done_before, device, elastic)
+    return ScheduleServer(scenario, rank, recorder, slot, elastic)

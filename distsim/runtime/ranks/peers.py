@@ -1,0 +1,174 @@
+"""Workers that sum among themselves: compute -> all_reduce.
+
+compute      the gradient is filled in, or computed for real, and the drawn time is slept.
+all_reduce   synchronous: of the gradients, after each step. Local SGD: of the parameters, after every `period` steps
+             of one's own and at the end.
+Where the all-reduce follows a schedule with servers, those are ranks that do nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+
+import torch
+import torch.distributed as dist
+
+from distsim.policies import LocalSgd
+from distsim.runtime.devices.device import Device
+from distsim.runtime.ranks.computation import Filling, computation_of, factor
+from distsim.runtime.ranks.failures import NOTHING, Elastic
+from distsim.runtime.recording.clock import sleep_until
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport.all_reduce import all_reduce_of, plan_of
+from distsim.runtime.transport.messages import num_floats, pattern
+from distsim.runtime.transport.schedule_run import part
+from distsim.scenario import Scenario
+
+WARM_UP_CALLS = 3
+
+
+class WrongSumError(RuntimeError):
+    """An all-reduce gave something else than the sum."""
+
+
+class Peer:
+    """One worker's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
+
+    def __init__(
+        self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int, device: Device,
+        elastic: Elastic | None = None,
+    ) -> None:  # fmt: skip
+        self._scenario = scenario
+        self._workers = scenario.cluster.workers
+        self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
+        self._local = isinstance(scenario.policy, LocalSgd)
+        self._computation = computation_of(scenario, worker, device)
+        self._shared = self._computation.parameters if self._local else self._computation.gradient
+        self._all_reduce = all_reduce_of(scenario, worker, self._shared.numel(), slot, device.group)
+        self._stopwatch = device.stopwatch
+        self._recorder = recorder
+        self._slot = slot
+        self._done_before = done_before
+        self._elastic = elastic
+        recorder.facts["num_bytes"] = self._shared.nbytes
+
+    def warm_up(self) -> None:
+        """Opens the connections and touches the memory."""
+        before = self._computation.parameters.clone()
+        for call in range(WARM_UP_CALLS):
+            self._computation.work(call, time.monotonic())
+            self._all_reduce(self._shared, call, Recorder(), more=True)
+        self._computation.parameters.copy_(before)
+        if self._elastic is not None and (state := self._elastic.saved.state):
+            self._computation.parameters.copy_(state["parameters"])
+        self._stopwatch.wait()
+
+    def run(self, start: float) -> None:
+        """All steps, the first of them from `start` on (monotonic seconds)."""
+        slot, steps, computation = self._slot, self._scenario.steps, self._computation
+        computed, reduced = self._recorder.table("computes"), self._recorder.table("all_reduces")
+        computation.record_in(self._recorder)
+        saved = NOTHING if self._elastic is None else self._elastic.saved
+        call = saved.update
+        for step in range(saved.step, steps):
+            # compute
+            slot.doing(f"compute of step {step}")
+            begun = computation.work(step, start)
+            if self._local:
+                computation.descend(1.0)
+            sleep_until(begun + self._times[step])
+            start = arrival = self._stopwatch.wait()
+            computed((step, call, begun, arrival))
+            # all_reduce
+            if self._all_reduces_after(step):
+                slot.doing(f"all_reduce of step {step}", waiting=True)
+                self._all_reduce(self._shared, call, self._recorder, more=step + 1 < steps)
+                start = self._stopwatch.wait()
+                reduced((call, arrival, start))
+                self._learn()
+                call += 1
+                if self._elastic is not None:
+                    start = self._elastic.after_update(call, step + 1, start, self._state)
+            slot.done(self._done_before + step + 1)
+
+    def _state(self) -> dict[str, object]:
+        return {"parameters": self._computation.parameters}
+
+    def _all_reduces_after(self, step: int) -> bool:
+        policy = self._scenario.policy
+        return not isinstance(policy, LocalSgd) or policy.averages_after(step, self._scenario.steps)
+
+    def _learn(self) -> None:
+        """What follows from a sum. Without a model, the sum of gradients is only looked at in the end."""
+        if self._local:
+            self._shared.mul_(1.0 / self._workers)
+        elif not isinstance(self._computation, Filling):
+            self._computation.descend(1.0 / self._workers)
+
+    def verify(self) -> None:
+        """Raises WrongSumError where the last all-reduce did not give the sum over all workers."""
+        if not isinstance(self._computation, Filling):
+            check_equal(self._computation.parameters, self._workers)
+            return
+        steps = range(self._scenario.steps)
+        if self._local:
+            total = sum(factor(worker, step) for worker in range(self._workers) for step in steps)
+            expected = pattern(self._shared.numel()) * (-total / self._workers)
+            # Every step, sum and division may round by half a unit in the last place of float32.
+            tolerance = 2.0**-24 * (self._workers + 2) * len(steps)
+        else:
+            total = sum(factor(worker, steps[-1]) for worker in range(self._workers))
+            expected = pattern(self._shared.numel()) * total
+            tolerance = 0.0
+        wrong = int((~torch.isclose(self._shared.cpu(), expected, rtol=tolerance, atol=0.0)).sum())
+        if wrong:
+            raise WrongSumError(
+                f"{wrong} of {self._shared.numel()} numbers of the last all_reduce are not the "
+                f"{'mean' if self._local else 'sum'} over {self._workers} workers"
+            )
+
+
+class ScheduleServer:
+    """A rank that only takes part in the all-reduces of the workers, as their schedule says."""
+
+    def __init__(
+        self, scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, elastic: Elastic | None = None
+    ) -> None:
+        self._scenario = scenario
+        self._first = 0 if elastic is None else elastic.saved.update
+        self._sums = torch.zeros(num_floats(scenario.gradient_bytes))
+        self._part = part(plan_of(scenario, rank, self._sums.numel()), slot)
+        self._recorder = recorder
+
+    def warm_up(self) -> None:
+        """Its part in the workers' warm-up."""
+        for call in range(WARM_UP_CALLS):
+            self._serve(call, Recorder(), more=True)
+
+    def run(self, start: float) -> None:  # noqa: ARG002 - it is ready at once
+        """Its part in all of the workers' all-reduces."""
+        updates = self._scenario.policy.updates(self._scenario.steps, self._scenario.cluster.workers)
+        for call in range(self._first, updates):
+            self._serve(call, self._recorder, more=call + 1 < updates)
+
+    def _serve(self, call: int, recorder: Recorder, *, more: bool) -> None:
+        self._sums.zero_()
+        self._part.run(self._sums, call, recorder, more=more)
+
+    def verify(self) -> None:
+        """The workers verify; but if they compare notes, all ranks must."""
+        if self._scenario.workload.model is not None:
+            check_equal(self._sums, self._scenario.cluster.workers)
+
+
+def check_equal(parameters: torch.Tensor, workers: int) -> None:
+    """Raises WrongSumError where two workers have other parameters; all ranks must call it."""
+    own = torch.tensor([zlib.crc32(parameters.cpu().numpy().data)])
+    found = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(found, own)
+    checksums = [int(checksum) for checksum in found[:workers]]
+    for worker, checksum in enumerate(checksums):
+        if checksum != checksums[0]:
+            raise WrongSumError(f"worker {worker} ends with other parameters than worker 0")

@@ -1,0 +1,182 @@
+"""Pipeline parallelism for real, by torch.distributed.pipelining: receive -> compute -> send, for each micro-batch.
+
+receive     torch's schedule turns to a piece and posts the receive of what that needs.
+compute     forward or backward of one micro-batch: next to nothing, and then the drawn time is slept.
+send        the result leaves without waiting; gloo moves it when the neighbour has posted its receive.
+flush       a step ends when the first stage has done its last backward, which all others have gone before.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+
+from distsim.policies import Pipeline
+from distsim.runtime.recording.clock import sleep_until
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport.messages import num_floats
+from distsim.runtime.transport.traffic import Traffic
+from distsim.scenario import Scenario
+
+WARM_UP_STEPS = 3
+FORWARD, BACKWARD = 0, 1
+SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+
+
+class WrongPipelineError(RuntimeError):
+    """What came out of a stage is not what the stages before or behind it lead to."""
+
+
+class Doubling(nn.Module):
+    """A stage's part of the model: activations times one weight, which is 2; so whatever comes out is exact."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, activations: torch.Tensor) -> torch.Tensor:
+        """The same shape."""
+        return activations * self.weight
+
+
+class TimedStage(PipelineStage):
+    """torch's stage, whose pieces take the drawn time, and which writes down when it did what.
+
+    torch asks for the receives and sends of a piece right before it posts them.
+    """
+
+    def __init__(self, stage: int, stages: int, slot: StatusSlot) -> None:
+        self.model = Doubling()
+        super().__init__(self.model, stage, stages, torch.device("cpu"))
+        self._slot = slot
+        self.begin_step(0, (0.0, 0.0), Recorder())
+
+    def begin_step(self, step: int, seconds: tuple[float, float], recorder: Recorder) -> None:
+        """What follows is step `step`. seconds: that a micro-batch takes forward and backward."""
+        self._step, self._seconds, self._recorder = step, seconds, recorder
+        self._traffic = Traffic(recorder)
+        self._turned: dict[tuple[int, int], tuple[float, list[dist.P2POp]]] = {}
+
+    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+        """The receive of an activation."""
+        return self._turn(FORWARD, fwd_chunk_id, super().get_fwd_recv_ops(fwd_chunk_id))
+
+    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+        """The receive of an activation's gradient."""
+        return self._turn(BACKWARD, bwd_chunk_id, super().get_bwd_recv_ops(bwd_chunk_id))
+
+    def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+        """The send of an activation."""
+        return self._hand_over(FORWARD, fwd_chunk_id, super().get_fwd_send_ops(fwd_chunk_id))
+
+    def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+        """The send of an activation's gradient."""
+        return self._hand_over(BACKWARD, bwd_chunk_id, super().get_bwd_send_ops(bwd_chunk_id))
+
+    def forward_one_chunk(self, fwd_chunk_id: int, *arguments: Any, **options: Any) -> Any:
+        """Forward of one micro-batch, which has what it needs."""
+        start = self._begin(FORWARD, fwd_chunk_id)
+        output = super().forward_one_chunk(fwd_chunk_id, *arguments, **options)
+        self._end(FORWARD, fwd_chunk_id, start)
+        return output
+
+    def backward_one_chunk(self, bwd_chunk_id: int, *arguments: Any, **options: Any) -> None:
+        """Backward of one micro-batch, which has what it needs."""
+        start = self._begin(BACKWARD, bwd_chunk_id)
+        super().backward_one_chunk(bwd_chunk_id, *arguments, **options)
+        self._end(BACKWARD, bwd_chunk_id, start)
+
+    def _turn(self, way: int, micro: int, receives: list[dist.P2POp]) -> list[dist.P2POp]:
+        if receives:
+            self._slot.doing(f"recv for {self._piece(way, micro)}", waiting=True)
+            self._turned[way, micro] = time.monotonic(), receives
+        return receives
+
+    def _hand_over(self, way: int, micro: int, sends: list[dist.P2POp]) -> list[dist.P2POp]:
+        if sends:
+            self._recorder.table("handed")((self._step, micro, way, time.monotonic()))
+            for send in sends:
+                self._traffic.sent(send.tensor)
+        return sends
+
+    def _begin(self, way: int, micro: int) -> float:
+        start = time.monotonic()
+        if (way, micro) in self._turned:
+            turned, receives = self._turned.pop((way, micro))
+            self._recorder.table("taken")((self._step, micro, way, turned, start))
+            for receive in receives:
+                self._traffic.received(receive.tensor)
+        self._slot.doing(self._piece(way, micro))
+        return start
+
+    def _end(self, way: int, micro: int, start: float) -> None:
+        sleep_until(start + self._seconds[way])
+        self._recorder.table("passes")((self._step, micro, way, start, time.monotonic()))
+
+    def _piece(self, way: int, micro: int) -> str:
+        return f"{('forward', 'backward')[way]} of micro-batch {micro} of step {self._step}"
+
+
+class PipelineWorker:
+    """One stage's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
+
+    def __init__(self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int) -> None:
+        assert isinstance(scenario.policy, Pipeline)
+        self._worker, self._stages = worker, scenario.cluster.workers
+        self._micro_batches = scenario.policy.micro_batches
+        self._steps = scenario.steps
+        self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
+        self._share = scenario.workload.backward_share
+        floats = num_floats((scenario.workload.activation_bytes or 0.0) / self._micro_batches)
+        self._batch = torch.ones(self._micro_batches, floats)
+        self._stage = TimedStage(worker, self._stages, slot)
+        schedule = SCHEDULES[scenario.policy.schedule]
+        self._schedule = schedule(self._stage, self._micro_batches, loss_fn=_sum, scale_grads=False)
+        self._recorder = recorder
+        self._slot = slot
+        self._done_before = done_before
+        recorder.facts["num_bytes"] = self._batch[:1].nbytes
+
+    def warm_up(self) -> None:
+        """Opens the connections, and lets torch's stages agree on what they exchange."""
+        for _ in range(WARM_UP_STEPS):
+            self._stage.begin_step(0, (0.0, 0.0), Recorder())
+            self._one_step()
+
+    def run(self, start: float) -> None:  # noqa: ARG002 - it begins with whatever comes first
+        """All steps."""
+        for step, seconds in enumerate(self._times[: self._steps]):
+            forward, backward = (1.0 - self._share) * seconds, self._share * seconds
+            per_piece = (forward / self._micro_batches, backward / self._micro_batches)
+            self._stage.begin_step(step, per_piece, self._recorder)
+            self._one_step()
+            self._slot.done(self._done_before + step + 1)
+
+    def _one_step(self) -> None:
+        self._stage.model.weight.grad = None
+        inputs = (self._batch,) if self._stage.is_first else ()
+        self._output = self._schedule.step(*inputs, target=self._batch if self._stage.is_last else None)
+
+    def verify(self) -> None:
+        """Raises WrongPipelineError where the last step's output or gradient is not what the stages lead to.
+
+        Each stage doubles, so the weight of any of them has the gradient 2^(stages - 1) from each number of the batch.
+        """
+        numbers, twice = self._batch.numel(), 2.0 ** (self._stages - 1)
+        assert self._stage.model.weight.grad is not None, "a step has been run"
+        gradient = float(self._stage.model.weight.grad)
+        # The gradient is one sum over many numbers.
+        if abs(gradient - numbers * twice) > 1e-5 * numbers * twice:
+            raise WrongPipelineError(f"the gradient of stage {self._worker} is {gradient}, not {numbers * twice}")
+        if self._stage.is_last and not bool((self._output == 2.0 * twice).all()):
+            raise WrongPipelineError(f"the last stage's output is not {2.0 * twice} throughout")
+
+
+def _sum(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:  # noqa: ARG001 - torch hands over both
+    return output.sum()

@@ -1,0 +1,75 @@
+"""The trace must say what the ranks counted, each on its own, while they ran.
+
+Every message that carried numbers was counted where it left and where it came; every server counted the gradients
+that it applied and dropped, and how stale they were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from distsim.errors import RunError
+from distsim.runtime.recording.recorder import Record
+from distsim.trace import Trace
+
+Pair = tuple[int, int]  # source, target
+Counts = Counter[tuple[Pair, str]]  # of "messages" and "bytes" between two ranks
+
+
+def check(trace: Trace, records: Sequence[Record], left_out: Mapping[Pair, int]) -> None:
+    """Raises RunError where the trace and the counts of the ranks differ.
+
+    left_out: messages by (source, target) that the ranks counted and that are no part of the trace.
+    """
+    sent, received = _counted(records, "sent"), _counted(records, "received")
+    _compare(trace, sent, "its source sent", received, "its target received")
+    _compare(trace, _traced(trace, records, left_out), "the trace says", sent, "its ranks counted")
+    for server in range(trace.workers, trace.workers + trace.servers):
+        _check_gradients(trace, server, records[server].facts["counts"])
+
+
+def _counted(records: Sequence[Record], way: str) -> Counts:
+    counts: Counts = Counter()
+    for rank, record in enumerate(records):
+        for other, (messages, num_bytes) in record.facts["tally"][way].items():
+            pair = (rank, int(other)) if way == "sent" else (int(other), rank)
+            counts[pair, "messages"], counts[pair, "bytes"] = messages, num_bytes
+    return counts
+
+
+def _traced(trace: Trace, records: Sequence[Record], left_out: Mapping[Pair, int]) -> Counts:
+    counts: Counts = Counter()
+    transfers = trace.transfers
+    rows = zip(transfers.source.tolist(), transfers.target.tolist(), transfers.bytes.tolist(), strict=True)
+    for source, target, num_bytes in rows:
+        counts[(source, target), "messages"] += 1
+        counts[(source, target), "bytes"] += int(num_bytes)
+    for (source, target), messages in left_out.items():
+        counts[(source, target), "messages"] += messages
+        counts[(source, target), "bytes"] += messages * int(records[source].facts["num_bytes"])
+    return counts
+
+
+def _compare(trace: Trace, ours: Counts, we: str, theirs: Counts, they: str) -> None:
+    for (source, target), unit in sorted(ours.keys() | theirs.keys()):
+        one, other = ours[(source, target), unit], theirs[(source, target), unit]
+        if one != other:
+            way = f"{trace.lane(source)} to {trace.lane(target)}"
+            raise RunError(f"the counts of the run disagree: from {way}, {we} {one} {unit}, but {they} {other}")
+
+
+def _check_gradients(trace: Trace, server: int, counted: Mapping[str, int]) -> None:
+    rows = trace.contributions.where(trace.contributions.server == server)
+    told = {
+        "applied": int(rows.applied.sum()),
+        "dropped": int((~rows.applied & ~rows.cancelled).sum()),
+        "staleness": int(rows.staleness.sum()),
+    }
+    for what, number in told.items():
+        if number != counted[what]:
+            name = "versions of staleness" if what == "staleness" else f"gradients {what}"
+            raise RunError(
+                f"the counts of the run disagree: at {trace.lane(server)}, the trace says {number} {name}, "
+                f"but the server counted {counted[what]}"
+            )

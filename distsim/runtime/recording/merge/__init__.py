@@ -1,0 +1,92 @@
+"""The records of all ranks become one trace, on a clock whose 0 is the moment the last rank left the start barrier.
+
+What is told of workers and a server, of workers among themselves and so on stands in modules of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import distsim
+from distsim.policies import Ddp, FlexRR, Pipeline
+from distsim.runtime.recording import audit
+from distsim.runtime.recording.merge.ddp import DdpMerge
+from distsim.runtime.recording.merge.failures import load_joined, with_pauses
+from distsim.runtime.recording.merge.flexrr import FlexRRMerge
+from distsim.runtime.recording.merge.losses import losses
+from distsim.runtime.recording.merge.peers import PeersMerge, check_counts
+from distsim.runtime.recording.merge.pipeline import PipelineMerge
+from distsim.runtime.recording.merge.server import ServerMerge
+from distsim.runtime.recording.recorder import Record, load
+from distsim.runtime.roles import among_peers, roles
+from distsim.scenario import Scenario
+from distsim.trace import Trace, TraceBuilder
+
+
+def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
+    """The trace of scenario number `number`, of which every rank has left a record in `folder`."""
+    ranks = len(roles(scenario))
+    if scenario.failures is None:
+        records = [load(folder, number, rank) for rank in range(ranks)]
+    else:
+        records = load_joined(folder, number, ranks)
+    left = [float(record.facts["left_barrier"]) for record in records]
+    told = None if among_peers(scenario) else _with_server(records, scenario, max(left))
+    builder = _among_peers(records, scenario, max(left)) if told is None else told.merge()
+    facts = records[0].facts
+    trace = builder.build(
+        workers=scenario.cluster.workers,
+        servers=len(scenario.servers),
+        producer="measured",
+        scenario=scenario.table(),
+        seed=scenario.seed,
+        versions=facts["versions"] | {"distsim": distsim.__version__},
+        host=facts["host"],
+        clock=_clock(left, records),
+        **({} if told is None else _warm_up(records, scenario)),
+    )
+    learned = losses(trace, records[: scenario.cluster.workers])
+    trace = replace(trace, metadata=trace.metadata | learned)
+    if scenario.failures is not None:
+        return with_pauses(trace, records, max(left))  # what a rank had counted is gone when it fails
+    if told is None:
+        check_counts(trace, records)
+        return trace
+    audit.check(trace, records, told.left_out)
+    return told.by_ranges(trace) if isinstance(told, FlexRRMerge) else trace
+
+
+def _with_server(records: list[Record], scenario: Scenario, zero: float) -> ServerMerge | FlexRRMerge:
+    return (FlexRRMerge if isinstance(scenario.policy, FlexRR) else ServerMerge)(records, scenario, zero)
+
+
+def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> TraceBuilder:
+    """All rows of the trace. zero: when its clock starts."""
+    match scenario.policy:
+        case Ddp():
+            return DdpMerge(records, scenario, zero).builder
+        case Pipeline():
+            return PipelineMerge(records, zero).builder
+    return PeersMerge(records, scenario, zero).builder
+
+
+def _warm_up(records: list[Record], scenario: Scenario) -> dict[str, Any]:
+    """What the servers' own work for an update took before the run."""
+    applies = [records[server].facts["apply_seconds"] for server in scenario.servers]
+    return {"warm_up": {"apply_seconds": median(applies)}}
+
+
+def _clock(left: list[float], records: list[Record]) -> dict[str, Any]:
+    """What is known about the clock. Where the ranks of one host share it, nothing had to be estimated."""
+    uncertainty = max(record.facts["clock"]["uncertainty_seconds"] for record in records)
+    one = "monotonic clock of one host"
+    return {
+        "source": one if uncertainty == 0.0 else "monotonic clock of rank 0's host, the others' by ping-pong with it",
+        "resolution_seconds": time.get_clock_info("monotonic").resolution,
+        "uncertainty_seconds": uncertainty,
+        "start_spread_seconds": max(left) - min(left),
+    }

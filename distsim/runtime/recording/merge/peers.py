@@ -1,0 +1,146 @@
+"""The records of workers that sum among themselves become rows of a trace, in the words of `engine.peers`.
+
+A backend's own all-reduce shows no transfers, so none are recorded. A schedule's do: each lasts from the moment that
+both ends are ready (with eager sends, the source alone) until the target has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from distsim.collectives import Schedule
+from distsim.errors import RunError
+from distsim.policies import LocalSgd
+from distsim.runtime.recording.merge.computes import tell_computes
+from distsim.runtime.recording.recorder import Record
+from distsim.scenario import Scenario
+from distsim.trace import SpanKind, Trace, TraceBuilder
+from distsim.workload import FLOAT_BYTES
+
+Shape = tuple[int, int]  # what an all-reduce works on: so many numbers, of so many bytes each
+
+
+class PeersMerge:
+    """The trace of synchronous training, or of local SGD."""
+
+    def __init__(self, records: list[Record], scenario: Scenario, zero: float) -> None:
+        workers = scenario.cluster.workers
+        self.records, self.scenario, self.zero = records, scenario, zero
+        self.builder = TraceBuilder()
+        tell_computes(self.builder, records[:workers], zero)
+        period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
+        num_bytes = float(records[0].facts["num_bytes"])
+        for call, arrivals, ends in all_reduces(records[:workers], zero):
+            steps = range(call * period, min((call + 1) * period, scenario.steps))
+            tell_all_reduce(self.builder, steps[-1], num_bytes, arrivals, ends, idle_from=arrivals)
+            for worker in range(workers):
+                for step in steps:
+                    self.builder.applied(call + 1, worker, step, read_version=call)
+            self.builder.update(call + 1, max(ends))
+        tell_transfers(self.builder, records, scenario, [(int(num_bytes) // FLOAT_BYTES, FLOAT_BYTES)], zero)
+
+
+def all_reduces(records: Sequence[Record], zero: float) -> Iterator[tuple[int, list[float], list[float]]]:
+    """Each all-reduce of the run: its number, when each worker joined, and when it had the sum."""
+    for rows in zip(*(record.rows("all_reduces") for record in records), strict=True):
+        arrivals, ends = [row[1] - zero for row in rows], [row[2] - zero for row in rows]
+        # Nobody can have the sum before the last has arrived, except by the noise of reading clocks.
+        yield int(rows[0][0]), arrivals, [max(end, max(arrivals)) for end in ends]
+
+
+def tell_all_reduce(
+    builder: TraceBuilder, step: int, num_bytes: float, arrivals: list[float], ends: list[float],
+    idle_from: list[float], label: str = "",
+) -> None:  # fmt: skip
+    """The spans of an all-reduce: until the last has arrived a worker waits, from idle_from[worker] on."""
+    last = max(arrivals)
+    for worker, (idle, end) in enumerate(zip(idle_from, ends, strict=True)):
+        if last > idle:
+            builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
+        builder.span(worker, SpanKind.ALL_REDUCE, step, last, end, num_bytes, label)
+
+
+def tell_transfers(
+    builder: TraceBuilder, records: Sequence[Record], scenario: Scenario, shapes: Sequence[Shape], zero: float
+) -> None:
+    """The transfers of all calls of the scenario's schedule, and the spans in which its servers send and receive.
+
+    shapes: what a call works on; where there are several, calls take turns among them.
+    """
+    schedule, workers = scenario.schedule(), scenario.cluster.workers
+    eager = scenario.communication.sends == "eager"
+    for carried in carried_by(schedule, records, shapes, eager=eager):
+        source, target, start, end = carried.source, carried.target, carried.start - zero, carried.end - zero
+        builder.transfer(source, target, carried.num_bytes, start, end, carried.chunk, carried.call)
+        if target >= workers:
+            label = f"from worker {source}"
+            builder.span(target, SpanKind.RECEIVE, carried.call, start, end, carried.num_bytes, label)
+        if source >= workers:
+            builder.span(source, SpanKind.SEND, carried.call, start, end, carried.num_bytes, f"to worker {target}")
+
+
+class Carried(NamedTuple):
+    """A transfer that came to pass. start, end: seconds of the monotonic clock."""
+
+    call: int
+    source: int
+    target: int
+    chunk: int
+    num_bytes: float
+    start: float
+    end: float
+
+
+def carried_by(
+    schedule: Schedule, records: Sequence[Record], shapes: Sequence[Shape], *, eager: bool
+) -> Iterator[Carried]:
+    """The transfers of all calls, by call and number; each has a row at its source and one at its target."""
+    transfers = [transfer for _, transfer in schedule.transfers()]
+    bounds = [(schedule.chunk_bounds(numbers), number_bytes) for numbers, number_bytes in shapes]
+    left, came = _by_transfer(records, "sends"), _by_transfer(records, "receives")
+    if left.keys() != came.keys():
+        call, number = min(left.keys() ^ came.keys())
+        raise RunError(f"transfer {number} of all-reduce {call} was seen by only one of its two ranks")
+    for (call, number), posted in sorted(left.items()):
+        transfer, (ready, end) = transfers[number], came[call, number]
+        begins, number_bytes = bounds[call % len(bounds)]
+        numbers = begins[transfer.chunk + transfer.chunks] - begins[transfer.chunk]
+        start = posted[0] if eager else max(posted[0], ready)
+        yield Carried(
+            call, transfer.source, transfer.target, transfer.chunk, float(numbers * number_bytes),
+            min(start, end), end,
+        )  # fmt: skip
+
+
+def _by_transfer(records: Sequence[Record], table: str) -> dict[tuple[int, int], tuple[float, float]]:
+    """(call, number) -> (posted, end), of all ranks together."""
+    return {
+        (int(call), int(number)): (posted, end)
+        for record in records
+        for call, number, posted, end in record.rows(table)
+    }
+
+
+def check_counts(trace: Trace, records: Sequence[Record]) -> None:
+    """Raises RunError where a rank has counted other messages, bytes or all-reduces than the trace shows."""
+    transfers, reduced = trace.transfers, trace.spans.of_kind(SpanKind.ALL_REDUCE)
+    for rank, record in enumerate(records):
+        sent, received = transfers.where(transfers.source == rank), transfers.where(transfers.target == rank)
+        own = reduced.where(reduced.worker == rank)
+        shown = {
+            "traffic": {
+                "sent_messages": len(sent),
+                "sent_bytes": sent.bytes.sum(),
+                "received_messages": len(received),
+                "received_bytes": received.bytes.sum(),
+            },
+            "reduced": {"calls": len(own), "bytes": own.bytes.sum()},
+        }
+        for what, counts in shown.items():
+            for name, count in record.facts.get(what, {}).items():
+                if count != counts[name]:
+                    raise RunError(
+                        f"rank {rank} counted {count:.0f} {name.replace('_', ' ')}, but the trace shows "
+                        f"{counts[name]:.0f}"
+                    )

@@ -1,0 +1,127 @@
+"""The records of workers and servers become rows of a trace.
+
+A push lasts from the worker's clock to the server's, and an answer from the server's to the worker's: all processes
+share one clock. What was sent when the run was over, only to end it, is left out.
+
+A cancelled step counts as compute until the answer that cancels it leaves the server. Its worker learns of it when that
+has arrived, and what it slept in between served nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+
+from distsim.runtime.recording.merge.computes import PARTS
+from distsim.runtime.recording.recorder import Record
+from distsim.scenario import Scenario
+from distsim.trace import SpanKind, TraceBuilder
+
+
+class ServerMerge:
+    """The trace of workers and servers. A worker's first message here is its first message there, and so on.
+
+    left_out: messages that are no part of the trace, by (source, target).
+    """
+
+    def __init__(self, records: list[Record], scenario: Scenario, zero: float) -> None:
+        self.scenario = scenario
+        self.workers = records[: scenario.cluster.workers]
+        self.servers = {server: records[server] for server in scenario.servers}
+        self.num_bytes = float(self.workers[0].facts["num_bytes"])
+        self.zero = zero
+        self.builder = TraceBuilder()
+        self.left_out: Counter[tuple[int, int]] = Counter()
+        ends = {
+            server: max((end for _, _, end in record.rows("updates")), default=math.inf)
+            for server, record in self.servers.items()
+        }
+        # A fifo server turns to nobody after its own last update; concurrent pushes travel until all is over.
+        self.fifo = scenario.receive == "fifo"
+        self.ends = ends if self.fifo else dict.fromkeys(ends, max(ends.values()))
+
+    def merge(self) -> TraceBuilder:
+        """All rows."""
+        for server, record in self.servers.items():
+            self.updates(server, record)
+        for worker, record in enumerate(self.workers):
+            self.computes(worker, record)
+        for server in self.servers:
+            for worker in range(len(self.workers)):
+                self.pushes(worker, server)
+                self.pulls(worker, server)
+        return self.builder
+
+    def updates(self, server: int, record: Record) -> None:
+        """What the server made, and of which gradients."""
+        for version, begin, end in record.rows("updates"):
+            self.builder.span(server, SpanKind.APPLY, int(version) - 1, begin - self.zero, end - self.zero)
+            self.builder.update(int(version), end - self.zero, server)
+        for version, worker, step, read_version in record.rows("applied"):
+            self.builder.applied(int(version), int(worker), int(step), int(read_version), server)
+        for worker, step, read_version in record.rows("dropped"):
+            self.builder.not_applied(int(worker), int(step), int(read_version), cancelled=False, server=server)
+
+    def computes(self, worker: int, record: Record) -> None:
+        """A worker's steps. Those that were cancelled belong to the only server."""
+        server, at_server = next(iter(self.servers.items()))
+        cancelled = {read_version for _, read_version in rows_of(at_server, "cancelled", worker)}
+        told = {version: start for _, version, _, start in rows_of(at_server, "answers", worker)}
+        answers: dict[float, float] = {}  # of the cancelled steps: when the answer that cancelled left the server
+        for step, read_version, _, _ in record.rows("computes"):
+            if read_version in cancelled:
+                self.builder.not_applied(worker, int(step), int(read_version), cancelled=True, server=server)
+                answers[step] = min(at for version, at in told.items() if version > read_version)
+        for kind, table in PARTS.items():
+            for step, *_, start, end in record.rows(table):
+                until = min(end, max(start, answers.get(step, end)))
+                self.builder.span(worker, kind, int(step), start - self.zero, until - self.zero)
+
+    def pushes(self, worker: int, server: int) -> None:
+        """A worker's gradients on their way to a server."""
+        if self.scenario.host(server) == worker:
+            return  # they cross no network
+        sent = rows_of(self.workers[worker], "pushes", server)
+        for (_, step, _, start, _), (_, _, _, posted, arrived) in zip(
+            sent, rows_of(self.servers[server], "arrivals", worker), strict=True
+        ):
+            if (max(start, posted) if self.fifo else start) > self.ends[server]:
+                self.left_out[worker, server] += 1
+                continue
+            arrived = max(arrived, start)
+            self.builder.push(
+                worker, server, int(step), self.num_bytes,
+                start - self.zero, arrived - self.zero, began_seconds=min(max(start, posted), arrived) - self.zero,
+            )  # fmt: skip
+
+    def pulls(self, worker: int, server: int) -> None:
+        """A server's answers on their way to a worker."""
+        starts, steps = self.began(worker)
+        received = rows_of(self.workers[worker], "pulls", server)
+        answers = rows_of(self.servers[server], "answers", worker)
+        local = self.scenario.host(server) == worker
+        # Answers that only stop a worker after the last update have no row at the server.
+        for (_, _, ended), (_, _, asked, start) in zip(received, answers, strict=False):
+            step = steps[bisect_left(starts, ended) - 1]
+            asked = start if math.isnan(asked) else asked
+            ended = max(start, ended)
+            if not local:
+                self.builder.pull(
+                    worker, server, step, self.num_bytes, asked - self.zero, start - self.zero, ended - self.zero
+                )
+            elif ended > asked:
+                self.builder.span(worker, SpanKind.WAIT, step, asked - self.zero, ended - self.zero)
+        if not local:
+            self.left_out[server, worker] += len(received) - len(answers)
+
+    def began(self, worker: int) -> tuple[list[float], list[int]]:
+        """When a worker began its steps, and which they were."""
+        record = self.workers[worker]
+        rows = record.rows("forwards") or record.rows("computes")
+        return [row[-2] for row in rows], [int(row[0]) for row in rows]
+
+
+def rows_of(record: Record, table: str, rank: int) -> list[list[float]]:
+    """The rows of a table that begin with this rank."""
+    return [row for row in record.rows(table) if row[0] == rank]

@@ -1,0 +1,56 @@
+"""The way between this rank and another: over the network, or through a shelf where both are on one host."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+
+from distsim.runtime.recording.tally import Tally
+from distsim.runtime.transport.messages import Message, Tag
+
+
+class Way:
+    """Sends to one rank and receives from it.
+
+    outgoing, incoming: where the numbers lie if the two share memory; then only headers travel. What they say to
+    each other is not counted, for it crosses no network.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        tally: Tally,
+        tag: Tag = Tag.TRAINING,
+        *,
+        outgoing: Message | None = None,
+        incoming: Message | None = None,
+    ) -> None:
+        self.rank = rank
+        self._tally = tally
+        self._tag = tag
+        self._outgoing = outgoing
+        self._incoming = incoming
+
+    def send(self, message: Message) -> None:
+        """Returns when the last byte has left; the other must have been ready to receive."""
+        carried = message.carried_bytes
+        if carried and self._outgoing is None:
+            dist.send(message.tensor, dst=self.rank, tag=self._tag)
+            self._tally.sent(self.rank, carried)
+            return
+        if carried and self._outgoing is not None and message is not self._outgoing:
+            self._outgoing.payload.copy_(message.payload)
+        dist.send(message.header, dst=self.rank, tag=self._tag)
+
+    def receive(self, message: Message) -> None:
+        """Returns when the next message is here."""
+        dist.recv(message.tensor if self._incoming is None else message.header, src=self.rank, tag=self._tag)
+        self.arrived(message)
+
+    def arrived(self, message: Message) -> None:
+        """What follows when bytes from this rank have been received, here or by a receive from anybody."""
+        if not message.carried_bytes:
+            return
+        if self._incoming is None:
+            self._tally.received(self.rank, message.carried_bytes)
+        else:
+            message.payload.copy_(self._incoming.payload)

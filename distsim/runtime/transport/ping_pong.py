@@ -1,0 +1,58 @@
+"""Round trips between ranks: how far the clocks of machines are apart, and how long an empty message takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from statistics import median
+
+import torch
+import torch.distributed as dist
+
+from distsim.runtime.recording.clock_offset import Offset, estimated
+
+ROUND_TRIPS = 80
+
+
+def one_way_seconds() -> float | None:
+    """Half the median round trip between ranks 0 and 1, on rank 0; None on the others, which must call it too."""
+    rank = dist.get_rank()
+    if rank == 1:
+        _answer(0)
+    if rank > 0 or dist.get_world_size() == 1:
+        return None
+    return median(answered - asked for asked, _, answered in _ask(1)) / 2
+
+
+def measured(machines: Sequence[Sequence[int]]) -> Offset:
+    """The offset of this rank's machine. All ranks call it; machines: the ranks of each, rank 0 on the first."""
+    rank = dist.get_rank()
+    found = torch.zeros(len(machines), 2, dtype=torch.float64)
+    for number, (first, *_) in enumerate(machines[1:], 1):
+        if rank == 0:
+            _answer(first)
+        elif rank == first:
+            own = estimated(_ask(0))
+            found[number] = torch.tensor([own.seconds, own.uncertainty_seconds], dtype=torch.float64)
+    dist.all_reduce(found)  # one offset for all ranks of a machine, which share its clock
+    own_machine = next(number for number, ranks in enumerate(machines) if rank in ranks)
+    return Offset(*found[own_machine].tolist())
+
+
+def _ask(rank: int) -> list[tuple[float, float, float]]:
+    ball = torch.zeros(1, dtype=torch.float64)
+    trips = []
+    for _ in range(ROUND_TRIPS):
+        asked = time.monotonic()
+        dist.send(ball, dst=rank)
+        dist.recv(ball, src=rank)
+        trips.append((asked, ball.item(), time.monotonic()))
+    return trips
+
+
+def _answer(rank: int) -> None:
+    ball = torch.zeros(1, dtype=torch.float64)
+    for _ in range(ROUND_TRIPS):
+        dist.recv(ball, src=rank)
+        ball[0] = time.monotonic()
+        dist.send(ball, dst=rank)

@@ -1,0 +1,277 @@
+"""A schedule for real: one rank's part in it, as point-to-point messages that leave when their gates open.
+
+ByRounds    gate "process": what a rank sends and receives in a round begins when its earlier rounds are over
+ByData      gate "data": all receives wait from the start, and a send leaves when what it carries is there
+
+Sends are gloo's rendezvous: bytes move once the target has posted its receive. "eager": targets post all receives
+of a call before they join it, so bytes move as soon as the source sends. Each transfer's number in the schedule is
+the tag of its message, so messages that overtake each other still find the right receive.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+import torch
+import torch.distributed as dist
+
+from distsim.collectives import Schedule, Transfer
+from distsim.communication import Sends
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport.traffic import Traffic
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A transfer as one of its two ranks sees it.
+
+    number: in the schedule. start, stop: of the numbers in the data that it carries.
+    """
+
+    number: int
+    round: int
+    transfer: Transfer
+    start: int
+    stop: int
+
+    def of(self, data: torch.Tensor) -> torch.Tensor:
+        """What it carries, where it stands in `data`."""
+        return data[self.start : self.stop]
+
+    def overlaps(self, other: Piece) -> bool:
+        """Whether the two carry a number in common."""
+        return self.start < other.stop and other.start < self.stop
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a rank is to take part in: a schedule, each call of it on so many numbers (`floats`) of type `dtype`.
+
+    Tags from first_tag on are used, one for each transfer.
+    """
+
+    schedule: Schedule
+    rank: int
+    floats: int
+    sends: Sends
+    first_tag: int = 0
+    dtype: torch.dtype = torch.float32
+
+
+class Arrivals:
+    """Threads that notice when receives are over, at the moment that they are, whatever the rank does meanwhile."""
+
+    def __init__(self) -> None:
+        self._here: SimpleQueue[tuple[Piece, float] | BaseException] = SimpleQueue()
+        self._lanes: dict[int, SimpleQueue[tuple[Piece, dist.Work]]] = {}
+
+    def expect(self, piece: Piece, work: dist.Work, lane: int) -> None:
+        """A receive has been posted; those of one lane end in the order of being expected."""
+        if lane not in self._lanes:
+            self._lanes[lane] = SimpleQueue()
+            threading.Thread(target=self._wait, args=(self._lanes[lane],), name=f"lane {lane}", daemon=True).start()
+        self._lanes[lane].put((piece, work))
+
+    def _wait(self, lane: SimpleQueue[tuple[Piece, dist.Work]]) -> None:
+        try:
+            while True:
+                piece, work = lane.get()
+                work.wait()
+                self._here.put((piece, time.monotonic()))
+        except BaseException as error:  # noqa: BLE001 - the thread that takes part raises it
+            self._here.put(error)
+
+    def next(self) -> tuple[Piece, float]:
+        """The next that is over, and since when."""
+        arrival = self._here.get()
+        if isinstance(arrival, BaseException):
+            raise arrival
+        return arrival
+
+
+class Part(ABC):
+    """One rank's part in the calls of a schedule, one call after the other."""
+
+    def __init__(self, plan: Plan, slot: StatusSlot) -> None:
+        schedule, rank = plan.schedule, plan.rank
+        self._slot = slot
+        self._name = schedule.name
+        self._first_tag = plan.first_tag
+        self._eager = plan.sends == "eager"
+        self._posted: dict[int, tuple[dist.Work, float]] = {}
+        self._arrivals = Arrivals()
+        self.sends: list[Piece] = []
+        self.receives: list[Piece] = []
+        bounds = schedule.chunk_bounds(plan.floats)
+        for number, (round_number, transfer) in enumerate(schedule.transfers()):
+            start, stop = bounds[transfer.chunk], bounds[transfer.chunk + transfer.chunks]
+            for end, own in ((transfer.source, self.sends), (transfer.target, self.receives)):
+                if end == rank and start < stop:  # with fewer numbers than chunks some are empty
+                    own.append(Piece(number, round_number, transfer, start, stop))
+        # Zeroed by hand, so that the memory is there before the clock starts.
+        self._buffers = {
+            piece.number: torch.empty(piece.stop - piece.start, dtype=plan.dtype).zero_() for piece in self.receives
+        }
+
+    def run(self, data: torch.Tensor, call: int, recorder: Recorder, *, more: bool) -> None:
+        """This rank joins call number `call`; returns when it has sent and received all that it has to.
+
+        more: whether another call will follow.
+        """
+        self._call = call
+        self._sent, self._received = recorder.table("sends"), recorder.table("receives")
+        self._traffic = Traffic(recorder)
+        self._take_part(data)
+        if self._eager and more:
+            self.expect()
+
+    def expect(self) -> None:
+        """Posts all receives of the next call."""
+        for piece in self.receives:
+            self._post(piece)
+
+    @abstractmethod
+    def _take_part(self, data: torch.Tensor) -> None: ...
+
+    @abstractmethod
+    def _await(self, piece: Piece, work: dist.Work) -> None:
+        """A receive has been posted."""
+
+    def _post(self, piece: Piece) -> None:
+        """The receive of a piece, now unless it has been posted before."""
+        if piece.number in self._posted:
+            return
+        work = dist.irecv(self._buffers[piece.number], src=piece.transfer.source, tag=self._first_tag + piece.number)
+        assert work is not None, "this rank belongs to the group"
+        self._posted[piece.number] = work, time.monotonic()
+        self._await(piece, work)
+
+    def _send(self, piece: Piece, data: torch.Tensor) -> tuple[Piece, dist.Work, float]:
+        carried = piece.of(data)
+        posted = time.monotonic()
+        work = dist.isend(carried, dst=piece.transfer.target, tag=self._first_tag + piece.number)
+        assert work is not None, "this rank belongs to the group"
+        self._traffic.sent(carried)
+        return piece, work, posted
+
+    def _finish(self, sends: Iterable[tuple[Piece, dist.Work, float]]) -> None:
+        """Waits until what was sent is out of `data`, which may change after that."""
+        for piece, work, posted in sends:
+            work.wait()
+            self._sent((self._call, piece.number, posted, time.monotonic()))
+
+    def _note(self, piece: Piece, end: float) -> None:
+        """A piece is here since `end`."""
+        _, posted = self._posted.pop(piece.number)
+        self._received((self._call, piece.number, posted, end))
+        self._traffic.received(self._buffers[piece.number])
+
+    def _apply(self, piece: Piece, data: torch.Tensor) -> None:
+        if piece.transfer.reduce:
+            piece.of(data).add_(self._buffers[piece.number])
+        else:
+            piece.of(data).copy_(self._buffers[piece.number])
+
+
+class ByRounds(Part):
+    """A part under gate "process"."""
+
+    def __init__(self, plan: Plan, slot: StatusSlot) -> None:
+        super().__init__(plan, slot)
+        self._ends: dict[int, float] = {}  # of receives that have been over before anybody asked
+        numbers = sorted({piece.round for piece in (*self.sends, *self.receives)})
+        self._rounds = [
+            (
+                f"round {number} of {self._name}",
+                [piece for piece in self.receives if piece.round == number],
+                [piece for piece in self.sends if piece.round == number],
+            )
+            for number in numbers
+        ]
+
+    def _take_part(self, data: torch.Tensor) -> None:
+        for name, receives, sends in self._rounds:
+            self._slot.doing(name, waiting=True)
+            for piece in receives:
+                self._post(piece)
+            leaving = [self._send(piece, data) for piece in sends]
+            for piece in receives:
+                self._note(piece, self._end_of(piece))
+            # Only now: what leaves in a round is what was there when it began.
+            self._finish(leaving)
+            for piece in receives:
+                self._apply(piece, data)
+
+    def _await(self, piece: Piece, work: dist.Work) -> None:
+        if self._eager:  # a source sends in the order of rounds
+            self._arrivals.expect(piece, work, lane=piece.transfer.source)
+
+    def _end_of(self, piece: Piece) -> float:
+        """Waits for a receive; returns when it was over."""
+        if not self._eager:
+            self._posted[piece.number][0].wait()
+            return time.monotonic()
+        while piece.number not in self._ends:
+            other, end = self._arrivals.next()
+            self._ends[other.number] = end
+        return self._ends.pop(piece.number)
+
+
+class ByData(Part):
+    """A part under gate "data"."""
+
+    def _take_part(self, data: torch.Tensor) -> None:
+        self.expect()
+        here: list[Piece] = []  # arrived, and not yet in `data`
+        missing = list(self.receives)  # not yet in `data`, arrived or not
+        waiting = list(self.sends)
+        leaving: list[tuple[Piece, dist.Work, float]] = []
+        while True:
+            # What leaves in a round is what was there when it began.
+            for piece in [piece for piece in waiting if not _earlier(missing, piece)]:
+                waiting.remove(piece)
+                leaving.append(self._send(piece, data))
+            for piece in [piece for piece in here if self._may_enter(piece, missing, waiting)]:
+                self._finish([sent for sent in leaving if sent[0].overlaps(piece)])
+                leaving = [sent for sent in leaving if not sent[0].overlaps(piece)]
+                self._apply(piece, data)
+                here.remove(piece)
+                missing.remove(piece)
+                break
+            else:
+                if not missing:
+                    break
+                here.append(self._next(missing))
+        self._finish(leaving)
+
+    def _await(self, piece: Piece, work: dist.Work) -> None:
+        self._arrivals.expect(piece, work, lane=piece.number)  # even from one source they may come in any order
+
+    @staticmethod
+    def _may_enter(piece: Piece, missing: Sequence[Piece], waiting: Sequence[Piece]) -> bool:
+        """Whether nothing that comes before it is still to enter the same numbers, or to leave from them."""
+        before = any(other.number < piece.number and other.overlaps(piece) for other in missing)
+        return not before and not any(send.round <= piece.round and send.overlaps(piece) for send in waiting)
+
+    def _next(self, missing: Sequence[Piece]) -> Piece:
+        sources = sorted({piece.transfer.source for piece in missing})
+        self._slot.doing(f"{self._name}: recv from ranks {sources}", waiting=True)
+        piece, end = self._arrivals.next()
+        self._note(piece, end)
+        return piece
+
+
+def _earlier(missing: Sequence[Piece], send: Piece) -> bool:
+    """Whether something of an earlier round is still to enter what `send` carries."""
+    return any(piece.round < send.round and piece.overlaps(send) for piece in missing)
+
+
+def part(plan: Plan, slot: StatusSlot) -> Part:
+    """The part that a plan's schedule asks for by its gate."""
+    return ByRounds(plan, slot) if plan.schedule.gate == "process" else ByData(plan, slot)
