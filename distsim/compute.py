@@ -16,13 +16,13 @@ import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from distsim import files
+from distsim.arrays import Floats
 from distsim.description import Description, Factor
 from distsim.distributions import (
     Constant,
     Distribution,
     Empirical,
     Exponential,
-    Floats,
     Lognormal,
     Pareto,
     ShiftedExponential,

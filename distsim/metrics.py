@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats, Integers
 from distsim.link_traffic import bytes_by_link, ended, hosts, why_none
 from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace, Transfers
 
-Floats = NDArray[np.float64]
 PARTS = ("compute", "communication", "waiting")
 
 
@@ -115,8 +114,8 @@ class StepDurations:
     worker: -1 for a global step. number: the version made, or the worker's own count of steps. Same shape, all three.
     """
 
-    worker: NDArray[np.int64]
-    number: NDArray[np.int64]
+    worker: Integers
+    number: Integers
     seconds: Floats
 
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from distsim.arrays import Floats
 
 EXACT = 1e-9  # relative difference allowed where nothing is random
 STANDARD_ERRORS = 4.0  # allowed where something is; seeds are fixed, so a claim that holds once holds always
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

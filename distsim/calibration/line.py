@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from distsim.arrays import Floats
 from distsim.calibration.exchange import Time
 from distsim.description import Description
 
@@ -19,7 +20,6 @@ RESAMPLES = 400
 CONFIDENCE = 0.95
 POOR_MISS = 0.25  # a line that misses a measured time by more than this share is called poor
 
-Floats = NDArray[np.float64]
 Interval = tuple[Time, Time]
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from annotated_types import Ge, Le, MinLen
 from pydantic import model_validator
 
+from distsim.arrays import Floats
 from distsim.calibration.exchange import Exchange, exchanged_bytes
 from distsim.calibration.families import FAMILIES, TITLES, Crowd, Family, crowd_of, terms
 from distsim.calibration.imposed import Imposed
-from distsim.calibration.line import POOR_MISS, Floats, Line, fit_line
+from distsim.calibration.line import POOR_MISS, Line, fit_line
 from distsim.description import Count, Description
 from distsim.errors import InputError
 from distsim.policies import Ddp, Pipeline, WithServer

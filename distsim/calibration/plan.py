@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from distsim.arrays import Floats
 from distsim.calibration.exchange import WARM_UP_STEPS, exchange_seconds, exchanged_bytes
-from distsim.calibration.line import Floats
 from distsim.calibration.machine import Sample
 from distsim.errors import InputError
 from distsim.policies import Ddp

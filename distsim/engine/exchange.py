@@ -11,12 +11,9 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from distsim.arrays import Flags, Floats, Indices
 from distsim.network import Flow
 from distsim.trace import COMMUNICATION_KINDS, NO_COLLECTIVE, NO_VERSION, SpanKind, Texts, TraceBuilder
-
-Bools = NDArray[np.bool_]
-Ranks = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 
 class Push:
@@ -86,7 +83,7 @@ class Exchanges:
         return np.fromiter(map(attrgetter(name), self.pushes), dtype, len(self.pushes))
 
     def _spans(
-        self, builder: TraceBuilder, rows: Bools, who: Ranks | int, kind: SpanKind, start: Floats, end: Floats,
+        self, builder: TraceBuilder, rows: Flags, who: Indices | int, kind: SpanKind, start: Floats, end: Floats,
         way: str = "",
     ) -> None:  # fmt: skip
         places = np.flatnonzero(rows)
@@ -98,7 +95,13 @@ class Exchanges:
         )  # fmt: skip
 
     def _transfers(
-        self, builder: TraceBuilder, rows: Bools, source: Ranks | int, target: Ranks | int, start: Floats, end: Floats
+        self,
+        builder: TraceBuilder,
+        rows: Flags,
+        source: Indices | int,
+        target: Indices | int,
+        start: Floats,
+        end: Floats,
     ) -> None:
         places = np.flatnonzero(rows)
         source, target = (who if isinstance(who, int) else who[places] for who in (source, target))

@@ -14,15 +14,14 @@ from heapq import heapify, heapreplace
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.failures import Failures
 from distsim.random_streams import Purpose, stream
 from distsim.size import LARGEST_ROWS
 from distsim.trace import SpanKind, Spans, Trace
 
-Floats = NDArray[np.float64]
 HOPELESS = 10_000  # failures in a row without a checkpoint
 
 

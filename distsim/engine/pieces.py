@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats, Integers
 from distsim.trace import FOR_ANOTHER, NO_COLLECTIVE, Contributions, SpanKind, Texts, TraceBuilder
-
-Integers = NDArray[np.int64]
 
 
 class Range(NamedTuple):
@@ -79,7 +77,7 @@ class Pieces:
         """A row for each range, with its fields as columns."""
         return self._columns()[:WIDTH].T.astype(np.int64)
 
-    def _columns(self) -> NDArray[np.float64]:
+    def _columns(self) -> Floats:
         rows = np.fromiter(self._rows, np.float64, len(self._rows))
         return np.ascontiguousarray(rows.reshape(-1, WIDTH + 3).T)
 

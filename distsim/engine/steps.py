@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.scenario import Scenario
 from distsim.trace import NO_COLLECTIVE, NO_VERSION, SpanKind, Texts, Trace, TraceBuilder
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class Steps:
     applied.
     """
 
-    worker: NDArray[np.int32]
+    worker: Indices
     step: Integers
     read_version: Integers
     start: Floats
@@ -137,7 +135,7 @@ def _tell_contributions(builder: TraceBuilder, server: int, steps: Steps) -> Non
     )  # fmt: skip
 
 
-def _where(rows: NDArray[np.bool_]) -> slice | NDArray[np.intp]:
+def _where(rows: Flags) -> slice | NDArray[np.intp]:
     """What selects these rows: without a copy of them where they are the first so many."""
     count = int(np.count_nonzero(rows))
     return slice(count) if rows[:count].all() else np.flatnonzero(rows)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import tee
 
-from distsim.distributions import Floats
+from distsim.arrays import Floats
 from distsim.engine.failures import failing, goals, played
 from distsim.errors import InputError
 from distsim.explorers.controls import Choice, Slider

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats, Indices, Integers
 from distsim.figures.theme import CATEGORIES, CATEGORY_OF, Look
 from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Contributions, SpanKind, Spans, Trace
 
-Floats = NDArray[np.float64]
 FULL, HALF = 0.8, 0.4
 SERVER_ROWS = 2
 SAME_SECONDS, SAME_NANOSECOND = 1e-12, 1e-9
@@ -31,7 +30,7 @@ class Bars:
     start_seconds: Floats
     end_seconds: Floats
     bytes: Floats
-    step: NDArray[np.int64]
+    step: Integers
     text: list[str]
 
     def __len__(self) -> int:
@@ -46,8 +45,8 @@ class Drops:
     """
 
     fate: str
-    rank: NDArray[np.int32]
-    server: NDArray[np.int32]
+    rank: Indices
+    server: Indices
     seconds: Floats
     text: list[str]
 
@@ -104,7 +103,7 @@ def bars(trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | 
     return found
 
 
-def _merged(spans: Spans) -> tuple[Spans, NDArray[np.int64]]:
+def _merged(spans: Spans) -> tuple[Spans, Integers]:
     """Spans of one lane and kind that overlap become one, with the sum of their bytes; and how many each one is."""
     if not len(spans):
         return spans, np.empty(0, dtype=np.int64)
@@ -152,7 +151,7 @@ def _place_worker(spans: Spans, compute: Spans) -> tuple[Floats, Floats]:
     return np.where(hidden, (FULL - HALF) / 2, 0.0), np.where(hidden, HALF, FULL)
 
 
-def _texts(trace: Trace, spans: Spans, counts: NDArray[np.int64]) -> list[str]:
+def _texts(trace: Trace, spans: Spans, counts: Integers) -> list[str]:
     lanes = [trace.lane(rank) for rank in range(trace.workers + trace.servers)]
     kinds = [kind.words for kind in SpanKind]
     return [

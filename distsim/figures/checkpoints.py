@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.failures import Failures
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import FORMULA, INK, MEASURED, PREDICTED, SMALL, template
@@ -21,7 +21,6 @@ from distsim.theory.checkpointing import (
 )
 from distsim.units import duration, show
 
-Floats = NDArray[np.float64]
 POINTS = 160
 BEYOND = 12.0  # times the best interval, to either side
 NAME, MINUTES, BY_FORMULA = "interval", "length (min)", "goodput, formula (%)"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.collectives import Schedule, Transfer
 from distsim.figures.collective_marks import MARK, NAMES, Cells, Drawing, Places, fault_cells, fault_marks, marks, shown
 from distsim.figures.rounds import Round, Rounds
@@ -92,7 +92,7 @@ def layout(played: Rounds) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _centres(schedule: Schedule) -> NDArray[np.float64]:
+def _centres(schedule: Schedule) -> Floats:
     """Where each rank's chunks stand: workers clockwise from the top, servers in the middle; shape (ranks, 2)."""
     angles = 2 * np.pi * np.arange(schedule.workers) / schedule.workers
     ring = RADII * np.column_stack([np.sin(angles), np.cos(angles)])
@@ -107,7 +107,7 @@ def _rows_and_columns(schedule: Schedule) -> tuple[int, int]:
     return -(-schedule.chunks // columns), columns
 
 
-def _half_box(schedule: Schedule) -> NDArray[np.float64]:
+def _half_box(schedule: Schedule) -> Floats:
     """Half the width and height of the box around a rank's chunks."""
     rows, columns = _rows_and_columns(schedule)
     return SQUARE / 2 * np.array([columns, rows]) + 6

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
 from distsim.figures.theme import COMPUTE, INK, SMALL, template
@@ -58,7 +58,7 @@ class Grid:
     right: str
     ys: list[str]
     xs: list[str]
-    numbers: NDArray[np.float64]
+    numbers: Floats
     missing: dict[Cell, tuple[str, str]]
 
     @property
@@ -67,7 +67,7 @@ class Grid:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     @property
-    def found(self) -> NDArray[np.float64]:
+    def found(self) -> Floats:
         """The numbers that there are."""
         return self.numbers[~np.isnan(self.numbers)]
 

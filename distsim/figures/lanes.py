@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Flags, Floats
 from distsim.errors import InputError
-from distsim.figures.bars import Bars, Floats, bars, drops, row_of, rows
+from distsim.figures.bars import Bars, bars, drops, row_of, rows
 from distsim.figures.theme import COMMUNICATION, DROPPED, INK, PAPER, PAUSES, SMALL, Look, marker, template
 from distsim.trace import Spans, Trace
 from distsim.units import show
@@ -59,7 +59,7 @@ class Window:
         """Of the time axis."""
         return "ms" if self.end_seconds - self.start_seconds < 3.0 else "s"
 
-    def touches(self, start_seconds: Floats, end_seconds: Floats) -> NDArray[np.bool_]:
+    def touches(self, start_seconds: Floats, end_seconds: Floats) -> Flags:
         """What lies in the window, at least partly."""
         return (end_seconds >= self.start_seconds) & (start_seconds <= self.end_seconds)
 

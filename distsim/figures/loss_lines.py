@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.learning.curve import Curve
 from distsim.learning.experiments.interval import intervals
 
-Floats = NDArray[np.float64]
 POINTS = 120  # of the mean over runs that were looked at in different moments
 DIVERGED = 10.0  # times the loss at the start
 TAIL = 10  # the last tenth of a line is where it has come to

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, Trace, Transfers
 
-Floats = NDArray[np.float64]
 Way = Literal["push", "answer", "transfer"]
 WAYS: tuple[Way, ...] = ("push", "answer", "transfer")
 SAME_SECONDS = 1e-9

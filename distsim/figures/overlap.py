@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.of_policy import check_policy
@@ -22,7 +22,6 @@ from distsim.theory.overlap import bucket_ready_seconds
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
 
-Floats = NDArray[np.float64]
 FORWARD = Look("forward", COMPUTE.colour, "")
 BACKWARD = Look("backward of a layer", FORMULA.colour, "\\")
 HIDDEN = Look("all-reduce behind backward", COMMUNICATION.colour, COMMUNICATION.pattern)

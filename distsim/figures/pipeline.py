@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
+from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.of_policy import check_policy
@@ -20,7 +21,6 @@ from distsim.theory.pipeline import bubble_share
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
 
-Floats = NDArray[np.float64]
 FORWARD = Look("forward", COMPUTE.colour, "")
 BACKWARD = Look("backward", "#009e73", "\\")
 BUBBLE = Look("bubble", WAIT.colour, WAIT.pattern)
@@ -37,13 +37,13 @@ TOP_PIXELS, BOTTOM_PIXELS, GAP_PIXELS = 96, 52, 44
 class Pieces:
     """What the stages do in one step: spans with their micro-batch's number; seconds from the step's start."""
 
-    stage: NDArray[np.int32]
+    stage: Indices
     kind: NDArray[np.int8]
-    micro: NDArray[np.int64]
+    micro: Integers
     start_seconds: Floats
     end_seconds: Floats
 
-    def where(self, mask: NDArray[np.bool_]) -> Pieces:
+    def where(self, mask: Flags) -> Pieces:
         """The pieces that the mask selects."""
         return Pieces(*(column[mask] for column in self.__dict__.values()))
 

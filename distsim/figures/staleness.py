@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
@@ -90,7 +90,7 @@ def _called(trace: Trace) -> str:
     return str(trace.scenario.policy.kind).replace("_", " ")
 
 
-def _shares(histogram: dict[int, float], width: int, largest: int) -> NDArray[np.float64]:
+def _shares(histogram: dict[int, float], width: int, largest: int) -> Floats:
     """Percent of the gradients in each bar, from staleness 0 to the largest of all runs."""
     found = np.zeros(largest // width + 1)
     for value, count in histogram.items():

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
+from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.percent import above_or_below
@@ -22,7 +22,6 @@ from distsim.theory.order_statistics import WorkerTime, expected_order_statistic
 from distsim.trace import COMPUTE_KINDS, Trace
 from distsim.units import show
 
-Floats = NDArray[np.float64]
 BINS = 50
 TAIL = 0.005  # share of the times right of the drawing, at most
 MOST_MARKS = 32  # of k-th smallest times

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.cluster import Link
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
@@ -18,7 +19,6 @@ from distsim.link_traffic import ended, links, pairs, route
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
 
-Floats = NDArray[np.float64]
 LINES = {
     UP.name: {"color": UP.colour, "width": 2}, DOWN.name: {"color": "#d55e00", "width": 2, "dash": "dash"},
     "mean": {"color": TOTAL.colour, "width": 2, "dash": "dot"},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.learning.objective import Floats
+from distsim.learning.objective import Numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ class Curve:
     variance: NDArray[np.float64]
     batch_loss: NDArray[np.float64]
     update_samples: NDArray[np.int64]
-    parameters: Floats
+    parameters: Numbers
 
     @property
     def effective_batch(self) -> float:

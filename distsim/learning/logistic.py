@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from distsim.learning.digits import Images, digits
-from distsim.learning.objective import Floats, Samples
+from distsim.learning.objective import Numbers, Samples
 
 CLASSES = 10
 
@@ -31,11 +31,11 @@ class Logistic:
         """The images to learn from."""
         return len(self.training.pixels)
 
-    def start(self, seed: int) -> Floats:  # noqa: ARG002 - a convex problem may begin at 0
+    def start(self, seed: int) -> Numbers:  # noqa: ARG002 - a convex problem may begin at 0
         """Zeros."""
         return np.zeros((self.training.pixels.shape[1] + 1) * CLASSES)
 
-    def gradient(self, parameters: Floats, samples: Samples | None = None) -> tuple[float, Floats]:
+    def gradient(self, parameters: Numbers, samples: Samples | None = None) -> tuple[float, Numbers]:
         """The mean cross-entropy and its gradient: what the likelihoods exceed the truth by, times the pixels."""
         every = slice(None) if samples is None else samples
         pixels, classes = self.training.pixels[every], self.training.classes[every]
@@ -47,18 +47,18 @@ class Logistic:
         excess /= len(classes)
         return loss, np.concatenate([(pixels.T @ excess).ravel(), excess.sum(axis=0)])
 
-    def loss(self, parameters: Floats) -> float:
+    def loss(self, parameters: Numbers) -> float:
         """The mean cross-entropy over all images."""
         scores = self._scores(parameters, self.training.pixels)
         right = scores[np.arange(len(scores)), self.training.classes]
         return float((logsumexp(scores, axis=1) - right).mean())
 
-    def accuracy(self, parameters: Floats) -> float:
+    def accuracy(self, parameters: Numbers) -> float:
         """The share of the test images whose likeliest class is the right one."""
         scores = self._scores(parameters, self.test.pixels)
         return float((scores.argmax(axis=1) == self.test.classes).mean())
 
-    def _scores(self, parameters: Floats, pixels: NDArray[np.float32]) -> Floats:
+    def _scores(self, parameters: Numbers, pixels: NDArray[np.float32]) -> Numbers:
         weights, biases = parameters[:-CLASSES].reshape(-1, CLASSES), parameters[-CLASSES:]
-        scores: Floats = pixels @ weights + biases
+        scores: Numbers = pixels @ weights + biases
         return scores

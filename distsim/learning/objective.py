@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
+Numbers = NDArray[np.floating[Any]]
 Samples = NDArray[np.int64]
 
 
@@ -24,14 +24,14 @@ class Objective(Protocol):
     def samples(self) -> int:
         """How many samples there are to learn from."""
 
-    def start(self, seed: int) -> Floats:
+    def start(self, seed: int) -> Numbers:
         """Parameters to begin with; the same for the same seed."""
 
-    def gradient(self, parameters: Floats, samples: Samples | None = None) -> tuple[float, Floats]:
+    def gradient(self, parameters: Numbers, samples: Samples | None = None) -> tuple[float, Numbers]:
         """The mean loss over these samples (None: over all), and its gradient, a new array."""
 
-    def loss(self, parameters: Floats) -> float:
+    def loss(self, parameters: Numbers) -> float:
         """The mean loss over all samples."""
 
-    def accuracy(self, parameters: Floats) -> float:
+    def accuracy(self, parameters: Numbers) -> float:
         """The share of the test samples that are classified rightly; NaN where there is nothing to classify."""

@@ -11,14 +11,14 @@ from typing import Protocol
 
 import numpy as np
 
-from distsim.learning.objective import Floats
+from distsim.learning.objective import Numbers
 from distsim.learning.rates import Rate, constant
 
 
 class Descent(Protocol):
     """One run's optimizer, with its memory."""
 
-    def step(self, parameters: Floats, gradient: Floats, share: float = 1.0) -> Floats:
+    def step(self, parameters: Numbers, gradient: Numbers, share: float = 1.0) -> Numbers:
         """New parameters; those given are left as they are.
 
         share: so many times `gradient` is the mean to descend by, 1 / n of a sum of n gradients.
@@ -75,7 +75,7 @@ def _rule(rate: float | Rate) -> Rate:
     return rate if callable(rate) else constant(rate)
 
 
-def _moved(parameters: Floats, direction: Floats, factor: float) -> Floats:
+def _moved(parameters: Numbers, direction: Numbers, factor: float) -> Numbers:
     """`parameters + factor x direction`.
 
     Numbers of float32 are rounded once, as by torch's add and sub with an alpha, which real runs descend by: those
@@ -91,10 +91,10 @@ class _Rolling:
     def __init__(self, rate: Rate, momentum: float) -> None:
         self._rate = rate
         self._momentum = momentum
-        self._velocity: Floats | None = None
+        self._velocity: Numbers | None = None
         self._steps = 0
 
-    def step(self, parameters: Floats, gradient: Floats, share: float = 1.0) -> Floats:
+    def step(self, parameters: Numbers, gradient: Numbers, share: float = 1.0) -> Numbers:
         rate = self._rate(self._steps)
         self._steps += 1
         if self._momentum == 0.0:
@@ -112,10 +112,10 @@ class _Adapting:
         self._settings = settings
         self._rate = rate
         self._steps = 0
-        self._mean: Floats | float = 0.0
-        self._square: Floats | float = 0.0
+        self._mean: Numbers | float = 0.0
+        self._square: Numbers | float = 0.0
 
-    def step(self, parameters: Floats, gradient: Floats, share: float = 1.0) -> Floats:
+    def step(self, parameters: Numbers, gradient: Numbers, share: float = 1.0) -> Numbers:
         gradient = share * gradient
         beta1, beta2 = self._settings.beta1, self._settings.beta2
         rate = self._rate(self._steps)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.learning.objective import Floats, Samples
+from distsim.learning.objective import Numbers, Samples
 from distsim.random_streams import Purpose, stream
 
 DATA_SEED = 0
@@ -45,11 +45,11 @@ class Quadratic:
         noise: NDArray[np.float64] = (drawn - drawn.mean(axis=0)) * np.sqrt(self.curvature)
         return noise
 
-    def start(self, seed: int) -> Floats:  # noqa: ARG002 - all begin alike; their samples differ
+    def start(self, seed: int) -> Numbers:  # noqa: ARG002 - all begin alike; their samples differ
         """The same distance from the optimum in all directions."""
         return np.full(self.dimension, self.distance)
 
-    def gradient(self, parameters: Floats, samples: Samples | None = None) -> tuple[float, Floats]:
+    def gradient(self, parameters: Numbers, samples: Samples | None = None) -> tuple[float, Numbers]:
         """h x, and the mean of these samples' noise."""
         gradient = self.curvature * parameters
         loss = 0.5 * float(gradient.dot(parameters))
@@ -60,10 +60,10 @@ class Quadratic:
         gradient += noise
         return loss + float(noise.dot(parameters)), gradient
 
-    def loss(self, parameters: Floats) -> float:
+    def loss(self, parameters: Numbers) -> float:
         """How far above the least it is."""
         return 0.5 * float(np.dot(self.curvature * parameters, parameters))
 
-    def accuracy(self, parameters: Floats) -> float:  # noqa: ARG002 - there is nothing to classify
+    def accuracy(self, parameters: Numbers) -> float:  # noqa: ARG002 - there is nothing to classify
         """NaN."""
         return math.nan

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from distsim.errors import InputError
 from distsim.learning.batches import Batches
 from distsim.learning.curve import Curve
-from distsim.learning.objective import Floats, Objective
+from distsim.learning.objective import Numbers, Objective
 from distsim.learning.optimizers import Descent, Optimizer
 from distsim.learning.updates import Gradient, Told, Update, told
 from distsim.progress import progress
@@ -132,7 +132,7 @@ class Replay:
             parameters=self.parameters,
         )
 
-    def apply(self, update: Update) -> tuple[float, int, Floats]:
+    def apply(self, update: Update) -> tuple[float, int, Numbers]:
         """Makes one update; returns the mean loss of its batches, how many samples they had, and the mean gradient."""
         if len(update.gradients) == 1:
             gradient, weight = update.gradients[0], 1.0
@@ -142,7 +142,7 @@ class Replay:
         self.parameters = self.descent.step(self.parameters, total, 1.0 / weight)
         return loss, count, total if weight == 1.0 else total / weight
 
-    def _sum(self, update: Update) -> tuple[float, int, Floats, float]:
+    def _sum(self, update: Update) -> tuple[float, int, Numbers, float]:
         """The sum of the gradients, and how many they count for.
 
         Every worker's step counts as much as the others', and a part of one as its samples do.
@@ -157,7 +157,7 @@ class Replay:
             total += own if part == 1.0 else part * own
         return loss / weight, count, total, weight
 
-    def compute(self, gradient: Gradient, parameters: Floats, version: int) -> tuple[float, int, Floats]:
+    def compute(self, gradient: Gradient, parameters: Numbers, version: int) -> tuple[float, int, Numbers]:
         """A gradient for update `version` at these parameters: its batch's mean loss, how many samples, itself."""
         worker, step, read_version, first, last = gradient
         samples = self.batches.of(worker, step)
@@ -172,7 +172,7 @@ class Replay:
             found /= version - 1 - read_version
         return loss, len(samples), found
 
-    def _squared_error(self, applied: Floats, parameters: Floats) -> float:
+    def _squared_error(self, applied: Numbers, parameters: Numbers) -> float:
         _, whole = self.objective.gradient(parameters)
         return float(np.square(applied - whole).sum(dtype=np.float64))
 
@@ -192,10 +192,10 @@ class LocalReplay(Replay):
         """Of the workers."""
         return [self.optimizer.begin() for _ in range(self.tells.workers)]
 
-    def apply(self, update: Update) -> tuple[float, int, Floats]:
+    def apply(self, update: Update) -> tuple[float, int, Numbers]:
         """Makes one update; the mean gradient is that of all its steps."""
         losses, counts, total = [], 0, np.zeros_like(self.parameters)
-        own: dict[int, Floats] = {}
+        own: dict[int, Numbers] = {}
         for gradient in update.gradients:
             parameters = own.get(gradient.worker, self.versions[gradient.read_version])
             loss, count, found = self.compute(gradient, parameters, update.version)
@@ -207,7 +207,7 @@ class LocalReplay(Replay):
         return math.fsum(losses) / len(losses), counts, total / len(losses)
 
 
-def keep_largest(gradient: Floats, share: float) -> None:
+def keep_largest(gradient: Numbers, share: float) -> None:
     """Sets all entries to 0 but a share of them, the largest.
 
     >>> gradient = np.array([3.0, -4.0, 1.0, 2.0])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from distsim.learning.objective import Floats, Objective
+from distsim.learning.objective import Numbers, Objective
 from distsim.random_streams import Purpose, stream
 
 ROUNDS = 30
 REACH = 1e-3  # of the finite difference, relative to the parameters' norm
 
 
-def sharpness(objective: Objective, parameters: Floats, rounds: int = ROUNDS) -> float:
+def sharpness(objective: Objective, parameters: Numbers, rounds: int = ROUNDS) -> float:
     """The Hessian's eigenvalue of the largest size, of the loss over all samples.
 
     Found by power iteration on differences of gradients. Keskar et al. 2017 (arXiv 1609.04836) bound it by the loss's

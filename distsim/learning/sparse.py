@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from distsim.learning.objective import Floats, Samples
+from distsim.learning.objective import Numbers, Samples
 from distsim.random_streams import Purpose, stream
 
 DATA_SEED = 0
@@ -52,11 +52,11 @@ class SparseLogistic:
         classes = np.where(draws.random(rows) < expit(inputs @ hidden), 1.0, -1.0)
         return inputs, classes
 
-    def start(self, seed: int) -> Floats:  # noqa: ARG002 - a convex problem may begin at 0
+    def start(self, seed: int) -> Numbers:  # noqa: ARG002 - a convex problem may begin at 0
         """Zeros."""
         return np.zeros(self.features)
 
-    def gradient(self, parameters: Floats, samples: Samples | None = None) -> tuple[float, Floats]:
+    def gradient(self, parameters: Numbers, samples: Samples | None = None) -> tuple[float, Numbers]:
         """The mean of log(1 + exp(-y w . x)) and its gradient."""
         inputs, classes = self._data
         every = slice(0, self.samples) if samples is None else samples
@@ -65,13 +65,13 @@ class SparseLogistic:
         pull = -classes * expit(-margins) / len(classes)
         return float(np.logaddexp(0.0, -margins).mean()), pull @ inputs
 
-    def loss(self, parameters: Floats) -> float:
+    def loss(self, parameters: Numbers) -> float:
         """The mean loss over the samples to learn from."""
         inputs, classes = self._data
         margins = classes[: self.samples] * (inputs[: self.samples] @ parameters)
         return float(np.logaddexp(0.0, -margins).mean())
 
-    def accuracy(self, parameters: Floats) -> float:
+    def accuracy(self, parameters: Numbers) -> float:
         """The share of the test samples on the right side."""
         inputs, classes = self._data
         return float((classes[self.samples :] * (inputs[self.samples :] @ parameters) > 0).mean())

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from distsim.learning.kernels import one_thread, plain_convolutions
-from distsim.learning.objective import Floats, Samples
+from distsim.learning.objective import Numbers, Samples
 from distsim.learning.problems import Data, Loss, cnn, digits, mlp
 
 Make = Callable[[], nn.Module]
@@ -70,7 +70,7 @@ class TorchModel:
         """How many numbers each of the model's tensors has, in the order of the flat array."""
         return [parameter.numel() for parameter in self._model.parameters()]
 
-    def start(self, seed: int) -> Floats:
+    def start(self, seed: int) -> Numbers:
         """The parameters of a new model."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -78,7 +78,7 @@ class TorchModel:
         flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
         return np.asarray(flat.to(self._parameters.dtype).numpy())
 
-    def gradient(self, parameters: Floats, samples: Samples | None = None) -> tuple[float, Floats]:
+    def gradient(self, parameters: Numbers, samples: Samples | None = None) -> tuple[float, Numbers]:
         """By forward and backward."""
         self._put(parameters)
         self._gradient.zero_()
@@ -91,18 +91,18 @@ class TorchModel:
             loss.backward()  # type: ignore[no-untyped-call] # torch
         return loss.item(), self._gradient.numpy().copy()
 
-    def loss(self, parameters: Floats) -> float:
+    def loss(self, parameters: Numbers) -> float:
         """By one forward over all samples."""
         self._put(parameters)
         with one_thread(), torch.inference_mode():
             return self._loss(self._model(self._training.inputs), self._training.targets).item()
 
-    def accuracy(self, parameters: Floats) -> float:
+    def accuracy(self, parameters: Numbers) -> float:
         """The share of the test samples whose largest output is that of the right class."""
         self._put(parameters)
         with one_thread(), torch.inference_mode():
             found = self._model(self._test.inputs).argmax(dim=1)
             return float((found == self._test.targets).double().mean())
 
-    def _put(self, parameters: Floats) -> None:
+    def _put(self, parameters: Numbers) -> None:
         self._parameters.copy_(torch.from_numpy(parameters))

@@ -18,12 +18,11 @@ import math
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from distsim.arrays import Floats, Integers
 from distsim.network.link import OVER
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 NEARLY = 1 - 1e-9  # two links with the same share may hold their flows to rates that differ by rounding
 WORTH_COMPILING = 1000  # flows; for fewer, loading the compiled code takes longer than they do
 
@@ -58,7 +57,7 @@ def flow_ends(
     return ends_of(source, target, np.asarray(capacities, dtype=np.float64), joins, sizes)
 
 
-def in_columns(source: Ints, target: Ints, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
+def in_columns(source: Integers, target: Integers, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
     """The same in numpy; joins: when the latency is over."""
     under_way = UnderWay(source, target, capacities, num_bytes)
     ends = joins.copy()  # what has nothing to carry
@@ -90,7 +89,7 @@ class UnderWay:
     ends: in seconds, as long as rates stay; infinite for a flow that is not under way.
     """
 
-    def __init__(self, source: Ints, target: Ints, capacities: Floats, num_bytes: Floats) -> None:
+    def __init__(self, source: Integers, target: Integers, capacities: Floats, num_bytes: Floats) -> None:
         self.source = source
         self.target = target
         self.capacities = capacities
@@ -99,7 +98,7 @@ class UnderWay:
         self._left = num_bytes.copy()  # bytes, at _since
         self._since = np.zeros(len(source))
 
-    def end(self, now: float) -> tuple[Ints, float]:
+    def end(self, now: float) -> tuple[Integers, float]:
         """The flows that end now leave; they, and the lowest of their rates."""
         over = (self.ends <= now + OVER * now).nonzero()[0]
         level = float(self.rates[over].min(initial=math.inf))
@@ -107,7 +106,7 @@ class UnderWay:
         self.ends[over] = math.inf
         return over, level
 
-    def join(self, now: float, new: Ints) -> float:
+    def join(self, now: float, new: Integers) -> float:
         """Flows come; the level that one of them reaches at least against the old rates."""
         level = math.inf
         links, newcomers = np.unique(np.concatenate((self.source[new], self.target[new])), return_counts=True)
@@ -142,7 +141,7 @@ def _level(capacity: float, rates: Floats, newcomers: int) -> float:
     return float(shares[np.argmax(np.append(slowest, math.inf) >= shares)])
 
 
-def _filled(source: Ints, target: Ints, free: Floats) -> Floats:
+def _filled(source: Integers, target: Integers, free: Floats) -> Floats:
     """The max-min fair rates of flows over links that have so much for them.
 
     A link where no flow gets less on its other link is a bottleneck, whatever happens elsewhere.

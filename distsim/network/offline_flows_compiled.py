@@ -13,16 +13,13 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats, Integers
 from distsim.network.link import OVER
 from distsim.network.offline_flows import NEARLY
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
-
-def ends_of(source: Ints, target: Ints, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
+def ends_of(source: Integers, target: Integers, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
     """When each flow ends; joins: when its latency is over."""
     # Constants of other modules are arguments: compiled code that was kept would not notice that they have changed.
     return np.asarray(_ends_of(source, target, capacities, joins, num_bytes, OVER, NEARLY))
@@ -30,7 +27,7 @@ def ends_of(source: Ints, target: Ints, capacities: Floats, joins: Floats, num_b
 
 @njit(cache=True)
 def _ends_of(
-    source: Ints, target: Ints, capacities: Floats, joins: Floats, num_bytes: Floats, over: float, nearly: float
+    source: Integers, target: Integers, capacities: Floats, joins: Floats, num_bytes: Floats, over: float, nearly: float
 ) -> Floats:
     ends = joins.copy()  # of flows under way: unless rates change
     order = np.argsort(joins, kind="mergesort")
@@ -73,9 +70,9 @@ def _ends_of(
 def _share_out(
     now: float,
     level: float,
-    under_way: Ints,
-    source: Ints,
-    target: Ints,
+    under_way: Integers,
+    source: Integers,
+    target: Integers,
     capacities: Floats,
     left: Floats,
     since: Floats,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.collectives import Schedule, Transfer
 from distsim.communication import Sends
 from distsim.errors import InputError
@@ -32,14 +32,14 @@ class RealCollective:
     sent_bytes, sent_messages: by rank, counted by the ranks themselves, over all repeats.
     """
 
-    joined_seconds: NDArray[np.float64]
-    ends_seconds: NDArray[np.float64]
+    joined_seconds: Floats
+    ends_seconds: Floats
     transfers: Transfers
     sent_bytes: list[int]
     sent_messages: list[int]
 
     @property
-    def seconds(self) -> NDArray[np.float64]:
+    def seconds(self) -> Floats:
         """From the moment that the last rank joined until the last one had its result, of each repeat."""
         return np.asarray(self.ends_seconds.max(axis=1) - self.joined_seconds.max(axis=1))
 

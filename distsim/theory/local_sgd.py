@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from distsim.distributions import Floats
+from distsim.arrays import Floats
 from distsim.theory.arguments import above, at_least
 from distsim.theory.order_statistics import integral_of_survival
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from distsim.distributions import Distribution, Floats
+from distsim.arrays import Floats
+from distsim.distributions import Distribution
 from distsim.errors import InputError
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from distsim.distributions import Floats
+from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.theory.arguments import at_least
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
+from distsim.arrays import Floats
 from distsim.compute import Compute
-from distsim.distributions import Floats
 from distsim.errors import InputError
 from distsim.theory.collectives import ring_all_reduce_seconds
 from distsim.theory.order_statistics import (

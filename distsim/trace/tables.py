@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.trace.texts import TextColumn, Texts
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Table:
     def __getstate__(self) -> dict[str, NDArray[Any]]:
         return self.columns()  # a table for later is copied and pickled as what it is
 
-    def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+    def where(self, mask: Flags | NDArray[np.intp]) -> Self:
         """The rows that a boolean mask selects, or that an index array names."""
         self._work_out()
         return type(self)(*(self.__dict__[name][mask] for name in self.dtypes))
@@ -171,12 +172,12 @@ class Spans(Table):
     start_seconds, end_seconds: on the trace's clock. bytes: carried, 0 where nothing is. label: free text.
     """
 
-    worker: NDArray[np.int32]
+    worker: Indices
     kind: NDArray[np.int8]
-    step: NDArray[np.int64]
-    start_seconds: NDArray[np.float64]
-    end_seconds: NDArray[np.float64]
-    bytes: NDArray[np.float64]
+    step: Integers
+    start_seconds: Floats
+    end_seconds: Floats
+    bytes: Floats
     label: NDArray[np.str_] = TextColumn()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor, no default
 
     dtypes: ClassVar = {
@@ -200,9 +201,9 @@ class Spans(Table):
 class Updates(Table):
     """New versions of the parameters: version (from 1, per server), the server's rank or NO_SERVER, and when."""
 
-    version: NDArray[np.int64]
-    server: NDArray[np.int32]
-    time_seconds: NDArray[np.float64]
+    version: Integers
+    server: Indices
+    time_seconds: Floats
 
     dtypes: ClassVar = {"version": np.int64, "server": np.int32, "time_seconds": np.float64}
 
@@ -217,15 +218,15 @@ class Contributions(Table):
     (True) or dropped on arrival (False). A real server's applied rows stand in the order in which it added them up.
     """
 
-    version: NDArray[np.int64]
-    server: NDArray[np.int32]
-    worker: NDArray[np.int32]
-    step: NDArray[np.int64]
-    read_version: NDArray[np.int64]
-    first_item: NDArray[np.int32]
-    items: NDArray[np.int32]
-    applied: NDArray[np.bool_]
-    cancelled: NDArray[np.bool_]
+    version: Integers
+    server: Indices
+    worker: Indices
+    step: Integers
+    read_version: Integers
+    first_item: Indices
+    items: Indices
+    applied: Flags
+    cancelled: Flags
 
     dtypes: ClassVar = {
         "version": np.int64, "server": np.int32, "worker": np.int32, "step": np.int64, "read_version": np.int64,
@@ -233,7 +234,7 @@ class Contributions(Table):
     }  # fmt: skip
 
     @property
-    def staleness(self) -> NDArray[np.int64]:
+    def staleness(self) -> Integers:
         """Versions applied between a gradient's read and its application; of the applied rows, in their order."""
         return self.version[self.applied] - 1 - self.read_version[self.applied]
 
@@ -242,13 +243,13 @@ class Contributions(Table):
 class Transfers(Table):
     """Bytes from one host to another, from the moment the transfer began (latency included) to its last byte."""
 
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    bytes: NDArray[np.float64]
-    start_seconds: NDArray[np.float64]
-    end_seconds: NDArray[np.float64]
-    chunk: NDArray[np.int32]
-    collective: NDArray[np.int64]
+    source: Indices
+    target: Indices
+    bytes: Floats
+    start_seconds: Floats
+    end_seconds: Floats
+    chunk: Indices
+    collective: Integers
 
     dtypes: ClassVar = {
         "source": np.int32, "target": np.int32, "bytes": np.float64, "start_seconds": np.float64,

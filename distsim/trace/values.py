@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Flags
 from distsim.scenario import Scenario
 from distsim.trace.tables import NO_SERVER, NO_VERSION, Contributions, SpanKind, Spans, Table, Transfers, Updates
 from distsim.trace.trace import TABLES, Trace
@@ -49,7 +50,7 @@ def _column(name: str, values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     return column
 
 
-def _all(name: str, holds: NDArray[np.bool_], column: NDArray[Any], rule: str) -> None:
+def _all(name: str, holds: Flags, column: NDArray[Any], rule: str) -> None:
     wrong = np.flatnonzero(~holds)
     if len(wrong):
         raise ValueError(f"{name} = {column[wrong[0]].item()!r} in row {wrong[0]} {rule}")
@@ -83,7 +84,7 @@ def _check_metadata(metadata: Any) -> None:
                 raise ValueError(f"its {key} = {metadata[key]} must be the scenario's, {there}")
 
 
-Rules = Iterator[tuple[str, NDArray[np.bool_], str]]  # the column, which of its rows are right, and the rule
+Rules = Iterator[tuple[str, Flags, str]]  # the column, which of its rows are right, and the rule
 
 
 def _rules(trace: Trace) -> Iterator[Rules]:
@@ -126,11 +127,11 @@ def _transfers(transfers: Transfers, ranks: int) -> Rules:
     yield "end_seconds", transfers.end_seconds >= transfers.start_seconds, "must not lie before start_seconds"
 
 
-def _within(column: NDArray[Any], least: int, end: int) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (column >= least) & (column < end)
+def _within(column: NDArray[Any], least: int, end: int) -> Flags:
+    found: Flags = (column >= least) & (column < end)
     return found
 
 
-def _is_server(column: NDArray[Any], workers: int, ranks: int) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (column == NO_SERVER) | _within(column, workers, ranks)
+def _is_server(column: NDArray[Any], workers: int, ranks: int) -> Flags:
+    found: Flags = (column == NO_SERVER) | _within(column, workers, ranks)
     return found

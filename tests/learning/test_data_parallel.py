@@ -14,7 +14,7 @@ import torch
 from distsim import Scenario, Trace, simulate
 from distsim.learning.batches import Batches
 from distsim.learning.delays import plain
-from distsim.learning.objective import Floats
+from distsim.learning.objective import Numbers
 from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import Replay, replay
 from distsim.learning.torch_model import TorchModel
@@ -45,7 +45,7 @@ def scenario(workers: int, **tables: Any) -> Scenario:
     return Scenario.of(table | tables)
 
 
-def errors(objective: TorchModel, found: Floats, expected: Floats) -> list[float]:
+def errors(objective: TorchModel, found: Numbers, expected: Numbers) -> list[float]:
     """The relative norm of the difference, of each of the model's tensors."""
     cuts = np.cumsum(objective.sizes)[:-1]
     pairs = zip(np.split(found, cuts), np.split(expected, cuts), strict=True)
@@ -102,7 +102,7 @@ def test_accumulated_steps_are_one_larger_batch() -> None:
 
 def watched(
     monkeypatch: pytest.MonkeyPatch, folder: Path, workers: int
-) -> dict[tuple[str, torch.dtype], tuple[Floats, Floats]]:
+) -> dict[tuple[str, torch.dtype], tuple[Numbers, Numbers]]:
     """Of real runs the parameters before each update, and the gradient that it applied; the same on all ranks."""
     monkeypatch.setenv("DISTSIM_TEST_WATCHED", json.dumps({"folder": str(folder), "samples": SAMPLES}))
     names = {(model, dtype): f"{model}-{dtype}" for model in MODELS for dtype in (torch.float32, torch.float64)}

@@ -11,7 +11,7 @@ import torch
 
 from distsim import Scenario, Trace, simulate
 from distsim.learning.batches import Batches
-from distsim.learning.objective import Floats
+from distsim.learning.objective import Numbers
 from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import replay
 from distsim.learning.torch_model import TorchModel
@@ -49,7 +49,7 @@ def shuffled(trace: Trace) -> Trace:
     return replace(trace, contributions=trace.contributions.where(np.arange(len(trace.contributions))[::-1]))
 
 
-def served(trace: Trace, objective: TorchModel) -> Floats:
+def served(trace: Trace, objective: TorchModel) -> Numbers:
     """The parameters that a real server has when it has been given the trace's gradients in the trace's order."""
     floats = len(objective.start(SEED))
     batches = Batches(objective.samples, WORKERS, BATCH, SEED)

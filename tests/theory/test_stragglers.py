@@ -250,4 +250,4 @@ def test_theory_knows_no_clock_no_network_and_no_trace() -> None:
                 parts = str(name).split(".")
                 assert parts[0] in LIBRARIES
                 if parts[0] == "distsim":
-                    assert parts[1] in {"compute", "distributions", "errors", "theory"}, (path.name, name)
+                    assert parts[1] in {"arrays", "compute", "distributions", "errors", "theory"}, (path.name, name)

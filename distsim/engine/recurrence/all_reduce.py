@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.engine.recurrence.rows import NO_LABEL, Floats, Ints, Labels, SpanRows, blank_columns
+from distsim.arrays import Floats, Indices
+from distsim.engine.recurrence.rows import NO_LABEL, Labels, SpanRows, blank_columns
 from distsim.trace import SpanKind, Transfers
 
 
@@ -27,9 +28,9 @@ class AllReduce(ABC):
     counted from a moment that is common to all, shape (workers,); None where it depends on who came last.
     """
 
-    source: Ints
-    target: Ints
-    chunk: Ints
+    source: Indices
+    target: Indices
+    chunk: Indices
     bytes: Floats
     after: Floats | None
 

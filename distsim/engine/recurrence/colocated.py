@@ -16,7 +16,7 @@ from itertools import count
 
 import numpy as np
 
-from distsim.engine.recurrence.rows import Floats
+from distsim.arrays import Floats
 from distsim.network import OVER
 from distsim.scenario import Scenario
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from distsim.arrays import Floats
 from distsim.engine.recurrence.all_reduce import AllReduce, in_sequence, tell_all_reduces, transfers
 from distsim.engine.recurrence.rounds import Layout, Ring, Rounds, Ways, may_share
-from distsim.engine.recurrence.rows import Floats, SpanRows, drawn_seconds, finished, tell_updates
+from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.engine.recurrence.server import OneServer
 from distsim.engine.recurrence.tree import Tree
 from distsim.policies import LocalSgd

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Flags, Floats, Indices
 from distsim.cluster import Cluster, Link
 from distsim.engine.recurrence.rounds import Ways
-from distsim.engine.recurrence.rows import Floats, Ints, SpanRows, drawn_seconds, finished, tell_updates
+from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Pipeline
 from distsim.policies.pipeline import Piece
 from distsim.scenario import Scenario
@@ -37,14 +37,14 @@ class Timeline:
     it, and when its way begins and ends, (messages, steps). over: when each stage is through, (stages, steps).
     """
 
-    stage: Ints
-    forward: NDArray[np.bool_]
-    micro: Ints
+    stage: Indices
+    forward: Flags
+    micro: Indices
     starts: Floats
     ends: Floats
-    source: Ints
-    target: Ints
-    carried: Ints
+    source: Indices
+    target: Indices
+    carried: Indices
     turned: Floats
     sent: Floats
     arrived: Floats

@@ -17,10 +17,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from distsim.arrays import Floats, Indices
 from distsim.cluster import Cluster, Link
 from distsim.collectives import Schedule
 from distsim.engine.recurrence.all_reduce import AllReduce
-from distsim.engine.recurrence.rows import Floats, Ints
 
 HALO = 16  # rounds between two closings of the circle
 MATRIX_PAYS = 1000  # as measured: a ring's matrix takes as long as ranks^2 / 1000 calls, round by round
@@ -51,7 +51,7 @@ class Ways:
     speeds: Floats
 
     @classmethod
-    def of(cls, cluster: Cluster, source: Ints, target: Ints) -> Ways:
+    def of(cls, cluster: Cluster, source: Indices, target: Indices) -> Ways:
         """The ways from workers to others."""
         if cluster.nodes is None:
             ups, downs = (
@@ -111,10 +111,10 @@ class Layout:
     """A schedule's transfers, round by round, and the ways they go; `bounds`: the first of each round, and the end."""
 
     schedule: Schedule
-    source: Ints
-    target: Ints
-    chunk: Ints
-    chunks: Ints
+    source: Indices
+    target: Indices
+    chunk: Indices
+    chunks: Indices
     bounds: list[int]
     ways: Ways
 

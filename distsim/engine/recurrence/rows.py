@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Flags, Floats
 from distsim.engine.simulated_hosts import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 Labels = tuple[Any, Sequence[str]]  # for each span the number of its text, and the texts
 
 NO_LABEL: Labels = (0, ("",))
@@ -94,7 +92,7 @@ class SpanRows:
         end: Floats,
         num_bytes: Any = 0.0,
         label: Labels = NO_LABEL,
-        where: Mask | None = None,
+        where: Flags | None = None,
     ) -> None:
         """As many spans as `end` has entries, or as `where` selects of them; all other values are spread over it."""
         numbers, texts = label

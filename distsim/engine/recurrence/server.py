@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
+from distsim.arrays import Floats
 from distsim.engine import loop
-from distsim.engine.recurrence.rows import Floats, drawn_seconds
+from distsim.engine.recurrence.rows import drawn_seconds
 from distsim.engine.recurrence.sharing import shared_ends
 from distsim.engine.steps import Steps, steps_trace
 from distsim.policies import Backup

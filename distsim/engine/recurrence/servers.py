@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.engine.recurrence import colocated
-from distsim.engine.recurrence.rows import Floats, SpanRows, drawn_seconds, finished
+from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished
 from distsim.engine.recurrence.server import OneServer
 from distsim.scenario import Scenario
 from distsim.trace import NO_COLLECTIVE, SpanKind, Trace, TraceBuilder, Transfers

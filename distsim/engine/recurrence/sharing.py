@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from distsim.engine.recurrence.rows import Floats
+from distsim.arrays import Floats
 from distsim.engine.shared_link import shared_link
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.cluster import Cluster
 from distsim.engine.recurrence.all_reduce import AllReduce
-from distsim.engine.recurrence.rows import Floats
 from distsim.engine.recurrence.sharing import two_ends
 
 

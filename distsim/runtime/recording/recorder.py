@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.runtime.recording import journal
 from distsim.runtime.recording.clock_offset import NONE, Offset
 from distsim.runtime.recording.journal import Journal
@@ -105,7 +105,7 @@ class Recorder:
         )  # fmt: skip
 
 
-def _shift(table: str, offset: Offset) -> NDArray[np.float64]:
+def _shift(table: str, offset: Offset) -> Floats:
     """What to add to a row."""
     return np.array([offset.seconds if column in MOMENTS else 0.0 for column in TABLES[table]])
 
@@ -114,7 +114,7 @@ def _shift(table: str, offset: Offset) -> NDArray[np.float64]:
 class Record:
     """A rank's record as read back. facts: what else it had to say."""
 
-    tables: dict[str, NDArray[np.float64]]
+    tables: dict[str, Floats]
     facts: dict[str, Any]
 
     def rows(self, name: str) -> list[list[float]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distsim.arrays import Floats
 from distsim.runtime.recording.recorder import NUMBERS, TABLES, Record, Row, load, recorded, starts
 from distsim.trace import SpanKind, Spans, Trace
 
@@ -71,7 +71,7 @@ def load_joined(folder: Path, number: int, ranks: int) -> list[Record]:
     ]
 
 
-def _array(name: str, rows: list[Row]) -> NDArray[np.float64]:
+def _array(name: str, rows: list[Row]) -> Floats:
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(TABLES[name]))
 
 
