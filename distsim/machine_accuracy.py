@@ -14,7 +14,7 @@ from distsim.comparison import Comparison, compare
 from distsim.errors import InputError, RunError
 from distsim.experiment import predict_and_measure, predict_emulated
 from distsim.runtime.emulation import trial
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
 from distsim.trace import Trace
@@ -163,7 +163,7 @@ def _refusal(places: Sequence[Links]) -> InputError | None:
     emulated = next((place for place in places if place.bandwidth is not None), None)
     if emulated is not None:
         try:
-            trial.check(Plan.of(scenario_of(WITH_SERVER[0], emulated)))
+            trial.check(NetworkPlan.of(scenario_of(WITH_SERVER[0], emulated)))
         except InputError as error:
             return error
     return None

@@ -16,7 +16,7 @@ from distsim.experiment import Experiment, predict_and_emulate, predict_and_meas
 from distsim.progress import Report
 from distsim.runtime.calibrate import usable_cores
 from distsim.runtime.emulation import trial
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.measure import check_available, check_machine
 from distsim.scenario import Scenario
 from distsim.units import show
@@ -77,7 +77,7 @@ def run_for_real(scenario: Scenario, progress: Report, calibration: Calibration 
 
 def _cannot_emulate(scenario: Scenario) -> str | None:
     try:
-        plan = Plan.of(scenario)
+        plan = NetworkPlan.of(scenario)
         if plan.fastest_bytes_per_second > FASTEST_EMULATED:
             fastest = show(plan.fastest_bytes_per_second, "byte/second")
             return f"{fastest} is more than {show(FASTEST_EMULATED, 'byte/second')}, up to which links are emulated"

@@ -17,7 +17,7 @@ from distsim import files
 from distsim.errors import InputError, RunError
 from distsim.grading.lab import MOST_MEGABYTES, RANKS, SCENARIO, TASKS, Lab
 from distsim.grading.unwritten import Unwritten, blocked, unwritten
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import check_machine
 from distsim.scenario import Scenario
@@ -56,7 +56,7 @@ def run(
         "arguments": _complete(lab, arguments or {}, count, text), "deadline_seconds": deadline_seconds,
     }  # fmt: skip
     roles = ["your code"] * count
-    network = Plan.of(_scenario(lab, count)) if emulate else None
+    network = NetworkPlan.of(_scenario(lab, count)) if emulate else None
     with launched(Launch(lab.key, roles, ENTRY, job, deadline_seconds, network=network)) as place:
         results = [json.loads(result_file(place, rank).read_text("utf-8")) for rank in range(count)]
     if not any(results) and (missing := unwritten(text)):

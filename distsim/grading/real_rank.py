@@ -17,20 +17,20 @@ from distsim.grading.real import FUNCTION, result_file
 from distsim.runtime.launch import rank_context
 
 if TYPE_CHECKING:
-    from distsim.runtime.launch.rank_context import Seat
+    from distsim.runtime.launch.rank_context import RankContext
 
 
 def main() -> None:
     """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
-    with rank_context.taken() as place:
-        place.slot.doing("import torch")
+    with rank_context.entered() as context:
+        context.slot.doing("import torch")
         import torch.distributed as dist
 
-        place.slot.doing("init_process_group", waiting=True)
+        context.slot.doing("init_process_group", waiting=True)
         backend = _backend(dist)
-        dist.init_process_group(backend, timeout=timedelta(seconds=2 * place.job["deadline_seconds"]))
-        _run(place)
-        place.slot.doing("the barrier at the end", waiting=True)
+        dist.init_process_group(backend, timeout=timedelta(seconds=2 * context.job["deadline_seconds"]))
+        _run(context)
+        context.slot.doing("the barrier at the end", waiting=True)
         dist.barrier()
         dist.destroy_process_group()
 
@@ -46,20 +46,20 @@ def _backend(dist: ModuleType) -> str:
     return "cpu:gloo,cuda:nccl"
 
 
-def _run(place: Seat) -> None:
+def _run(context: RankContext) -> None:
     """Calls `real` with the student's module, and leaves what it returns."""
-    place.slot.doing("import of tasks.py")
-    tasks = _module("tasks", Path(place.job["tasks_file"]))
-    ranks = _module("ranks", Path(place.job["ranks_file"]))
-    place.slot.doing("your code")
-    found = getattr(ranks, FUNCTION)(tasks, **place.job["arguments"])
+    context.slot.doing("import of tasks.py")
+    tasks = _module("tasks", Path(context.job["tasks_file"]))
+    ranks = _module("ranks", Path(context.job["ranks_file"]))
+    context.slot.doing("your code")
+    found = getattr(ranks, FUNCTION)(tasks, **context.job["arguments"])
     try:
         text = json.dumps(found)
     except (TypeError, ValueError) as error:
         raise InputError.of(
             f"result of {FUNCTION}", type(found).__name__, f"is no JSON ({error})", "return a dict of numbers and texts"
         ) from None
-    write_text(result_file(place.folder, place.rank), text)
+    write_text(result_file(context.folder, context.rank), text)
 
 
 def _module(name: str, path: Path) -> ModuleType:

@@ -10,10 +10,10 @@ peers       compute -> all_reduce (synchronous, local SGD)
 ddp         forward -> backward, while a stream all-reduces buckets; with layers, whose backward takes the drawn time
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 worker      compute -> push -> wait -> pull
-server      receive -> decide -> apply -> answer; with inbox, senders, messages, way, shelf, parameters;
+server      receive -> decide -> apply -> answer; with inbox, senders, messages, way, shared, parameters;
             learner: a server with a model
 flexrr      a worker that helps others; foreman: who does what, by notes; sums: what helpers send
-elastic     failures on purpose, checkpoints, restarts; journal, fragment: what a run that failed leaves
+elastic     failures on purpose, checkpoints, restarts; journal, partial_trace: what a run that failed leaves
 emulation   a cluster of network namespaces with shaped links
 limits      what cannot be run for real; calibrate: many small runs, for `distsim calibrate`
 node        one machine among several; offset, ping_pong: their clocks; gathering: introductions, and records to node 0

@@ -14,13 +14,13 @@ import numpy as np
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.policies import FlexRR, Pipeline
 from distsim.policies.own_rule import located
-from distsim.runtime.emulation import order
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation import coordination
+from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.launcher import Launch, Progress, launched
 from distsim.runtime.launch.node import Node, shares
 from distsim.runtime.limits import check_failures, check_nodes, check_peers
 from distsim.runtime.recording.merge import merge
-from distsim.runtime.recording.partial_trace import fragment
+from distsim.runtime.recording.partial_trace import partial_trace
 from distsim.runtime.roles import among_peers, roles
 from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import check_decides, simulate
@@ -87,7 +87,7 @@ def measure_all(
     launch = _launch(scenarios, rules, deadline_seconds, _network(scenarios) if emulate else None)
     with launched(replace(launch, progress=progress, entry=entry)) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
-        emulation = order.imposed(folder)
+        emulation = coordination.imposed(folder)
     return [
         replace(trace, metadata=trace.metadata | _added(rule, emulation)) for trace, rule in zip_longest(traces, rules)
     ]
@@ -138,7 +138,7 @@ def _launch(
     scenarios: Sequence[Scenario],
     rules: Sequence[str | None],
     deadline_seconds: float | None,
-    network: Plan | None,
+    network: NetworkPlan | None,
     machines: Sequence[Sequence[int]] = (),
 ) -> Launch:
     """What all measurements have in common. machines: the ranks of each, where there are several."""
@@ -160,7 +160,7 @@ def _launch(
         steps=sum(scenario.steps for scenario in scenarios),
         network=network,
         restarts=MOST_RESTARTS if any(scenario.failures for scenario in scenarios) else 0,
-        salvage=lambda folder: fragment(folder, scenarios),
+        salvage=lambda folder: partial_trace(folder, scenarios),
     )
 
 
@@ -169,9 +169,9 @@ def _added(rule: str | None, emulation: dict[str, Any] | None) -> dict[str, Any]
     return {key: value for key, value in (("rule", rule), ("emulation", emulation)) if value is not None}
 
 
-def _network(scenarios: Sequence[Scenario]) -> Plan:
+def _network(scenarios: Sequence[Scenario]) -> NetworkPlan:
     """The one network on which all scenarios of a launch run."""
-    plan, *others = map(Plan.of, scenarios)
+    plan, *others = map(NetworkPlan.of, scenarios)
     if any(other != plan for other in others):
         raise InputError(
             "scenarios emulated in one launch have different links, and a launch has one network. "
@@ -180,7 +180,7 @@ def _network(scenarios: Sequence[Scenario]) -> Plan:
     return plan
 
 
-def estimated_seconds(scenarios: Sequence[Scenario], network: Plan | None = None) -> float:
+def estimated_seconds(scenarios: Sequence[Scenario], network: NetworkPlan | None = None) -> float:
     """A deadline in seconds that only a run that hangs should reach. network: emulated links, if any."""
     slow, waits = SLOW_BYTES_PER_SECOND, 0.0
     if network is not None:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from distsim.errors import DistsimError
 from distsim.testbed import frames
-from distsim.testbed.rank_main import Order, sit
+from distsim.testbed.rank_main import RankTask, run_rank
 from distsim.testbed.sandbox import Enclosure, Limits
 
 LOOK_SECONDS = 0.02
@@ -63,10 +63,10 @@ def _guard(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _leave)
     report, *lines = map(_socket, descriptors)
-    orders = [Order(**order) for order in job["orders"]]
+    tasks = [RankTask(**task) for task in job["tasks"]]
     try:
         with Enclosure.start(
-            [partial(sit, order, line) for order, line in zip(orders, lines, strict=True)],
+            [partial(run_rank, task, line) for task, line in zip(tasks, lines, strict=True)],
             folder=Path(job["folder"]),
             limits=Limits(**job["limits"]),
             keep=[[line.fileno()] for line in lines],

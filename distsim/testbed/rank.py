@@ -10,7 +10,7 @@ import time
 from typing import Any, Protocol
 
 
-class Place(Protocol):
+class RunContext(Protocol):
     """Where a rank runs."""
 
     def busy(self, seconds: float, kind: str) -> None:
@@ -23,12 +23,12 @@ class Place(Protocol):
         """Seconds on the run's clock."""
 
 
-class Machine:
+class LocalContext:
     """This machine and its own clock.
 
-    >>> machine = Machine()
-    >>> machine.note("loss", 0.5)
-    >>> machine.notes
+    >>> context = LocalContext()
+    >>> context.note("loss", 0.5)
+    >>> context.notes
     [('loss', 0.5)]
     """
 
@@ -49,17 +49,17 @@ class Machine:
         return self._clock()
 
 
-place: Place = Machine()
+context: RunContext = LocalContext()
 
 
 def busy(seconds: float, kind: str = "compute") -> None:
     """Computes for so many seconds. kind: what it is called in timelines, such as "forward" or "backward"."""
-    place.busy(seconds, kind)
+    context.busy(seconds, kind)
 
 
 def note(name: str, value: Any) -> None:
     """Writes down a value, with the time and the rank: for figures and messages, never as a proof."""
-    place.note(name, value)
+    context.note(name, value)
 
 
 def now() -> float:
@@ -70,4 +70,4 @@ def now() -> float:
     >>> now() - earlier >= 0.001
     True
     """
-    return place.now()
+    return context.now()

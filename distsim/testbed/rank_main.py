@@ -32,7 +32,7 @@ STAY_SECONDS = 5.0  # then whoever still waits for this rank learns from gloo th
 
 
 @dataclass(frozen=True)
-class Order:
+class RankTask:
     """What one rank has to do: call `function` of the drivers with `arguments`.
 
     backend: "testbed", or "gloo" with its store in the working folder. start: whether torch.distributed is started for
@@ -48,57 +48,57 @@ class Order:
     student: bool
 
 
-def sit(order: Order, channel: socket.socket) -> None:
-    """Does what the order says in the current folder, which holds the drivers and the student's file."""
+def run_rank(task: RankTask, channel: socket.socket) -> None:
+    """Does what the task says in the current folder, which holds the drivers and the student's file."""
     line = Line(channel)
     try:
-        _prepare(order, line)
+        _prepare(task, line)
         drivers = _module("ranks", Path(DRIVERS_FILE))  # first: what it imports from elsewhere is what it was
-        tasks = _module("tasks", Path(STUDENT_FILE)) if order.student else None
-        value = getattr(drivers, order.function)(tasks, **_tensors(order.arguments))
+        tasks = _module("tasks", Path(STUDENT_FILE)) if task.student else None
+        value = getattr(drivers, task.function)(tasks, **_tensors(task.arguments))
         line.finish(do="result", value=_arrays(value))
     except BaseException as error:  # noqa: BLE001 - sys.exit too ends a rank, and whatever it is, the parent is told
         line.finish(do="error", text=_told(error), where=_where(error))
         return
-    if order.backend != process_group.NAME:
+    if task.backend != process_group.NAME:
         flush_streams()
         line.stay(STAY_SECONDS)  # a message that it has begun may still be on its way, and would end with the process
 
 
-def _prepare(order: Order, line: Line) -> None:
+def _prepare(task: RankTask, line: Line) -> None:
     torch.set_num_threads(1)
-    random.seed(order.rank)
-    np.random.seed(order.rank)  # noqa: NPY002 - each rank starts differently, as separate processes do
-    torch.manual_seed(1000 + order.rank)
+    random.seed(task.rank)
+    np.random.seed(task.rank)  # noqa: NPY002 - each rank starts differently, as separate processes do
+    torch.manual_seed(1000 + task.rank)
     os.environ.update(
         {
-            "RANK": str(order.rank), "LOCAL_RANK": str(order.rank), "WORLD_SIZE": str(order.world),
-            "LOCAL_WORLD_SIZE": str(order.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+            "RANK": str(task.rank), "LOCAL_RANK": str(task.rank), "WORLD_SIZE": str(task.world),
+            "LOCAL_WORLD_SIZE": str(task.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
         }
     )  # fmt: skip
-    dist.init_process_group = _starter(order, dist.init_process_group)
-    if order.backend == process_group.NAME:
+    dist.init_process_group = _starter(task, dist.init_process_group)
+    if task.backend == process_group.NAME:
         process_group.register(line)
-        rank.place = line
+        rank.context = line
         time.sleep = line.busy  # type: ignore[assignment]
         time.perf_counter = time.monotonic = time.time = line.now
-    if order.start:
+    if task.start:
         dist.init_process_group()
 
 
-def _starter(order: Order, real: Callable[..., None]) -> Callable[..., None]:
+def _starter(task: RankTask, real: Callable[..., None]) -> Callable[..., None]:
     """`init_process_group` with the run's own back end and meeting point, whichever the caller names."""
 
     def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:  # noqa: ARG001
-        meeting = HashStore() if order.backend == process_group.NAME else FileStore("store", order.world)
+        meeting = HashStore() if task.backend == process_group.NAME else FileStore("store", task.world)
         world, number = options.get("world_size", -1), options.get("rank", -1)
-        if world not in (-1, order.world) or number not in (-1, order.rank):
+        if world not in (-1, task.world) or number not in (-1, task.rank):
             raise ValueError(
-                f"init_process_group was given rank {number} of {world}; this process is rank {order.rank} of "
-                f"{order.world}, as the environment variables RANK and WORLD_SIZE say"
+                f"init_process_group was given rank {number} of {world}; this process is rank {task.rank} of "
+                f"{task.world}, as the environment variables RANK and WORLD_SIZE say"
             )
         rank.note("init_process_group", {"backend": str(backend), "initialized": dist.is_initialized()})
-        real(backend=order.backend, store=meeting, rank=order.rank, world_size=order.world)
+        real(backend=task.backend, store=meeting, rank=task.rank, world_size=task.world)
         # gloo's end waits for its threads, and these may wait for Python's lock: so it never comes to its end here.
         KEPT.append(dist.group.WORLD)
 

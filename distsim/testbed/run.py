@@ -84,8 +84,8 @@ class Testbed:
         world = len(arguments)
         cluster = cluster or Cluster.model_validate({"workers": world, **LINKS})
         if cluster.workers != world:
-            raise ValueError(f"a cluster of {cluster.workers} workers cannot seat {world} ranks")
-        orders = [
+            raise ValueError(f"a cluster of {cluster.workers} workers has no room for {world} ranks")
+        tasks = [
             {
                 "function": function, "arguments": dict(given), "rank": rank, "world": world, "backend": backend,
                 "start": start, "student": student,
@@ -93,7 +93,7 @@ class Testbed:
             for rank, given in enumerate(arguments)
         ]  # fmt: skip
         job = {
-            "orders": orders, "ranks": world, "folder": str(self.folder), "limits": asdict(self._limits),
+            "tasks": tasks, "ranks": world, "folder": str(self.folder), "limits": asdict(self._limits),
             "shared": shared or backend == REAL, "loopback": backend == REAL, "trusted": self._trusted,
             "hidden": [str(path) for path in self._hidden],
         }  # fmt: skip

@@ -47,7 +47,7 @@ def in_module(first_line: str | bytes, words: str, *, slow: bool = False) -> Hos
     return Hostile(line + b"\n" + rest, NONE, words, slow)
 
 
-LINE = "from distsim.testbed import frames, rank\nchannel = rank.place._channel\n"
+LINE = "from distsim.testbed import frames, rank\nchannel = rank.context._channel\n"
 
 IN_TOTAL = {
     "endless": in_total("while True: pass", words="not finished after", slow=True),
@@ -183,7 +183,7 @@ IN_TOTAL = {
     "steals_answers": in_total(
         """
         from distsim.testbed import rank
-        threading.Thread(target=rank.place._channel.recv, args=(10,), daemon=True).start()
+        threading.Thread(target=rank.context._channel.recv, args=(10,), daemon=True).start()
         right(tensor)
         """,
         words="",

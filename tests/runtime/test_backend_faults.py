@@ -108,7 +108,7 @@ def test_mismatched_collectives_end_with_the_ranks_named(monkeypatch: pytest.Mon
 def test_a_message_longer_than_expected_names_who_received_it(monkeypatch: pytest.MonkeyPatch) -> None:
     message, trace = failed(monkeypatch, "parameter_server", rank=1, where="length", call=7)
     assert re.search(r"rank 2 \(server 2\) (raised \w+|was ended by SIG\w+)", message), message
-    assert re.search(r"(server|inbox|way)\.py:\d+", message)
+    assert re.search(r"(server|inbox|channel)\.py:\d+", message)
     assert len(trace.updates) <= 4
 
 

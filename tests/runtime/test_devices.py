@@ -15,7 +15,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from distsim import Scenario, Trace, doctor
 from distsim.policies import Ddp
 from distsim.runtime.devices import device, stopwatch
-from distsim.runtime.devices.device import Device, Machine, obstacle
+from distsim.runtime.devices.device import Device, GpuSupport, obstacle
 from distsim.runtime.measure import measure, measure_all
 from distsim.runtime.ranks.bucket_stream import QueueStream
 from distsim.runtime.recording.recorder import Recorder
@@ -57,7 +57,7 @@ def scenario_of(policy: dict[str, Any], communication: dict[str, Any] = RING, **
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("nccl", [False, True])
 def test_a_machine_needs_nccl_and_a_gpu_for_each_rank(gpus: int, ranks: int, nccl: bool) -> None:
-    lack = Machine(gpus, nccl, ranks).lack()
+    lack = GpuSupport(gpus, nccl, ranks).lack()
     assert (lack is None) == (nccl and gpus >= ranks)
 
 
@@ -87,11 +87,11 @@ def test_only_sums_by_the_backend_go_to_gpus(scenario: Scenario, emulated: bool,
 class Ranks:
     """What all ranks of a run tell, and which of the functions that all must call this one has called."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, own: Machine, *others: tuple[str | None, str]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, own: GpuSupport, *others: tuple[str | None, str]) -> None:
         self.gathered = self.gpus = 0
         self._others = others
         monkeypatch.setenv("LOCAL_RANK", "0")
-        monkeypatch.setattr(Machine, "own", classmethod(lambda _: own))
+        monkeypatch.setattr(GpuSupport, "own", classmethod(lambda _: own))
         monkeypatch.setattr(torch.cuda, "get_device_name", "GPU {}".format)
         monkeypatch.setattr(device.dist, "get_world_size", lambda: 1 + len(others))
         monkeypatch.setattr(device.dist, "all_gather_object", self._gather)
@@ -106,7 +106,7 @@ class Ranks:
         return Device(torch.device("cpu"), "nccl", None, stopwatch.ON_CPU, tuple(names), "")
 
 
-PLENTY = Machine(gpus=2, nccl=True, ranks=2)
+PLENTY = GpuSupport(gpus=2, nccl=True, ranks=2)
 
 
 def test_all_ranks_work_on_gpus_if_all_can(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +118,8 @@ def test_all_ranks_work_on_gpus_if_all_can(monkeypatch: pytest.MonkeyPatch) -> N
     assert (ranks.gathered, ranks.gpus) == (1, 1)
 
 
-@pytest.mark.parametrize("own", [PLENTY, Machine(gpus=1, nccl=True, ranks=2)])
-def test_none_works_on_a_gpu_if_one_cannot(monkeypatch: pytest.MonkeyPatch, own: Machine) -> None:
+@pytest.mark.parametrize("own", [PLENTY, GpuSupport(gpus=1, nccl=True, ranks=2)])
+def test_none_works_on_a_gpu_if_one_cannot(monkeypatch: pytest.MonkeyPatch, own: GpuSupport) -> None:
     """And the reason is the same on all ranks: that of the first of them."""
     lack = "a machine has 2 ranks and 1 GPU"
     ranks = Ranks(monkeypatch, own, (lack, "cpu"), ("a machine has no GPU that torch can use", "cpu"))

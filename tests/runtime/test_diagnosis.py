@@ -150,7 +150,7 @@ def test_who_waits_for_nobody_comes_first_then_who_has_waited_longest(scene: Sce
         standing(4, "", 0.0, state=State.NOT_STARTED),
     ]
     assert scene.of_deadline(statuses).splitlines() == [
-        "rank 4 (worker 4) has not taken its seat",
+        "rank 4 (worker 4) has not started",
         "rank 1 (worker 1) has spent 5.0 s in compute of step 3 at work.py:1",
         "rank 2 (worker 2) has waited 8.0 s in recv from rank 0 at work.py:2",
         "rank 0 (worker 0) has waited 3.0 s in recv from rank 1 at work.py:0",

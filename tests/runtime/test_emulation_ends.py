@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from distsim import RunError
-from distsim.runtime.emulation.plan import Host, Plan
+from distsim.runtime.emulation.plan import Host, NetworkPlan
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import State
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.real, pytest.mark.iproute2]
 RANKS_FOLDER = Path(__file__).parent / "ranks"
 RANKS = 3
 ROLES = [f"worker {rank}" for rank in range(RANKS)]
-PLAN = Plan(tuple(Host((rank,), 1e7, 1e7) for rank in range(RANKS)), 0.0)
+PLAN = NetworkPlan(tuple(Host((rank,), 1e7, 1e7) for rank in range(RANKS)), 0.0)
 
 thorough = pytest.mark.thorough
 STANDING_FOR_ALL = {(signal.SIGINT, "wait"), (signal.SIGTERM, "busy_in_c"), (signal.SIGKILL, "deaf")}

@@ -12,7 +12,7 @@ import simpy
 
 from distsim import Scenario
 from distsim.network import Network
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.launcher import Launch, launched
 
 pytestmark = [pytest.mark.real, pytest.mark.iproute2]
@@ -70,7 +70,7 @@ Repeats = list[dict[tuple[int, int], float]]
 def ratios(scenario: Scenario, phases: list[dict[str, Any]]) -> list[Repeats]:
     """Of each phase, repeat and stream: the seconds it took over those that the simulator says."""
     roles = [f"worker {rank}" for rank in range(HOSTS)]
-    launch = Launch("streams", roles, (str(STREAMS),), {"phases": phases}, 120.0, network=Plan.of(scenario))
+    launch = Launch("streams", roles, (str(STREAMS),), {"phases": phases}, 120.0, network=NetworkPlan.of(scenario))
     with launched(launch) as folder:
         found = [json.loads((folder / f"streams-{rank}.json").read_text()) for rank in range(HOSTS)]
     return [

@@ -17,7 +17,7 @@ from distsim import Scenario
 from distsim.errors import InputError
 from distsim.runtime.emulation import iproute, trial
 from distsim.runtime.emulation.iproute import Iproute
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.trace import Trace
 
 TABLE = {
@@ -94,7 +94,7 @@ def test_without_the_right_there_is_one_sentence(folder: Path, way: str) -> None
 TRIAL = """
 from distsim import Scenario
 from distsim.runtime.emulation import plan, trial
-trial.check(plan.Plan.of(Scenario.load("s.toml")))
+trial.check(plan.NetworkPlan.of(Scenario.load("s.toml")))
 """
 
 
@@ -110,7 +110,7 @@ def tried(folder: Path, prefix: list[str]) -> subprocess.CompletedProcess[str]:
 @iproute2
 def test_a_trial_tells_what_a_run_would(folder: Path) -> None:
     mine = os.readlink("/proc/self/ns/net")
-    trial.check(Plan.of(Scenario.of(TABLE)))
+    trial.check(NetworkPlan.of(Scenario.of(TABLE)))
     assert os.readlink("/proc/self/ns/net") == mine
     done = tried(folder, WITHOUT_RIGHTS["unknown to the kernel"])
     assert "InputError: --emulate = True: needs the right to make network namespaces" in done.stderr

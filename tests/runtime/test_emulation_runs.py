@@ -17,7 +17,7 @@ from distsim.cli.main import main
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.experiment import predict_and_emulate, predict_emulated
 from distsim.runtime.calibrate import calibrate
-from distsim.runtime.emulation.plan import Host, Plan
+from distsim.runtime.emulation.plan import Host, NetworkPlan
 from distsim.runtime.emulation.report import describe, predicted_on
 from distsim.runtime.measure import measure, measure_all
 from distsim.simulation import simulate
@@ -178,20 +178,20 @@ def test_the_prediction_takes_the_servers_work_of_the_warm_up() -> None:
 
 def test_the_plan_has_a_host_for_each_worker_and_server_unless_they_share_one() -> None:
     nic = {"1": {"up": "20 Mbit/s"}, "server": {"down": "80 Mbit/s"}}
-    plan = Plan.of(scenario({"kind": "synchronous"}, SERVER, nic=nic))
+    plan = NetworkPlan.of(scenario({"kind": "synchronous"}, SERVER, nic=nic))
     assert plan.hosts == (
         Host((0,), 5e6, 5e6), Host((1,), 2.5e6, 5e6), Host((2,), 5e6, 5e6), Host((3,), 5e6, 10e6)
     )  # fmt: skip
-    together = Plan.of(scenario({"kind": "asynchronous"}, SERVER | {"colocated": True}))
+    together = NetworkPlan.of(scenario({"kind": "asynchronous"}, SERVER | {"colocated": True}))
     assert [host.ranks for host in together.hosts] == [(0, 3), (1,), (2,)]
     assert [together.home_of(rank) for rank in range(4)] == [0, 1, 2, 0]
-    assert Plan.of_table(json.loads(json.dumps(plan.table()))) == plan
+    assert NetworkPlan.of_table(json.loads(json.dumps(plan.table()))) == plan
 
 
 def test_a_fast_tier_cannot_be_emulated_and_a_launch_has_one_network() -> None:
     nodes = {"per_node": 3, "bandwidth": "1 GB/s", "latency": "1 us"}
     with pytest.raises(NotAvailableYetError, match="no fast tier inside a node"):
-        Plan.of(scenario({"kind": "synchronous"}, RING, nodes=nodes))
+        NetworkPlan.of(scenario({"kind": "synchronous"}, RING, nodes=nodes))
     others = [scenario({"kind": "synchronous"}, RING, bandwidth=rate) for rate in ("1 Gbit/s", "2 Gbit/s")]
     with pytest.raises(InputError, match="different links"):
         measure_all(others, emulate=True)

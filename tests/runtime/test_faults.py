@@ -71,7 +71,7 @@ def test_a_rank_that_leaves_with_sys_exit_is_named_with_its_code() -> None:
     assert f"rank 1 (worker 1) called sys.exit(9) at {line_of('sys.exit(9)')}" in error_of("sys_exit")
 
 
-STANDING = "during its part at " + line_of("place.slot.doing")
+STANDING = "during its part at " + line_of("context.slot.doing")
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,11 @@ def test_what_a_rank_printed_last_is_part_of_the_error(tmp_path: Path) -> None:
     script = tmp_path / "says.py"
     script.write_text(
         "import os, time\n"
-        "from distsim.runtime import seat\n"
-        "with seat.taken() as place:\n"
-        "    print('words of rank', place.rank)\n"
+        "from distsim.runtime.launch import rank_context\n"
+        "with rank_context.entered() as context:\n"
+        "    print('words of rank', context.rank)\n"
         "    time.sleep(0.5)\n"
-        "    os._exit(3) if place.rank == 0 else time.sleep(60)\n"
+        "    os._exit(3) if context.rank == 0 else time.sleep(60)\n"
     )
     words = r"rank 0 \(worker 0\) ended with exit code 3 .*it last printed:\n  words of rank 0$"
     launch = Launch("a run", ["worker 0", "worker 1"], (str(script),), {}, 60.0)
@@ -159,7 +159,7 @@ def test_what_a_rank_printed_last_is_part_of_the_error(tmp_path: Path) -> None:
 def test_a_script_that_does_not_start_shows_what_python_said(tmp_path: Path) -> None:
     script = tmp_path / "wrong.py"
     script.write_text("import a_module_that_is_nowhere\n")
-    words = r"ended with exit code 1 before it took its seat(?s:.*)No module named 'a_module_that_is_nowhere'"
+    words = r"ended with exit code 1 before it started(?s:.*)No module named 'a_module_that_is_nowhere'"
     with pytest.raises(RunError, match=words), launched(Launch("a run", ["worker 0"], (str(script),), {}, 60.0)):
         pass
 
@@ -221,7 +221,7 @@ def test_the_deadline_tells_who_waits_for_whom(monkeypatch: pytest.MonkeyPatch) 
         r"rank 2 \(server 2\) has waited [\d.]+ s in recv from worker 1 at (server|inbox)\.py:\d+", waiting
     )
     assert re.search(
-        r"rank 0 \(worker 0\) has waited [\d.]+ s in recv from the server, rank 2, after step 2 at way\.py:\d+",
+        r"rank 0 \(worker 0\) has waited [\d.]+ s in recv from the server, rank 2, after step 2 at channel\.py:\d+",
         waiting,
     )
 

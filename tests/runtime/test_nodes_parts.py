@@ -122,9 +122,9 @@ def introduced(jobs: list[dict[str, Any]], ranks: list[int]) -> list[str]:
     store = HashStore()
 
     def one(job: dict[str, Any], rank: int) -> str:
-        seat: Any = SimpleNamespace(rank=rank, job=job)
+        context: Any = SimpleNamespace(rank=rank, job=job)
         try:
-            introduce(seat, store, len(ranks))
+            introduce(context, store, len(ranks))
         except InputError as error:
             return str(error)
         return "fine"

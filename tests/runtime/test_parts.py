@@ -12,7 +12,7 @@ from pathlib import Path
 
 from distsim.runtime.launch import process_tree
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
-from distsim.runtime.launch.rank_output import TAIL_BYTES, Output, channel
+from distsim.runtime.launch.rank_output import TAIL_BYTES, Output, output_pipe
 from distsim.runtime.recording import clock, rank_status
 from distsim.runtime.recording.rank_status import State, StatusSlot
 
@@ -58,7 +58,7 @@ def test_a_text_too_long_for_a_slot_spoils_no_other(tmp_path: Path) -> None:
 
 def test_output_keeps_the_end_and_never_blocks_the_writer(tmp_path: Path) -> None:
     with Output(tmp_path, ["0"]) as output:
-        with channel(tmp_path, "0").open("wb") as pipe:
+        with output_pipe(tmp_path, "0").open("wb") as pipe:
             for number in range(20_000):
                 pipe.write(b"%d\n" % number)
         give_up = time.monotonic() + 5

@@ -39,7 +39,7 @@ from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport import schedule_run
-from distsim.runtime.transport.schedule_run import Plan, part
+from distsim.runtime.transport.schedule_run import ScheduleRunner, ScheduleTask, runner_of
 
 GIVE_UP_SECONDS = 20.0
 
@@ -133,7 +133,7 @@ def held_in_the_end(
 
     def take_part(rank: int) -> None:
         own = data[rank].clone()
-        playing = part(Plan(schedule, rank, floats, sends), slot)
+        playing = runner_of(ScheduleTask(schedule, rank, floats, sends), slot)
         for call in range(calls):
             data[rank].copy_(own)
             time.sleep(random.Random(seed + rank + call).random() * 0.004)
@@ -141,6 +141,11 @@ def held_in_the_end(
 
     run_ranks(network, schedule.ranks, take_part)
     return data, recorders
+
+
+def eight(schedule: Schedule, rank: int, slot: StatusSlot) -> ScheduleRunner:
+    """The run of `rank` in a schedule over eight numbers."""
+    return runner_of(ScheduleTask(schedule, rank, 8, "rendezvous"), slot)
 
 
 def wrong_chunks(schedule: Schedule, held: list[torch.Tensor]) -> list[tuple[int, int]]:
@@ -236,7 +241,7 @@ def test_a_chunk_goes_on_when_it_has_come_whatever_else_is_awaited(slot: StatusS
         if rank == 0:
             time.sleep(late)
         data = contribution(relay, rank, 8)
-        part(Plan(relay, rank, 8, "rendezvous"), slot).run(data, 0, Recorder(), more=False)
+        eight(relay, rank, slot).run(data, 0, Recorder(), more=False)
         ends[rank] = time.monotonic() - begin
 
     run_ranks(Network(0), relay.ranks, take_part)
@@ -266,7 +271,7 @@ def test_what_comes_early_waits_for_what_was_to_come_before(slot: StatusSlot) ->
     data = [contribution(needless, rank, 8) for rank in range(3)]
     run_ranks(
         SlowTag(0), 3,
-        lambda rank: part(Plan(needless, rank, 8, "rendezvous"), slot).run(data[rank], 0, Recorder(), more=False),
+        lambda rank: eight(needless, rank, slot).run(data[rank], 0, Recorder(), more=False),
     )  # fmt: skip
     assert wrong_chunks(needless, data) == []
 
@@ -286,7 +291,7 @@ def test_what_comes_early_waits_for_what_was_to_leave_before(slot: StatusSlot) -
     data = [contribution(together, rank, 8) for rank in range(4)]
     run_ranks(
         SlowTag(0), 4,
-        lambda rank: part(Plan(together, rank, 8, "rendezvous"), slot).run(data[rank], 0, Recorder(), more=False),
+        lambda rank: eight(together, rank, slot).run(data[rank], 0, Recorder(), more=False),
     )  # fmt: skip
     assert wrong_chunks(together, data) == []
 
@@ -304,7 +309,7 @@ def test_an_eager_source_is_through_before_its_target_joins(gate: Any, sends: An
 
     def take_part(rank: int) -> None:
         data = contribution(one_way, rank, 8)
-        playing = part(Plan(one_way, rank, 8, sends), slot)
+        playing = runner_of(ScheduleTask(one_way, rank, 8, sends), slot)
         playing.run(data, 0, Recorder(), more=True)
         both_had_the_first.wait()
         begin = time.monotonic()

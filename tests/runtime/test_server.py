@@ -14,17 +14,17 @@ from distsim import InputError
 from distsim.policies import Backup, Decision, Rule, Synchronous
 from distsim.runtime.ranks import server as server_module
 from distsim.runtime.ranks import server_parameters as parameters_module
-from distsim.runtime.ranks.server import Duty, Server
+from distsim.runtime.ranks.server import Server, ServerTask
 from distsim.runtime.ranks.server_parameters import LEARNING_RATE, Parameters
-from distsim.runtime.ranks.worker import CancelledWorker, Counterpart, Work, Worker
+from distsim.runtime.ranks.worker import CancelledWorker, ServerProxy, Worker, WorkerTask
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder, load
 from distsim.runtime.recording.tally import Tally
-from distsim.runtime.transport import channel as way_module
-from distsim.runtime.transport.channel import Way
+from distsim.runtime.transport import channel as channel_module
+from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.inbox import Arrival
-from distsim.runtime.transport.messages import Kind, Message, num_floats, pattern
+from distsim.runtime.transport.messages import Message, MessageKind, num_floats, pattern
 from distsim.runtime.transport.senders import Sending
 
 FLOATS = 7
@@ -48,15 +48,15 @@ class Script:
             message = self.messages[worker]
             message.payload[:] = pattern(FLOATS) * (worker + 1)
             if what:
-                message.write(Kind.PUSH, step=what[0], version=what[1])
+                message.write(MessageKind.PUSH, step=what[0], version=what[1])
             else:
-                message.write(Kind.THROUGH)
+                message.write(MessageKind.THROUGH)
         else:
             worker = self.here.pop(0)
             assert any(to == worker and stop for to, _, stop in self.sent), f"worker {worker} was never told to stop"
             message = self.messages[worker]
             assert self.last is not None
-            message.write(Kind.GOODBYE, checksum=self.last.checksum())
+            message.write(MessageKind.GOODBYE, checksum=self.last.checksum())
         return Arrival(worker, message, 0.0, time.monotonic())
 
     def free(self, worker: int) -> None:
@@ -93,8 +93,8 @@ def serve(
         recorder = Recorder()
         monkeypatch.setattr(server_module, "inbox", lambda *_arguments: script)
         monkeypatch.setattr(server_module, "Senders", lambda *_arguments: script)
-        duty = Duty(rule, workers, updates, FLOATS, "concurrent", cancels, progress=lambda _version: None)
-        Server(duty, [], recorder, slot).run(0.0)
+        task = ServerTask(rule, workers, updates, FLOATS, "concurrent", cancels, progress=lambda _version: None)
+        Server(task, [], recorder, slot).run(0.0)
         recorder.save(tmp_path, 0, 0)
         record = load(tmp_path, 0, 0)
         return sent, {
@@ -251,7 +251,7 @@ def test_buffers_of_old_versions_are_used_again(
     for step in range(updates):
         pushes.append((0, step, step))
         if workers == 2 and step % 2 == 0:
-            # Late by a version, each time: the answer before is still on its way while two versions are made.
+            # Late by a version, each time: the answer before is still on its channel while two versions are made.
             pushes.append((1, step // 2, max(step - 1, 0)))
     if workers == 2:
         pushes.append((1, updates // 2, updates - 1))
@@ -264,14 +264,14 @@ class Wire:
 
     def __init__(self) -> None:
         self.answers: queue.Queue[tuple[int, bool]] = queue.Queue()
-        self.sent: list[tuple[Kind, int, int]] = []
+        self.sent: list[tuple[MessageKind, int, int]] = []
         self.during_push: Callable[[], None] = lambda: None
 
     def recv(self, tensor: Any, src: int, tag: int) -> None:
         assert (src, tag) == (2, 0)
         version, stop = self.answers.get(timeout=10)
         answer = Message(FLOATS)
-        answer.write(Kind.ANSWER, version=version, stop=stop)
+        answer.write(MessageKind.ANSWER, version=version, stop=stop)
         tensor.copy_(answer.tensor)
 
     def send(self, tensor: Any, dst: int, tag: int) -> None:
@@ -279,19 +279,19 @@ class Wire:
         message = Message(0)
         message.tensor.copy_(tensor[: len(message.tensor)])
         self.sent.append((message.kind, message.step, message.version))
-        if message.kind is Kind.PUSH:
+        if message.kind is MessageKind.PUSH:
             self.during_push()
 
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     found = Wire()
-    monkeypatch.setattr(way_module, "dist", found)
+    monkeypatch.setattr(channel_module, "dist", found)
     return found
 
 
-def server_of(recorder: Recorder, slot: StatusSlot) -> list[Counterpart]:
-    return [Counterpart(Way(2, Tally()), Message(FLOATS), recorder, slot)]
+def server_of(recorder: Recorder, slot: StatusSlot) -> list[ServerProxy]:
+    return [ServerProxy(Channel(2, Tally()), Message(FLOATS), recorder, slot)]
 
 
 def computes(recorder: Recorder) -> list[tuple[int, int, float]]:
@@ -303,9 +303,9 @@ def test_a_worker_computes_pushes_and_goes_on_from_the_version_it_is_answered(wi
     recorder = Recorder()
     wire.answers.put((2, False))
     wire.answers.put((3, True))
-    work = Work(0, lambda step, _version: 0.001 * (1 + step))
+    work = WorkerTask(0, lambda step, _version: 0.001 * (1 + step))
     Worker(work, server_of(recorder, slot), recorder, slot).run(time.monotonic())
-    assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 2), (Kind.GOODBYE, 0, 0)]
+    assert wire.sent == [(MessageKind.PUSH, 0, 0), (MessageKind.PUSH, 1, 2), (MessageKind.GOODBYE, 0, 0)]
     assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 2)]
     assert all(seconds >= 0.001 * (1 + step) for step, _, seconds in computes(recorder))
 
@@ -315,9 +315,9 @@ def test_an_answer_during_compute_ends_the_step_without_a_push(wire: Wire, slot:
     long = [30.0, 0.001]
     wire.during_push = lambda: wire.answers.put((2, True))
     wire.answers.put((1, False))
-    work = Work(0, lambda step, _version: long[step])
+    work = WorkerTask(0, lambda step, _version: long[step])
     CancelledWorker(work, server_of(recorder, slot), recorder, slot).run(time.monotonic())
-    assert wire.sent == [(Kind.PUSH, 1, 1), (Kind.GOODBYE, 0, 0)]
+    assert wire.sent == [(MessageKind.PUSH, 1, 1), (MessageKind.GOODBYE, 0, 0)]
     (_, _, first), (_, _, second) = computes(recorder)
     assert first < 10.0
     assert second >= 0.001
@@ -335,9 +335,9 @@ def test_answers_during_a_push_let_it_through_and_only_the_newest_counts(wire: W
             time.sleep(0.001)
 
     wire.during_push = two_answers
-    work = Work(0, lambda _step, _version: 0.001)
+    work = WorkerTask(0, lambda _step, _version: 0.001)
     CancelledWorker(work, server_of(recorder, slot), recorder, slot).run(time.monotonic())
-    assert wire.sent == [(Kind.PUSH, 0, 0), (Kind.PUSH, 1, 2), (Kind.GOODBYE, 0, 0)]
+    assert wire.sent == [(MessageKind.PUSH, 0, 0), (MessageKind.PUSH, 1, 2), (MessageKind.GOODBYE, 0, 0)]
     assert [(step, version) for step, version, _ in computes(recorder)] == [(0, 0), (1, 2)]
 
 
@@ -348,8 +348,8 @@ def test_a_gradient_is_a_whole_number_of_floats(num_bytes: float, floats: int) -
 
 def test_the_checksum_is_of_the_numbers_and_not_of_the_header() -> None:
     one, other = Message(FLOATS), Message(FLOATS)
-    one.write(Kind.ANSWER, version=1)
-    other.write(Kind.ANSWER, version=2, stop=True)
+    one.write(MessageKind.ANSWER, version=1)
+    other.write(MessageKind.ANSWER, version=2, stop=True)
     assert one.checksum() == other.checksum()
     other.payload[-1] = 1.0
     assert one.checksum() != other.checksum()

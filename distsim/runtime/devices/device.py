@@ -43,7 +43,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Machine:
+class GpuSupport:
     """What it has. gpus: that torch can use; nccl: whether torch has it; ranks: of the run, how many are here."""
 
     gpus: int
@@ -51,14 +51,14 @@ class Machine:
     ranks: int
 
     @classmethod
-    def own(cls) -> Machine:
+    def own(cls) -> GpuSupport:
         """This one, as torchrun's environment and torch tell."""
         return cls(torch.cuda.device_count(), dist.is_nccl_available(), int(os.environ["LOCAL_WORLD_SIZE"]))
 
     def lack(self) -> str | None:
         """Why its ranks cannot have GPUs; None where they can.
 
-        >>> Machine(gpus=2, nccl=True, ranks=4).lack()
+        >>> GpuSupport(gpus=2, nccl=True, ranks=4).lack()
         'a machine has 4 ranks and 2 GPUs'
         """
         if not self.gpus:
@@ -76,7 +76,7 @@ def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
     emulated: whether its links are.
     """
     for keeps, why in (
-        (emulated, "NCCL knows ways around emulated links"),
+        (emulated, "NCCL goes around emulated links"),
         (scenario.failures is not None, "NCCL is not brought back after a failure"),
         (not among_peers(scenario), "servers receive from whoever sends first, which NCCL cannot"),
         (isinstance(scenario.policy, Pipeline), "pipelines send by gloo"),
@@ -120,7 +120,7 @@ def devices(scenarios: Sequence[Scenario], *, emulated: bool, patience: timedelt
 
 def free(patience: timedelta) -> Device:
     """The device where no obstacle is in the way: a GPU if no machine lacks anything. All ranks call it."""
-    own = Machine.own().lack()
+    own = GpuSupport.own().lack()
     name = torch.cuda.get_device_name(int(os.environ["LOCAL_RANK"])) if own is None else "cpu"
     told: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(told, (own, name))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from distsim.runtime.emulation import namespaces, shaping
 from distsim.runtime.emulation.iproute import Iproute, refusal
-from distsim.runtime.emulation.plan import Host, Plan
+from distsim.runtime.emulation.plan import Host, NetworkPlan
 
 SUBNET = IPv4Network("10.0.0.0/16")
 SWITCH_ADDRESS = str(SUBNET[-2])
@@ -44,7 +44,7 @@ def address_of(host: int) -> str:
     return str(SUBNET[host + 1])
 
 
-def build(plan: Plan) -> Network:
+def build(plan: NetworkPlan) -> Network:
     """Builds `plan` around a switch; from then on this process is in the switch, and never comes back.
 
     Raises InputError where the machine or this process's rights do not allow it; what is there by then falls with
@@ -59,7 +59,7 @@ def build(plan: Plan) -> Network:
         raise refusal(f"needs the right to make network namespaces ({said})") from None
 
 
-def _built(plan: Plan, tools: Iproute, right: str) -> Network:
+def _built(plan: NetworkPlan, tools: Iproute, right: str) -> Network:
     switch = namespaces.here()
     tools.ip(
         "link set lo up",

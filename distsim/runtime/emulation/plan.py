@@ -21,11 +21,11 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Plan:
+class NetworkPlan:
     """The hosts around one switch, which is no bottleneck. latency_seconds: one way, from NIC to NIC.
 
     >>> from distsim.examples import example
-    >>> plan = Plan.of(example("backup_server"))
+    >>> plan = NetworkPlan.of(example("backup_server"))
     >>> len(plan.hosts), plan.hosts[5].ranks, plan.slowest_bytes_per_second
     (6, (5,), 1250000000.0)
     """
@@ -34,7 +34,7 @@ class Plan:
     latency_seconds: float
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Plan:
+    def of(cls, scenario: Scenario) -> NetworkPlan:
         """The plan of a scenario's cluster. Raises NotAvailableYetError where it has a fast tier inside nodes."""
         cluster, servers = scenario.cluster, scenario.servers
         if cluster.nodes is not None:
@@ -53,7 +53,7 @@ class Plan:
         return cls(hosts, cluster.latency_seconds)
 
     @classmethod
-    def of_table(cls, table: dict[str, Any]) -> Plan:
+    def of_table(cls, table: dict[str, Any]) -> NetworkPlan:
         """Reads what `table` wrote."""
         hosts = (Host(**host | {"ranks": tuple(host["ranks"])}) for host in table["hosts"])
         return cls(tuple(hosts), table["latency_seconds"])

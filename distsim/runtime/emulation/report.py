@@ -31,7 +31,7 @@ def describe(emulation: dict[str, Any]) -> str:
     >>> describe({"hosts": [host], "latency_seconds": 0.0, "measured_latency_seconds": 4e-5}).split("; ")[1]
     'a message without content took 40 us'
     """
-    rates = [host[f"{way}_bytes_per_second"] for host in emulation["hosts"] for way in ("up", "down")]
+    rates = [host[f"{direction}_bytes_per_second"] for host in emulation["hosts"] for direction in ("up", "down")]
     slowest, fastest = (show(rate, "byte/second") for rate in (min(rates), max(rates)))
     bandwidth = slowest if slowest == fastest else f"{slowest} to {fastest}"
     return f"the scenario's links emulated on this machine: {bandwidth} of payload, {_latency(emulation)}"

@@ -54,21 +54,21 @@ QUEUE_BYTES, QUEUE_PACKETS = 256 * 1024 * 1024, 1_000_000  # never reached: flow
 BARE_ACKNOWLEDGEMENT = "match u16 52 0xffff at 2 match u8 6 0xff at 9 match u8 16 0xff at 33"
 
 
-Way = Literal["src", "dst"]
+AddressField = Literal["src", "dst"]
 
 
 @dataclass(frozen=True)
-class Link:
+class ShapedLink:
     """How one direction of a NIC is shaped. wire_bytes_per_second: of frames; packet, bucket: in bytes of frames."""
 
     wire_bytes_per_second: float
     packet_bytes: int
     bucket_bytes: int
 
-    def commands(self, device: str, way: Way, others: Sequence[str], delay_seconds: float = 0.0) -> list[str]:
+    def commands(self, device: str, end: AddressField, others: Sequence[str], delay_seconds: float = 0.0) -> list[str]:
         """For `tc`: what `device` sends is shaped like this, in equal shares for `others`, and delayed before.
 
-        others: the addresses that it comes from (way "src") or goes to ("dst").
+        others: the addresses that it comes from (end "src") or goes to ("dst").
         """
         rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
         faster = f"{round(16 * self.wire_bytes_per_second)}bit"
@@ -84,7 +84,7 @@ class Link:
                 f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {OWN_RATE} ceil {faster}"
                 f" cburst {bucket} quantum {self.packet_bytes}",
                 f"qdisc add dev {device} parent 1:{number:x} {queue}",
-                f"filter add dev {device} parent 1: prio 2 protocol ip u32 match ip {way} {other} flowid 1:{number:x}",
+                f"filter add dev {device} parent 1: prio 2 protocol ip u32 match ip {end} {other} flowid 1:{number:x}",
             ]
         return commands
 
@@ -94,26 +94,26 @@ class Link:
         return min(self.packet_bytes + HEADROOM_BYTES, LARGEST_PACKET_BYTES)
 
 
-def up_link(bytes_per_second: float) -> Link:
+def up_link(bytes_per_second: float) -> ShapedLink:
     """The link that sends `bytes_per_second` of payload.
 
     >>> up_link(125e6)
-    Link(wire_bytes_per_second=130697513.8121547, packet_bytes=33308, bucket_bytes=26140)
+    ShapedLink(wire_bytes_per_second=130697513.8121547, packet_bytes=33308, bucket_bytes=26140)
     """
     return _link(bytes_per_second, UP_LATE_SECONDS)
 
 
-def down_link(bytes_per_second: float) -> Link:
+def down_link(bytes_per_second: float) -> ShapedLink:
     """The link that receives `bytes_per_second` of payload."""
     return _link(bytes_per_second, DOWN_LATE_SECONDS)
 
 
-def _link(bytes_per_second: float, late_seconds: float) -> Link:
+def _link(bytes_per_second: float, late_seconds: float) -> ShapedLink:
     wire = bytes_per_second * FRAME_BYTES / SEGMENT_BYTES
     most = (LARGEST_PACKET_BYTES - HEADROOM_BYTES) // FRAME_BYTES
     segments = min(max(round(bytes_per_second * PACKET_SECONDS / SEGMENT_BYTES), 1), most)
     packet = segments * FRAME_BYTES
-    return Link(wire, packet, max(math.ceil(late_seconds * wire), FRAME_BYTES))
+    return ShapedLink(wire, packet, max(math.ceil(late_seconds * wire), FRAME_BYTES))
 
 
 @dataclass(frozen=True)

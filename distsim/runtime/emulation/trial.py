@@ -8,18 +8,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-from distsim.runtime.emulation import order
+from distsim.runtime.emulation import coordination
 from distsim.runtime.emulation.iproute import KERNEL_CURE, refusal
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation.plan import NetworkPlan
 
-# As torchrun's agent does it, and as there in a process of its own: who builds a network stays in it.
-BUILD = "import pathlib, sys; from distsim.runtime.emulation import order; order.fulfil(pathlib.Path(sys.argv[1]))"
+# In a process of its own, as torchrun's agent does it: a process that builds a network stays in it.
+BUILD = (
+    "import pathlib, sys; from distsim.runtime.emulation import coordination; "
+    "coordination.fulfil(pathlib.Path(sys.argv[1]))"
+)
 
 
-def check(plan: Plan) -> None:
+def check(plan: NetworkPlan) -> None:
     """Raises InputError where the machine, or this process's rights, do not allow `plan`. Takes about a second."""
     with tempfile.TemporaryDirectory(prefix="distsim-trial-") as name:
-        order.place(Path(name), plan)
+        coordination.place(Path(name), plan)
         done = subprocess.run(
             [sys.executable, "-c", BUILD, name],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -27,7 +30,7 @@ def check(plan: Plan) -> None:
             text=True,
             check=False,
         )
-        if refused := order.refused(Path(name)):
+        if refused := coordination.refused(Path(name)):
             raise refused
         if done.returncode != 0:
             said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]

@@ -108,12 +108,12 @@ class Evidence:
     def _during(self, rank: int) -> str:
         status = self._statuses[rank]
         if status.state is State.NOT_STARTED:
-            return "before it took its seat"
+            return "before it started"
         return f"during {status.activity}{f' at {status.place}' if status.place else ''}"
 
     def _standing(self, status: Status) -> str:
         if status.state is State.NOT_STARTED:
-            return f"{self._name(status.rank)} has not taken its seat{self._printed(str(status.rank))}"
+            return f"{self._name(status.rank)} has not started{self._printed(str(status.rank))}"
         seconds = f"{self._now - status.since_seconds:.1f} s"
         here = next((frame for frame in self._stack(status.rank) if _telling(frame)), None)
         place = _place(here) if here else status.place
@@ -125,7 +125,7 @@ class Evidence:
         return f"rank {rank} ({self._roles[rank]})"
 
     def _printed(self, name: str) -> str:
-        # Until it has taken its seat, a rank prints where torchrun does.
+        # Until a rank has entered its context, it prints where torchrun does.
         lines = self._output.tail(name) or self._output.tail("agent")
         lines = [line for line in lines if not TORCHRUN_LOG.match(line)]
         return "".join(["; it last printed:", *(f"\n  {line[:300]}" for line in lines)]) if lines else ""

@@ -25,14 +25,14 @@ import psutil
 import distsim
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
-from distsim.runtime.emulation import order
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation import coordination
+from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch import process_tree
 from distsim.runtime.launch.diagnosis import Evidence
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
 from distsim.runtime.launch.rank_context import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
-from distsim.runtime.launch.rank_output import Output, channel
+from distsim.runtime.launch.rank_output import Output, output_pipe
 from distsim.runtime.launch.termination import termination_raises
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import State, Status
@@ -69,7 +69,7 @@ class Launch:
     deadline_seconds: float
     steps: int = 0
     progress: Progress | None = None
-    network: Plan | None = None
+    network: NetworkPlan | None = None
     node: Node | None = None
     here: Sequence[int] = ()
     restarts: int = 0
@@ -116,7 +116,7 @@ def _prepare(folder: Path, launch: Launch) -> None:
         rank_status.create(folder, len(launch.roles), set(range(len(launch.roles))).difference(launch.own))
         write_text(folder / JOB_FILE, json.dumps(launch.job))
         if launch.network is not None:
-            order.place(folder, launch.network)
+            coordination.place(folder, launch.network)
         if launch.node is not None:
             launch.node.place(folder)
     except OSError as error:
@@ -157,7 +157,7 @@ def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subproce
         *numbers,
         *launch.entry,
     ]
-    printing = os.open(channel(folder, "agent"), os.O_WRONLY)
+    printing = os.open(output_pipe(folder, "agent"), os.O_WRONLY)
     try:
         return subprocess.Popen(
             command,
@@ -223,7 +223,7 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
             raise RunError(_late(folder, launch, output))
         if failed_at > now and any(failure_file(folder, rank).exists() for rank in range(len(slots))):
             failed_at = now
-    if refusal := order.refused(folder):
+    if refusal := coordination.refused(folder):
         raise refusal
     if agent.returncode != 0 or not all(slot.over for slot in slots):
         evidence = Evidence(folder, launch.roles, slots, output, now)

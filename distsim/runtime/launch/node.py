@@ -72,9 +72,9 @@ class Node:
         """This machine's own address on its way to the meeting point. Raises InputError where there is no way."""
         try:
             family, kind, *_, target = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_DGRAM)[0]
-            with socket.socket(family, kind) as way:
-                way.connect(target)  # sends nothing
-                return str(way.getsockname()[0])
+            with socket.socket(family, kind) as probe:
+                probe.connect(target)  # sends nothing
+                return str(probe.getsockname()[0])
         except OSError as error:
             raise InputError.of(
                 "--rdzv-endpoint", self.endpoint, f"cannot be reached from here ({error.strerror or error})",

@@ -4,7 +4,7 @@ A rank's script, whoever wrote it:
 
     from distsim.runtime.launch import rank_context
 
-    with rank_context.taken() as place:
+    with rank_context.entered() as context:
         import torch
         place.slot.doing("its own work")
 """
@@ -27,10 +27,10 @@ from typing import Any, NoReturn
 
 from distsim.errors import InputError
 from distsim.files import write_text
-from distsim.runtime.emulation import order
+from distsim.runtime.emulation import coordination
 from distsim.runtime.launch import lifeline
 from distsim.runtime.launch.node import take_rank
-from distsim.runtime.launch.rank_output import channel
+from distsim.runtime.launch.rank_output import output_pipe
 from distsim.runtime.recording.rank_status import StatusSlot
 
 FOLDER_VARIABLE = "DISTSIM_FOLDER"  # the run's folder
@@ -49,7 +49,7 @@ LINGER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Seat:
+class RankContext:
     """Where a rank sits. folder: the run's; job: what it is to do; slot: where it says what it does."""
 
     rank: int
@@ -88,10 +88,10 @@ def _reserve_file(folder: Path, rank: int) -> Path:
 
 
 @contextmanager
-def taken() -> Iterator[Seat]:
+def entered() -> Iterator[RankContext]:
     """This process is the rank that torchrun's environment names. It ends with the block; errors are recorded."""
     rank, folder = take_rank(), Path(os.environ[FOLDER_VARIABLE])
-    order.enter_host(rank)
+    coordination.enter_host(rank)
     lifeline.keep(_end_group, inherit=False)
     _redirect_output(folder, rank)
     slot = StatusSlot(folder, rank)
@@ -102,7 +102,7 @@ def taken() -> Iterator[Seat]:
         slot.begin()
         threading.excepthook = lambda error: _fail(folder, rank, error.exc_value or SystemExit(1))
         try:
-            yield Seat(rank, folder, json.loads((folder / JOB_FILE).read_text("utf-8")), slot)
+            yield RankContext(rank, folder, json.loads((folder / JOB_FILE).read_text("utf-8")), slot)
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt end a rank as well
             _fail(folder, rank, error)
         slot.finished()
@@ -117,8 +117,8 @@ def _end_group() -> None:
 
 
 def _redirect_output(folder: Path, rank: int) -> None:
-    if channel(folder, str(rank)).exists():
-        pipe = os.open(channel(folder, str(rank)), os.O_WRONLY)
+    if output_pipe(folder, str(rank)).exists():
+        pipe = os.open(output_pipe(folder, str(rank)), os.O_WRONLY)
         os.dup2(pipe, 1)
         os.dup2(pipe, 2)
         os.close(pipe)

@@ -13,7 +13,7 @@ TAIL_BYTES = 16 * 1024
 CHUNK_BYTES = 64 * 1024
 
 
-def channel(folder: Path, name: str) -> Path:
+def output_pipe(folder: Path, name: str) -> Path:
     """The named pipe that process `name` prints into."""
     return folder / f"output-{name}"
 
@@ -25,9 +25,9 @@ class Output:
         self._tails = {name: bytearray() for name in names}
         self._pipes: dict[int, str] = {}
         for name in names:
-            os.mkfifo(channel(folder, name), 0o600)
+            os.mkfifo(output_pipe(folder, name), 0o600)
             # Open for both directions: opening waits for no writer, and reading never ends before we stop.
-            self._pipes[os.open(channel(folder, name), os.O_RDWR | os.O_NONBLOCK)] = name
+            self._pipes[os.open(output_pipe(folder, name), os.O_RDWR | os.O_NONBLOCK)] = name
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._drain, name="output", daemon=True)
 

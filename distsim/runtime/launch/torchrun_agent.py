@@ -16,7 +16,7 @@ import psutil
 
 from distsim.errors import InputError
 from distsim.files import write_text
-from distsim.runtime.emulation import order
+from distsim.runtime.emulation import coordination
 from distsim.runtime.launch import lifeline
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
 from distsim.runtime.launch.rank_context import end, reserve, use_reserve
@@ -34,7 +34,7 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
     restarts: how often all ranks are started again when one has failed.
     """
     # Before a second thread lives: a process may only take a user namespace while it is alone.
-    address = order.fulfil(folder)
+    address = coordination.fulfil(folder)
     if address is None:
         return InputError.exit_code
     lifeline.keep(lambda: _abandon(folder), inherit=True)

@@ -23,7 +23,7 @@ from distsim.runtime.devices.stopwatch import ON_CPU, Moment
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport.all_reduce import count_reduced, follows_schedule
-from distsim.runtime.transport.schedule_run import Part, Plan, part
+from distsim.runtime.transport.schedule_run import ScheduleRunner, ScheduleTask, runner_of
 from distsim.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ThreadStream(Stream):
         self._worker = worker
         self._slot = slot
         self._workers = scenario.cluster.workers
-        self._parts: dict[tuple[int, int], Part] = {}
+        self._runners: dict[tuple[int, int], ScheduleRunner] = {}
         self._schedule = scenario.schedule() if follows_schedule(scenario) else None
         self._queue: SimpleQueue[tuple[GradBucket, Mean]] = SimpleQueue()
         threading.Thread(target=self._work, name="stream", daemon=True).start()
@@ -116,18 +116,18 @@ class ThreadStream(Stream):
             return self._hook(None, bucket).wait()  # type: ignore[arg-type]
         travelling = buffer.half() if self._halved else buffer
         travelling.div_(self._workers)
-        self._part(index, travelling).run(travelling, self._call, self._recorder, more=self.more)
+        self._runner(index, travelling).run(travelling, self._call, self._recorder, more=self.more)
         return buffer.copy_(travelling)
 
-    def _part(self, index: int, travelling: torch.Tensor) -> Part:
+    def _runner(self, index: int, travelling: torch.Tensor) -> ScheduleRunner:
         key = (index, travelling.numel())
-        if key not in self._parts:
+        if key not in self._runners:
             assert self._schedule is not None
             first_tag = index * sum(1 for _ in self._schedule.transfers())
             sends = self._scenario.communication.sends
-            plan = Plan(self._schedule, self._worker, travelling.numel(), sends, first_tag, travelling.dtype)
-            self._parts[key] = part(plan, self._slot)
-        return self._parts[key]
+            task = ScheduleTask(self._schedule, self._worker, travelling.numel(), sends, first_tag, travelling.dtype)
+            self._runners[key] = runner_of(task, self._slot)
+        return self._runners[key]
 
 
 class QueueStream(Stream):

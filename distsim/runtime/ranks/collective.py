@@ -9,46 +9,46 @@ import torch.distributed as dist
 
 from distsim.collectives import Schedule
 from distsim.runtime.collective import schedule_of
-from distsim.runtime.launch.rank_context import Seat
+from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.ranks.peers import WrongSumError
 from distsim.runtime.ranks.session import agreed_moment, process_group
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport.messages import num_floats
-from distsim.runtime.transport.schedule_run import Plan, part
+from distsim.runtime.transport.schedule_run import ScheduleTask, runner_of
 
 WARM_UP_CALLS = 2
 POSITIONS = 1021  # each number tells its place, so that no chunk can pass for another
 
 
-def run(seat: Seat) -> None:
+def run(context: RankContext) -> None:
     """All schedules of the job, one after the other."""
-    with process_group(seat):
-        for number, table in enumerate(seat.job["schedules"]):
-            recorder = _one(seat, schedule_of(table), number * seat.job["repeats"])
-            recorder.save(seat.folder, number, seat.rank)
+    with process_group(context):
+        for number, table in enumerate(context.job["schedules"]):
+            recorder = _one(context, schedule_of(table), number * context.job["repeats"])
+            recorder.save(context.folder, number, context.rank)
 
 
-def _one(seat: Seat, schedule: Schedule, done: int) -> Recorder:
+def _one(context: RankContext, schedule: Schedule, done: int) -> Recorder:
     """All repeats of one schedule, after some that are not recorded."""
-    job, rank = seat.job, seat.rank
+    job, rank = context.job, context.rank
     own = contribution(schedule, rank, num_floats(job["num_bytes"]))
-    taking_part = part(Plan(schedule, rank, len(own), job["sends"]), seat.slot)
+    taking_part = runner_of(ScheduleTask(schedule, rank, len(own), job["sends"]), context.slot)
     data = own.clone()
     recorder, began = Recorder(), []
     for call in range(-WARM_UP_CALLS, job["repeats"]):
         data.copy_(own)
-        moment = agreed_moment(seat.slot)
+        moment = agreed_moment(context.slot)
         sleep_until(moment + (job["starts_seconds"][rank] if call >= 0 else 0.0))
         joined = time.monotonic()
-        seat.slot.doing(f"{schedule.name}, repeat {call}", waiting=True)
+        context.slot.doing(f"{schedule.name}, repeat {call}", waiting=True)
         taking_part.run(data, call, recorder if call >= 0 else Recorder(), more=call + 1 < job["repeats"])
         ended = time.monotonic()
         check(schedule, rank, own, data)
         if call >= 0:
             recorder.table("all_reduces")((call, joined, ended))
             began.append(moment)
-            seat.slot.done(done + call + 1)
+            context.slot.done(done + call + 1)
     recorder.facts |= {"began": began, "floats": len(own)}
     return recorder
 

@@ -9,17 +9,17 @@ from distsim.runtime.launch import rank_context
 
 
 def main() -> None:
-    """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
-    with rank_context.taken() as place:
-        place.slot.doing("import torch")
-        if "schedules" in place.job:
+    """Takes the context first, so that a rank that hangs or fails while importing torch can be told as well."""
+    with rank_context.entered() as context:
+        context.slot.doing("import torch")
+        if "schedules" in context.job:
             from distsim.runtime.ranks import collective
 
-            collective.run(place)
+            collective.run(context)
         else:
             from distsim.runtime.ranks import session
 
-            session.run(place)
+            session.run(context)
 
 
 if __name__ == "__main__":

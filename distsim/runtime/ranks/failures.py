@@ -27,7 +27,7 @@ import torch
 
 from distsim.engine.failures import failing
 from distsim.files import write_text
-from distsim.runtime.launch.rank_context import Seat
+from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.roles import among_peers
@@ -62,23 +62,23 @@ def _clock_file(folder: Path, number: int) -> Path:
     return folder / f"clock-{number}.json"
 
 
-class Elastic:
+class FailureRecovery:
     """A rank's part in failing and coming back. saved: from where it goes on."""
 
-    def __init__(self, seat: Seat, number: int, scenario: Scenario, recorder: Recorder) -> None:
+    def __init__(self, context: RankContext, number: int, scenario: Scenario, recorder: Recorder) -> None:
         assert scenario.failures is not None
-        self._failures, self._scenario, self._seat = scenario.failures, scenario, seat
+        self._failures, self._scenario, self._context = scenario.failures, scenario, context
         self._updates = scenario.policy.updates(scenario.steps, scenario.cluster.workers)
         self._keeper = 0 if among_peers(scenario) else scenario.servers[0]
-        self._clock_file = _clock_file(seat.folder, number)
-        self._file = seat.folder / f"checkpoint-{number}.pt"
-        self._decisions_file = seat.folder / f"decisions-{number}-{start_number()}"
+        self._clock_file = _clock_file(context.folder, number)
+        self._file = context.folder / f"checkpoint-{number}.pt"
+        self._decisions_file = context.folder / f"decisions-{number}-{start_number()}"
         self._recorder = recorder
         self._over = threading.Event()
         self._since = 0.0  # from when on work has not been saved
         self.saved = Saved(*torch.load(self._file, weights_only=True)) if self._file.exists() else NOTHING
         self._clock = json.loads(self._clock_file.read_text("utf-8")) if self._clock_file.exists() else None
-        if seat.rank == self._keeper:
+        if context.rank == self._keeper:
             self._decisions_file.write_bytes(bytes(self._updates + 1))
 
     def begin(self, moment: float) -> float:
@@ -98,17 +98,17 @@ class Elastic:
                 failure, worker = next(coming)
             start = max(start, moment)
             self._recorder.table("resumed")((self.saved.update, self.saved.step, failed, moment, start))
-            self._seat.slot.doing("the restart")
+            self._context.slot.doing("the restart")
         sleep_until(start)
         self._since = start
         self._recorder.facts["left_barrier"] = zero
         self._recorder.table("left")((zero,))
-        if self._seat.rank == self._keeper:
+        if self._context.rank == self._keeper:
             write_text(self._clock_file, json.dumps({"zero": zero, "since": start}))
         with self._decisions_file.open("r+b") as file:
             self._decisions = mmap.mmap(file.fileno(), 0)
         self._failure = zero + failure
-        if self._seat.rank == worker:
+        if self._context.rank == worker:
             threading.Thread(target=self._fail, name="failure", daemon=True).start()
         return start
 
@@ -127,15 +127,15 @@ class Elastic:
         """
         if update == self._updates or not self._due(update, now):
             return now
-        self._seat.slot.doing(f"the checkpoint after update {update}")
+        self._context.slot.doing(f"the checkpoint after update {update}")
         part = self._file.with_suffix(".part")
-        if self._seat.rank == self._keeper:
+        if self._context.rank == self._keeper:
             torch.save((update, step, state()), part)
         sleep_until(now + self._failures.checkpoint_cost_seconds)
-        if self._seat.rank == self._keeper:
+        if self._context.rank == self._keeper:
             if time.monotonic() >= self._failure:
                 # A worker has failed meanwhile: torchrun is about to end this rank, and nothing has been saved.
-                self._seat.slot.doing("the restart", waiting=True)
+                self._context.slot.doing("the restart", waiting=True)
                 threading.Event().wait()
             os.replace(part, self._file)
         self._since = time.monotonic()
@@ -144,11 +144,11 @@ class Elastic:
 
     def _due(self, update: int, now: float) -> bool:
         """Whether to save after this update: the keeper decides by its clock, and the others do the same."""
-        if self._seat.rank == self._keeper:
+        if self._context.rank == self._keeper:
             due = now - self._since >= self._failures.checkpoint_every_seconds
             self._decisions[update] = SAVE if due else GO_ON
             return due
-        self._seat.slot.doing(f"the decision of worker {self._keeper} on update {update}", waiting=True)
+        self._context.slot.doing(f"the decision of worker {self._keeper} on update {update}", waiting=True)
         while not (decision := self._decisions[update]):
             time.sleep(20e-6)
         return decision == SAVE

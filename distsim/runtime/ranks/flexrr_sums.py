@@ -10,8 +10,8 @@ import torch
 
 from distsim.runtime.ranks.server_parameters import DisagreementError
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.channel import Way
-from distsim.runtime.transport.messages import Kind, Message, Tag, pattern
+from distsim.runtime.transport.channel import Channel
+from distsim.runtime.transport.messages import Message, MessageKind, Tag, pattern
 from distsim.runtime.transport.senders import Senders, Sending
 
 WEIGHTS = 7  # items weigh 1 to 7, so that a sum tells whether one was lost and another done twice
@@ -33,7 +33,7 @@ class OutgoingSums:
     def __init__(self, helped: Iterable[int], floats: int, recorder: Recorder) -> None:
         self._floats = floats
         self._pattern = pattern(floats)
-        self._senders = Senders([Way(other, recorder.tally, Tag.SUMS) for other in helped])
+        self._senders = Senders([Channel(other, recorder.tally, Tag.SUMS) for other in helped])
         self._helped = tuple(helped)
         self._sent = recorder.table("sums_sent")
         self._unused = [Message(floats), Message(floats)]
@@ -58,7 +58,7 @@ class OutgoingSums:
         """The sum leaves for the worker it was made for."""
         assert self._sum is not None
         worker, step = self._of
-        self._sum.write(Kind.SUM, step=step, items=self._items)
+        self._sum.write(MessageKind.SUM, step=step, items=self._items)
         self._sent((worker, own_step, time.monotonic()))
         self._on_the_way.append(self._senders.send(worker, self._sum))
         self._sum = None
@@ -66,7 +66,7 @@ class OutgoingSums:
     def end(self) -> None:
         """Tells all others that no sum will follow; returns when they have heard."""
         goodbye = Message(0)
-        goodbye.write(Kind.GOODBYE)
+        goodbye.write(MessageKind.GOODBYE)
         for worker in self._helped:
             self._senders.send(worker, goodbye)
         self._senders.close()
@@ -91,8 +91,8 @@ class IncomingSums:
         self._items_done = 0
         self._threads = []
         for helper in helpers:
-            way = Way(helper, recorder.tally, Tag.SUMS)
-            thread = threading.Thread(target=self._listen, args=(way,), name=f"sums from {helper}", daemon=True)
+            channel = Channel(helper, recorder.tally, Tag.SUMS)
+            thread = threading.Thread(target=self._listen, args=(channel,), name=f"sums from {helper}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -121,15 +121,17 @@ class IncomingSums:
         for thread in self._threads:
             thread.join()
 
-    def _listen(self, way: Way) -> None:
+    def _listen(self, channel: Channel) -> None:
         message = Message(self._gradient.payload.numel())
         while True:
-            way.receive(message)
-            if message.kind is Kind.GOODBYE:
+            channel.receive(message)
+            if message.kind is MessageKind.GOODBYE:
                 return
-            self._received((way.rank, message.step, time.monotonic()))
+            self._received((channel.rank, message.step, time.monotonic()))
             if message.step != self._step:
-                raise DisagreementError(f"worker {way.rank} helped with step {message.step}, but this is {self._step}")
+                raise DisagreementError(
+                    f"worker {channel.rank} helped with step {message.step}, but this is {self._step}"
+                )
             self.add(message.payload, 1, message.items)
             with self._changed:
                 self._sums += 1

@@ -1,8 +1,8 @@
 """A FlexRR worker: that of a server, which does its steps piece by piece, and pieces of others' while it waits.
 
-compute      piece by piece, from the front, as the foreman says; then it waits for what others do for it.
+compute      piece by piece, from the front, as the work assigner says; then it waits for what others do for it.
 exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, a thread helps:
-    hand over    the foreman says whose piece it does.
+    hand over    the work assigner says whose piece it does.
     compute      at the worker's own speed: that of its latest step. A piece that has begun is done to its end.
     send         the sum of the pieces done in a row for one worker travels to that worker.
 """
@@ -15,25 +15,25 @@ from collections.abc import Sequence
 
 from distsim.policies import FlexRR
 from distsim.runtime.ranks.flexrr_sums import IncomingSums, OutgoingSums, weight
-from distsim.runtime.ranks.work_assigner import ForemansBoxes
-from distsim.runtime.ranks.worker import Counterpart, Work, Worker
+from distsim.runtime.ranks.work_assigner import Mailboxes
+from distsim.runtime.ranks.worker import ServerProxy, Worker, WorkerTask
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.host_messages import Note, Say
+from distsim.runtime.transport.host_messages import HostMessage, HostMessageKind
 from distsim.runtime.transport.messages import pattern
 
 
 class FlexRRWorker(Worker):
-    """One worker's story under FlexRR, whose only server has the foreman beside it."""
+    """One worker's story under FlexRR, whose only server has the work assigner beside it."""
 
     def __init__(
         self,
         policy: FlexRR,
         workers: int,
-        boxes: ForemansBoxes,
-        work: Work,
-        servers: Sequence[Counterpart],
+        mailboxes: Mailboxes,
+        work: WorkerTask,
+        servers: Sequence[ServerProxy],
         recorder: Recorder,
         slot: StatusSlot,
     ) -> None:
@@ -48,7 +48,7 @@ class FlexRRWorker(Worker):
         self._did = recorder.table("pieces")
         self._step = self._read = 0
         self._piece_seconds = 0.0
-        self._boxes = boxes
+        self._mailboxes = mailboxes
         self._left = threading.Event()
         self._helped_until = 0.0
         self._helper = threading.Thread(target=self._help, name="helping", daemon=True)
@@ -60,13 +60,13 @@ class FlexRRWorker(Worker):
         self._piece_seconds = self._work.seconds(step, self._read) / self._items
         self._incoming.begin(step)
         # compute
-        reply = self._ask(Say.BEGIN)
-        while reply.say is Say.PIECE:
+        reply = self._ask(HostMessageKind.BEGIN)
+        while reply.kind is HostMessageKind.PIECE:
             item = reply.item
             self._slot.doing(f"compute of item {item} of step {step}")
             self._incoming.add(self._pattern, (self._work.worker + 1) * weight(item), 1)
             start = self._do(self._work.worker, step, item, start)
-            reply = self._ask(Say.DONE, item)
+            reply = self._ask(HostMessageKind.DONE, item)
         # wait
         self._slot.doing(f"wait for {reply.item} sums for step {step}", waiting=True)
         self._incoming.wait(reply.item)
@@ -74,45 +74,45 @@ class FlexRRWorker(Worker):
 
     def _exchange(self, step: int) -> float:
         """Push, wait, pull; meanwhile the worker helps, and before it goes on it ends the piece it has begun."""
-        self._tell(Say.IDLE)
+        self._tell(HostMessageKind.IDLE)
         ready = self._back(super()._exchange(step))
         self._read = self._server.version
         return ready
 
     def _await_end(self) -> None:
         if not self._over:
-            self._tell(Say.IDLE)
+            self._tell(HostMessageKind.IDLE)
             super()._await_end()
             self._back(time.monotonic())
 
     def _end(self) -> None:
-        self._tell(Say.GOODBYE)
+        self._tell(HostMessageKind.GOODBYE)
         self._helper.join()
         self._outgoing.end()
         self._incoming.join()
-        self._boxes.close()
+        self._mailboxes.close()
         super()._end()
 
     def _help(self) -> None:
-        """Pieces of others, as the foreman orders; a piece begins when the one before has ended."""
+        """Pieces of others, as the work assigner orders; a piece begins when the one before has ended."""
         until: float | None = None
         while True:
-            order = self._boxes.orders[self._work.worker].get()
+            order = self._mailboxes.orders[self._work.worker].get()
             now = time.monotonic()
             # send
-            if self._outgoing.row_is_over((order.worker, order.step) if order.say is Say.PIECE else None):
+            if self._outgoing.row_is_over((order.worker, order.step) if order.kind is HostMessageKind.PIECE else None):
                 self._outgoing.send(self._step)
             # compute
-            if order.say is Say.PIECE:
+            if order.kind is HostMessageKind.PIECE:
                 piece = order.worker, order.step, order.item
                 self._outgoing.add(*piece)
                 until = self._helped_until = self._do(*piece, now if until is None else until)
-                self._tell(Say.HELPED, *piece)
+                self._tell(HostMessageKind.HELPED, *piece)
                 continue
             until = None
-            if order.say is Say.LEAVE:
+            if order.kind is HostMessageKind.LEAVE:
                 self._left.set()
-            elif order.say is Say.GOODBYE:
+            elif order.kind is HostMessageKind.GOODBYE:
                 return
 
     def _do(self, worker: int, step: int, item: int, start: float) -> float:
@@ -125,15 +125,15 @@ class FlexRRWorker(Worker):
     def _back(self, ready: float) -> float:
         """The worker has something of its own to do; when it can do that, at the earliest when it is `ready`."""
         self._slot.doing("the end of a piece for another", waiting=True)
-        self._tell(Say.BACK)
+        self._tell(HostMessageKind.BACK)
         self._left.wait()
         self._left.clear()
         return max(ready, self._helped_until)
 
-    def _ask(self, say: Say, item: int = 0) -> Note:
-        """What the foreman replies about this worker's own step."""
-        self._tell(say, self._work.worker, self._step, item)
-        return self._boxes.replies[self._work.worker].get()
+    def _ask(self, kind: HostMessageKind, item: int = 0) -> HostMessage:
+        """What the work assigner replies about this worker's own step."""
+        self._tell(kind, self._work.worker, self._step, item)
+        return self._mailboxes.replies[self._work.worker].get()
 
-    def _tell(self, say: Say, worker: int = 0, step: int = 0, item: int = 0) -> None:
-        self._boxes.questions.put(Note(say, self._work.worker, worker, step, item))
+    def _tell(self, kind: HostMessageKind, worker: int = 0, step: int = 0, item: int = 0) -> None:
+        self._mailboxes.questions.put(HostMessage(kind, self._work.worker, worker, step, item))

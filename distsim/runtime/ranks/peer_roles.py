@@ -6,13 +6,13 @@ from typing import Protocol
 
 from distsim.policies import Ddp, Pipeline
 from distsim.runtime.devices.device import Device
-from distsim.runtime.ranks.failures import Elastic
+from distsim.runtime.ranks.failures import FailureRecovery
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.scenario import Scenario
 
 
-class Story(Protocol):
+class PeerRole(Protocol):
     """One rank's story: `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
     def warm_up(self) -> None:
@@ -28,18 +28,18 @@ class Story(Protocol):
         ...
 
 
-def story_of(
+def peer_role_of(
     scenario: Scenario,
     rank: int,
     recorder: Recorder,
     slot: StatusSlot,
     done_before: int,
     device: Device,
-    elastic: Elastic | None = None,
-) -> Story:
+    recovery: FailureRecovery | None = None,
+) -> PeerRole:
     """The story of `rank`.
 
-    done_before: steps of the scenarios before this one, for progress. device: where it works. elastic: of a run with
+    done_before: steps of the scenarios before this one, for progress. device: where it works. recovery: of a run with
     failures.
     """
     if isinstance(scenario.policy, Ddp):
@@ -53,5 +53,5 @@ def story_of(
     from distsim.runtime.ranks.peers import Peer, ScheduleServer
 
     if rank < scenario.cluster.workers:
-        return Peer(scenario, rank, recorder, slot, done_before, device, elastic)
-    return ScheduleServer(scenario, rank, recorder, slot, elastic)
+        return Peer(scenario, rank, recorder, slot, done_before, device, recovery)
+    return ScheduleServer(scenario, rank, recorder, slot, recovery)

@@ -17,13 +17,13 @@ import torch.distributed as dist
 from distsim.policies import LocalSgd
 from distsim.runtime.devices.device import Device
 from distsim.runtime.ranks.computation import Filling, computation_of, factor
-from distsim.runtime.ranks.failures import NOTHING, Elastic
+from distsim.runtime.ranks.failures import NOTHING, FailureRecovery
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.all_reduce import all_reduce_of, plan_of
+from distsim.runtime.transport.all_reduce import all_reduce_of, task_of
 from distsim.runtime.transport.messages import num_floats, pattern
-from distsim.runtime.transport.schedule_run import part
+from distsim.runtime.transport.schedule_run import runner_of
 from distsim.scenario import Scenario
 
 WARM_UP_CALLS = 3
@@ -38,7 +38,7 @@ class Peer:
 
     def __init__(
         self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int, device: Device,
-        elastic: Elastic | None = None,
+        recovery: FailureRecovery | None = None,
     ) -> None:  # fmt: skip
         self._scenario = scenario
         self._workers = scenario.cluster.workers
@@ -51,7 +51,7 @@ class Peer:
         self._recorder = recorder
         self._slot = slot
         self._done_before = done_before
-        self._elastic = elastic
+        self._recovery = recovery
         recorder.facts["num_bytes"] = self._shared.nbytes
 
     def warm_up(self) -> None:
@@ -61,7 +61,7 @@ class Peer:
             self._computation.work(call, time.monotonic())
             self._all_reduce(self._shared, call, Recorder(), more=True)
         self._computation.parameters.copy_(before)
-        if self._elastic is not None and (state := self._elastic.saved.state):
+        if self._recovery is not None and (state := self._recovery.saved.state):
             self._computation.parameters.copy_(state["parameters"])
         self._stopwatch.wait()
 
@@ -70,7 +70,7 @@ class Peer:
         slot, steps, computation = self._slot, self._scenario.steps, self._computation
         computed, reduced = self._recorder.table("computes"), self._recorder.table("all_reduces")
         computation.record_in(self._recorder)
-        saved = NOTHING if self._elastic is None else self._elastic.saved
+        saved = NOTHING if self._recovery is None else self._recovery.saved
         call = saved.update
         for step in range(saved.step, steps):
             # compute
@@ -89,8 +89,8 @@ class Peer:
                 reduced((call, arrival, start))
                 self._learn()
                 call += 1
-                if self._elastic is not None:
-                    start = self._elastic.after_update(call, step + 1, start, self._state)
+                if self._recovery is not None:
+                    start = self._recovery.after_update(call, step + 1, start, self._state)
             slot.done(self._done_before + step + 1)
 
     def _state(self) -> dict[str, object]:
@@ -134,12 +134,17 @@ class ScheduleServer:
     """A rank that only takes part in the all-reduces of the workers, as their schedule says."""
 
     def __init__(
-        self, scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, elastic: Elastic | None = None
+        self,
+        scenario: Scenario,
+        rank: int,
+        recorder: Recorder,
+        slot: StatusSlot,
+        recovery: FailureRecovery | None = None,
     ) -> None:
         self._scenario = scenario
-        self._first = 0 if elastic is None else elastic.saved.update
+        self._first = 0 if recovery is None else recovery.saved.update
         self._sums = torch.zeros(num_floats(scenario.gradient_bytes))
-        self._part = part(plan_of(scenario, rank, self._sums.numel()), slot)
+        self._runner = runner_of(task_of(scenario, rank, self._sums.numel()), slot)
         self._recorder = recorder
 
     def warm_up(self) -> None:
@@ -155,7 +160,7 @@ class ScheduleServer:
 
     def _serve(self, call: int, recorder: Recorder, *, more: bool) -> None:
         self._sums.zero_()
-        self._part.run(self._sums, call, recorder, more=more)
+        self._runner.run(self._sums, call, recorder, more=more)
 
     def verify(self) -> None:
         """The workers verify; but if they compare notes, all ranks must."""

@@ -92,35 +92,35 @@ class TimedStage(PipelineStage):
         super().backward_one_chunk(bwd_chunk_id, *arguments, **options)
         self._end(BACKWARD, bwd_chunk_id, start)
 
-    def _turn(self, way: int, micro: int, receives: list[dist.P2POp]) -> list[dist.P2POp]:
+    def _turn(self, direction: int, micro: int, receives: list[dist.P2POp]) -> list[dist.P2POp]:
         if receives:
-            self._slot.doing(f"recv for {self._piece(way, micro)}", waiting=True)
-            self._turned[way, micro] = time.monotonic(), receives
+            self._slot.doing(f"recv for {self._pass(direction, micro)}", waiting=True)
+            self._turned[direction, micro] = time.monotonic(), receives
         return receives
 
-    def _hand_over(self, way: int, micro: int, sends: list[dist.P2POp]) -> list[dist.P2POp]:
+    def _hand_over(self, direction: int, micro: int, sends: list[dist.P2POp]) -> list[dist.P2POp]:
         if sends:
-            self._recorder.table("handed")((self._step, micro, way, time.monotonic()))
+            self._recorder.table("handed")((self._step, micro, direction, time.monotonic()))
             for send in sends:
                 self._traffic.sent(send.tensor)
         return sends
 
-    def _begin(self, way: int, micro: int) -> float:
+    def _begin(self, direction: int, micro: int) -> float:
         start = time.monotonic()
-        if (way, micro) in self._turned:
-            turned, receives = self._turned.pop((way, micro))
-            self._recorder.table("taken")((self._step, micro, way, turned, start))
+        if (direction, micro) in self._turned:
+            turned, receives = self._turned.pop((direction, micro))
+            self._recorder.table("taken")((self._step, micro, direction, turned, start))
             for receive in receives:
                 self._traffic.received(receive.tensor)
-        self._slot.doing(self._piece(way, micro))
+        self._slot.doing(self._pass(direction, micro))
         return start
 
-    def _end(self, way: int, micro: int, start: float) -> None:
-        sleep_until(start + self._seconds[way])
-        self._recorder.table("passes")((self._step, micro, way, start, time.monotonic()))
+    def _end(self, direction: int, micro: int, start: float) -> None:
+        sleep_until(start + self._seconds[direction])
+        self._recorder.table("passes")((self._step, micro, direction, start, time.monotonic()))
 
-    def _piece(self, way: int, micro: int) -> str:
-        return f"{('forward', 'backward')[way]} of micro-batch {micro} of step {self._step}"
+    def _pass(self, direction: int, micro: int) -> str:
+        return f"{('forward', 'backward')[direction]} of micro-batch {micro} of step {self._step}"
 
 
 class PipelineWorker:
@@ -153,8 +153,8 @@ class PipelineWorker:
         """All steps."""
         for step, seconds in enumerate(self._times[: self._steps]):
             forward, backward = (1.0 - self._share) * seconds, self._share * seconds
-            per_piece = (forward / self._micro_batches, backward / self._micro_batches)
-            self._stage.begin_step(step, per_piece, self._recorder)
+            per_pass = (forward / self._micro_batches, backward / self._micro_batches)
+            self._stage.begin_step(step, per_pass, self._recorder)
             self._one_step()
             self._slot.done(self._done_before + step + 1)
 

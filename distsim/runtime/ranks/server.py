@@ -19,23 +19,23 @@ from dataclasses import dataclass
 
 from distsim.policies import Rule
 from distsim.policies.rule_errors import no_answer, unasked_answer, wrong_answer, wrong_version
-from distsim.runtime.ranks.failures import Elastic, Saved
+from distsim.runtime.ranks.failures import FailureRecovery, Saved
 from distsim.runtime.ranks.server_parameters import DisagreementError, FirstParameters, Parameters
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.channel import Way
+from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.inbox import Arrival, inbox
-from distsim.runtime.transport.messages import Kind
+from distsim.runtime.transport.messages import MessageKind
 from distsim.runtime.transport.senders import Senders, Sending
 
 
 @dataclass(frozen=True)
-class Duty:
+class ServerTask:
     """What a server is to do: `updates` updates as `rule` decides.
 
     cancels: the rule may answer who has not pushed. progress: told each version that has been made. weight: how many
     times what it stands for a gradient is. model: the share of a model that is learned; None: there is none.
-    elastic: of a run with failures.
+    recovery: of a run with failures.
     """
 
     rule: Rule
@@ -47,7 +47,7 @@ class Duty:
     progress: Callable[[int], object]
     weight: int = 1
     model: FirstParameters | None = None
-    elastic: Elastic | None = None
+    recovery: FailureRecovery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Waiting:
 class Server:
     """One server's story."""
 
-    def __init__(self, duty: Duty, ways: Sequence[Way], recorder: Recorder, slot: StatusSlot) -> None:
-        self._duty = duty
+    def __init__(self, task: ServerTask, channels: Sequence[Channel], recorder: Recorder, slot: StatusSlot) -> None:
+        self._task = task
         self._slot = slot
-        self._inbox = inbox(duty.receive, ways, duty.floats)
-        self._senders = Senders(ways)
+        self._inbox = inbox(task.receive, channels, task.floats)
+        self._senders = Senders(channels)
         self._arrived = recorder.table("arrivals")
         self._answered = recorder.table("answers")
         self._updated = recorder.table("updates")
@@ -75,27 +75,27 @@ class Server:
         self._facts = recorder.facts
         self._counts = {"applied": 0, "dropped": 0, "staleness": 0}
 
-        self._parameters = Parameters(duty.floats, duty.workers, duty.updates, duty.weight, duty.model)
+        self._parameters = Parameters(task.floats, task.workers, task.updates, task.weight, task.model)
         self._contributors: list[tuple[int, int, int]] = []  # worker, step, read_version of what is pending
-        self._reading = [0] * duty.workers  # the version each worker was last sent
+        self._reading = [0] * task.workers  # the version each worker was last sent
         self._waiting: dict[int, Waiting] = {}  # workers whose push has come
         self._through: set[int] = set()  # workers that have done all their steps
         self._stopped: set[int] = set()  # workers that have been told to stop
-        self._on_the_way: list[deque[Sending]] = [deque() for _ in range(duty.workers)]
+        self._on_the_way: list[deque[Sending]] = [deque() for _ in range(task.workers)]
 
     @property
     def over(self) -> bool:
         """Whether the last update has been made."""
-        return self._parameters.version >= self._duty.updates
+        return self._parameters.version >= self._task.updates
 
     def run(self, start: float) -> None:
         """All updates, and the end."""
         del start  # a server acts when it is spoken to
-        if self._duty.elastic is not None and self._duty.elastic.saved.update:
-            self._come_back(self._duty.elastic.saved)
-        while not self.over and len(self._through) < self._duty.workers:
+        if self._task.recovery is not None and self._task.recovery.saved.update:
+            self._come_back(self._task.recovery.saved)
+        while not self.over and len(self._through) < self._task.workers:
             arrival = self._receive()
-            if arrival.message.kind is Kind.PUSH:
+            if arrival.message.kind is MessageKind.PUSH:
                 self._decide(arrival)
             else:
                 self._through.add(arrival.worker)
@@ -108,10 +108,10 @@ class Server:
     def _come_back(self, saved: Saved) -> None:
         """From the last checkpoint: the rule hears again of what it has decided, and all are sent the parameters."""
         for version in range(saved.update):
-            for worker in range(self._duty.workers):
-                self._duty.rule.arrived(worker, version, version)
+            for worker in range(self._task.workers):
+                self._task.rule.arrived(worker, version, version)
         self._parameters.restore(saved.update, saved.state)
-        for worker in range(self._duty.workers):
+        for worker in range(self._task.workers):
             self._answered((worker, self._parameters.version, math.nan, time.monotonic()))
             self._send(worker)
 
@@ -127,7 +127,7 @@ class Server:
         if self._note(arrival):
             self._inbox.free(worker)
             return
-        decision = self._duty.rule.arrived(worker, step, read_version)
+        decision = self._task.rule.arrived(worker, step, read_version)
         begin = arrival.seconds
         if decision.applied:
             begin = time.monotonic()
@@ -141,9 +141,9 @@ class Server:
             if decision.version != self._parameters.version + 1:
                 raise wrong_version(worker, step, decision.version, self._parameters.version)
             self._apply(begin)
-            if self._duty.elastic is not None:
+            if self._task.recovery is not None:
                 version = self._parameters.version
-                self._duty.elastic.after_update(version, version, time.monotonic(), self._parameters.state)
+                self._task.recovery.after_update(version, version, time.monotonic(), self._parameters.state)
         self._answer(decision.answers, worker, step)
         self._check_somebody_comes()
 
@@ -166,7 +166,7 @@ class Server:
             self._counts["applied"] += 1
             self._counts["staleness"] += version - 1 - read_version
         self._contributors.clear()
-        self._duty.progress(version)
+        self._task.progress(version)
 
     def _answer(self, answers: Iterable[tuple[int, int]], asker: int, step: int) -> None:
         for worker, version in answers:
@@ -175,7 +175,7 @@ class Server:
             asked = math.nan
             if worker in self._waiting:
                 asked = self._waiting[worker].since_seconds
-            elif self._duty.cancels:
+            elif self._task.cancels:
                 self._cancelled((worker, self._reading[worker]))
             else:
                 raise unasked_answer(asker, step, worker)
@@ -200,12 +200,12 @@ class Server:
 
     def _check_somebody_comes(self) -> None:
         """Raises InputError where every worker waits for an answer, or is through, so that no push can come."""
-        if not self.over and self._waiting and len(self._waiting.keys() | self._through) == self._duty.workers:
+        if not self.over and self._waiting and len(self._waiting.keys() | self._through) == self._task.workers:
             worker, waiting = next(iter(self._waiting.items()))
-            raise no_answer(worker, waiting.step, self._parameters.version, self._duty.updates)
+            raise no_answer(worker, waiting.step, self._parameters.version, self._task.updates)
 
     def _expected(self) -> str:
-        missing = [str(worker) for worker in range(self._duty.workers) if worker not in self._waiting]
+        missing = [str(worker) for worker in range(self._task.workers) if worker not in self._waiting]
         return f"{'workers' if len(missing) > 1 else 'worker'} {', '.join(missing)}"
 
     def _finish(self) -> None:
@@ -213,17 +213,17 @@ class Server:
         self._parameters.end()
         for worker in sorted(self._waiting.keys() | self._through - self._stopped):
             self._send(worker)
-        here = set(range(self._duty.workers))
+        here = set(range(self._task.workers))
         while here:
             self._slot.doing(f"recv of the end of workers {sorted(here)}", waiting=True)
             arrival = self._inbox.get()
             worker, message = arrival.worker, arrival.message
-            if message.kind is Kind.GOODBYE:
+            if message.kind is MessageKind.GOODBYE:
                 self._settle(worker, self._parameters.version)
                 if message.expected_checksum != self._parameters.newest.checksum():
                     raise DisagreementError(f"worker {worker} ends with other parameters than the server")
                 here.discard(worker)
-            elif message.kind is Kind.THROUGH or not self._note(arrival):
+            elif message.kind is MessageKind.THROUGH or not self._note(arrival):
                 self._send(worker)
             self._inbox.free(worker)
         self._senders.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from distsim.runtime.transport.messages import Kind, Message, pattern
+from distsim.runtime.transport.messages import Message, MessageKind, pattern
 
 LEARNING_RATE = 2.0**-10
 
@@ -88,7 +88,7 @@ class Parameters:
         if not self.newest.stop:
             last, self.newest = self.newest, Message(self._floats)
             self.newest.payload.copy_(last.payload)
-            self.newest.write(Kind.ANSWER, version=self.version, stop=True)
+            self.newest.write(MessageKind.ANSWER, version=self.version, stop=True)
 
     def lend(self) -> Message:
         """The newest version, to be given back."""
@@ -116,5 +116,5 @@ class Parameters:
             raise DisagreementError("the server's parameters are not what the gradients it applied lead to")
 
     def _stamped(self, message: Message) -> Message:
-        message.write(Kind.ANSWER, version=self.version, stop=self.version == self._last_version)
+        message.write(MessageKind.ANSWER, version=self.version, stop=self.version == self._last_version)
         return message

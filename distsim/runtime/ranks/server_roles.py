@@ -1,4 +1,4 @@
-"""A worker's or a server's part in one scenario with parameter servers: what it is given, and its warm-up.
+"""A worker's or a server's roles in one scenario with parameter servers: what it is given, and its warm-up.
 
 The warm-up is a short synchronous run over the same connections, without compute: it opens them and touches the memory.
 """
@@ -18,39 +18,39 @@ from distsim.errors import InputError
 from distsim.learning.problems import problem
 from distsim.policies import FlexRR, Rule, Synchronous, WithServer
 from distsim.policies.own_rule import load_rule
-from distsim.runtime.launch.rank_context import Seat
+from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.ranks.computation import LEARNING_RATE, Training
-from distsim.runtime.ranks.failures import Elastic
+from distsim.runtime.ranks.failures import FailureRecovery
 from distsim.runtime.ranks.flexrr_sums import total_weight
 from distsim.runtime.ranks.flexrr_worker import FlexRRWorker
-from distsim.runtime.ranks.server import Duty, Server
+from distsim.runtime.ranks.server import Server, ServerTask
 from distsim.runtime.ranks.server_parameters import FirstParameters
-from distsim.runtime.ranks.work_assigner import ForemansBoxes, ForemansServer
-from distsim.runtime.ranks.worker import CancelledWorker, Counterpart, Work, Worker
+from distsim.runtime.ranks.work_assigner import AssigningServer, Mailboxes
+from distsim.runtime.ranks.worker import CancelledWorker, ServerProxy, Worker, WorkerTask
 from distsim.runtime.ranks.worker_model import shares
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.channel import Way
+from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.messages import Message, num_floats
-from distsim.runtime.transport.shared_buffer import Shelf
+from distsim.runtime.transport.shared_buffer import SharedBuffer
 from distsim.scenario import Scenario
 
 WARM_UP_STEPS = 3
 
 
 @dataclass(frozen=True)
-class Part:
+class ServerRoles:
     """What this rank does in one scenario.
 
     rule: the user's own, "my_rule.py:MyRule", in place of the policy's. number: the scenario's in the job; done: steps
-    of those before it. elastic: of a run with failures.
+    of those before it. recovery: of a run with failures.
     """
 
     scenario: Scenario
     rule: str | None
-    seat: Seat
+    context: RankContext
     number: int
     done: int
-    elastic: Elastic | None = None
+    recovery: FailureRecovery | None = None
 
     def warm_up(self) -> float | None:
         """Opens the connections and touches the memory.
@@ -65,14 +65,14 @@ class Part:
                 "communication": scenario.communication.model_copy(update={"receive": scenario.receive}),
             }
         )
-        warm, recorder = Part(short, None, self.seat, self.number, self.done - WARM_UP_STEPS), Recorder()
-        warm.story(recorder, idle=True).run(time.monotonic())
+        warm, recorder = ServerRoles(short, None, self.context, self.number, self.done - WARM_UP_STEPS), Recorder()
+        warm.role(recorder, idle=True).run(time.monotonic())
         updates = recorder.rows("updates")[1:]  # the first touches the memory
         return median(end - begin for _, begin, end in updates) if updates else None
 
-    def story(self, recorder: Recorder, *, idle: bool = False) -> Server | Worker:
+    def role(self, recorder: Recorder, *, idle: bool = False) -> Server | Worker:
         """The story to run from an agreed moment on. idle: without compute."""
-        if self.seat.rank not in self.scenario.servers:
+        if self.context.rank not in self.scenario.servers:
             return self._worker(recorder, self._agree(None), idle)
         workers = self.scenario.cluster.workers
         rule: Rule = load_rule(self.rule, workers) if self.rule else self._policy.rule(workers)
@@ -83,7 +83,7 @@ class Part:
         if self.rule is None:
             return bool(getattr(self._policy, "cancel", False))
         cancels = torch.tensor([int(getattr(rule, "cancel", False))])
-        self.seat.slot.doing("the loading of the rule", waiting=rule is None)
+        self.context.slot.doing("the loading of the rule", waiting=rule is None)
         dist.broadcast(cancels, src=self.scenario.servers[0])
         if cancels.item() and len(self.scenario.servers) > 1:
             raise InputError.of(
@@ -98,9 +98,9 @@ class Part:
         updates = policy.updates(scenario.steps, workers)
 
         def progress(version: int) -> None:
-            self.seat.slot.done(self.done + version * scenario.steps // updates)
+            self.context.slot.done(self.done + version * scenario.steps // updates)
 
-        duty = Duty(
+        task = ServerTask(
             rule=rule,
             workers=workers,
             updates=updates,
@@ -108,24 +108,26 @@ class Part:
             receive=scenario.receive,
             cancels=cancels,
             progress=progress,
-            elastic=self.elastic,
+            recovery=self.recovery,
             weight=total_weight(policy.items) if isinstance(policy, FlexRR) else 1,
             model=self._first_parameters(),
         )
-        ways = [self._way(worker, recorder) for worker in range(workers)]
+        channels = [self._channel(worker, recorder) for worker in range(workers)]
         if isinstance(policy, FlexRR):
-            boxes = self._boxes(range(workers))
-            return ForemansServer(policy.plan(workers), boxes, self.seat.rank, duty, ways, recorder, self.seat.slot)
-        return Server(duty, ways, recorder, self.seat.slot)
+            mailboxes = self._mailboxes(range(workers))
+            return AssigningServer(
+                policy.plan(workers), mailboxes, self.context.rank, task, channels, recorder, self.context.slot
+            )
+        return Server(task, channels, recorder, self.context.slot)
 
-    def _way(self, worker: int, recorder: Recorder) -> Way:
-        shelf = self._shelf(worker, self.seat.rank)
-        if shelf is None:
-            return Way(worker, recorder.tally)
-        return Way(worker, recorder.tally, outgoing=shelf.parameters, incoming=shelf.gradient)
+    def _channel(self, worker: int, recorder: Recorder) -> Channel:
+        shared = self._shared_buffer(worker, self.context.rank)
+        if shared is None:
+            return Channel(worker, recorder.tally)
+        return Channel(worker, recorder.tally, outgoing=shared.parameters, incoming=shared.gradient)
 
     def _worker(self, recorder: Recorder, cancels: bool, idle: bool) -> Worker:
-        scenario, policy, worker = self.scenario, self._policy, self.seat.rank
+        scenario, policy, worker = self.scenario, self._policy, self.context.rank
         times = scenario.compute_times()
         times.first(worker, scenario.steps)  # drawn before the clock starts
 
@@ -133,31 +135,31 @@ class Part:
             return 0.0 if idle else times(worker, read_version if policy.has_global_step else step)
 
         last_step = scenario.steps if getattr(policy, "stop", "total") == "per_worker" else None
-        servers = [self._counterpart(server, recorder) for server in scenario.servers]
+        servers = [self._server_proxy(server, recorder) for server in scenario.servers]
         gradient = torch.zeros(num_floats(scenario.gradient_bytes))
         training = Training(scenario, worker, gradient) if scenario.workload.model is not None else None
-        work = Work(worker, seconds, last_step, training, self.elastic.saved.step if self.elastic else 0)
+        work = WorkerTask(worker, seconds, last_step, training, self.recovery.saved.step if self.recovery else 0)
         if isinstance(policy, FlexRR):
-            boxes = self._boxes([worker])
-            return FlexRRWorker(policy, scenario.cluster.workers, boxes, work, servers, recorder, self.seat.slot)
-        story = CancelledWorker if cancels else Worker
-        return story(work, servers, recorder, self.seat.slot)
+            mailboxes = self._mailboxes([worker])
+            return FlexRRWorker(policy, scenario.cluster.workers, mailboxes, work, servers, recorder, self.context.slot)
+        role = CancelledWorker if cancels else Worker
+        return role(work, servers, recorder, self.context.slot)
 
-    def _counterpart(self, server: int, recorder: Recorder) -> Counterpart:
-        slot, tally, shelf = self.seat.slot, recorder.tally, self._shelf(self.seat.rank, server)
-        if shelf is None:
-            return Counterpart(Way(server, tally), Message(self._floats), recorder, slot)
-        way = Way(server, tally, outgoing=shelf.gradient, incoming=shelf.parameters)
-        return Counterpart(way, shelf.gradient, recorder, slot)
+    def _server_proxy(self, server: int, recorder: Recorder) -> ServerProxy:
+        slot, tally, shared = self.context.slot, recorder.tally, self._shared_buffer(self.context.rank, server)
+        if shared is None:
+            return ServerProxy(Channel(server, tally), Message(self._floats), recorder, slot)
+        channel = Channel(server, tally, outgoing=shared.gradient, incoming=shared.parameters)
+        return ServerProxy(channel, shared.gradient, recorder, slot)
 
-    def _shelf(self, worker: int, server: int) -> Shelf | None:
+    def _shared_buffer(self, worker: int, server: int) -> SharedBuffer | None:
         """What the two share if they are on one host."""
         if self.scenario.host(server) != worker:
             return None
-        return Shelf(self.seat.folder, f"{self.number}-{server}", self._floats)
+        return SharedBuffer(self.context.folder, f"{self.number}-{server}", self._floats)
 
-    def _boxes(self, workers: Sequence[int]) -> ForemansBoxes:
-        return ForemansBoxes(self.seat.folder, str(self.number), workers)
+    def _mailboxes(self, workers: Sequence[int]) -> Mailboxes:
+        return Mailboxes(self.context.folder, str(self.number), workers)
 
     @property
     def _policy(self) -> WithServer:
@@ -178,5 +180,5 @@ class Part:
         if scenario.workload.model is None:
             return None
         first = torch.nn.utils.parameters_to_vector(problem(scenario.workload, scenario.seed).model.parameters())
-        share = shares(first.numel(), len(scenario.servers))[scenario.servers.index(self.seat.rank)]
+        share = shares(first.numel(), len(scenario.servers))[scenario.servers.index(self.context.rank)]
         return FirstParameters(first.detach()[share], LEARNING_RATE)

@@ -18,11 +18,11 @@ from torch.distributed.rendezvous import rendezvous
 
 from distsim.runtime.devices.device import Device, devices
 from distsim.runtime.devices.thread_scheduling import patient_threads
-from distsim.runtime.emulation import order
-from distsim.runtime.launch.rank_context import Seat
+from distsim.runtime.emulation import coordination
+from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.ranks import server_roles
-from distsim.runtime.ranks.failures import Elastic, begun, start_number
-from distsim.runtime.ranks.peer_roles import story_of
+from distsim.runtime.ranks.failures import FailureRecovery, begun, start_number
+from distsim.runtime.ranks.peer_roles import peer_role_of
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.clock_offset import NONE, Offset, between
 from distsim.runtime.recording.rank_status import StatusSlot
@@ -36,97 +36,97 @@ BACKEND = "gloo"  # of what all ranks say to each other; a device may bring anot
 START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that all have heard of it
 
 
-def run(seat: Seat) -> None:
-    """All scenarios of the job, one after the other, as the rank of this seat."""
+def run(context: RankContext) -> None:
+    """All scenarios of the job, one after the other, as the rank of this context."""
     done = 0
-    scenarios = [Scenario.of(table) for table in seat.job["scenarios"]]
-    with process_group(seat):
-        seat.slot.doing("the choice of devices", waiting=True)
-        emulated = order.imposed(seat.folder) is not None
-        chosen = devices(scenarios, emulated=emulated, patience=_patience(seat))
+    scenarios = [Scenario.of(table) for table in context.job["scenarios"]]
+    with process_group(context):
+        context.slot.doing("the choice of devices", waiting=True)
+        emulated = coordination.imposed(context.folder) is not None
+        chosen = devices(scenarios, emulated=emulated, patience=_patience(context))
         for number, (scenario, device) in enumerate(zip(scenarios, chosen, strict=True)):
-            if not _over(seat, number):
-                recorder = Recorder(journal_of(seat.folder, number, seat.rank, start_number()))
-                elastic = Elastic(seat, number, scenario, recorder) if scenario.failures else None
-                before = _offset(seat)
-                _one(seat, number, scenario, seat.job["rules"][number], recorder, done, elastic, before, device)
-                after = _offset(seat)
-                seat.slot.doing("the writing of its record")
-                recorder.save(seat.folder, number, seat.rank, between(before, after))
-                if machines := seat.job["machines"]:
-                    seat.slot.doing("the gathering of records", waiting=True)
-                    hand_in(seat, number, machines)
+            if not _over(context, number):
+                recorder = Recorder(journal_of(context.folder, number, context.rank, start_number()))
+                recovery = FailureRecovery(context, number, scenario, recorder) if scenario.failures else None
+                before = _offset(context)
+                _one(context, number, scenario, context.job["rules"][number], recorder, done, recovery, before, device)
+                after = _offset(context)
+                context.slot.doing("the writing of its record")
+                recorder.save(context.folder, number, context.rank, between(before, after))
+                if machines := context.job["machines"]:
+                    context.slot.doing("the gathering of records", waiting=True)
+                    hand_in(context, number, machines)
             done += scenario.steps
 
 
-def _over(seat: Seat, number: int) -> bool:
+def _over(context: RankContext, number: int) -> bool:
     """Whether this scenario had come to its end when torchrun started the ranks again, for the sake of a later one."""
-    return any(begun(seat.folder, later) for later in range(number + 1, len(seat.job["scenarios"])))
+    return any(begun(context.folder, later) for later in range(number + 1, len(context.job["scenarios"])))
 
 
-def _offset(seat: Seat) -> Offset:
+def _offset(context: RankContext) -> Offset:
     """Of this machine's clock, if there are several."""
-    machines = seat.job["machines"]
+    machines = context.job["machines"]
     if not machines:
         return NONE
-    seat.slot.doing("ping-pong for the clock", waiting=True)
+    context.slot.doing("ping-pong for the clock", waiting=True)
     return measured(machines)
 
 
-def _patience(seat: Seat) -> timedelta:
+def _patience(context: RankContext) -> timedelta:
     """Of the backends. Whoever waits too long is to be found by the launcher's deadline, which tells where."""
-    return timedelta(seconds=3600 + 2 * float(seat.job["deadline_seconds"]))
+    return timedelta(seconds=3600 + 2 * float(context.job["deadline_seconds"]))
 
 
 @contextmanager
-def process_group(seat: Seat) -> Iterator[None]:
+def process_group(context: RankContext) -> Iterator[None]:
     """All ranks of the run, in one group."""
-    patience = _patience(seat)
-    seat.slot.doing("init_process_group", waiting=True)
+    patience = _patience(context)
+    context.slot.doing("init_process_group", waiting=True)
     store, rank, ranks = next(rendezvous("env://", timeout=patience))
     store.set_timeout(patience)
     # torchrun keeps its store when it starts the ranks again, with the addresses of those that are gone.
     store = PrefixStore(f"start_{start_number()}", store)
-    if seat.job.get("machines"):
-        introduce(seat, store, ranks)
+    if context.job.get("machines"):
+        introduce(context, store, ranks)
     with patient_threads():
         dist.init_process_group(BACKEND, store=store, rank=rank, world_size=ranks, timeout=patience)
-    if order.imposed(seat.folder) is not None:
-        seat.slot.doing("ping-pong", waiting=True)
+    if coordination.imposed(context.folder) is not None:
+        context.slot.doing("ping-pong", waiting=True)
         if (latency := one_way_seconds()) is not None:
-            order.note_latency(seat.folder, latency)
+            coordination.note_latency(context.folder, latency)
     yield
     dist.destroy_process_group()
 
 
 def _one(
-    seat: Seat, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int,
-    elastic: Elastic | None, offset: Offset, device: Device,
+    context: RankContext, number: int, scenario: Scenario, rule: str | None, recorder: Recorder, done: int,
+    recovery: FailureRecovery | None, offset: Offset, device: Device,
 ) -> None:  # fmt: skip
-    slot = seat.slot
+    slot = context.slot
     if among_peers(scenario):
-        peer = story_of(scenario, seat.rank, recorder, slot, done, device, elastic)
+        peer = peer_role_of(scenario, context.rank, recorder, slot, done, device, recovery)
         slot.doing("warm-up", waiting=True)
         peer.warm_up()
-        peer.run(_start(recorder, slot, elastic, offset))
+        peer.run(_start(recorder, slot, recovery, offset))
         peer.verify()
     else:
-        part = server_roles.Part(scenario, rule, seat, number, done, elastic)
+        roles = server_roles.ServerRoles(scenario, rule, context, number, done, recovery)
         slot.doing("warm-up", waiting=True)
-        recorder.facts["apply_seconds"] = part.warm_up()
-        part.story(recorder).run(_start(recorder, slot, elastic, offset))
-    if elastic is not None:
-        elastic.end()
+        recorder.facts["apply_seconds"] = roles.warm_up()
+        roles.role(recorder).run(_start(recorder, slot, recovery, offset))
+    if recovery is not None:
+        recovery.end()
     recorder.facts |= _host(device)
     slot.doing("the barrier at the end", waiting=True)
     dist.barrier()
 
 
-def _start(recorder: Recorder, slot: StatusSlot, elastic: Elastic | None, offset: Offset) -> float:
+def _start(recorder: Recorder, slot: StatusSlot, recovery: FailureRecovery | None, offset: Offset) -> float:
     """The moment (monotonic seconds) at which all ranks begin, agreed upon and then waited for."""
     moment = agreed_moment(slot, offset)
-    if elastic is not None:
-        return elastic.begin(moment)
+    if recovery is not None:
+        return recovery.begin(moment)
     sleep_until(moment)
     left = time.monotonic()
     recorder.facts["left_barrier"] = left

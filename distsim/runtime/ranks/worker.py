@@ -19,16 +19,16 @@ from dataclasses import dataclass
 import torch
 
 from distsim.runtime.ranks.computation import Training
-from distsim.runtime.ranks.worker_model import Learner
+from distsim.runtime.ranks.worker_model import WorkerModel
 from distsim.runtime.recording.clock import sleep_until, wait_until
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.channel import Way
-from distsim.runtime.transport.messages import Kind, Message, pattern
+from distsim.runtime.transport.channel import Channel
+from distsim.runtime.transport.messages import Message, MessageKind, pattern
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkerTask:
     """What a worker is to do.
 
     seconds: of compute, by (step, version read). last_step: how many steps; None: no end. training: the model; None:
@@ -43,15 +43,15 @@ class Work:
     first_step: int = 0
 
 
-class Counterpart:
+class ServerProxy:
     """One server, as a worker knows it: the gradient for it, and the parameters that it has answered with.
 
     gradient: the buffer to push from, for this server's share of the parameters.
     """
 
-    def __init__(self, way: Way, gradient: Message, recorder: Recorder, slot: StatusSlot) -> None:
-        self.way = way
-        self.server = way.rank
+    def __init__(self, channel: Channel, gradient: Message, recorder: Recorder, slot: StatusSlot) -> None:
+        self.channel = channel
+        self.server = channel.rank
         self.gradient = gradient
         self.parameters = Message(gradient.payload.numel())
         self.version = 0  # that the worker has read last
@@ -68,21 +68,21 @@ class Counterpart:
         self.pull()
 
     def push(self, step: int) -> None:
-        """The gradient's way to the server."""
+        """The gradient's channel to the server."""
         self._slot.doing(f"push of step {step} to the server, rank {self.server}", waiting=True)
-        self.gradient.write(Kind.PUSH, step=step, version=self.version)
+        self.gradient.write(MessageKind.PUSH, step=step, version=self.version)
         start = time.monotonic()
-        self.way.send(self.gradient)
+        self.channel.send(self.gradient)
         self._pushed((self.server, step, self.version, start, time.monotonic()))
 
     def pull(self) -> None:
-        """The parameters' way back."""
+        """The parameters' channel back."""
         self.receive(self.parameters)
         self.read(self.parameters)
 
     def receive(self, answer: Message) -> float:
         """The next answer comes into this buffer; when it was here."""
-        self.way.receive(answer)
+        self.channel.receive(answer)
         now = time.monotonic()
         self._pulled((self.server, answer.version, now))
         return now
@@ -94,29 +94,29 @@ class Counterpart:
     def through(self) -> None:
         """Tells the server that no push will follow."""
         self._slot.doing(f"recv of the end from the server, rank {self.server}", waiting=True)
-        self.gradient.write(Kind.THROUGH)
-        self.way.send(self.gradient)
+        self.gradient.write(MessageKind.THROUGH)
+        self.channel.send(self.gradient)
 
     def goodbye(self) -> None:
         """The last message."""
         self._slot.doing("goodbye", waiting=True)
-        self.gradient.write(Kind.GOODBYE, checksum=self.parameters.checksum())
-        self.way.send(self.gradient)
+        self.gradient.write(MessageKind.GOODBYE, checksum=self.parameters.checksum())
+        self.channel.send(self.gradient)
 
 
 class Worker:
     """One worker's story under a rule that never cancels."""
 
-    def __init__(self, work: Work, servers: Sequence[Counterpart], recorder: Recorder, slot: StatusSlot) -> None:
+    def __init__(self, work: WorkerTask, servers: Sequence[ServerProxy], recorder: Recorder, slot: StatusSlot) -> None:
         self._work = work
         self._servers = servers
         self._slot = slot
         self._computed = recorder.table("computes")
         self._pool = ThreadPoolExecutor(len(servers), "with server") if len(servers) > 1 else None
-        self._learner: Learner | None = None
+        self._model: WorkerModel | None = None
         if work.training is not None:
             work.training.record_in(recorder)
-            self._learner = Learner(work.training, [server.gradient for server in servers])
+            self._model = WorkerModel(work.training, [server.gradient for server in servers])
         else:
             for server in servers:
                 torch.mul(pattern(server.gradient.payload.numel()), work.worker + 1, out=server.gradient.payload)
@@ -149,8 +149,8 @@ class Worker:
         """A step's work; whether it was cancelled."""
         version = self._servers[0].version
         self._slot.doing(f"compute of step {step}")
-        if self._learner is not None:
-            start = self._learner.work(step, start)
+        if self._model is not None:
+            start = self._model.work(step, start)
         cancelled = self._sleep(start + self._work.seconds(step, version))
         self._computed((step, version, start, time.monotonic()))
         return cancelled
@@ -173,8 +173,8 @@ class Worker:
 
     def _adopt(self) -> None:
         """The model goes on from the parameters that have come."""
-        if self._learner is not None:
-            self._learner.adopt([server.parameters.payload for server in self._servers])
+        if self._model is not None:
+            self._model.adopt([server.parameters.payload for server in self._servers])
 
     def _await_end(self) -> None:
         """A worker that has done all its steps waits until the run is over."""
@@ -195,7 +195,7 @@ class Worker:
 class CancelledWorker(Worker):
     """One worker's story under a rule that cancels; such a rule has one server."""
 
-    def __init__(self, work: Work, servers: Sequence[Counterpart], recorder: Recorder, slot: StatusSlot) -> None:
+    def __init__(self, work: WorkerTask, servers: Sequence[ServerProxy], recorder: Recorder, slot: StatusSlot) -> None:
         super().__init__(work, servers, recorder, slot)
         (self._server,) = servers
         self._answer, self._spare = (Message(self._server.parameters.payload.numel()) for _ in range(2))

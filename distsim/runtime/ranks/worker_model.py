@@ -22,7 +22,7 @@ def shares(floats: int, servers: int) -> list[slice]:
     return [slice(min(server * each, floats), min((server + 1) * each, floats)) for server in range(servers)]
 
 
-class Learner:
+class WorkerModel:
     """One worker's model. gradients: for each server the message that its share is pushed with."""
 
     def __init__(self, training: Training, gradients: Sequence[Message]) -> None:

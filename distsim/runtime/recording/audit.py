@@ -29,11 +29,11 @@ def check(trace: Trace, records: Sequence[Record], left_out: Mapping[Pair, int])
         _check_gradients(trace, server, records[server].facts["counts"])
 
 
-def _counted(records: Sequence[Record], way: str) -> Counts:
+def _counted(records: Sequence[Record], direction: str) -> Counts:
     counts: Counts = Counter()
     for rank, record in enumerate(records):
-        for other, (messages, num_bytes) in record.facts["tally"][way].items():
-            pair = (rank, int(other)) if way == "sent" else (int(other), rank)
+        for other, (messages, num_bytes) in record.facts["tally"][direction].items():
+            pair = (rank, int(other)) if direction == "sent" else (int(other), rank)
             counts[pair, "messages"], counts[pair, "bytes"] = messages, num_bytes
     return counts
 
@@ -55,8 +55,8 @@ def _compare(trace: Trace, ours: Counts, we: str, theirs: Counts, they: str) -> 
     for (source, target), unit in sorted(ours.keys() | theirs.keys()):
         one, other = ours[(source, target), unit], theirs[(source, target), unit]
         if one != other:
-            way = f"{trace.lane(source)} to {trace.lane(target)}"
-            raise RunError(f"the counts of the run disagree: from {way}, {we} {one} {unit}, but {they} {other}")
+            route = f"{trace.lane(source)} to {trace.lane(target)}"
+            raise RunError(f"the counts of the run disagree: from {route}, {we} {one} {unit}, but {they} {other}")
 
 
 def _check_gradients(trace: Trace, server: int, counted: Mapping[str, int]) -> None:

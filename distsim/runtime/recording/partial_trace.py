@@ -23,7 +23,7 @@ from distsim.trace import FOR_ANOTHER, SpanKind, Trace, TraceBuilder
 Tables = dict[str, list[Row]]
 
 
-def fragment(folder: Path, scenarios: Sequence[Scenario]) -> Trace | None:
+def partial_trace(folder: Path, scenarios: Sequence[Scenario]) -> Trace | None:
     """The trace of the last scenario whose clock had started; None where none had.
 
     Its metadata say "complete": false.
@@ -33,7 +33,7 @@ def fragment(folder: Path, scenarios: Sequence[Scenario]) -> Trace | None:
         records = joined(folder, number, len(roles(scenario)))
         left = [tables["left"][0][0] for tables in records if tables["left"]]
         if left:
-            told = Fragment(records, scenario, max(left))
+            told = PartialTrace(records, scenario, max(left))
             for slot in rank_status.read(folder):
                 told.standing(slot, now)
             return told.builder.build(
@@ -48,7 +48,7 @@ def fragment(folder: Path, scenarios: Sequence[Scenario]) -> Trace | None:
     return None
 
 
-class Fragment:
+class PartialTrace:
     """The rows of the trace. zero: when its clock starts, in seconds of the monotonic clock."""
 
     def __init__(self, records: Sequence[Tables], scenario: Scenario, zero: float) -> None:

@@ -36,8 +36,8 @@ class Tally:
 
     def table(self) -> dict[str, Any]:
         """[messages, bytes] by direction and rank, as JSON holds it."""
-        ways = {"sent": self._sent, "received": self._received}
-        return {way: {str(rank): counted for rank, counted in by_rank.items()} for way, by_rank in ways.items()}
+        counts = (("sent", self._sent), ("received", self._received))
+        return {name: {str(rank): counted for rank, counted in by_rank.items()} for name, by_rank in counts}
 
 
 def _count(counted: list[int], num_bytes: int) -> None:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.schedule_run import Plan, part
+from distsim.runtime.transport.schedule_run import ScheduleTask, runner_of
 from distsim.scenario import Scenario
 
 
@@ -43,12 +43,12 @@ def count_reduced(recorder: Recorder, num_bytes: int) -> None:
 class BySchedule:
     """The scenario's schedule, by isend and irecv."""
 
-    def __init__(self, plan: Plan, slot: StatusSlot) -> None:
-        self._part = part(plan, slot)
+    def __init__(self, task: ScheduleTask, slot: StatusSlot) -> None:
+        self._runner = runner_of(task, slot)
 
     def __call__(self, tensor: torch.Tensor, call: int, recorder: Recorder, *, more: bool) -> None:
         """One call of the schedule."""
-        self._part.run(tensor, call, recorder, more=more)
+        self._runner.run(tensor, call, recorder, more=more)
 
 
 def follows_schedule(scenario: Scenario) -> bool:
@@ -60,13 +60,13 @@ def follows_schedule(scenario: Scenario) -> bool:
     return communication.implementation == "schedule" or communication.kind == "parameter_server"
 
 
-def plan_of(scenario: Scenario, rank: int, floats: int) -> Plan:
+def task_of(scenario: Scenario, rank: int, floats: int) -> ScheduleTask:
     """The part of `rank` in all-reduces of so many numbers in this scenario."""
-    return Plan(scenario.schedule(), rank, floats, scenario.communication.sends)
+    return ScheduleTask(scenario.schedule(), rank, floats, scenario.communication.sends)
 
 
 def all_reduce_of(
     scenario: Scenario, worker: int, floats: int, slot: StatusSlot, group: dist.ProcessGroup | None = None
 ) -> AllReduce:
     """How `worker` of this scenario sums so many numbers. group: of all workers (None: the default one)."""
-    return BySchedule(plan_of(scenario, worker, floats), slot) if follows_schedule(scenario) else ByBackend(group)
+    return BySchedule(task_of(scenario, worker, floats), slot) if follows_schedule(scenario) else ByBackend(group)

@@ -1,4 +1,4 @@
-"""The way between this rank and another: over the network, or through a shelf where both are on one host."""
+"""The channel between this rank and another: over the network, or through a shared where both are on one host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from distsim.runtime.recording.tally import Tally
 from distsim.runtime.transport.messages import Message, Tag
 
 
-class Way:
+class Channel:
     """Sends to one rank and receives from it.
 
     outgoing, incoming: where the numbers lie if the two share memory; then only headers travel. What they say to

@@ -15,18 +15,18 @@ from torch.distributed.distributed_c10d import Store
 
 import distsim
 from distsim.errors import InputError
-from distsim.runtime.launch.rank_context import Seat
+from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.recording.recorder import record_file
 
 SAME = ("scenarios", "rules", "machines")  # of the job, on all machines
 
 
-def introduce(seat: Seat, store: Store, ranks: int) -> None:
+def introduce(context: RankContext, store: Store, ranks: int) -> None:
     """All ranks read what all were started with. Raises InputError, on all of them, where that cannot be one run."""
-    job = {key: seat.job[key] for key in SAME} | {"distsim": distsim.__version__, "torch": torch.__version__}
+    job = {key: context.job[key] for key in SAME} | {"distsim": distsim.__version__, "torch": torch.__version__}
     digest = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
     own = store.add("introduced", 1)
-    store.set(f"introduction_{own}", json.dumps([seat.rank, digest]))
+    store.set(f"introduction_{own}", json.dumps([context.rank, digest]))
     told = [json.loads(store.get(f"introduction_{number}")) for number in range(1, ranks + 1)]
     if len({digest for _, digest in told}) > 1:
         raise InputError(
@@ -36,19 +36,19 @@ def introduce(seat: Seat, store: Store, ranks: int) -> None:
     taken = sorted(rank for rank, _ in told)
     if taken != list(range(ranks)):
         raise InputError.of(
-            "--node-rank", seat.job["node"], "was given to two nodes", "write 0, 1, 2 and so on, another on each"
+            "--node-rank", context.job["node"], "was given to two nodes", "write 0, 1, 2 and so on, another on each"
         )
 
 
-def hand_in(seat: Seat, number: int, machines: Sequence[Sequence[int]]) -> None:
+def hand_in(context: RankContext, number: int, machines: Sequence[Sequence[int]]) -> None:
     """The records of scenario number `number` come to the machine of rank 0, one after the other."""
     for rank in (rank for machine in machines[1:] for rank in machine):
-        file = record_file(seat.folder, number, rank)
-        if seat.rank == rank:
+        file = record_file(context.folder, number, rank)
+        if context.rank == rank:
             content = torch.frombuffer(bytearray(file.read_bytes()), dtype=torch.uint8)
             dist.send(torch.tensor([content.numel()]), dst=0)
             dist.send(content, dst=0)
-        elif seat.rank == 0:
+        elif context.rank == 0:
             length = torch.zeros(1, dtype=torch.int64)
             dist.recv(length, src=rank)
             content = torch.empty(int(length.item()), dtype=torch.uint8)

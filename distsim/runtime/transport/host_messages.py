@@ -1,7 +1,7 @@
-"""Small notes between the processes of one host, on a path of their own: no network carries them.
+"""Small messages between the processes of one host. They cross no network.
 
-A box is a named pipe in the run's folder. Whoever writes a note of so few bytes writes it as a whole, so many may put
-notes into one box.
+A mailbox is a named pipe in the run's folder. A write of so few bytes is atomic, so many processes may write into one
+mailbox.
 """
 
 from __future__ import annotations
@@ -13,53 +13,56 @@ from dataclasses import astuple, dataclass
 from enum import IntEnum
 from pathlib import Path
 
-NOTE = struct.Struct("<5q")
+LAYOUT = struct.Struct("<5q")
 
 
-class Say(IntEnum):
-    """What a note says: the upper half to the foreman, the lower half from it."""
+class HostMessageKind(IntEnum):
+    """What a message says: workers send the kinds up to GOODBYE to the work assigner, which sends the others.
 
-    BEGIN = 1  # a step of one's own
-    DONE = 2  # this item of it
-    IDLE = 3  # nothing to do but wait for parameters
-    HELPED = 4  # this item of another's step is done
-    BACK = 5  # something of one's own to do again
-    GOODBYE = 6
+    The assigner answers GOODBYE with GOODBYE.
+    """
+
+    BEGIN = 1  # the worker begins its step `step`
+    DONE = 2  # the worker has done item `item` of its own step
+    IDLE = 3  # the worker only waits for parameters, so it may help others
+    HELPED = 4  # the worker has done an item of another worker's step
+    BACK = 5  # the worker has work of its own again
+    GOODBYE = 6  # the worker leaves
     PIECE = 7  # do this item
-    ENOUGH = 8  # there is none: `item` sums will come for one's own step, or others need no help for now
-    LEAVE = 9  # help no more
+    ENOUGH = 8  # no item is left; of the worker's own step, `item` says how many sums helpers will send for it
+    LEAVE = 9  # stop helping
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """say: what; sender: who; worker, step, item: about whose item of which step."""
+class HostMessage:
+    """A message from rank `sender`, about item `item` of step `step` of worker `worker`."""
 
-    say: Say
+    kind: HostMessageKind
     sender: int
     worker: int = 0
     step: int = 0
     item: int = 0
 
 
-class NoteBox:
-    """Notes for one reader; both sides make it, by the same name."""
+class Mailbox:
+    """Messages for one reader. The reader and the writers each create the mailbox under the same name."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        path = folder / f"notes-{name}"
+        path = folder / f"mailbox-{name}"
         with suppress(FileExistsError):
             os.mkfifo(path, 0o600)
-        # Open for both directions: opening waits for nobody.
+        # Opened for reading and writing, so that opening waits for no other process.
         self._pipe = os.open(path, os.O_RDWR)
 
-    def put(self, note: Note) -> None:
-        """Leaves a note for the reader."""
-        os.write(self._pipe, NOTE.pack(*astuple(note)))
+    def put(self, message: HostMessage) -> None:
+        """Leaves a message for the reader."""
+        os.write(self._pipe, LAYOUT.pack(*astuple(message)))
 
-    def get(self) -> Note:
-        """The next note, when there is one."""
-        say, *about = NOTE.unpack(os.read(self._pipe, NOTE.size))
-        return Note(Say(say), *about)
+    def get(self) -> HostMessage:
+        """The next message; waits until there is one."""
+        kind, *about = LAYOUT.unpack(os.read(self._pipe, LAYOUT.size))
+        return HostMessage(HostMessageKind(kind), *about)
 
     def close(self) -> None:
-        """Nobody uses it any more on this side."""
+        """Closes this process's end."""
         os.close(self._pipe)

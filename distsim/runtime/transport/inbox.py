@@ -15,8 +15,8 @@ from typing import Protocol
 
 import torch.distributed as dist
 
-from distsim.runtime.transport.channel import Way
-from distsim.runtime.transport.messages import Kind, Message
+from distsim.runtime.transport.channel import Channel
+from distsim.runtime.transport.messages import Message, MessageKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Inbox(Protocol):
 
 
 class ConcurrentInbox:
-    """One thread per worker with a receive always posted: pushes share the way in."""
+    """One thread per worker with a receive always posted: pushes share the channel in."""
 
-    def __init__(self, ways: Sequence[Way], floats: int) -> None:
+    def __init__(self, channels: Sequence[Channel], floats: int) -> None:
         self._arrivals: SimpleQueue[Arrival] = SimpleQueue()
-        self._freed = [threading.Semaphore(0) for _ in ways]
-        for way in ways:
+        self._freed = [threading.Semaphore(0) for _ in channels]
+        for channel in channels:
             threading.Thread(
-                target=self._receive, args=(way, Message(floats)), name=f"from worker {way.rank}", daemon=True
+                target=self._receive, args=(channel, Message(floats)), name=f"from worker {channel.rank}", daemon=True
             ).start()
 
     def get(self) -> Arrival:
@@ -60,35 +60,35 @@ class ConcurrentInbox:
         """The thread may receive the next one."""
         self._freed[worker].release()
 
-    def _receive(self, way: Way, message: Message) -> None:
+    def _receive(self, channel: Channel, message: Message) -> None:
         while True:
             posted = time.monotonic()
-            way.receive(message)
-            last = message.kind is Kind.GOODBYE
-            self._arrivals.put(Arrival(way.rank, message, posted, time.monotonic()))
+            channel.receive(message)
+            last = message.kind is MessageKind.GOODBYE
+            self._arrivals.put(Arrival(channel.rank, message, posted, time.monotonic()))
             if last:
                 return
-            self._freed[way.rank].acquire()
+            self._freed[channel.rank].acquire()
 
 
 class FifoInbox:
     """A plain receive from anybody: gloo's sends are rendezvous, so the others wait for their turn."""
 
-    def __init__(self, ways: Sequence[Way], floats: int) -> None:
-        self._ways = ways
+    def __init__(self, channels: Sequence[Channel], floats: int) -> None:
+        self._channels = channels
         self._message = Message(floats)
 
     def get(self) -> Arrival:
         """Receives the next message."""
         posted = time.monotonic()
         worker = dist.recv(self._message.tensor)
-        self._ways[worker].arrived(self._message)
+        self._channels[worker].arrived(self._message)
         return Arrival(worker, self._message, posted, time.monotonic())
 
     def free(self, worker: int) -> None:
         """Nothing to do: the next receive is posted by `get`."""
 
 
-def inbox(receive: str, ways: Sequence[Way], floats: int) -> Inbox:
-    """The inbox for a scenario's `receive`. ways: to each worker, by rank."""
-    return ConcurrentInbox(ways, floats) if receive == "concurrent" else FifoInbox(ways, floats)
+def inbox(receive: str, channels: Sequence[Channel], floats: int) -> Inbox:
+    """The inbox for a scenario's `receive`. channels: to each worker, by rank."""
+    return ConcurrentInbox(channels, floats) if receive == "concurrent" else FifoInbox(channels, floats)

@@ -17,7 +17,7 @@ FLOAT_BYTES = 4
 PATTERN = 7
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """What a message is. Only PUSH, ANSWER and SUM carry numbers.
 
     THROUGH: a worker has done all its steps. GOODBYE: it leaves; the checksum is of the parameters it has.
@@ -32,7 +32,7 @@ class Kind(IntEnum):
     SUM = 5
 
 
-WITH_NUMBERS = (Kind.PUSH, Kind.ANSWER, Kind.SUM)
+WITH_NUMBERS = (MessageKind.PUSH, MessageKind.ANSWER, MessageKind.SUM)
 
 
 class Tag(IntEnum):
@@ -57,7 +57,7 @@ class Message:
 
     def write(
         self,
-        kind: Kind,
+        kind: MessageKind,
         *,
         step: int = 0,
         version: int = 0,
@@ -70,9 +70,9 @@ class Message:
         self._words[:7] = (kind, step, version, stop, num_bytes, checksum, items)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MessageKind:
         """What it is."""
-        return Kind(int(self._words[0]))
+        return MessageKind(int(self._words[0]))
 
     @property
     def step(self) -> int:

@@ -1,7 +1,7 @@
 """A schedule for real: one rank's part in it, as point-to-point messages that leave when their gates open.
 
-ByRounds    gate "process": what a rank sends and receives in a round begins when its earlier rounds are over
-ByData      gate "data": all receives wait from the start, and a send leaves when what it carries is there
+RoundsRunner    gate "process": what a rank sends and receives in a round begins when its earlier rounds are over
+DataRunner      gate "data": all receives wait from the start, and a send leaves when what it carries is there
 
 Sends are gloo's rendezvous: bytes move once the target has posted its receive. "eager": targets post all receives
 of a call before they join it, so bytes move as soon as the source sends. Each transfer's number in the schedule is
@@ -28,7 +28,7 @@ from distsim.runtime.transport.traffic import Traffic
 
 
 @dataclass(frozen=True)
-class Piece:
+class LocalTransfer:
     """A transfer as one of its two ranks sees it.
 
     number: in the schedule. start, stop: of the numbers in the data that it carries.
@@ -44,13 +44,13 @@ class Piece:
         """What it carries, where it stands in `data`."""
         return data[self.start : self.stop]
 
-    def overlaps(self, other: Piece) -> bool:
+    def overlaps(self, other: LocalTransfer) -> bool:
         """Whether the two carry a number in common."""
         return self.start < other.stop and other.start < self.stop
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScheduleTask:
     """What a rank is to take part in: a schedule, each call of it on so many numbers (`floats`) of type `dtype`.
 
     Tags from first_tag on are used, one for each transfer.
@@ -68,17 +68,17 @@ class Arrivals:
     """Threads that notice when receives are over, at the moment that they are, whatever the rank does meanwhile."""
 
     def __init__(self) -> None:
-        self._here: SimpleQueue[tuple[Piece, float] | BaseException] = SimpleQueue()
-        self._lanes: dict[int, SimpleQueue[tuple[Piece, dist.Work]]] = {}
+        self._here: SimpleQueue[tuple[LocalTransfer, float] | BaseException] = SimpleQueue()
+        self._lanes: dict[int, SimpleQueue[tuple[LocalTransfer, dist.Work]]] = {}
 
-    def expect(self, piece: Piece, work: dist.Work, lane: int) -> None:
+    def expect(self, piece: LocalTransfer, work: dist.Work, lane: int) -> None:
         """A receive has been posted; those of one lane end in the order of being expected."""
         if lane not in self._lanes:
             self._lanes[lane] = SimpleQueue()
             threading.Thread(target=self._wait, args=(self._lanes[lane],), name=f"lane {lane}", daemon=True).start()
         self._lanes[lane].put((piece, work))
 
-    def _wait(self, lane: SimpleQueue[tuple[Piece, dist.Work]]) -> None:
+    def _wait(self, lane: SimpleQueue[tuple[LocalTransfer, dist.Work]]) -> None:
         try:
             while True:
                 piece, work = lane.get()
@@ -87,7 +87,7 @@ class Arrivals:
         except BaseException as error:  # noqa: BLE001 - the thread that takes part raises it
             self._here.put(error)
 
-    def next(self) -> tuple[Piece, float]:
+    def next(self) -> tuple[LocalTransfer, float]:
         """The next that is over, and since when."""
         arrival = self._here.get()
         if isinstance(arrival, BaseException):
@@ -95,28 +95,28 @@ class Arrivals:
         return arrival
 
 
-class Part(ABC):
+class ScheduleRunner(ABC):
     """One rank's part in the calls of a schedule, one call after the other."""
 
-    def __init__(self, plan: Plan, slot: StatusSlot) -> None:
-        schedule, rank = plan.schedule, plan.rank
+    def __init__(self, task: ScheduleTask, slot: StatusSlot) -> None:
+        schedule, rank = task.schedule, task.rank
         self._slot = slot
         self._name = schedule.name
-        self._first_tag = plan.first_tag
-        self._eager = plan.sends == "eager"
+        self._first_tag = task.first_tag
+        self._eager = task.sends == "eager"
         self._posted: dict[int, tuple[dist.Work, float]] = {}
         self._arrivals = Arrivals()
-        self.sends: list[Piece] = []
-        self.receives: list[Piece] = []
-        bounds = schedule.chunk_bounds(plan.floats)
+        self.sends: list[LocalTransfer] = []
+        self.receives: list[LocalTransfer] = []
+        bounds = schedule.chunk_bounds(task.floats)
         for number, (round_number, transfer) in enumerate(schedule.transfers()):
             start, stop = bounds[transfer.chunk], bounds[transfer.chunk + transfer.chunks]
             for end, own in ((transfer.source, self.sends), (transfer.target, self.receives)):
                 if end == rank and start < stop:  # with fewer numbers than chunks some are empty
-                    own.append(Piece(number, round_number, transfer, start, stop))
+                    own.append(LocalTransfer(number, round_number, transfer, start, stop))
         # Zeroed by hand, so that the memory is there before the clock starts.
         self._buffers = {
-            piece.number: torch.empty(piece.stop - piece.start, dtype=plan.dtype).zero_() for piece in self.receives
+            piece.number: torch.empty(piece.stop - piece.start, dtype=task.dtype).zero_() for piece in self.receives
         }
 
     def run(self, data: torch.Tensor, call: int, recorder: Recorder, *, more: bool) -> None:
@@ -140,10 +140,10 @@ class Part(ABC):
     def _take_part(self, data: torch.Tensor) -> None: ...
 
     @abstractmethod
-    def _await(self, piece: Piece, work: dist.Work) -> None:
+    def _await(self, piece: LocalTransfer, work: dist.Work) -> None:
         """A receive has been posted."""
 
-    def _post(self, piece: Piece) -> None:
+    def _post(self, piece: LocalTransfer) -> None:
         """The receive of a piece, now unless it has been posted before."""
         if piece.number in self._posted:
             return
@@ -152,7 +152,7 @@ class Part(ABC):
         self._posted[piece.number] = work, time.monotonic()
         self._await(piece, work)
 
-    def _send(self, piece: Piece, data: torch.Tensor) -> tuple[Piece, dist.Work, float]:
+    def _send(self, piece: LocalTransfer, data: torch.Tensor) -> tuple[LocalTransfer, dist.Work, float]:
         carried = piece.of(data)
         posted = time.monotonic()
         work = dist.isend(carried, dst=piece.transfer.target, tag=self._first_tag + piece.number)
@@ -160,30 +160,30 @@ class Part(ABC):
         self._traffic.sent(carried)
         return piece, work, posted
 
-    def _finish(self, sends: Iterable[tuple[Piece, dist.Work, float]]) -> None:
+    def _finish(self, sends: Iterable[tuple[LocalTransfer, dist.Work, float]]) -> None:
         """Waits until what was sent is out of `data`, which may change after that."""
         for piece, work, posted in sends:
             work.wait()
             self._sent((self._call, piece.number, posted, time.monotonic()))
 
-    def _note(self, piece: Piece, end: float) -> None:
+    def _note(self, piece: LocalTransfer, end: float) -> None:
         """A piece is here since `end`."""
         _, posted = self._posted.pop(piece.number)
         self._received((self._call, piece.number, posted, end))
         self._traffic.received(self._buffers[piece.number])
 
-    def _apply(self, piece: Piece, data: torch.Tensor) -> None:
+    def _apply(self, piece: LocalTransfer, data: torch.Tensor) -> None:
         if piece.transfer.reduce:
             piece.of(data).add_(self._buffers[piece.number])
         else:
             piece.of(data).copy_(self._buffers[piece.number])
 
 
-class ByRounds(Part):
+class RoundsRunner(ScheduleRunner):
     """A part under gate "process"."""
 
-    def __init__(self, plan: Plan, slot: StatusSlot) -> None:
-        super().__init__(plan, slot)
+    def __init__(self, task: ScheduleTask, slot: StatusSlot) -> None:
+        super().__init__(task, slot)
         self._ends: dict[int, float] = {}  # of receives that have been over before anybody asked
         numbers = sorted({piece.round for piece in (*self.sends, *self.receives)})
         self._rounds = [
@@ -208,11 +208,11 @@ class ByRounds(Part):
             for piece in receives:
                 self._apply(piece, data)
 
-    def _await(self, piece: Piece, work: dist.Work) -> None:
+    def _await(self, piece: LocalTransfer, work: dist.Work) -> None:
         if self._eager:  # a source sends in the order of rounds
             self._arrivals.expect(piece, work, lane=piece.transfer.source)
 
-    def _end_of(self, piece: Piece) -> float:
+    def _end_of(self, piece: LocalTransfer) -> float:
         """Waits for a receive; returns when it was over."""
         if not self._eager:
             self._posted[piece.number][0].wait()
@@ -223,15 +223,15 @@ class ByRounds(Part):
         return self._ends.pop(piece.number)
 
 
-class ByData(Part):
+class DataRunner(ScheduleRunner):
     """A part under gate "data"."""
 
     def _take_part(self, data: torch.Tensor) -> None:
         self.expect()
-        here: list[Piece] = []  # arrived, and not yet in `data`
+        here: list[LocalTransfer] = []  # arrived, and not yet in `data`
         missing = list(self.receives)  # not yet in `data`, arrived or not
         waiting = list(self.sends)
-        leaving: list[tuple[Piece, dist.Work, float]] = []
+        leaving: list[tuple[LocalTransfer, dist.Work, float]] = []
         while True:
             # What leaves in a round is what was there when it began.
             for piece in [piece for piece in waiting if not _earlier(missing, piece)]:
@@ -250,16 +250,16 @@ class ByData(Part):
                 here.append(self._next(missing))
         self._finish(leaving)
 
-    def _await(self, piece: Piece, work: dist.Work) -> None:
+    def _await(self, piece: LocalTransfer, work: dist.Work) -> None:
         self._arrivals.expect(piece, work, lane=piece.number)  # even from one source they may come in any order
 
     @staticmethod
-    def _may_enter(piece: Piece, missing: Sequence[Piece], waiting: Sequence[Piece]) -> bool:
+    def _may_enter(piece: LocalTransfer, missing: Sequence[LocalTransfer], waiting: Sequence[LocalTransfer]) -> bool:
         """Whether nothing that comes before it is still to enter the same numbers, or to leave from them."""
         before = any(other.number < piece.number and other.overlaps(piece) for other in missing)
         return not before and not any(send.round <= piece.round and send.overlaps(piece) for send in waiting)
 
-    def _next(self, missing: Sequence[Piece]) -> Piece:
+    def _next(self, missing: Sequence[LocalTransfer]) -> LocalTransfer:
         sources = sorted({piece.transfer.source for piece in missing})
         self._slot.doing(f"{self._name}: recv from ranks {sources}", waiting=True)
         piece, end = self._arrivals.next()
@@ -267,11 +267,11 @@ class ByData(Part):
         return piece
 
 
-def _earlier(missing: Sequence[Piece], send: Piece) -> bool:
+def _earlier(missing: Sequence[LocalTransfer], send: LocalTransfer) -> bool:
     """Whether something of an earlier round is still to enter what `send` carries."""
     return any(piece.round < send.round and piece.overlaps(send) for piece in missing)
 
 
-def part(plan: Plan, slot: StatusSlot) -> Part:
-    """The part that a plan's schedule asks for by its gate."""
-    return ByRounds(plan, slot) if plan.schedule.gate == "process" else ByData(plan, slot)
+def runner_of(task: ScheduleTask, slot: StatusSlot) -> ScheduleRunner:
+    """The part that a task's schedule asks for by its gate."""
+    return RoundsRunner(task, slot) if task.schedule.gate == "process" else DataRunner(task, slot)

@@ -1,7 +1,7 @@
 """Sending without waiting for it: a thread for each rank that is sent to.
 
 gloo copies a message into the system's buffers while the sender stands there, also where it is told not to wait. Sent
-by one thread, answers would leave one after the other, the first workers always first. Threads share the way out.
+by one thread, answers would leave one after the other, the first workers always first. Threads share the channel out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 from queue import SimpleQueue
 
-from distsim.runtime.transport.channel import Way
+from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.messages import Message
 
 
@@ -41,12 +41,12 @@ class Senders:
     An error ends the thread that it happens in, and by `seat` the rank.
     """
 
-    def __init__(self, ways: Iterable[Way]) -> None:
+    def __init__(self, channels: Iterable[Channel]) -> None:
         self._queues: dict[int, SimpleQueue[Sending | None]] = {}
         self._threads = []
-        for way in ways:
-            queue = self._queues[way.rank] = SimpleQueue()
-            thread = threading.Thread(target=_send, args=(way, queue), name=f"to rank {way.rank}", daemon=True)
+        for channel in channels:
+            queue = self._queues[channel.rank] = SimpleQueue()
+            thread = threading.Thread(target=_send, args=(channel, queue), name=f"to rank {channel.rank}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -64,7 +64,7 @@ class Senders:
             thread.join()
 
 
-def _send(way: Way, queue: SimpleQueue[Sending | None]) -> None:
+def _send(channel: Channel, queue: SimpleQueue[Sending | None]) -> None:
     while (sending := queue.get()) is not None:
-        way.send(sending.message)
+        channel.send(sending.message)
         sending.gone()

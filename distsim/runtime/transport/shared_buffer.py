@@ -12,15 +12,15 @@ import torch
 from distsim.runtime.transport.messages import Message, length
 
 
-class Shelf:
+class SharedBuffer:
     """Where a worker puts its gradient and a server its parameters, for the other to fetch.
 
     A gradient stays until the server has answered it; parameters stay until the worker has pushed again.
     """
 
     def __init__(self, folder: Path, name: str, floats: int) -> None:
-        self.gradient = _mapped(folder / f"shelf-{name}-gradient", floats)
-        self.parameters = _mapped(folder / f"shelf-{name}-parameters", floats)
+        self.gradient = _mapped(folder / f"shared-{name}-gradient", floats)
+        self.parameters = _mapped(folder / f"shared-{name}-parameters", floats)
 
 
 def _mapped(file: Path, floats: int) -> Message:

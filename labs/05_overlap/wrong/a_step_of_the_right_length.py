@@ -18,4 +18,4 @@ class Overlapped(Overlapped):
         end, count, took = 0.0, len(self.buckets), testbed_rank.now()
         for number in range(count):
             end = max(end, sum(OWED) * (number + 1) / count) + took / count
-        testbed_rank.place.busy(end - took, "backward")
+        testbed_rank.context.busy(end - took, "backward")

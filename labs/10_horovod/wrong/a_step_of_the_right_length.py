@@ -21,7 +21,7 @@ class Distributed(Distributed):
             started = testbed_rank.now()
             super().synchronize()
             last = (testbed_rank.now() - started) / len(self.queue)
-            testbed_rank.place.busy(max(0.0, sum(OWED) + last - testbed_rank.now()), "compute")
+            testbed_rank.context.busy(max(0.0, sum(OWED) + last - testbed_rank.now()), "compute")
             OWED.clear()
         else:
             super().synchronize()

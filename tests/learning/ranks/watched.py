@@ -48,10 +48,10 @@ def watch(rank: int, folder: Path, samples: int) -> None:
 
 
 if __name__ == "__main__":
-    with rank_context.taken() as place:
-        place.slot.doing("import torch")
+    with rank_context.entered() as context:
+        context.slot.doing("import torch")
         from distsim.runtime.ranks import session
 
         told = json.loads(os.environ["DISTSIM_TEST_WATCHED"])
-        watch(place.rank, Path(told["folder"]), told["samples"])
-        session.run(place)
+        watch(context.rank, Path(told["folder"]), told["samples"])
+        session.run(context)

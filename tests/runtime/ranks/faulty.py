@@ -154,27 +154,27 @@ def break_update() -> None:
 
 
 if __name__ == "__main__":
-    with rank_context.taken() as place:
-        place.slot.doing("import torch")
+    with rank_context.entered() as context:
+        context.slot.doing("import torch")
         from distsim.runtime.ranks import peers, session, worker
 
-        plan = json.loads(os.environ["DISTSIM_TEST_FAULT"])
-        if plan["rank"] == place.rank:
-            match plan["where"]:
+        task = json.loads(os.environ["DISTSIM_TEST_FAULT"])
+        if task["rank"] == context.rank:
+            match task["where"]:
                 case "peers":
-                    break_sleep(peers, plan["call"], FAULTS[plan["fault"]])
+                    break_sleep(peers, task["call"], FAULTS[task["fault"]])
                 case "worker":
-                    break_sleep(worker, plan["call"], FAULTS[plan["fault"]])
+                    break_sleep(worker, task["call"], FAULTS[task["fault"]])
                 case "rule":
-                    break_rule(plan["call"], FAULTS[plan["fault"]])
+                    break_rule(task["call"], FAULTS[task["fault"]])
                 case "collective":
-                    break_call(plan["call"])
+                    break_call(task["call"])
                 case "length":
-                    break_length(plan["call"])
+                    break_length(task["call"])
                 case "sum":
                     break_sum()
                 case "parameters":
                     break_parameters()
                 case "update":
                     break_update()
-        session.run(place)
+        session.run(context)

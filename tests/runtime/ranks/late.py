@@ -7,7 +7,7 @@ from datetime import timedelta
 from distsim.runtime.launch import rank_context
 
 if __name__ == "__main__":
-    with rank_context.taken() as place:
+    with rank_context.entered() as context:
         import torch
         import torch.distributed as dist
 
@@ -40,4 +40,4 @@ if __name__ == "__main__":
             return device.Device(torch.device("cpu"), "late", group, LateStopwatch(), names, "of a test")
 
         device.free = free
-        session.run(place)
+        session.run(context)

@@ -65,7 +65,7 @@ FAULTS = {
 }
 
 if __name__ == "__main__":
-    with rank_context.taken() as place:
-        fault = place.job["faults"].get(str(place.rank))
-        place.slot.doing("its part" if fault else "recv from another rank", waiting=not fault)
-        FAULTS[fault or place.job["others"]]()
+    with rank_context.entered() as context:
+        fault = context.job["faults"].get(str(context.rank))
+        context.slot.doing("its part" if fault else "recv from another rank", waiting=not fault)
+        FAULTS[fault or context.job["others"]]()

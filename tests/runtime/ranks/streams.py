@@ -104,7 +104,7 @@ def run(rank: int, phase: dict[str, Any]) -> list[dict[int, float]]:
 
 
 if __name__ == "__main__":
-    with rank_context.taken() as place:
+    with rank_context.entered() as context:
         import torch
         import torch.distributed as dist
 
@@ -112,6 +112,6 @@ if __name__ == "__main__":
         from distsim.runtime.recording.clock import sleep_until
 
         dist.init_process_group("gloo")
-        found = [run(place.rank, phase) for phase in place.job["phases"]]
-        (place.folder / f"streams-{place.rank}.json").write_text(json.dumps(found))
+        found = [run(context.rank, phase) for phase in context.job["phases"]]
+        (context.folder / f"streams-{context.rank}.json").write_text(json.dumps(found))
         dist.barrier()

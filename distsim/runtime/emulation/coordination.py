@@ -16,7 +16,7 @@ from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime.emulation import namespaces
 from distsim.runtime.emulation.network import NIC, SWITCH_ADDRESS, Network, build
-from distsim.runtime.emulation.plan import Plan
+from distsim.runtime.emulation.plan import NetworkPlan
 
 PLAN_FILE = "network.json"
 IMPOSED_FILE = "imposed.json"
@@ -25,7 +25,7 @@ HOSTS_VARIABLE = "DISTSIM_HOSTS"  # of the ranks: the namespace of each rank's h
 LOOPBACK_ADDRESS = "127.0.0.1"
 
 
-def place(folder: Path, plan: Plan) -> None:
+def place(folder: Path, plan: NetworkPlan) -> None:
     """The launching process orders a network for the run in `folder`."""
     write_text(folder / PLAN_FILE, json.dumps(plan.table()))
 
@@ -34,7 +34,7 @@ def fulfil(folder: Path) -> str | None:
     """The agent builds what was ordered. Returns the address at which the ranks reach it, or None where it refuses."""
     if not (folder / PLAN_FILE).exists():
         return LOOPBACK_ADDRESS
-    plan = Plan.of_table(json.loads((folder / PLAN_FILE).read_text("utf-8")))
+    plan = NetworkPlan.of_table(json.loads((folder / PLAN_FILE).read_text("utf-8")))
     try:
         network = build(plan)
     except InputError as error:
@@ -47,7 +47,7 @@ def fulfil(folder: Path) -> str | None:
     return SWITCH_ADDRESS
 
 
-def _facts(plan: Plan, network: Network) -> dict[str, Any]:
+def _facts(plan: NetworkPlan, network: Network) -> dict[str, Any]:
     return plan.table() | {
         "latency_seconds": plan.latency_seconds if network.latency_imposed else None,
         "bandwidth_counts": "payload",
