@@ -12,21 +12,14 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from distsim import figures
-from distsim.cli.figure import KINDS
 from distsim.cli.main import distsim
 from distsim.errors import InputError
 from distsim.examples import example
+from distsim.figures.catalogue import KINDS, markdown
 from distsim.simulation import simulate
 from distsim.sweep import sweep
 
 ROOT = Path(__file__).parents[1]
-NOT_OF_FILES = {  # what a figure is drawn of is no trace, no scenario and no table of a sweep
-    "Captioned", "Job", "SpeedUps", "batch_grid", "checkpoints", "collective", "decision",
-    "exchange_times", "guess_formula_simulation_measurement", "loss", "prediction_errors",
-    "ring_against_server", "step_times",
-}  # fmt: skip
-CALLED = {"step_scatter": "steps"}
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +49,11 @@ def command(*arguments: object) -> Result:
 def names(kind: str) -> list[str]:
     """The files that a kind is drawn of here."""
     of_kind = {
-        "pipeline": ["pipeline.npz"], "overlap": ["overlap.npz"], "heat-map": ["sweep.csv"],
-        "scaling": ["one.npz", "ring.npz"], "comparison": ["ring.npz", "ring.npz"], "steps": ["ring.npz", "ring.npz"],
+        "pipeline": ["pipeline.npz"], "overlap": ["overlap.npz"], "scaling": ["one.npz", "ring.npz"],
         "sequence": ["run.toml"], "staleness": ["run.toml", "ring.npz"],
     }  # fmt: skip
-    return of_kind.get(kind, ["ring.npz"])
+    others = {"pair": ["ring.npz", "ring.npz"], "sweep": ["sweep.csv"]}
+    return of_kind.get(kind) or others.get(KINDS[kind].files, ["ring.npz"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,11 +64,15 @@ def test_every_kind_is_drawn_and_told(kind: str, files: Path, tmp_path: Path) ->
     assert found.output.strip() in (tmp_path / "figure.html").read_text("utf-8").replace("&#x27;", "'")
 
 
-def test_every_figure_of_files_has_a_kind_and_help_lists_them() -> None:
-    drawn = {CALLED.get(name, name.replace("_", "-")) for name in set(figures.__all__) - NOT_OF_FILES}
-    assert drawn == set(KINDS)
-    listed = command("--help").output
-    assert all(kind in listed for kind in KINDS)
+def test_help_lists_every_kind_with_what_it_shows() -> None:
+    listed = " ".join(command("--help").output.split())
+    assert all(f"{kind} {entry.shows} (" in listed for kind, entry in KINDS.items())
+
+
+def test_a_page_holds_the_table_of_figures_as_generated() -> None:
+    """After a change of the table, paste what `markdown()` of `distsim.figures.catalogue` returns."""
+    pages = [ROOT / "README.md", *(ROOT / "course").glob("*.md")]
+    assert sum(page.read_text("utf-8").count(markdown()) for page in pages) == 1
 
 
 def test_a_part_of_the_time_and_a_step_can_be_drawn(files: Path, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.comparison import signed
 from distsim.figures.timeline import timeline
+from distsim.figures.wording import signed
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from distsim.figures.captioned import Row, shown
-from distsim.figures.comparison import signed
+from distsim.figures.wording import signed
 
 Move = tuple[str, Any, Any]  # label, value before, value after
 

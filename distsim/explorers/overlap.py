@@ -12,7 +12,7 @@ from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures import overlap
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.comparison import signed
+from distsim.figures.wording import signed
 from distsim.metrics import worker_seconds
 from distsim.policies import Ddp
 from distsim.scenario import Scenario

@@ -9,8 +9,8 @@ from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.comparison import signed
 from distsim.figures.step_times import step_times
+from distsim.figures.wording import signed
 from distsim.metrics import step_durations, summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate

@@ -8,9 +8,9 @@ from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.frame import Frame
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.comparison import signed
 from distsim.figures.staleness import staleness
 from distsim.figures.timeline import timeline
+from distsim.figures.wording import signed
 from distsim.metrics import Summary, summary, throughput_samples_per_second
 from distsim.scenario import Scenario
 from distsim.simulation import simulate

@@ -1,54 +1,38 @@
-"""Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing."""
+"""Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing.
 
-from distsim.figures.batch_grid import batch_grid
-from distsim.figures.captioned import Captioned
-from distsim.figures.checkpoints import checkpoints
-from distsim.figures.collective import collective
-from distsim.figures.comparison import comparison
-from distsim.figures.critical_path import critical_path
-from distsim.figures.decision import Job, decision
-from distsim.figures.exchange_times import exchange_times
-from distsim.figures.heat_map import heat_map
-from distsim.figures.loss import loss
-from distsim.figures.overlap import overlap
-from distsim.figures.pipeline import pipeline
-from distsim.figures.prediction_errors import prediction_errors
-from distsim.figures.scaling import SpeedUps, scaling
-from distsim.figures.sequence import sequence
-from distsim.figures.stages import guess_formula_simulation_measurement
-from distsim.figures.staleness import staleness
-from distsim.figures.step_times import step_times
-from distsim.figures.steps import step_scatter
-from distsim.figures.stragglers import stragglers
-from distsim.figures.timeline import timeline
-from distsim.figures.traffic import ring_against_server, traffic
-from distsim.figures.utilization import utilization
+The names are those of the table in `catalogue`. Each loads at its first use, so that the command line starts without
+plotly.
+"""
 
-__all__ = [
-    "Captioned",
-    "Job",
-    "SpeedUps",
-    "batch_grid",
-    "checkpoints",
-    "collective",
-    "comparison",
-    "critical_path",
-    "decision",
-    "exchange_times",
-    "guess_formula_simulation_measurement",
-    "heat_map",
-    "loss",
-    "overlap",
-    "pipeline",
-    "prediction_errors",
-    "ring_against_server",
-    "scaling",
-    "sequence",
-    "staleness",
-    "step_scatter",
-    "step_times",
-    "stragglers",
-    "timeline",
-    "traffic",
-    "utilization",
-]
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from distsim.figures.catalogue import MODULES
+
+if TYPE_CHECKING:
+    from distsim.figures.catalogue import *  # noqa: F403 # the table says the names
+
+__all__ = sorted(MODULES)  # from the table
+
+
+class _Package(ModuleType):
+    """This package: the name of a figure is its function, although its module has the same name."""
+
+    def __getattr__(self, name: str) -> object:
+        if name not in MODULES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{self.__name__}.{MODULES[name]}"), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in MODULES:  # the import of a figure's module would put that module in the function's place
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return __all__
+
+
+sys.modules[__name__].__class__ = _Package

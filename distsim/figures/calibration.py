@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, Machine
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.page import PAGE, figure_html
+from distsim.figures.html_page import PAGE, figure_html
 from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, MARKS, MEASURED, PREDICTED, SMALL, template
 from distsim.units import show
 

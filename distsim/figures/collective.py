@@ -16,7 +16,7 @@ from distsim.collectives.schedule import START
 from distsim.errors import InputError
 from distsim.figures import collective_matrix, collective_ring
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.rounds import Rounds, play
+from distsim.figures.collective_rounds import Rounds, play
 from distsim.figures.theme import SMALL, template
 
 MOST_FRAMES = 400

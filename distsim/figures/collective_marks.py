@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distsim.figures.rounds import Round, Rounds
+from distsim.figures.collective_rounds import Round, Rounds
 from distsim.figures.theme import APPLY, COMMUNICATION, COMPUTE, DROPPED, PAPER
 
 MARK = 22  # a square's size on the screen, in pixels

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.figures.collective_marks import NAMES, Cells, Drawing, Places, fault_cells, fault_marks, marks, shown
-from distsim.figures.rounds import Counts, Round, Rounds
+from distsim.figures.collective_rounds import Counts, Round, Rounds
 from distsim.figures.theme import APPLY, COMPUTE, INK, PAPER, SMALL
 
 MOST_NUMBERS = 600  # cells with a number in each

@@ -11,7 +11,7 @@ import numpy as np
 from distsim.arrays import Floats
 from distsim.collectives import Schedule, Transfer
 from distsim.figures.collective_marks import MARK, NAMES, Cells, Drawing, Places, fault_cells, fault_marks, marks, shown
-from distsim.figures.rounds import Round, Rounds
+from distsim.figures.collective_rounds import Round, Rounds
 from distsim.figures.theme import COMMUNICATION, INK, SMALL
 
 MOST_WORKERS = 8  # and chunks, which are drawn as squares

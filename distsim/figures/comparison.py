@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from distsim.comparison import Comparison
+from distsim.comparison import Comparison, compare
 from distsim.figures.captioned import Captioned, shown
 from distsim.figures.theme import COMMUNICATION, COMPUTE, INK, MEASURED, PREDICTED, SMALL, TOTAL, WAIT, marker, template
+from distsim.figures.wording import signed
 from distsim.metrics import Summary
+from distsim.trace import Trace
 
 HEIGHT_PIXELS = 520
 CAUSES = {"compute": COMPUTE, "communication": COMMUNICATION, "waiting": WAIT}
@@ -43,19 +45,6 @@ class Quantity:
         return signed(100.0 * difference / self.measured, "%")
 
 
-def signed(value: float, unit: str) -> str:
-    """A difference with its sign, to two or three digits.
-
-    >>> signed(-0.0312, "ms"), signed(12.34, "%"), signed(0.0, "%")
-    ('-0.031 ms', '+12.3 %', '0 %')
-    """
-    digits = 1 if abs(value) >= 10.0 else 2 if abs(value) >= 0.1 else 3
-    text = f"{abs(value):.{digits}f}"
-    text = text.rstrip("0").rstrip(".")
-    sign = "" if float(text) == 0.0 else "-" if value < 0 else "+"
-    return f"{sign}{text} {unit}".strip()
-
-
 def comparison(comparison: Comparison) -> Captioned:
     """Bars of both runs, one panel per figure with its own unit; under them the error of the total by cause.
 
@@ -79,6 +68,11 @@ def comparison(comparison: Comparison) -> Captioned:
         _add_pair(figure, column, quantity)
     _add_causes(figure, len(quantities) + 1, comparison)
     return Captioned(figure, _sentence(comparison), _table(quantities, comparison))
+
+
+def of_files(predicted: Trace, measured: Trace) -> Captioned:
+    """Both runs compared, for `distsim figure`. Raises InputError where their scenarios differ."""
+    return comparison(compare(predicted, measured))
 
 
 def _quantities(predicted: Summary, measured: Summary) -> list[Quantity]:

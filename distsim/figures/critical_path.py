@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 
 from distsim.critical_path import CriticalPath
 from distsim.critical_path import critical_path as path_of
-from distsim.figures.bars import row_of, rows
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.lanes import Drawing, Window, lanes, layout, of_spans, placed
 from distsim.figures.theme import DROPPED, INK
+from distsim.figures.timeline_bars import row_of, rows
+from distsim.figures.timeline_lanes import Drawing, Window, lanes, layout, of_spans, placed
 from distsim.trace import SpanKind, Trace
 from distsim.units import show
 

@@ -10,9 +10,8 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.comparison import signed
-from distsim.figures.percent import above_or_below
 from distsim.figures.theme import DASHES, INK, MARKS, MEASURED, PAPER, SERIES, template
+from distsim.figures.wording import above_or_below, signed
 from distsim.units import show
 
 HEIGHT = 420

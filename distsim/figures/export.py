@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from distsim.errors import InputError
-from distsim.figures.page import PAGE, figure_html
+from distsim.figures.html_page import PAGE, figure_html
 from distsim.files import check_writable, replaced
 
 if TYPE_CHECKING:

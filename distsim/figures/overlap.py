@@ -14,8 +14,8 @@ import plotly.graph_objects as go
 
 from distsim.arrays import Floats
 from distsim.errors import InputError
+from distsim.figures.arguments import check_policy
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.of_policy import check_policy
 from distsim.figures.theme import COMMUNICATION, COMPUTE, DROPPED, FORMULA, INK, Look, marker, template
 from distsim.policies import Ddp
 from distsim.theory.overlap import bucket_ready_seconds

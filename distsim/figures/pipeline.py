@@ -14,8 +14,8 @@ from plotly.subplots import make_subplots
 
 from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.errors import InputError
+from distsim.figures.arguments import check_policy
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.of_policy import check_policy
 from distsim.figures.theme import COMPUTE, INK, SMALL, WAIT, Look, marker, template
 from distsim.theory.pipeline import bubble_share
 from distsim.trace import SpanKind, Spans, Trace

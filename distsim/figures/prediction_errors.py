@@ -12,10 +12,9 @@ from plotly.subplots import make_subplots
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.comparison import signed
-from distsim.figures.percent import above_or_below, two_digits
-from distsim.figures.stages import Stage
+from distsim.figures.guess_formula_simulation_measurement import Stage
 from distsim.figures.theme import INK, MARKS, MEASURED, PREDICTED, TOTAL, marker, template
+from distsim.figures.wording import above_or_below, signed, two_digits
 
 ROW_PIXELS, AROUND_PIXELS = 38, 130
 WIDE = 8.0  # times the least: beyond that the axis is logarithmic, or small times could not be told apart

@@ -14,10 +14,10 @@ from plotly.offline import get_plotlyjs
 from distsim.comparison import Comparison
 from distsim.figures.captioned import Row, table_html
 from distsim.figures.comparison import comparison as comparison_figure
-from distsim.figures.comparison import signed
-from distsim.figures.page import PAGE, drawing_html, figure_html
-from distsim.figures.steps import step_scatter
+from distsim.figures.html_page import PAGE, drawing_html, figure_html
+from distsim.figures.step_scatter import step_scatter
 from distsim.figures.timeline import timeline
+from distsim.figures.wording import signed
 from distsim.trace import Trace
 
 OVERVIEW = Template("""\

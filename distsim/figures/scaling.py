@@ -13,8 +13,8 @@ from plotly.subplots import make_subplots
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.percent import above_or_below
 from distsim.figures.theme import DASHES, GRID, INK, MARKS, SERIES, template
+from distsim.figures.wording import above_or_below
 from distsim.metrics import UnavailableError, throughput_samples_per_second
 from distsim.trace import Trace
 
@@ -158,6 +158,15 @@ def scaling(*curves: SpeedUps) -> Captioned:
     figure.update_yaxes(title_text="efficiency: speed-up per worker (%)", range=[0, _highest(curves)], row=1, col=2)
     figure.update_yaxes(gridcolor=GRID)
     return Captioned(figure, _sentence(curves), _table(curves, counts))
+
+
+def of_files(*traces: Trace) -> Captioned:
+    """A curve for each policy, kind of communication and producer among the runs, for `distsim figure`."""
+    runs: dict[str, list[Trace]] = {}
+    for trace in traces:
+        name = f"{trace.scenario.policy.kind}, {trace.scenario.communication.kind}, {trace.producer}"
+        runs.setdefault(name.replace("_", " "), []).append(trace)
+    return scaling(*(SpeedUps.of_traces(name, found) for name, found in runs.items()))
 
 
 def _called(curve: SpeedUps, curves: Sequence[SpeedUps]) -> str:

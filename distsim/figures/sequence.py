@@ -9,9 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from distsim.errors import InputError
-from distsim.figures.bars import drops
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.messages import Messages, Way, messages, order, places, window
+from distsim.figures.sequence_messages import Messages, Way, messages, order, places, window
 from distsim.figures.theme import (
     APPLY,
     CATEGORIES,
@@ -28,6 +27,7 @@ from distsim.figures.theme import (
     marker,
     template,
 )
+from distsim.figures.timeline_bars import drops
 from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
 from distsim.units import show
 
@@ -90,6 +90,11 @@ def sequence(
     _add_drops(figure, trace, start, end, scale, unit)
     table = _table(trace, spans, found, start, end)
     return Captioned(figure, _sentence(trace, found, table, start, end), table)
+
+
+def of_files(trace: Trace, step: int = 0) -> Captioned:
+    """The sequence diagram of one step, for `distsim figure`."""
+    return sequence(trace, range(step, step + 1))
 
 
 def _empty(trace: Trace, start: float, end: float, scale: float, unit: str) -> go.Figure:

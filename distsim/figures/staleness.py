@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 from distsim.arrays import Floats
 from distsim.comparison import staleness_distance
 from distsim.errors import InputError
+from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.names import run_names
-from distsim.figures.percent import above_or_below
 from distsim.figures.theme import DASHES, INK, SERIES, SMALL, marker, template
+from distsim.figures.wording import above_or_below
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
 from distsim.trace import Trace

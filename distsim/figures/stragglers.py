@@ -15,10 +15,11 @@ from plotly.subplots import make_subplots
 from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.percent import above_or_below
 from distsim.figures.theme import COMPUTE, FORMULA, INK, MEASURED, SMALL, marker, template
+from distsim.figures.wording import above_or_below
 from distsim.policies import FlexRR
 from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
+from distsim.theory.stragglers import worker_times
 from distsim.trace import COMPUTE_KINDS, Trace
 from distsim.units import show
 
@@ -68,6 +69,11 @@ waiting for the slowest 85.9 ms. The slowest of 256 would take 306 ms.'
         for n, (slowest, but) in growth.items()
     ]
     return Captioned(figure, _sentence(times, mean, growth, drawn, trace), table)
+
+
+def of_files(trace: Trace) -> Captioned:
+    """The run beside the distribution that its scenario has, for `distsim figure`."""
+    return stragglers(worker_times(trace.scenario.compute, trace.workers), trace)
 
 
 def _compute_seconds(trace: Trace) -> Floats:

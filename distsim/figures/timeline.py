@@ -8,10 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from distsim.errors import InputError
+from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.lanes import Window, lanes, layout, placed, with_legend
-from distsim.figures.names import run_names
-from distsim.figures.percent import above_or_below
+from distsim.figures.timeline_lanes import Window, lanes, layout, placed, with_legend
+from distsim.figures.wording import above_or_below
 from distsim.metrics import dropped_gradients, paused_seconds, worker_seconds
 from distsim.trace import PAUSE_KINDS, SpanKind, Trace
 

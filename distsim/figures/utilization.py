@@ -12,9 +12,8 @@ from distsim.arrays import Floats
 from distsim.cluster import Link
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.names import link_name
 from distsim.figures.theme import TOTAL, template
-from distsim.figures.traffic import DOWN, UP, nothing_drawn
+from distsim.figures.traffic import DOWN, UP, link_name, nothing_drawn
 from distsim.link_traffic import ended, links, pairs, route
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers

@@ -23,7 +23,7 @@ from distsim.collectives import (
 )
 from distsim.collectives.schedule import START
 from distsim.figures import collective
-from distsim.figures.rounds import play
+from distsim.figures.collective_rounds import play
 
 STATES = ("nothing", "some workers' parts", "complete")
 

@@ -10,7 +10,7 @@ import pytest
 from distsim.comparison import compare
 from distsim.errors import InputError
 from distsim.figures import comparison, step_scatter
-from distsim.figures.comparison import signed
+from distsim.figures.wording import signed
 from distsim.trace import Trace, TraceBuilder
 
 MakeTrace = Callable[..., Trace]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,60 +18,42 @@ import pytest
 
 from distsim import figures
 from distsim.collectives import ring
-from distsim.comparison import compare
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import (
     Captioned,
     SpeedUps,
+    catalogue,
     checkpoints,
     collective,
     collective_matrix,
-    comparison,
-    critical_path,
     overlap,
     pipeline,
     ring_against_server,
     scaling,
-    sequence,
-    staleness,
-    step_scatter,
-    stragglers,
     theme,
-    timeline,
-    traffic,
-    utilization,
 )
+from distsim.figures.catalogue import FIGURES, Entry
 from distsim.figures.collective_marks import NAMES
 from distsim.figures.heat_map import SCALE
 from distsim.metrics import goodput
 from distsim.simulation import simulate
-from distsim.theory.stragglers import worker_times
 from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
 
 GRADIENT = example("synchronous_ring").gradient_bytes
-OF_A_TRACE: dict[str, Callable[[Trace], Captioned]] = {
-    "timeline": lambda trace: timeline(trace),
-    "critical_path": lambda trace: critical_path(trace),
-    "comparison": lambda trace: comparison(compare(trace, trace)),
-    "step_scatter": lambda trace: step_scatter(trace, trace),
+
+
+def _drawn(entry: Entry) -> Callable[[Trace], Captioned]:
+    """How a figure is drawn of one trace, as `distsim figure` draws it."""
+    return lambda trace: entry.of_files([trace, trace] if entry.files == "pair" else [trace], {})
+
+
+OF_A_TRACE = {entry.name: _drawn(entry) for entry in FIGURES if entry.files not in ("none", "sweep")} | {
     "scaling": lambda trace: scaling(SpeedUps.of_traces("ring", [_alone(trace), trace])),
-    "sequence": lambda trace: sequence(trace, range(1)),
-    "traffic": traffic,
-    "utilization": utilization,
     "ring_against_server": lambda trace: ring_against_server(GRADIENT, [2, 4], [trace]),
-    "staleness": staleness,
-    "stragglers": lambda trace: stragglers(worker_times(trace.scenario.compute, trace.workers), trace),
-    "pipeline": pipeline,
-    "overlap": overlap,
 }
 RUN_WITH_A_SERVER = ("timeline", "critical_path", "sequence", "staleness")
 TEXT_CONTRAST = 4.5  # WCAG 2, level AA, of text below 18 points; of the outline of what is drawn it asks for 3
-# Drawn of something else than a trace; their own tests say what of.
-OF_OTHER_THINGS = {
-    "Captioned", "Job", "SpeedUps", "batch_grid", "checkpoints", "collective", "decision",
-    "exchange_times", "guess_formula_simulation_measurement", "heat_map", "loss", "prediction_errors", "step_times",
-}  # fmt: skip
 SAID_OF_NOTHING = ("nothing is drawn", "no bytes are drawn", "no gradient was applied", "was recorded")
 
 
@@ -90,8 +76,28 @@ def test_a_real_run_is_drawn(name: str) -> None:
     assert json.loads(shown.figure.to_json())
 
 
-def test_every_figure_is_tested_here() -> None:
-    assert set(OF_A_TRACE) == set(figures.__all__) - OF_OTHER_THINGS
+def test_the_table_names_every_module_with_a_figure_of_its_name_and_type_checkers_see_all() -> None:
+    drawing = {
+        module.name
+        for module in pkgutil.iter_modules(figures.__path__)
+        if callable(getattr(importlib.import_module(f"distsim.figures.{module.name}"), module.name, None))
+    }
+    assert drawing - {"calibration"} == {
+        entry.name for entry in FIGURES
+    }  # calibration is a page of `distsim calibrate`
+    checked = Path(catalogue.__file__).read_text("utf-8")
+    assert all(f" {name} as {name}" in checked for name in figures.__all__)
+
+
+def test_a_name_is_its_figure_whichever_module_is_imported_first() -> None:
+    code = "import distsim.figures.timeline, distsim.figures as f; print(type(f.timeline).__name__)"
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert told == "function\n"
+
+
+def test_the_table_is_read_without_plotly() -> None:
+    code = "import sys, distsim.cli.figure; assert 'plotly' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def run(name: str, workers: int) -> Trace:

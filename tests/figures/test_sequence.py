@@ -13,7 +13,7 @@ import pytest
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import sequence
-from distsim.figures.messages import messages, places
+from distsim.figures.sequence_messages import messages, places
 from distsim.figures.theme import COMMUNICATION, COMPUTE, WAIT
 from distsim.metrics import worker_seconds
 from distsim.simulation import simulate

@@ -13,8 +13,8 @@ import pytest
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import timeline
-from distsim.figures.bars import bars, row_of, rows
 from distsim.figures.theme import APPLY, CATEGORIES, CATEGORY_OF, COMMUNICATION, COMPUTE, WAIT, Look
+from distsim.figures.timeline_bars import bars, row_of, rows
 from distsim.metrics import summary
 from distsim.simulation import simulate
 from distsim.speed.floor import scaled_seconds, timeouts_per_second

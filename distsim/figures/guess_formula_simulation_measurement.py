@@ -11,9 +11,8 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
-from distsim.figures.comparison import signed
-from distsim.figures.percent import above_or_below
 from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, PAPER, PREDICTED, marker, template
+from distsim.figures.wording import above_or_below, signed
 
 LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, "measurement": MEASURED}
 BAND = "rgba(230,159,0,0.18)"  # the measurement's colour, behind the bars

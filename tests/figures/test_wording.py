@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distsim.figures.percent import above_or_below
+from distsim.figures.wording import above_or_below
 
 
 @pytest.mark.parametrize("predicted", [3.945, 3.945 * (1.0 + 1e-15), 3.945 * (1.0 - 1e-15), 3.945 * (1.0 + 9e-9)])

@@ -1,11 +1,10 @@
-"""What runs that stand beside each other in one figure are called, and what links are."""
+"""Checks of what callers pass to a figure: the names of its runs, and the policy of a run."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from distsim.cluster import Link
 from distsim.errors import InputError
 from distsim.trace import Trace
 
@@ -33,20 +32,14 @@ def run_names(figure: str, found: Sequence[str], names: Sequence[str] | None) ->
     return numbered
 
 
-def nic_name(trace: Trace, host: int) -> str:
-    """Whose NIC it is that `host` uses: a worker's, a server's, or that of a node whose workers share one."""
-    cluster = trace.scenario.cluster if "scenario" in trace.metadata else None
-    if cluster and cluster.nodes and cluster.nodes.nic_per == "node" and host < trace.workers:
-        return f"node {cluster.node_of(host)}"
-    return trace.lane(host)
+def check_policy(figure: str, trace: Trace, kind: str, what: str) -> None:
+    """Raises InputError where `trace` is of a run whose policy is not `kind`, the only one that has `what`.
 
-
-def link_name(trace: Trace, link: Link) -> str:
-    """What a link is called: its way, and whose it is.
-
-    >>> import distsim
-    >>> link_name(distsim.simulate(distsim.example("synchronous_ring")), ("up", 2))
-    'up-link of worker 2'
+    figure: whose argument `trace` is. A trace in which nothing was recorded passes: it is drawn empty, and says so.
     """
-    way, host = link
-    return f"{way}-link of {trace.lane(host) if way.startswith('fast') else nic_name(trace, host)}"
+    if not len(trace.spans) or "scenario" not in trace.metadata or trace.scenario.policy.kind == kind:
+        return
+    raise InputError.of(
+        f"{figure}(trace): policy.kind", trace.scenario.policy.kind, f"has no {what}, which this figure shows",
+        f'draw a run of policy.kind = "{kind}"',
+    )  # fmt: skip

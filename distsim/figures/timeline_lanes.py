@@ -14,8 +14,8 @@ import numpy as np
 
 from distsim.arrays import Flags, Floats
 from distsim.errors import InputError
-from distsim.figures.bars import Bars, bars, drops, row_of, rows
 from distsim.figures.theme import COMMUNICATION, DROPPED, INK, PAPER, PAUSES, SMALL, Look, marker, template
+from distsim.figures.timeline_bars import Bars, bars, drops, row_of, rows
 from distsim.trace import Spans, Trace
 from distsim.units import show
 

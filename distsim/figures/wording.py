@@ -24,3 +24,16 @@ def two_digits(percent: float) -> str:
     ('4.4', '31', '126')
     """
     return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference with its sign, to two or three digits.
+
+    >>> signed(-0.0312, "ms"), signed(12.34, "%"), signed(0.0, "%")
+    ('-0.031 ms', '+12.3 %', '0 %')
+    """
+    digits = 1 if abs(value) >= 10.0 else 2 if abs(value) >= 0.1 else 3
+    text = f"{abs(value):.{digits}f}"
+    text = text.rstrip("0").rstrip(".")
+    sign = "" if float(text) == 0.0 else "-" if value < 0 else "+"
+    return f"{sign}{text} {unit}".strip()

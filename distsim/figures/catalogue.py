@@ -1,0 +1,134 @@
+"""All figures, one row each: `distsim.figures`, `distsim figure`, the tests and the page of figures read this table.
+
+To add a figure, write its module, name the module as its function, and add a row here. The imports at the end are for
+type checkers and editors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+Files = Literal["none", "trace", "traces", "pair", "sweep"]
+MANY = 100
+# The least and the most files of `distsim figure`, and the words for it. A pair is a prediction and its measurement.
+COUNTS: dict[Files, tuple[int, int, str]] = {
+    "trace": (1, 1, "one FILE"),
+    "traces": (1, MANY, "1 or more FILEs"),
+    "pair": (2, 2, "2 FILEs"),
+    "sweep": (1, 1, "one FILE"),
+}
+WINDOW = ("start_seconds", "end_seconds")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure.
+
+    name: of its function and of its module. shows: what it shows, in a phrase. files: what `distsim figure` draws it
+    from; "none" where the command does not draw it. options: the command's options, named as the function's arguments.
+    called: its KIND on the command line, where that is not its name. classes: of its module, public as the function is.
+    """
+
+    name: str
+    shows: str
+    files: Files = "none"
+    options: tuple[str, ...] = ()
+    called: str = ""
+    classes: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Its KIND on the command line."""
+        return self.called or self.name.replace("_", "-")
+
+    def of_files(self, contents: Sequence[Any], options: Mapping[str, Any]) -> Captioned:
+        """The figure of what the files hold: traces, or the rows of a sweep.
+
+        The module's own `of_files` draws it, where the figure's function takes other arguments than the contents.
+        """
+        module = import_module(f"distsim.figures.{self.name}")
+        found: Captioned = getattr(module, "of_files", getattr(module, self.name))(*contents, **options)
+        return found
+
+
+FIGURES = (
+    Entry("timeline", "what each worker and server does, and when", "traces", WINDOW),
+    Entry("critical_path", "the chain of spans that the end of a run waited for", "trace", WINDOW),
+    Entry("sequence", "each message of a step, from sender to receiver", "trace", ("step",)),
+    Entry("traffic", "bytes from rank to rank and by link", "trace"),
+    Entry("utilization", "how busy the links are over time", "trace"),
+    Entry("ring_against_server", "bytes of the busiest link by number of workers, for a ring and for one server"),
+    Entry("collective", "a schedule's chunks round by round, and the fault of a wrong schedule"),
+    Entry("staleness", "how stale the applied gradients are", "traces"),
+    Entry("stragglers", "step times and their order statistics", "trace"),
+    Entry("pipeline", "a pipeline's schedule, its bubbles and its memory", "trace", ("step",)),
+    Entry("overlap", "gradient buckets sent during backward, and the exposed rest", "trace", ("step",)),
+    Entry("checkpoints", "goodput by the interval between checkpoints: formula, best interval and runs"),
+    Entry("loss", "loss against time, updates and samples"),
+    Entry("batch_grid", "accuracy or loss in the end, by batch size and learning rate"),
+    Entry("scaling", "speed-up and efficiency by number of workers", "traces", classes=("SpeedUps",)),
+    Entry("step_times", "step time by number of workers"),
+    Entry("exchange_times", "time of an exchange by its bytes"),
+    Entry("heat_map", "a sweep's table: two varied keys and one metric", "sweep", ("metric",)),
+    Entry("decision", "whether to distribute a training, and how, by its memory and its time", classes=("Job",)),
+    Entry("comparison", "a prediction and its measurement: errors and their causes", "pair"),
+    Entry("step_scatter", "the time of each step, predicted against measured", "pair", called="steps"),
+    Entry("prediction_errors", "predictions of several runs beside the measurements"),
+    Entry("guess_formula_simulation_measurement", "one quantity guessed, by formula, simulated and measured"),
+)
+KINDS = {entry.kind: entry for entry in FIGURES if entry.files != "none"}
+MODULES = {"Captioned": "captioned"} | {
+    public: entry.name for entry in FIGURES for public in (entry.name, *entry.classes)
+}
+
+
+def markdown() -> str:
+    """The table of figures, for the documentation.
+
+    >>> markdown().splitlines()[2]
+    '| `timeline` | `timeline` | what each worker and server does, and when |'
+    """
+    rows = [
+        (
+            ", ".join(f"`{public}`" for public in (entry.name, *entry.classes)),
+            f"`{entry.kind}`" if entry.kind in KINDS else "",
+            entry.shows,
+        )
+        for entry in FIGURES
+    ]
+    head = ("in `distsim.figures`", "`distsim figure`", "shows")
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * 3, *rows)).replace("|  |", "| |")
+
+
+if TYPE_CHECKING:
+    from distsim.figures.batch_grid import batch_grid as batch_grid
+    from distsim.figures.captioned import Captioned as Captioned
+    from distsim.figures.checkpoints import checkpoints as checkpoints
+    from distsim.figures.collective import collective as collective
+    from distsim.figures.comparison import comparison as comparison
+    from distsim.figures.critical_path import critical_path as critical_path
+    from distsim.figures.decision import Job as Job
+    from distsim.figures.decision import decision as decision
+    from distsim.figures.exchange_times import exchange_times as exchange_times
+    from distsim.figures.guess_formula_simulation_measurement import (
+        guess_formula_simulation_measurement as guess_formula_simulation_measurement,
+    )
+    from distsim.figures.heat_map import heat_map as heat_map
+    from distsim.figures.loss import loss as loss
+    from distsim.figures.overlap import overlap as overlap
+    from distsim.figures.pipeline import pipeline as pipeline
+    from distsim.figures.prediction_errors import prediction_errors as prediction_errors
+    from distsim.figures.ring_against_server import ring_against_server as ring_against_server
+    from distsim.figures.scaling import SpeedUps as SpeedUps
+    from distsim.figures.scaling import scaling as scaling
+    from distsim.figures.sequence import sequence as sequence
+    from distsim.figures.staleness import staleness as staleness
+    from distsim.figures.step_scatter import step_scatter as step_scatter
+    from distsim.figures.step_times import step_times as step_times
+    from distsim.figures.stragglers import stragglers as stragglers
+    from distsim.figures.timeline import timeline as timeline
+    from distsim.figures.traffic import traffic as traffic
+    from distsim.figures.utilization import utilization as utilization
