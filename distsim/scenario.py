@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tomli_w
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, ValidationInfo, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, ValidationInfo, model_validator
 
 from distsim import files, size, toml
 from distsim.cluster import Cluster
@@ -21,7 +21,7 @@ from distsim.compute import Compute, ComputeTimes
 from distsim.description import LARGEST_NAME, NOT_YET, Count, Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
-from distsim.policies import Ddp, Pipeline, Policy, read_policy, whole_policy, write_policy
+from distsim.policies import Policy, read_policy, whole_policy, write_policy
 from distsim.validation import explain
 from distsim.workload import Workload
 
@@ -54,7 +54,7 @@ class Scenario(Description):
     workload: Workload = Field(examples=[{"gradient": "4 MiB"}])
     policy: Annotated[
         Policy,
-        BeforeValidator(read_policy),
+        PlainValidator(read_policy),
         PlainSerializer(write_policy),
         Field(examples=[{"kind": "synchronous"}]),
     ]
@@ -70,8 +70,7 @@ class Scenario(Description):
         recorded = (info.context or {}).get("recorded", False)
         self.compute.check_workers(self.cluster.workers, recorded=recorded)
         self.policy.check_workers(self.cluster.workers)
-        if isinstance(self.policy, Ddp):
-            self.policy.check_steps(self.steps)
+        self.policy.check_steps(self.steps)
         self._check_workload()
         self._check_communication()
         if not recorded:
@@ -83,7 +82,7 @@ class Scenario(Description):
             raise ValueError(f"the table [learning] is {NOT_YET}. Cure: remove it")
 
     def _check_workload(self) -> None:
-        pipeline = isinstance(self.policy, Pipeline)
+        pipeline = not self.policy.all_reduces
         if self.workload.num_bytes is None and not pipeline:
             raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload], or a model')
         if self.workload.activation_bytes is None and pipeline and self.cluster.workers > 1:

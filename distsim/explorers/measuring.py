@@ -17,7 +17,8 @@ from distsim.progress import Report
 from distsim.runtime.calibrate import usable_cores
 from distsim.runtime.emulation import trial
 from distsim.runtime.emulation.plan import NetworkPlan
-from distsim.runtime.measure import check_available, check_machine
+from distsim.runtime.limits import check_available
+from distsim.runtime.measure import check_machine
 from distsim.scenario import Scenario
 from distsim.units import show
 

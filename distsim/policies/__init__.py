@@ -6,10 +6,11 @@ from distsim.policies.ddp import Ddp
 from distsim.policies.flexrr import FlexRR
 from distsim.policies.local_sgd import LocalSgd
 from distsim.policies.pipeline import Pipeline
+from distsim.policies.policy import Policy, WithServer
 from distsim.policies.rule import Decision, Rule
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.synchronous import Synchronous
-from distsim.policies.table import POLICIES, Policy, WithServer, read_policy, whole_policy, write_policy
+from distsim.policies.table import POLICIES, read_policy, whole_policy, write_policy
 
 __all__ = [
     "POLICIES",

@@ -10,11 +10,12 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Gt, Le
 
+from distsim.policies.policy import WithServer
 from distsim.policies.rule import Decision
 
 
 @dataclass(frozen=True)
-class Asynchronous:
+class Asynchronous(WithServer):
     """Nobody waits for anybody; gradients are computed on parameters that others have changed since.
 
     touched: share of the parameters that one gradient touches; two concurrent updates collide only where they overlap.
@@ -26,12 +27,7 @@ class Asynchronous:
 
     kind: ClassVar = "asynchronous"
     has_global_step: ClassVar = False
-    collectives: ClassVar = ("parameter_server",)
     receive: ClassVar = "fifo"
-    single_server: ClassVar = True
-
-    def check_workers(self, workers: int) -> None:
-        """Any number of workers will do."""
 
     def updates(self, steps: int, workers: int) -> int:
         """The number of updates after which the run ends."""

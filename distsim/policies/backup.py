@@ -12,11 +12,12 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from distsim.description import CountOrZero
+from distsim.policies.policy import WithServer
 from distsim.policies.rule import HELD, Decision
 
 
 @dataclass(frozen=True)
-class Backup:
+class Backup(WithServer):
     """Each update uses the first workers - backups gradients of its step.
 
     backups: workers that the server need not wait for, counted within the cluster's workers.
@@ -28,9 +29,6 @@ class Backup:
     cancel: bool = False
 
     kind: ClassVar = "backup"
-    has_global_step: ClassVar = True
-    collectives: ClassVar = ("parameter_server",)
-    receive: ClassVar = "concurrent"
     single_server: ClassVar = False
 
     def check_workers(self, workers: int) -> None:
@@ -40,10 +38,6 @@ class Backup:
                 f"backups = {self.backups} must be fewer than the {workers} workers, which include them. "
                 f"Cure: write backups = {max(workers - 1, 0)} or fewer, or add workers"
             )
-
-    def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - an update per step, whoever is late
-        """The number of updates after which the run ends."""
-        return steps
 
     def rule(self, workers: int) -> BackupRule:
         """A fresh rule for one run."""

@@ -13,13 +13,16 @@ from annotated_types import Ge, Le
 from pydantic import Field
 
 from distsim.description import Count
+from distsim.errors import InputError
+from distsim.policies.policy import Policy
 from distsim.units import PositiveBytes
 
 MIB = 2.0**20
+REAL_COMPRESSIONS = (1.0, 0.5)  # float32 and float16
 
 
 @dataclass(frozen=True)
-class Ddp:
+class Ddp(Policy):
     """`steps` local steps per worker, an update every `accumulate` of them.
 
     bucket_bytes, first_bucket_bytes: a bucket is sent when its gradients have reached that size. accumulate: steps
@@ -32,13 +35,7 @@ class Ddp:
     compression: Annotated[float, Ge(1e-6), Le(1.0)] = 1.0
 
     kind: ClassVar = "ddp"
-    has_global_step: ClassVar = True
     collectives: ClassVar = ("ring", "tree", "halving_doubling", "hierarchical")
-    receive: ClassVar = "concurrent"
-    single_server: ClassVar = True
-
-    def check_workers(self, workers: int) -> None:
-        """Any number of workers will do."""
 
     def check_steps(self, steps: int) -> None:
         """Raises ValueError where a run of so many steps would make no update."""
@@ -47,6 +44,14 @@ class Ddp:
                 f"policy.accumulate = {self.accumulate} must be at most steps = {steps}, or no gradient is ever sent. "
                 f"Cure: write accumulate = {steps}, or more steps"
             )
+
+    def check_real(self, workers: int) -> None:  # noqa: ARG002 - for any number of workers
+        """Raises InputError where no number type of torch compresses gradients so far."""
+        if self.compression not in REAL_COMPRESSIONS:
+            raise InputError.of(
+                "policy.compression", self.compression, "is no size of torch's numbers",
+                "write 1.0 (float32) or 0.5 (float16), or simulate it",
+            )  # fmt: skip
 
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
         """The number of updates: one every `accumulate` steps; steps left over at the end make none."""

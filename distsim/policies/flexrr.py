@@ -13,11 +13,12 @@ from annotated_types import Gt, Le
 
 from distsim.description import Count, CountOrZero
 from distsim.policies.flexrr_plan import FlexRRPlan
+from distsim.policies.policy import WithServer
 from distsim.policies.stale_synchronous import StaleSynchronousRule
 
 
 @dataclass(frozen=True)
-class FlexRR:
+class FlexRR(WithServer):
     """Rapid reassignment of work among small groups of workers.
 
     staleness, stop: as in stale synchronous. items: pieces of work in a step. group: helpers of each worker.
@@ -32,9 +33,9 @@ class FlexRR:
 
     kind: ClassVar = "flexrr"
     has_global_step: ClassVar = False
-    collectives: ClassVar = ("parameter_server",)
     receive: ClassVar = "fifo"
-    single_server: ClassVar = True
+    real_model: ClassVar = False
+    real_machines: ClassVar = False  # pieces are handed out through files that all ranks share
 
     def check_workers(self, workers: int) -> None:
         """Raises ValueError where a worker has not so many others to help it."""

@@ -11,22 +11,17 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from distsim.description import Count
+from distsim.policies.policy import Policy
 
 
 @dataclass(frozen=True)
-class LocalSgd:
+class LocalSgd(Policy):
     """`steps` local steps per worker, an average (an update) every `period` and at the end."""
 
     period: Annotated[Count, Field(examples=[8])]
 
     kind: ClassVar = "local_sgd"
-    has_global_step: ClassVar = True
-    collectives: ClassVar = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
-    receive: ClassVar = "concurrent"
-    single_server: ClassVar = True
-
-    def check_workers(self, workers: int) -> None:
-        """Any number of workers will do."""
+    real_failures: ClassVar = True
 
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
         """The number of averages: one every `period` steps, and one for what is left over."""

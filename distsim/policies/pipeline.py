@@ -1,4 +1,4 @@
-"""Pipeline parallelism: a stage of the model per worker, batches cut into micro-batches that follow each other.
+"""Pipeline parallelism: each worker holds a stage of the model, and the micro-batches of a batch follow each other.
 
 Source: Huang et al. 2019, GPipe (arXiv 1811.06965); Narayanan et al. 2019, PipeDream (arXiv 1806.03377) for 1F1B.
 """
@@ -11,36 +11,38 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from distsim.description import Count
+from distsim.errors import InputError
+from distsim.policies.policy import Policy
 
 Piece = tuple[Literal["forward", "backward"], int]
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class Pipeline(Policy):
     """`steps` updates; micro_batches = 1 is plain model parallelism.
 
-    schedule: "gpipe": all forwards, then all backwards; "1f1b": each backward as soon as it can, so that a stage
-    never holds more micro-batches than stages are left behind it.
+    schedule: "gpipe": all forwards, then all backwards; "1f1b": each backward as soon as possible, so that a stage
+    never holds more micro-batches than there are stages from this one to the last.
     """
 
     micro_batches: Annotated[Count, Field(examples=[8])]
     schedule: Literal["gpipe", "1f1b"] = "gpipe"
 
     kind: ClassVar = "pipeline"
-    has_global_step: ClassVar = True
-    collectives: ClassVar = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
-    receive: ClassVar = "concurrent"
-    single_server: ClassVar = True
+    all_reduces: ClassVar = False
+    real_model: ClassVar = False
+    real_eager: ClassVar = False  # a real stage posts a receive only when it comes to the piece that needs it
 
-    def check_workers(self, workers: int) -> None:
-        """Any number of stages will do."""
-
-    def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all stages take part in each
-        """The number of updates after which the run ends."""
-        return steps
+    def check_real(self, workers: int) -> None:
+        """Raises InputError where torch's own schedule refuses so few micro-batches."""
+        if self.schedule == "1f1b" and self.micro_batches < workers:
+            raise InputError.of(
+                "policy.micro_batches", self.micro_batches, f"must be at least the {workers} stages for torch's 1f1b",
+                f'write {workers} or more, or schedule = "gpipe"',
+            )  # fmt: skip
 
     def order(self, stage: int, stages: int) -> list[Piece]:
-        """What a stage does in one step, in order.
+        """The pieces that a stage computes in one step, in order.
 
         >>> Pipeline(micro_batches=3, schedule="1f1b").order(stage=1, stages=2)[:4]
         [('forward', 0), ('backward', 0), ('forward', 1), ('backward', 1)]

@@ -11,11 +11,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from distsim.description import CountOrZero
+from distsim.policies.policy import WithServer
 from distsim.policies.rule import Decision
 
 
 @dataclass(frozen=True)
-class StaleSynchronous:
+class StaleSynchronous(WithServer):
     """Every gradient makes an update; the answer of a worker too far ahead is held until the slowest has caught up.
 
     staleness: how many steps a worker may be ahead of the slowest. 0 waits like synchronous; without bound it is
@@ -27,12 +28,7 @@ class StaleSynchronous:
 
     kind: ClassVar = "stale_synchronous"
     has_global_step: ClassVar = False
-    collectives: ClassVar = ("parameter_server",)
     receive: ClassVar = "fifo"
-    single_server: ClassVar = True
-
-    def check_workers(self, workers: int) -> None:
-        """Any number of workers will do."""
 
     def updates(self, steps: int, workers: int) -> int:
         """The number of updates after which the run ends."""

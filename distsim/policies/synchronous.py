@@ -5,25 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from distsim.policies.policy import Policy, WithServer
 from distsim.policies.rule import HELD, Decision
 
 
 @dataclass(frozen=True)
-class Synchronous:
+class Synchronous(WithServer):
     """Each update uses one gradient of every worker; the slowest worker sets the pace."""
 
     kind: ClassVar = "synchronous"
-    has_global_step: ClassVar = True
-    collectives: ClassVar = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
-    receive: ClassVar = "concurrent"
+    collectives: ClassVar = Policy.collectives
     single_server: ClassVar = False
-
-    def check_workers(self, workers: int) -> None:
-        """Any number of workers will do."""
-
-    def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - an update per step, whoever takes part
-        """The number of updates after which the run ends."""
-        return steps
+    real_failures: ClassVar = True
 
     def rule(self, workers: int) -> SynchronousRule:
         """A fresh rule for one run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import create_model
 
@@ -16,13 +16,15 @@ from distsim.policies.ddp import Ddp
 from distsim.policies.flexrr import FlexRR
 from distsim.policies.local_sgd import LocalSgd
 from distsim.policies.pipeline import Pipeline
+from distsim.policies.policy import Policy
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.synchronous import Synchronous
 from distsim.validation import missing_key, unknown_key
 
-WithServer = Synchronous | Backup | Asynchronous | StaleSynchronous | FlexRR
-Policy = WithServer | LocalSgd | Ddp | Pipeline
-POLICIES: dict[str, type[Policy]] = {policy.kind: policy for policy in get_args(Policy)}
+POLICIES: dict[str, type[Policy]] = {
+    policy.kind: policy
+    for policy in (Synchronous, Backup, Asynchronous, StaleSynchronous, FlexRR, LocalSgd, Ddp, Pipeline)
+}
 
 
 @cache

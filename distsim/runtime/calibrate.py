@@ -10,9 +10,8 @@ import numpy as np
 from distsim.calibration import Imposed, Machine, Plan, fitted
 from distsim.calibration.machine import Sample
 from distsim.progress import Report
-from distsim.runtime.limits import check_peers
+from distsim.runtime.limits import check_available
 from distsim.runtime.measure import check_machine, measure_all
-from distsim.runtime.roles import among_peers
 
 SHORTEST_SECONDS = 1e-7  # of a clock's tick: what took no time that it could see counts as so much
 
@@ -27,8 +26,7 @@ def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
     launches = plan.launches()
     check_machine(None)
     for probe in (probe for probes in launches for probe in probes):
-        if among_peers(probe.scenario):
-            check_peers(probe.scenario)
+        check_available(probe.scenario)
     total = sum(probe.scenario.steps for probes in launches for probe in probes)
     samples: list[Sample] = []
     latencies: list[float | None] = []

@@ -1,59 +1,40 @@
-"""What a run without a deciding server cannot do for real, and what to write instead."""
+"""Checks whether a scenario that can be simulated can be really run, too; each refusal says what to write instead."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
 from distsim.errors import InputError, NotAvailableYetError
-from distsim.policies import Ddp, FlexRR, Pipeline
+from distsim.policies import POLICIES
+from distsim.runtime.roles import among_peers
 from distsim.scenario import Scenario
 from distsim.workload import TRAINING_SAMPLES
 
-COMPRESSIONS = (1.0, 0.5)  # whole numbers of 4 bytes, and torch's 2
 
-
-def check_peers(scenario: Scenario) -> None:
-    """Raises InputError where `scenario`, whose workers follow a plan, can be simulated but not really run."""
-    if isinstance(scenario.policy, Pipeline):
-        _check_pipeline(scenario, scenario.policy)
-    else:
-        _check_all_reduce(scenario)
-    if isinstance(scenario.policy, Ddp) and scenario.policy.compression not in COMPRESSIONS:
-        raise InputError.of(
-            "policy.compression", scenario.policy.compression, "is no size of torch's numbers",
-            "write 1.0 (float32) or 0.5 (float16), or simulate it",
-        )  # fmt: skip
-    if scenario.workload.model is not None:
-        check_model(scenario)
-
-
-FAIL_WITH = ("synchronous", "local_sgd")
-
-
-def check_failures(scenario: Scenario) -> None:
-    """Raises InputError where a run with `[failures]` can be simulated but not really run."""
-    if scenario.failures is None:
+def check_available(scenario: Scenario) -> None:
+    """Raises InputError where `scenario` can be simulated but not really run, or not yet."""
+    policy, communication = scenario.policy, scenario.communication
+    if scenario.failures is not None:
+        _check_failures(scenario)
+    policy.check_real(scenario.cluster.workers)
+    if scenario.workload.model is not None and not policy.real_model:
+        _refuse("workload.model", scenario.workload.model, policy.kind, "remove it")
+    if communication.sends == "eager" and not policy.real_eager:
+        _refuse("communication.sends", "eager", policy.kind, "write rendezvous")
+    if not among_peers(scenario):
+        _check_server(scenario)
         return
-    servers, colocated = len(scenario.servers), scenario.communication.colocated
-    model = scenario.workload.model
-    for asked, value, fine, cure in (
-        ("policy.kind", scenario.policy.kind, scenario.policy.kind in FAIL_WITH, f"take {' or '.join(FAIL_WITH)}"),
-        ("workload.model", model, not (model and servers), "take a ring"),
-        ("communication.servers", servers, servers <= 1, "take 1"),
-        ("communication.colocated", colocated, not (servers and colocated), "take false"),
-    ):
-        if not fine:
-            raise NotAvailableYetError.of(
-                asked, value, "cannot come back from a checkpoint in a real run yet",
-                f"{cure}, remove [failures], or simulate it",
-            )  # fmt: skip
+    if policy.all_reduces:
+        _check_all_reduce(scenario)
+    if scenario.workload.model is not None:
+        _check_model(scenario)
 
 
 def check_nodes(scenario: Scenario) -> None:
-    """Raises InputError where a real run of `scenario` shares files among its ranks, and so keeps to one machine."""
+    """Raises InputError where the ranks of a real run of `scenario` share files, which needs a single machine."""
     for asked, value, keeps, why, cure in (
         (
-            "policy.kind", "flexrr", isinstance(scenario.policy, FlexRR),
+            "policy.kind", scenario.policy.kind, not scenario.policy.real_machines,
             "hands out its items through files that all ranks share", "take another kind",
         ),
         (
@@ -68,33 +49,42 @@ def check_nodes(scenario: Scenario) -> None:
             )  # fmt: skip
 
 
-def _check_pipeline(scenario: Scenario, policy: Pipeline) -> None:
-    workers = scenario.cluster.workers
-    if scenario.workload.model is not None:
-        raise NotAvailableYetError.of(
-            "workload.model", scenario.workload.model, "cannot be cut into the stages of a real pipeline yet",
-            "remove it, or simulate it",
-        )  # fmt: skip
-    if scenario.communication.sends == "eager":
-        raise InputError.of(
-            "communication.sends", "eager", "is not how torch's pipelines send: a stage posts a receive when it turns "
-            "to the piece that needs it", "write rendezvous, or simulate it",
-        )  # fmt: skip
-    if policy.schedule == "1f1b" and policy.micro_batches < workers:
-        raise InputError.of(
-            "policy.micro_batches", policy.micro_batches, f"must be at least the {workers} stages for torch's 1f1b",
-            f'write {workers} or more, or schedule = "gpipe"',
-        )  # fmt: skip
+def _refuse(asked: str, value: object, kind: str, cure: str) -> None:
+    rule = f"cannot be run for real with policy.kind = {kind!r} yet"
+    raise NotAvailableYetError.of(asked, value, rule, f"{cure}, or simulate it")
+
+
+def _check_failures(scenario: Scenario) -> None:
+    servers, colocated = len(scenario.servers), scenario.communication.colocated
+    policy, model = scenario.policy, scenario.workload.model
+    kinds = " or ".join(kind for kind, one in POLICIES.items() if one.real_failures)
+    for asked, value, fine, cure in (
+        ("policy.kind", policy.kind, policy.real_failures, kinds),
+        ("workload.model", model, not (model and servers), "a ring"),
+        ("communication.servers", servers, servers <= 1, "1"),
+        ("communication.colocated", colocated, not (servers and colocated), "false"),
+    ):
+        if not fine:
+            raise NotAvailableYetError.of(
+                asked, value, "cannot come back from a checkpoint in a real run yet",
+                f"take {cure}, remove [failures], or simulate it",
+            )  # fmt: skip
+
+
+def _check_server(scenario: Scenario) -> None:
+    """For a run in which a server decides."""
+    implementation, kind = scenario.communication.implementation, scenario.policy.kind
+    if implementation != "backend":
+        _refuse("communication.implementation", implementation, kind, "take backend")
+    if scenario.cluster.nodes is not None:
+        _refuse("cluster.nodes", scenario.cluster.nodes, kind, "remove it")
 
 
 def _check_all_reduce(scenario: Scenario) -> None:
     communication = scenario.communication
     if communication.kind == "parameter_server":
         if scenario.receive == "fifo":
-            raise NotAvailableYetError.of(
-                "communication.receive", "fifo", f"cannot be run for real with policy.kind = {scenario.policy.kind!r}",
-                "take 'concurrent'",
-            )  # fmt: skip
+            _refuse("communication.receive", "fifo", scenario.policy.kind, "take concurrent")
     elif communication.kind != "ring" and communication.implementation == "backend":
         raise InputError.of(
             "communication.implementation", "backend", "means the backend's own all-reduce, which is a ring and not "
@@ -102,7 +92,7 @@ def _check_all_reduce(scenario: Scenario) -> None:
         )  # fmt: skip
 
 
-def check_model(scenario: Scenario) -> None:
+def _check_model(scenario: Scenario) -> None:
     """Raises InputError where the workers would need more samples than there are, or a package is missing."""
     model, workers, batch = scenario.workload.model, scenario.cluster.workers, scenario.workload.batch
     samples = TRAINING_SAMPLES[str(model)]

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
-from distsim.policies import FlexRR, Pipeline
 from distsim.policies.own_rule import located
 from distsim.runtime.emulation import coordination
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.launcher import Launch, Progress, launched
 from distsim.runtime.launch.node import Node, shares
-from distsim.runtime.limits import check_failures, check_nodes, check_peers
+from distsim.runtime.limits import check_available, check_nodes
 from distsim.runtime.recording.merge import merge
 from distsim.runtime.recording.partial_trace import partial_trace
-from distsim.runtime.roles import among_peers, roles
+from distsim.runtime.roles import roles
 from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
@@ -196,7 +195,7 @@ def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
     workers = scenario.cluster.workers
     times = scenario.compute_times()
     drawn = np.stack([times.first(worker, scenario.steps)[: scenario.steps] for worker in range(workers)])
-    if isinstance(scenario.policy, Pipeline):  # one stage after the other, if there is a single micro-batch
+    if not scenario.policy.all_reduces:  # a pipeline: one stage after the other, if there is a single micro-batch
         computed, per_step = drawn.sum(), scenario.workload.activation_bytes or 0.0
     else:
         computed, per_step = drawn.max(axis=0).sum(), scenario.gradient_bytes
@@ -214,36 +213,6 @@ def _with_failures_seconds(scenario: Scenario, slow_bytes_per_second: float) -> 
     costly = scenario.failures.model_copy(update={"restart_cost_seconds": restart})
     predicted = simulate(scenario.model_copy(update={"failures": costly}))
     return useful + COMPUTE_FACTOR * predicted.total_seconds
-
-
-REAL_POLICIES = ("synchronous", "backup", "asynchronous", "stale_synchronous", "flexrr")
-
-
-def check_available(scenario: Scenario) -> None:
-    """Raises InputError where `scenario` can be simulated but not run for real, or not yet."""
-    check_failures(scenario)
-    if among_peers(scenario):
-        check_peers(scenario)
-        return
-    communication = scenario.communication
-    for asked, value, fine, cure in (
-        ("policy.kind", scenario.policy.kind, scenario.policy.kind in REAL_POLICIES, " or ".join(REAL_POLICIES)),
-        (
-            "communication.implementation",
-            communication.implementation,
-            communication.implementation == "backend",
-            "backend",
-        ),
-        ("cluster.nodes", scenario.cluster.nodes, scenario.cluster.nodes is None, "none"),
-        (
-            "workload.model",
-            scenario.workload.model,
-            scenario.workload.model is None or not isinstance(scenario.policy, FlexRR),
-            "none with FlexRR",
-        ),
-    ):
-        if not fine:
-            raise NotAvailableYetError.of(asked, value, "cannot be run for real yet", f"take {cure}, or simulate it")
 
 
 def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distsim.policies import Pipeline, WithServer
+from distsim.policies import WithServer
 from distsim.scenario import Scenario
 
 
@@ -20,7 +20,7 @@ def roles(scenario: Scenario) -> list[str]:
     """
     workers = scenario.cluster.workers
     ranks = scenario.ranks
-    if isinstance(scenario.policy, Pipeline):
+    if not scenario.policy.all_reduces:
         ranks = workers
     elif among_peers(scenario):
         ranks = scenario.schedule().ranks

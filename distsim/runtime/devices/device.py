@@ -16,7 +16,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from distsim.policies import Pipeline
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Stopwatch
 from distsim.runtime.roles import among_peers
 from distsim.runtime.transport.all_reduce import follows_schedule
@@ -79,7 +78,7 @@ def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
         (emulated, "NCCL goes around emulated links"),
         (scenario.failures is not None, "NCCL is not brought back after a failure"),
         (not among_peers(scenario), "servers receive from whoever sends first, which NCCL cannot"),
-        (isinstance(scenario.policy, Pipeline), "pipelines send by gloo"),
+        (not scenario.policy.all_reduces, "pipelines send by gloo"),
         (follows_schedule(scenario), "schedules send by gloo"),
     ):
         if keeps:

@@ -1,0 +1,59 @@
+"""What every policy says about itself. Each kind of policy is a frozen dataclass in a module of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from distsim.policies.rule import Rule
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When updates are applied. Its fields are the keys of the `[policy]` table.
+
+    kind: the name in scenario files. has_global_step: whether all workers compute on one version at a time.
+    collectives: the values of `communication.kind` that fit. receive: how a server takes pushes unless the scenario
+    says it. single_server: whether several servers make no sense. all_reduces: whether the workers' gradients or
+    parameters are summed.
+
+    What a real run can do: real_model: compute with `workload.model`; real_failures: come back from a checkpoint;
+    real_machines: spread over several machines; real_eager: send before the target is ready.
+    """
+
+    kind: ClassVar[str]
+    has_global_step: ClassVar[bool] = True
+    collectives: ClassVar[tuple[str, ...]] = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
+    receive: ClassVar[str] = "concurrent"
+    single_server: ClassVar[bool] = True
+    all_reduces: ClassVar[bool] = True
+    real_model: ClassVar[bool] = True
+    real_failures: ClassVar[bool] = False
+    real_machines: ClassVar[bool] = True
+    real_eager: ClassVar[bool] = True
+
+    def check_workers(self, workers: int) -> None:
+        """Raises ValueError where the policy cannot run on so many workers."""
+
+    def check_steps(self, steps: int) -> None:
+        """Raises ValueError where a run of so many steps would make no update."""
+
+    def check_real(self, workers: int) -> None:
+        """Raises InputError where fields of this policy can be simulated on so many workers but not really run."""
+
+    def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - some policies make an update per gradient
+        """The number of updates after which the run ends."""
+        return steps
+
+
+@dataclass(frozen=True)
+class WithServer(Policy, ABC):
+    """A policy whose parameter server decides by a rule; the simulator and the real server ask the same rule."""
+
+    collectives: ClassVar[tuple[str, ...]] = ("parameter_server",)
+
+    @abstractmethod
+    def rule(self, workers: int) -> Rule:
+        """A fresh rule for one run."""
