@@ -1,9 +1,9 @@
-"""What passes between a rank and the switch: msgpack frames that may hold numpy arrays, and never code.
+"""Messages between a rank and the switch: msgpack frames that may hold numpy arrays, and never code.
 
-A frame is its length, the length of its head, the head, and the bytes of its arrays one after the other. Lengths are
-four bytes, big-endian; the head is one value, in which an array stands as its type and shape. Whoever reads a frame
-from a rank trusts nothing in it: only values and arrays of plain numbers can come out, whatever was sent, and they
-take no more memory than a small multiple of the bytes that came.
+A frame consists of its length, the length of its head, the head, and the bytes of its arrays one after the other. A
+length has four bytes, big-endian. The head is one value, which describes each array by its type and shape. A rank may
+send anything, so the reader trusts nothing: a frame yields only values and arrays of plain numbers, and they take at
+most a small multiple of the memory of the bytes received.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import numpy as np
 ARRAY = 1
 LENGTH = struct.Struct(">I")
 MOST_BYTES = 64 * 2**20
-MOST_HEAD_BYTES = 2 * 2**20  # one byte may become an object of seventy, so these are few
+MOST_HEAD_BYTES = 2 * 2**20  # one byte may become an object of seventy bytes
 DTYPES = frozenset({"|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"})
 
 
 class FrameError(ValueError):
-    """What came is no frame of ours."""
+    """The bytes received are not a valid frame."""
 
 
 def pack(value: object) -> bytes:
-    """The frame of nested dicts, lists, texts, numbers, None and arrays.
+    """The frame of a value: nested dicts, lists, strings, numbers, None and arrays.
 
     >>> [found] = Frames().feed(pack({"weights": np.zeros(3)}))
     >>> found["weights"].tolist()
@@ -44,7 +44,9 @@ def pack(value: object) -> bytes:
 
     head: bytes = msgpack.packb(value, default=described, use_bin_type=True)
     if len(head) > MOST_HEAD_BYTES:
-        raise FrameError(f"{len(head)} bytes beside arrays; at most {MOST_HEAD_BYTES} pass, what is larger as an array")
+        raise FrameError(
+            f"{len(head)} bytes outside arrays; at most {MOST_HEAD_BYTES} may be sent. Cure: send an array"
+        )
     size = LENGTH.size + len(head) + sum(map(len, arrays))
     if size > MOST_BYTES:
         raise FrameError(f"a frame of {size} bytes; at most {MOST_BYTES} pass")
@@ -58,7 +60,7 @@ class Frames:
         self._left = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The values that are complete with `data`. Raises FrameError where they are none of ours."""
+        """The values completed by `data`. Raises FrameError for bytes that are not a valid frame."""
         self._left += data
         while len(self._left) >= LENGTH.size:
             (size,) = LENGTH.unpack_from(self._left)
@@ -77,7 +79,7 @@ def send(channel: socket.socket, value: object) -> None:
 
 
 def receive(channel: socket.socket) -> Any:
-    """The next frame of a blocking socket. Raises EOFError where the other side has gone."""
+    """The next frame of a blocking socket. Raises EOFError if the other side has closed it."""
     (size,) = LENGTH.unpack(_exactly(channel, LENGTH.size))
     return _unpacked(_exactly(channel, size))
 
@@ -109,11 +111,11 @@ def _unpacked(body: bytes) -> Any:
     try:
         return _Reader(body).value()
     except (ValueError, TypeError, OverflowError, msgpack.UnpackException, struct.error, RecursionError) as error:
-        raise FrameError(f"no frame of ours: {error}") from None
+        raise FrameError(f"not a valid frame: {error}") from None
 
 
 class _Reader:
-    """Reads one frame, whose arrays lie in the order in which the head has them."""
+    """Reads one frame, whose arrays follow in the order of the head."""
 
     def __init__(self, body: bytes) -> None:
         (size,) = LENGTH.unpack_from(body)
@@ -127,7 +129,7 @@ class _Reader:
             self._head, ext_hook=self._array, strict_map_key=False, raw=False, object_hook=_of_dict, list_hook=_of_list
         )
         if self._arrays:
-            raise FrameError("bytes of no array")
+            raise FrameError("bytes that belong to no array")
         return value
 
     def _array(self, code: int, data: bytes) -> np.ndarray[Any, Any]:
@@ -135,7 +137,7 @@ class _Reader:
             raise FrameError(f"extension {code}")
         dtype, shape = msgpack.unpackb(data)
         if dtype not in DTYPES or not all(isinstance(length, int) and length >= 0 for length in shape):
-            raise FrameError("an array of no plain numbers")
+            raise FrameError("an array whose type or shape is not allowed")
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size > len(self._arrays):
             raise FrameError("an array without its bytes")
@@ -149,7 +151,7 @@ def _of_dict(table: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _of_list(items: list[Any]) -> list[Any]:
-    """The one thing that msgpack makes of an extension without asking."""
+    """Refuses timestamps, the only extension that msgpack decodes without asking."""
     if msgpack.Timestamp in map(type, items):
         raise FrameError("a timestamp")
     return items

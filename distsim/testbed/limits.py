@@ -1,4 +1,4 @@
-"""What confined code may use of the machine, as limits that the kernel keeps for each of its processes."""
+"""Limits on what confined code may use of the machine; the kernel enforces them for each process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from distsim.errors import InputError
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one rank.
+    """Limits of one rank.
 
-    memory_bytes: address space beyond what the process has when the body begins, for each process.
-        An absolute bound would be of no use: a process with torch maps far more than it touches.
-    processes: processes and threads at one time. Holds only where the rank is confined.
+    memory_bytes: address space beyond that of the process when the rank begins, for each process.
+        An absolute limit would be of no use: a process with torch maps far more memory than it touches.
+    processes: processes and threads at one time. It holds only where the rank is confined.
     file_bytes: size of the writable space, of the shared memory, and of each file.
     cpu_seconds: processor time, for each process.
     open_files: descriptors, for each process.
@@ -45,9 +45,9 @@ class Limits:
                 )
 
     def keep(self, *, processes: int | None) -> None:
-        """Binds the calling process and all that it starts; cannot be taken back.
+        """Limits the calling process and all processes that it starts. The limits cannot be raised again.
 
-        processes: the most that may live beside it in its user namespace, itself included; None: no bound.
+        processes: how many may live at one time in its user namespace, itself included; None: no limit.
         """
         _bound(resource.RLIMIT_CORE, 0)
         _bound(resource.RLIMIT_FSIZE, self.file_bytes)
@@ -60,7 +60,7 @@ class Limits:
 
 
 def _bound(kind: int, soft: int, hard: int | None = None) -> None:
-    """Sets a limit, or leaves the lower one that already holds."""
+    """Sets a limit, but keeps a lower one that already holds."""
     _, most = resource.getrlimit(kind)
     hard = soft if hard is None else hard
     if most != resource.RLIM_INFINITY:

@@ -1,4 +1,4 @@
-"""What passed the switch in one run, with virtual times: the evidence that checks judge by."""
+"""The log of the switch for one run, with virtual times: the evidence for checks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Message:
-    """One send and the receive that took it.
+    """One send and its matching receive.
 
-    posted: when its source gave it to the network. started: when its target was ready for it too. ended: when its last
-    byte had arrived. any_source: whether the receive would have taken a message from anybody. In seconds.
+    posted: when the source posted the send. started: when the target had posted the receive, too. ended: when the last
+    byte had arrived. any_source: whether the receive accepted a message from any rank. Times are in seconds.
     """
 
     source: int
@@ -29,9 +29,9 @@ class Message:
 class Collective:
     """One collective operation of the back end, such as an `all_reduce`.
 
-    ranks: its members. num_bytes: of the whole vector; for a gather, scatter or all_gather that is all pieces together.
-    posted: by member, when it called; started: when the last had called and earlier collectives of the same members
-    were over. In seconds.
+    ranks: its members. num_bytes: bytes of the whole vector; for a gather, scatter or all_gather, of all pieces
+    together. posted: when each member called it. started: when the last member had called it and earlier collectives
+    of the same members were over. Times are in seconds.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Collective:
 
 @dataclass(frozen=True)
 class Busy:
-    """A rank computed, or slept."""
+    """A time in which a rank computed or slept."""
 
     rank: int
     kind: str
@@ -54,7 +54,7 @@ class Busy:
 
 @dataclass(frozen=True)
 class Note:
-    """What a rank says of itself: no proof, for code on the rank's side can say anything."""
+    """A value that a rank noted. A note is no proof: code on the rank's side can note anything."""
 
     rank: int
     name: str
@@ -64,7 +64,7 @@ class Note:
 
 @dataclass
 class Log:
-    """Everything that passed: messages and collectives in the order of their ends, the others by their starts."""
+    """All events of a run: messages and collectives in the order of their ends, the others by their starts."""
 
     messages: list[Message] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)
@@ -72,12 +72,12 @@ class Log:
     notes: list[Note] = field(default_factory=list)
 
     def sort(self) -> None:
-        """Puts what ranks did at one instant into the order of their ranks; each rank's own order stays."""
+        """Sorts events of one instant by rank; the order within a rank stays."""
         self.busy.sort(key=lambda busy: (busy.start_seconds, busy.rank))
         self.notes.sort(key=lambda note: (note.seconds, note.rank))
 
     def bytes_sent(self, source: int, target: int | None = None) -> int:
-        """Bytes of the messages of one rank, to one other or to all; collectives do not count.
+        """Bytes of the messages that one rank sent, to one target or to all. Collectives do not count.
 
         >>> log = Log([Message(0, 1, 0, 8, 0.0, 0.0, 1.0), Message(0, 2, 0, 4, 1.0, 1.0, 2.0)])
         >>> log.bytes_sent(0), log.bytes_sent(0, 2)
@@ -86,7 +86,7 @@ class Log:
         return sum(m.num_bytes for m in self.messages if m.source == source and target in (None, m.target))
 
     def kinds(self, rank: int) -> list[str]:
-        """The kinds of the collectives that one rank took part in, in order.
+        """The kinds of the collectives of one rank, in order.
 
         >>> Log(collectives=[Collective("barrier", (0, 1), 0, (0.0, 0.0), 0.0, 0.0)]).kinds(1)
         ['barrier']

@@ -1,6 +1,6 @@
-"""What confined code sees of the machine: the file system read-only, homes and devices hidden, no network.
+"""Namespaces of confined code: it sees a read-only file system without homes and devices, and no network.
 
-Nothing here undoes itself: all is called in a process that was forked for it.
+Nothing here can be undone, so the caller is always a process that was forked for it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import distsim
-from distsim.testbed import kernel
+from distsim.testbed import linux_calls
 from distsim.testbed.limits import Limits
 
 WORK = "/tmp/work"  # the working folder of confined code
-HIDDEN = (  # secrets, the work of others, devices, sockets of services
+HIDDEN = (  # folders of secrets, of other users' files, of devices, and of sockets of services
     "/dev", "/home", "/media", "/mnt", "/root", "/run", "/srv", "/tmp", "/var/tmp",
 )  # fmt: skip
 DEVICES = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 LINKS = {"/dev/fd": "", "/dev/stdin": "/0", "/dev/stdout": "/1", "/dev/stderr": "/2"}  # into /proc/self/fd
-USER = 1000  # of confined code, as it sees itself
-FREE_USERS = 1_900_000_000  # a block that no distribution, container or directory gives to anybody
+USER = 1000  # the user id that confined code sees as its own
+FREE_USERS = (
+    1_900_000_000  # the start of a range of user ids that no distribution, container or directory service assigns
+)
 
 
 def python_places() -> list[str]:
-    """The folders of the interpreter, of its packages and of distsim: confined code has to see them."""
+    """The folders of the interpreter, its packages and distsim, which confined code must see."""
     paths = sysconfig.get_paths()
     packages = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     found = [sys.prefix, sys.base_prefix, paths["stdlib"], paths["platstdlib"], *packages, *distsim.__path__]
@@ -36,41 +38,48 @@ def python_places() -> list[str]:
 
 
 def enter(limits: Limits, *, hidden: Sequence[str], places: Sequence[str], loopback: bool) -> None:
-    """Leaves the caller's namespaces. The children of this process, not itself, will have their own process numbers.
+    """Enters new namespaces. The new process namespace holds the children of this process, not the process itself.
 
-    hidden: folders to be seen empty, beside HIDDEN. places: folders to be seen even below a hidden one.
-    Raises OSError where the machine does not allow it.
+    hidden: folders that appear empty, besides HIDDEN. places: folders that stay visible even below a hidden folder.
+    Raises OSError if the machine does not allow it.
     """
     covered = {os.path.realpath(path) for path in (*HIDDEN, *hidden)}
-    apart = kernel.NEW_USER | kernel.NEW_MOUNT | kernel.NEW_PID | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS
+    apart = (
+        linux_calls.NEW_USER
+        | linux_calls.NEW_MOUNT
+        | linux_calls.NEW_PID
+        | linux_calls.NEW_NET
+        | linux_calls.NEW_IPC
+        | linux_calls.NEW_UTS
+    )
     if os.geteuid() == 0:
-        # The bound on processes does not bind root, in whatever namespace: an unused user takes its place,
-        # and root first opens the way to Python for that user.
+        # The limit on processes does not hold for root in any namespace. So an unused user takes root's place, and
+        # root first makes Python's folders reachable for that user.
         covered |= {folder for place in places for folder in _closed_above(place)}
-        kernel.unshare(kernel.NEW_MOUNT)
-        kernel.mount_apart()
+        linux_calls.unshare(linux_calls.NEW_MOUNT)
+        linux_calls.mount_apart()
         _cover(covered, places, limits)
         _become(FREE_USERS + os.getpid())
         _unshare_mapped(apart)
     else:
         _unshare_mapped(apart)
-        kernel.mount_apart()
+        linux_calls.mount_apart()
         _cover(covered, places, limits)
-    kernel.change_mount("/", add=kernel.READ_ONLY | kernel.NO_SET_ID, below=True)
+    linux_calls.change_mount("/", add=linux_calls.READ_ONLY | linux_calls.NO_SET_ID, below=True)
     for writable in ("/tmp", "/dev/shm"):
-        kernel.change_mount(writable, remove=kernel.READ_ONLY)
+        linux_calls.change_mount(writable, remove=linux_calls.READ_ONLY)
     if loopback:
-        kernel.loopback_up()
-    kernel.forget_keys()
+        linux_calls.loopback_up()
+    linux_calls.forget_keys()
 
 
 def own_processes() -> None:
-    """To be called by the first process of the namespace: /proc shows its processes alone."""
-    kernel.mount_new("proc", "/proc")
+    """Mounts a /proc that shows only the namespace's processes. The first process of the namespace calls it."""
+    linux_calls.mount_new("proc", "/proc")
 
 
 def no_more_namespaces() -> None:
-    """From a further user namespace one could mount file systems without a bound."""
+    """Forbids further user namespaces, in which code could mount file systems without a limit."""
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
@@ -78,25 +87,25 @@ def _become(user: int) -> None:
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    kernel.show_memory(True)  # or /proc/self would belong to root, and with it the maps of users
+    linux_calls.show_memory(True)  # otherwise /proc/self and its user maps would belong to root
 
 
 def _unshare_mapped(namespaces: int) -> None:
     user, group = os.geteuid(), os.getegid()
-    kernel.unshare(namespaces)
+    linux_calls.unshare(namespaces)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{USER} {user} 1"), ("gid_map", f"{USER} {group} 1")):
         Path("/proc/self", name).write_text(text)
 
 
 def _closed_above(place: str) -> list[str]:
-    """The folders on the way to `place` that only their owner may pass."""
+    """The parent folders of `place` that only their owner may enter."""
     return [str(folder) for folder in Path(place).parents if not os.stat(folder).st_mode & stat.S_IXOTH]
 
 
 def _cover(folders: set[str], places: Sequence[str], limits: Limits) -> None:
-    """Lays an empty file system over each folder, and the places below it on that."""
+    """Mounts an empty file system over each folder, and shows in it the places below that folder."""
     shown = {place: os.open(place, os.O_PATH) for place in (*places, *DEVICES)}
-    for folder in sorted(folders):  # from the outside inwards
+    for folder in sorted(folders):  # outer folders first
         if folder in shown or not os.path.isdir(folder):
             continue
         writable = folder == "/tmp"
@@ -113,7 +122,7 @@ def _cover(folders: set[str], places: Sequence[str], limits: Limits) -> None:
 
 
 def _mount_memory(folder: str, limits: Limits, mode: str) -> None:
-    kernel.mount_new("tmpfs", folder, f"size={limits.file_bytes},nr_inodes=10000,mode={mode}")
+    linux_calls.mount_new("tmpfs", folder, f"size={limits.file_bytes},nr_inodes=10000,mode={mode}")
 
 
 def _show(descriptor: int, place: str) -> None:
@@ -121,4 +130,4 @@ def _show(descriptor: int, place: str) -> None:
         os.makedirs(place, exist_ok=True)
     else:
         Path(place).touch()
-    kernel.mount_again(f"/proc/self/fd/{descriptor}", place)
+    linux_calls.mount_again(f"/proc/self/fd/{descriptor}", place)

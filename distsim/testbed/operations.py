@@ -1,16 +1,16 @@
-"""What a rank asks of the network, and how it ended."""
+"""The operations that a rank posts to the network, and their results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from distsim.testbed.reductions import Array
+from distsim.testbed.collective_results import Array
 
 
 @dataclass(frozen=True)
 class Send:
-    """A tensor for another rank."""
+    """A tensor to send to another rank."""
 
     target: int
     tag: int
@@ -20,7 +20,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Receive:
-    """Room for a tensor of another rank; of any other where `source` is None."""
+    """A receive of a tensor from another rank; from any rank if `source` is None."""
 
     source: int | None
     tag: int
@@ -30,7 +30,7 @@ class Receive:
 
 @dataclass(frozen=True)
 class Join:
-    """One rank's part in a collective of all `ranks`; root: its position among them."""
+    """One rank's call of a collective of all `ranks`. root: the position of the root among them."""
 
     kind: str
     group: str
@@ -45,7 +45,7 @@ Operation = Send | Receive | Join
 
 @dataclass(frozen=True)
 class Done:
-    """How an operation ended: what was received, and from whom; or what was wrong with it."""
+    """The result of an operation: the tensors received and their source, or an error."""
 
     received: Sequence[Array] = ()
     source: int = -1
@@ -62,7 +62,7 @@ def fit(send: Send, source: int, receive: Receive, target: int) -> bool:
 
 
 def total_bytes(arrays: Sequence[Array]) -> int:
-    """Of all of them.
+    """Bytes of all arrays together.
 
     >>> total_bytes([])
     0
@@ -71,7 +71,7 @@ def total_bytes(arrays: Sequence[Array]) -> int:
 
 
 def given_bytes(operation: Operation) -> int:
-    """What an operation gives to the network."""
+    """Bytes that an operation hands to the network."""
     match operation:
         case Send():
             return operation.data.nbytes
@@ -81,7 +81,7 @@ def given_bytes(operation: Operation) -> int:
 
 
 def whole_bytes(joins: Sequence[Join]) -> int:
-    """Bytes of a collective's whole vector, from what each member gave to it, in the order of its ranks."""
+    """Bytes of a collective's whole vector, from what each member gave, in the order of its ranks."""
     sizes = [given_bytes(join) for join in joins]
     first = joins[0]
     if first.kind in ("gather", "all_gather"):

@@ -1,4 +1,4 @@
-"""Answers on their way to one rank, sent as far as the rank takes them: who does not read holds up nobody."""
+"""Answers to one rank, sent as far as its socket accepts them. A rank that does not read blocks no other rank."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from distsim.testbed import frames
 
 
 class Outbox:
-    """What waits at a socket that does not block.
+    """The unsent bytes for a non-blocking socket.
 
     >>> ours, theirs = socket.socketpair()
     >>> outbox = Outbox(ours)
@@ -25,22 +25,23 @@ class Outbox:
 
     @property
     def empty(self) -> bool:
-        """Whether all has been sent."""
+        """Whether all bytes have been sent."""
         return not self._left
 
     def add(self, value: object) -> None:
-        """Sends it, or what the socket takes of it. Raises FrameError where it is too large, OSError where it is shut.
+        """Sends a value, or as much of it as the socket accepts.
 
-        Only into an empty box: whoever asks has taken the answer before.
+        Raises FrameError if the value is too large, and OSError if the socket is closed. The outbox must be empty: a
+        rank asks again only after it has received the last answer.
         """
         assert self.empty
         self._left = memoryview(frames.pack(value))
         self.send()
 
     def send(self) -> None:
-        """Sends on. Raises OSError where the socket is shut."""
+        """Sends more of the rest. Raises OSError if the socket is closed."""
         try:
             while self._left:
                 self._left = self._left[self._channel.send(self._left) :]
         except BlockingIOError:
-            return  # the rest goes when the socket takes more
+            return  # the rest follows when the socket accepts more

@@ -1,4 +1,4 @@
-"""A back end of torch.distributed whose network is the testbed's switch. Only ranks import this module."""
+"""A back end of torch.distributed that uses the testbed's switch as its network. Only ranks import this module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _DistributedBackendOptions
 from torch.futures import Future
 
-from distsim.testbed.line import Line, NetworkError
+from distsim.testbed.switch_client import NetworkError, SwitchClient
 
 NAME = "testbed"
 OPERATIONS = {
@@ -22,16 +22,16 @@ Tensors = Sequence[torch.Tensor]
 
 
 class Pending(dist._Work):
-    """An operation that has begun. wait: until it is over and its tensors hold what was received."""
+    """An operation that has begun."""
 
-    def __init__(self, line: Line, key: int, into: Tensors = (), group: Sequence[int] = ()) -> None:
+    def __init__(self, line: SwitchClient, key: int, into: Tensors = (), group: Sequence[int] = ()) -> None:
         super().__init__()
         self._line, self._key, self._into, self._group = line, key, into, group
         self._over = False
         self._source = -1
 
-    def wait(self, timeout: timedelta | None = None) -> bool:  # noqa: ARG002 - virtual time needs none
-        """Blocks this rank."""
+    def wait(self, timeout: timedelta | None = None) -> bool:  # noqa: ARG002 - a virtual clock needs no timeout
+        """Blocks this rank until the operation is over and its tensors hold the data received."""
         if not self._over:
             found = self._line.wait(self._key)
             self._over, self._source = True, found["source"]
@@ -40,15 +40,15 @@ class Pending(dist._Work):
         return True
 
     def is_completed(self) -> bool:
-        """Whether it is over; asking takes a little virtual time."""
+        """Whether the operation is over. The question takes a little virtual time."""
         return self._over or self._line.look(self._key)
 
     def is_success(self) -> bool:
-        """As `is_completed`: what fails raises."""
+        """As `is_completed`, since a failed operation raises."""
         return self.is_completed()
 
     def result(self) -> list[torch.Tensor]:
-        """The tensors that it received."""
+        """The tensors received."""
         self.wait()
         return list(self._into)
 
@@ -57,23 +57,23 @@ class Pending(dist._Work):
         self.wait()
 
     def get_future(self) -> Future[list[torch.Tensor]]:
-        """A future that is complete: whoever asks for it is made to wait here."""
+        """A completed future: this call waits for the operation."""
         self.wait()
         future: Future[list[torch.Tensor]] = Future()
         future.set_result(list(self._into))
         return future
 
     def source_rank(self) -> int:
-        """The rank within the group that a message came from."""
+        """The source of the message, as a rank within the group."""
         return self._group.index(self._source)
 
     _source_rank = source_rank
 
 
 class Group(dist.ProcessGroup):
-    """All ranks, or some of them. Methods are those that torch.distributed calls; ranks are positions in the group."""
+    """A process group. torch.distributed calls these methods; ranks are positions in the group."""
 
-    def __init__(self, line: Line, ranks: Sequence[int], position: int, name: str) -> None:
+    def __init__(self, line: SwitchClient, ranks: Sequence[int], position: int, name: str) -> None:
         super().__init__(position, len(ranks))
         self._line, self._ranks, self._label = line, list(ranks), name
 
@@ -82,38 +82,38 @@ class Group(dist.ProcessGroup):
         return NAME
 
     def shutdown(self) -> None:
-        """Nothing is left open."""
+        """Does nothing: the group holds no resource."""
 
     def send(self, tensors: Tensors, target: int, tag: int = 0) -> Pending:
-        """To one other rank."""
+        """Sends a tensor to one rank."""
         [tensor] = tensors
         key = self._line.post("send", to=self._ranks[target], tag=tag, group=self._label, data=_array(tensor))
         return Pending(self._line, key)
 
     def recv(self, tensors: Tensors, source: int, tag: int = 0) -> Pending:
-        """From one other rank."""
+        """Receives a tensor from one rank."""
         return self._receive(tensors, self._ranks[source], tag)
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Pending:
-        """From whoever sent first."""
+        """Receives the tensor that any rank sent first."""
         return self._receive(tensors, None, tag)
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Pending:
-        """Everybody gets the sum."""
+        """Every rank gets the reduction."""
         return self._join("all_reduce", tensors, into=tensors, operation=_operation(opts))
 
     def reduce(self, tensors: Tensors, opts: Any) -> Pending:
-        """The root gets the sum."""
+        """The root gets the reduction."""
         into = tensors if self.rank() == opts.rootRank else []
         return self._join("reduce", tensors, into=into, root=opts.rootRank, operation=_operation(opts))
 
     def broadcast(self, tensors: Tensors, opts: Any) -> Pending:
-        """Everybody gets what the root has."""
+        """Every rank gets the root's tensor."""
         given = tensors if self.rank() == opts.rootRank else []
         return self._join("broadcast", given, into=tensors, root=opts.rootRank)
 
     def allgather(self, into: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Pending:  # noqa: ARG002
-        """Everybody gets everybody's."""
+        """Every rank gets the tensors of all ranks."""
         return self._join("all_gather", tensors, into=into[0])
 
     def all_gather_single(self, into: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Pending:  # noqa: ARG002
@@ -123,17 +123,17 @@ class Group(dist.ProcessGroup):
     _allgather_base = all_gather_single
 
     def gather(self, into: Sequence[Tensors], tensors: Tensors, opts: Any) -> Pending:
-        """The root gets everybody's."""
+        """The root gets the tensors of all ranks."""
         mine = into[0] if self.rank() == opts.rootRank else []
         return self._join("gather", tensors, into=mine, root=opts.rootRank)
 
     def scatter(self, into: Tensors, tensors: Sequence[Tensors], opts: Any) -> Pending:
-        """Everybody gets a piece of the root's."""
+        """Every rank gets one of the root's tensors."""
         given = tensors[0] if self.rank() == opts.rootRank else []
         return self._join("scatter", given, into=into, root=opts.rootRank)
 
     def reduce_scatter(self, into: Tensors, tensors: Sequence[Tensors], opts: Any) -> Pending:
-        """Everybody gets a piece of the sum."""
+        """Every rank gets one piece of the reduction."""
         return self._join("reduce_scatter", tensors[0], into=into, operation=_operation(opts))
 
     def reduce_scatter_single(self, into: torch.Tensor, tensor: torch.Tensor, opts: Any) -> Pending:
@@ -144,7 +144,7 @@ class Group(dist.ProcessGroup):
     _reduce_scatter_base = reduce_scatter_single
 
     def alltoall(self, into: Tensors, tensors: Tensors, opts: Any = None) -> Pending:  # noqa: ARG002
-        """Everybody sends everybody a piece."""
+        """Every rank sends one tensor to every rank."""
         return self._join("all_to_all", tensors, into=into)
 
     def all_to_all_single(
@@ -156,7 +156,7 @@ class Group(dist.ProcessGroup):
     alltoall_base = all_to_all_single
 
     def barrier(self, opts: Any = None) -> Pending:  # noqa: ARG002
-        """Nobody goes on before everybody is here."""
+        """Every rank waits until all ranks have called it."""
         return self._join("barrier", [], into=[])
 
     def _receive(self, tensors: Tensors, source: int | None, tag: int) -> Pending:
@@ -172,8 +172,8 @@ class Group(dist.ProcessGroup):
         return Pending(self._line, key, into)
 
 
-def register(line: Line) -> None:
-    """Makes the back end `testbed` known to torch.distributed, over this line."""
+def register(line: SwitchClient) -> None:
+    """Registers the back end `testbed` with torch.distributed, connected to the switch by `line`."""
 
     def create(options: _DistributedBackendOptions, _of_backend: Any = None) -> Group:
         ranks = options.global_ranks_in_group or range(options.group_size)
@@ -187,7 +187,7 @@ def _operation(opts: Any) -> str:
     for known, name in OPERATIONS.items():
         if operation == known:
             return name
-    raise NetworkError(f"{operation} is no reduction of the testbed: {', '.join(OPERATIONS.values())} are")
+    raise NetworkError(f"{operation} is no reduction of the testbed; it has {', '.join(OPERATIONS.values())}")
 
 
 def _array(tensor: torch.Tensor) -> Any:
@@ -195,7 +195,7 @@ def _array(tensor: torch.Tensor) -> Any:
 
 
 def _fill(tensor: torch.Tensor, array: Any) -> None:
-    """As gloo does it: the bytes are copied, and a message that is smaller than its room fills the first part."""
+    """Copies the bytes as gloo does: a message that is smaller than the tensor fills its first part."""
     received = torch.from_numpy(array)
     with torch.no_grad():
         if received.dtype == tensor.dtype and received.shape == tensor.shape:

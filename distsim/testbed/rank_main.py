@@ -1,4 +1,4 @@
-"""A rank's main function: it starts torch.distributed on its line, runs a driver, and sends back what it returns."""
+"""A rank's main function: it starts torch.distributed, runs a driver, and sends the driver's result back."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, HashStore
 
 from distsim.testbed import process_group, rank
-from distsim.testbed.body import flush_streams
-from distsim.testbed.line import STUDENT_FILE, Line
+from distsim.testbed.rank_process import flush_streams
+from distsim.testbed.switch_client import STUDENT_FILE, SwitchClient
 
 DRIVERS_FILE = "ranks.py"
 KEPT: list[object] = []  # process groups, until the process ends
 LONGEST_TOLD = 10_000
-STAY_SECONDS = 5.0  # then whoever still waits for this rank learns from gloo that it has gone, and at which line
+STAY_SECONDS = 5.0  # after that, gloo tells ranks that still wait for this one that it is gone
 
 
 @dataclass(frozen=True)
 class RankTask:
-    """What one rank has to do: call `function` of the drivers with `arguments`.
+    """The task of one rank: call `function` of the drivers with `arguments`.
 
     backend: "testbed", or "gloo" with its store in the working folder. start: whether torch.distributed is started for
-    it; otherwise the student's code does.
+    the rank; otherwise the student's code starts it.
     """
 
     function: str
@@ -49,26 +49,26 @@ class RankTask:
 
 
 def run_rank(task: RankTask, channel: socket.socket) -> None:
-    """Does what the task says in the current folder, which holds the drivers and the student's file."""
-    line = Line(channel)
+    """Carries out the task in the current folder, which holds the drivers and the student's file."""
+    line = SwitchClient(channel)
     try:
         _prepare(task, line)
-        drivers = _module("ranks", Path(DRIVERS_FILE))  # first: what it imports from elsewhere is what it was
+        drivers = _module("ranks", Path(DRIVERS_FILE))  # first: the student's code cannot change its imports
         tasks = _module("tasks", Path(STUDENT_FILE)) if task.student else None
         value = getattr(drivers, task.function)(tasks, **_tensors(task.arguments))
         line.finish(do="result", value=_arrays(value))
-    except BaseException as error:  # noqa: BLE001 - sys.exit too ends a rank, and whatever it is, the parent is told
+    except BaseException as error:  # noqa: BLE001 - every error, also SystemExit, is reported to the parent
         line.finish(do="error", text=_told(error), where=_where(error))
         return
     if task.backend != process_group.NAME:
         flush_streams()
-        line.stay(STAY_SECONDS)  # a message that it has begun may still be on its way, and would end with the process
+        line.stay(STAY_SECONDS)  # the end of the process would drop messages in flight
 
 
-def _prepare(task: RankTask, line: Line) -> None:
+def _prepare(task: RankTask, line: SwitchClient) -> None:
     torch.set_num_threads(1)
     random.seed(task.rank)
-    np.random.seed(task.rank)  # noqa: NPY002 - each rank starts differently, as separate processes do
+    np.random.seed(task.rank)  # noqa: NPY002 - each rank has its own seed, as separate processes have
     torch.manual_seed(1000 + task.rank)
     os.environ.update(
         {
@@ -87,10 +87,10 @@ def _prepare(task: RankTask, line: Line) -> None:
 
 
 def _starter(task: RankTask, real: Callable[..., None]) -> Callable[..., None]:
-    """`init_process_group` with the run's own back end and meeting point, whichever the caller names."""
+    """A replacement of `init_process_group` that always uses the run's back end and store."""
 
     def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:  # noqa: ARG001
-        meeting = HashStore() if task.backend == process_group.NAME else FileStore("store", task.world)
+        store = HashStore() if task.backend == process_group.NAME else FileStore("store", task.world)
         world, number = options.get("world_size", -1), options.get("rank", -1)
         if world not in (-1, task.world) or number not in (-1, task.rank):
             raise ValueError(
@@ -98,8 +98,8 @@ def _starter(task: RankTask, real: Callable[..., None]) -> Callable[..., None]:
                 f"{task.world}, as the environment variables RANK and WORLD_SIZE say"
             )
         rank.note("init_process_group", {"backend": str(backend), "initialized": dist.is_initialized()})
-        real(backend=task.backend, store=meeting, rank=task.rank, world_size=task.world)
-        # gloo's end waits for its threads, and these may wait for Python's lock: so it never comes to its end here.
+        real(backend=task.backend, store=store, rank=task.rank, world_size=task.world)
+        # gloo's destructor waits for threads that may wait for Python's lock, so the group lives to the end.
         KEPT.append(dist.group.WORLD)
 
     return init_process_group
@@ -132,20 +132,20 @@ def _arrays(value: Any) -> Any:
 
 
 def _told(error: BaseException) -> str:
-    """One line that can pass, whatever the student's own `__str__` and `__repr__` do."""
+    """One line about an error, also if the student's `__str__` or `__repr__` fails."""
     try:
         if isinstance(error, SystemExit):
             text = f"sys.exit({error.code!r}) was called"
         else:
             text = "".join(traceback.format_exception_only(error)).strip()
         lines = text[:LONGEST_TOLD].encode(errors="backslashreplace").decode().splitlines()
-    except Exception as another:  # noqa: BLE001 - it is the student's
-        lines = [f"an error that cannot be told: {type(another).__name__}"]
+    except Exception as another:  # noqa: BLE001 - an error of the student's own method
+        lines = [f"an error that cannot be printed: {type(another).__name__}"]
     return (lines or ["an error without a name"])[-1 if isinstance(error, SyntaxError) else 0]
 
 
 def _where(error: BaseException) -> str:
-    """The last line of the student's file that the error went through."""
+    """The innermost line of the student's file in the error's traceback."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}:{error.lineno}"
     lines = [

@@ -16,9 +16,9 @@ from typing import Any
 
 from distsim.cluster import Cluster
 from distsim.testbed import frames
+from distsim.testbed.run_monitor import Run, RunMonitor
 from distsim.testbed.sandbox import Limits
 from distsim.testbed.switch import Switch
-from distsim.testbed.watch import Run, Watch
 
 LINKS = {"bandwidth": "1 Gbit/s", "latency": "100 us"}
 VIRTUAL = "testbed"  # the back end whose network is the switch
@@ -30,11 +30,11 @@ READ_BYTES = 2**20
 class Testbed:
     """Ranks over the files of `folder`: the lab's drivers (ranks.py) and the student's tasks.py.
 
-    limits: of each run. trusted: without confinement, for code that one trusts or machines that cannot confine.
+    limits: of each run. trusted: run without confinement, for trusted code or for machines that cannot confine.
     hidden: folders that ranks must not read.
     """
 
-    __test__ = False  # it is no test case
+    __test__ = False  # pytest must not collect it
 
     def __init__(
         self, folder: Path, *, limits: Limits | None = None, trusted: bool = False, hidden: Sequence[Path] = ()
@@ -53,7 +53,7 @@ class Testbed:
         self.close()
 
     def close(self) -> None:
-        """Ends the host process. A later run starts one anew."""
+        """Ends the fork server. A later run starts a new one."""
         if self._channel is not None:
             self._channel.close()
         if self._host is not None:
@@ -75,11 +75,11 @@ class Testbed:
         student: bool = True,
         shared: bool = False,
     ) -> Run:
-        """Calls `function(tasks, **arguments[rank])` of ranks.py on so many ranks.
+        """Calls `function(tasks, **arguments[rank])` of ranks.py, one rank for each element of `arguments`.
 
-        cluster: its links; 1 Gbit/s and 100 us unless told. backend: "testbed", or "gloo" for the real one on this
-        machine. deadline_seconds: of real time. start: starts torch.distributed first. student: without, the student's
-        file is not loaded (for references). shared: ranks share their working folder.
+        cluster: the links; default 1 Gbit/s and 100 us. backend: "testbed", or "gloo" for real messages on this
+        machine. deadline_seconds: real time. start: whether to start torch.distributed first. student: whether to load
+        the student's file. shared: whether ranks share their working folder.
         """
         world = len(arguments)
         cluster = cluster or Cluster.model_validate({"workers": world, **LINKS})
@@ -98,11 +98,13 @@ class Testbed:
             "hidden": [str(path) for path in self._hidden],
         }  # fmt: skip
         with self._started(job, world) as (report, lines):
-            return Watch(report, lines, Switch(cluster) if backend == VIRTUAL else None, deadline_seconds).watched()
+            return RunMonitor(
+                report, lines, Switch(cluster) if backend == VIRTUAL else None, deadline_seconds
+            ).watched()
 
     @contextmanager
     def _started(self, job: dict[str, Any], world: int) -> Iterator[tuple[socket.socket, list[socket.socket]]]:
-        """The parent's ends of the warden's report and of the ranks' lines; all of the run has ended afterwards."""
+        """The parent's sockets to the runner and to each rank. On exit, all processes of the run have ended."""
         channel = self._connected()
         pairs = [socket.socketpair() for _ in range(world + 1)]
         try:
@@ -110,12 +112,12 @@ class Testbed:
             socket.send_fds(channel, [b"d"], [theirs.fileno() for _, theirs in pairs])
             for _, theirs in pairs:
                 theirs.close()
-            warden = frames.receive(channel)["warden"]
+            runner = frames.receive(channel)["runner"]
             ours = [mine for mine, _ in pairs]
             try:
                 yield ours[0], ours[1:]
             finally:
-                _end(warden, ours[0])
+                _end(runner, ours[0])
         finally:
             for pair in pairs:
                 for end in pair:
@@ -126,21 +128,21 @@ class Testbed:
             self._channel, theirs = socket.socketpair()
             with theirs:
                 self._host = subprocess.Popen(
-                    [sys.executable, "-m", "distsim.testbed.host", str(theirs.fileno())],
+                    [sys.executable, "-m", "distsim.testbed.fork_server", str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                 )
         return self._channel
 
 
-def _end(warden: int, report: socket.socket) -> None:
-    """Ends a run: the warden takes its ranks with it, and its report is closed when it has gone."""
+def _end(runner: int, report: socket.socket) -> None:
+    """Ends a run: the runner ends its ranks, and its report is closed when the runner is gone."""
     with suppress(ProcessLookupError):
-        os.kill(warden, signal.SIGTERM)
+        os.kill(runner, signal.SIGTERM)
     report.settimeout(END_SECONDS)
     try:
         while report.recv(READ_BYTES):
             pass
     except (TimeoutError, ConnectionError):
         with suppress(ProcessLookupError):
-            os.kill(warden, signal.SIGKILL)
+            os.kill(runner, signal.SIGKILL)

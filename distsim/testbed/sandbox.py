@@ -1,12 +1,13 @@
-"""Runs the ranks of unknown code in processes that can reach nothing but the descriptors they were given.
+"""Runs the ranks of unknown code in processes that can reach only the descriptors given to them.
 
-    with Enclosure.start(bodies, folder=folder, keep=[[line] for line in lines]) as enclosure:
-        enclosure.outputs    what each rank prints
-        enclosure.wait()     how each ended
+    with Sandbox.start(bodies, folder=folder, keep=[[line] for line in lines]) as sandbox:
+        sandbox.outputs    what each rank prints
+        sandbox.wait()     how each ended
 
-A rank sees the file system read-only, without homes, devices and files of others, and writes to memory that
-goes with it; it has no network, no rights, no secrets in its environment, and limits. This takes Linux 5.14 or newer
-with user namespaces: `reason_against()` tells what is missing. It does not keep apart what the hardware shares.
+A rank sees the file system read-only, without homes, devices and other users' files. It writes only to memory, which
+is freed when the rank ends. It has no network, no rights, no secrets in its environment, and limits. The sandbox needs
+Linux 5.14 or newer with user namespaces; `reason_against()` tells what is missing. It does not protect against side
+channels of the hardware.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ from types import TracebackType
 from typing import Self
 
 from distsim.errors import InputError, RunError
-from distsim.testbed.body import Body, fill_standard_descriptors
-from distsim.testbed.ending import Ending
-from distsim.testbed.files import Files
-from distsim.testbed.guard import Guard
+from distsim.testbed.folder_copy import FolderCopy
 from distsim.testbed.limits import Limits
 from distsim.testbed.namespaces import python_places
+from distsim.testbed.process_end import ProcessEnd
+from distsim.testbed.rank_process import RankProcess, fill_standard_descriptors
+from distsim.testbed.supervisor import Supervisor
 
-__all__ = ["Enclosure", "Ending", "Limits", "reason_against"]
+__all__ = ["Limits", "ProcessEnd", "Sandbox", "reason_against"]
 
-START_SECONDS, END_SECONDS = 60.0, 10.0  # the longest that guards may take; milliseconds are usual
+START_SECONDS, END_SECONDS = 60.0, 10.0  # time limits for supervisors, which usually take milliseconds
 OLDEST_LINUX = (5, 14)  # the first that counts processes for each user namespace
 
 
-class Enclosure:
-    """The running ranks of one run. `pids` and `outputs` have one element for each; the outputs are to be read."""
+class Sandbox:
+    """The ranks of one run. `pids` and `outputs` have one element per rank; the caller must read the outputs."""
 
     def __init__(self, outputs: Sequence[int], reports: int, control: int) -> None:
         self.outputs = list(outputs)
         self.pids: list[int] = []
-        self.endings: list[Ending | None] = [None] * len(outputs)
-        self._guards: list[int] = []
+        self.endings: list[ProcessEnd | None] = [None] * len(outputs)
+        self._supervisors: list[int] = []
         self._error: str | None = None
         self._reports = reports
         self._control = control
@@ -64,32 +65,32 @@ class Enclosure:
     ) -> Self:  # fmt: skip
         """Forks one process for each body, each in the working folder `/tmp/work` with a copy of the folder's files.
 
-        keep: the descriptors that each body has, beside stdin (empty), stdout and stderr (its output).
-        private: ranks have nothing in common but what they keep. Otherwise they share the folder, the loopback, and
-        their numbers of processes. loopback: 127.0.0.1 is there.
-        hidden: folders to be seen empty, beside homes and temporary folders. Python and its packages are always seen.
-        trusted: no confinement but limits, in a temporary folder. For machines that cannot confine, and for own code.
+        keep: the descriptors of each rank, besides stdin (empty), stdout and stderr (its output).
+        private: ranks share nothing but their kept descriptors. Otherwise they share the folder, the loopback and the
+        process namespace. loopback: whether 127.0.0.1 exists.
+        hidden: folders that appear empty, besides homes and temporary folders. Python and its packages stay visible.
+        trusted: limits only, in a temporary folder; for machines that cannot confine, and for trusted code.
 
-        Raises RunError where the ranks could not be started, InputError where `folder` holds too much.
+        Raises RunError if the ranks cannot be started, and InputError if `folder` holds too much.
         """
         limits = limits or Limits()
-        files = Files.of(folder, most_bytes=limits.file_bytes)
+        files = FolderCopy.of(folder, most_bytes=limits.file_bytes)
         kept = [frozenset(of_one) for of_one in keep] or [frozenset[int]()] * len(bodies)
         fill_standard_descriptors()
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # or what waits in there would be printed by each process again
+            stream.flush()  # otherwise each forked process would print the buffered text again
         pipes = [os.pipe() for _ in bodies]
         reports, control = os.pipe(), os.pipe()
-        enclosure = cls([reading for reading, _ in pipes], reports[0], control[1])
+        sandbox = cls([reading for reading, _ in pipes], reports[0], control[1])
         everyone = [
-            Body(rank, call, descriptors, writing)
+            RankProcess(rank, call, descriptors, writing)
             for rank, (call, descriptors, (_, writing)) in enumerate(zip(bodies, kept, pipes, strict=True))
         ]
         try:
             try:
                 for members in [[body] for body in everyone] if private else [everyone]:
-                    enclosure._fork(
-                        Guard(
+                    sandbox._fork(
+                        Supervisor(
                             members, files, limits, _covered(hidden), python_places(), loopback, trusted,
                             reports[1], control[0], caller=os.getpid(),
                         )
@@ -97,21 +98,21 @@ class Enclosure:
             finally:
                 for descriptor in (reports[1], control[0], *(writing for _, writing in pipes)):
                     os.close(descriptor)
-            enclosure._await_start()
+            sandbox._await_start()
         except BaseException:
-            enclosure.close()
+            sandbox.close()
             raise
-        return enclosure
+        return sandbox
 
     def fileno(self) -> int:
-        """For select and poll: readable when a rank has ended. Then call `wait(0)`."""
+        """A descriptor for select and poll: readable when a rank has ended. Then call `wait(0)`."""
         return self._reports
 
-    def wait(self, timeout_seconds: float | None = None) -> list[Ending | None]:
-        """How each rank ended, when all have, or the time is over: None for those that run.
+    def wait(self, timeout_seconds: float | None = None) -> list[ProcessEnd | None]:
+        """Waits for all ranks, or for the timeout, and returns how each rank ended; None for a running rank.
 
-        Raises RunError where a guard failed.
-        Whoever waits without an end has to read the outputs meanwhile: a rank stops where its pipe is full.
+        Raises RunError if a supervisor failed. A rank blocks when its output pipe is full, so a caller that waits
+        without a timeout must read the outputs in another thread.
         """
         until = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while None in self.endings and self._read(until):
@@ -120,23 +121,25 @@ class Enclosure:
         return list(self.endings)
 
     def kill(self) -> None:
-        """Ends the ranks and all that they have started, and waits until all is gone."""
+        """Ends the ranks and all processes that they started, and waits until all are gone."""
         if not self._open:
             return
-        with contextlib.suppress(BrokenPipeError):  # all guards have ended
+        with contextlib.suppress(BrokenPipeError):  # all supervisors have ended
             os.write(self._control, b"e")
         until = time.monotonic() + END_SECONDS
         while self._read(until):
             pass
-        for guard in self._guards:
+        for supervisor in self._supervisors:
             if time.monotonic() >= until:
-                os.kill(guard, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):  # the caller lets the kernel bury its children
-                os.waitpid(guard, 0)
-        self._guards = []
+                os.kill(supervisor, signal.SIGKILL)
+            with contextlib.suppress(
+                ChildProcessError
+            ):  # the caller ignores SIGCHLD, so the kernel has reaped its children
+                os.waitpid(supervisor, 0)
+        self._supervisors = []
 
     def close(self) -> None:
-        """Ends all, and closes the outputs."""
+        """Ends all ranks and closes the outputs."""
         self.kill()
         while self._open:
             os.close(self._open.pop())
@@ -152,29 +155,29 @@ class Enclosure:
     def _await_start(self) -> None:
         while len(self._started) < len(self.outputs):
             if not self._read(time.monotonic() + START_SECONDS):
-                self._error = "a guard said nothing"
+                self._error = "a supervisor did not answer"
             self._raise_error()
         self.pids = [self._started[rank] for rank in range(len(self.outputs))]
 
-    def _fork(self, guard: Guard) -> None:
+    def _fork(self, supervisor: Supervisor) -> None:
         pid = os.fork()
         if pid == 0:
-            guard.run()
-        self._guards.append(pid)
+            supervisor.run()
+        self._supervisors.append(pid)
 
     def _raise_error(self) -> None:
         if self._error:
             raise RunError(f"the ranks could not be confined: {self._error}")
 
     def _read(self, until: float | None) -> bool:
-        """Takes in what the guards report; False when the time is over, or when no guard is left."""
+        """Reads reports of the supervisors. Returns False after the timeout, or when no supervisor is left."""
         poller = select.poll()
         poller.register(self._reports, select.POLLIN)
         if not poller.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000):
             return False
         come = os.read(self._reports, 2**16)
         if not come:
-            self.endings = [ending or Ending(signal=signal.SIGKILL) for ending in self.endings]
+            self.endings = [ending or ProcessEnd(signal=signal.SIGKILL) for ending in self.endings]
             return False
         *lines, self._unread = (self._unread + come).split(b"\n")
         for line in lines:
@@ -188,33 +191,33 @@ class Enclosure:
         if pids is not None:
             self._started.update({int(number): pid for number, pid in pids.items()})
         if status is not None:
-            self.endings[rank] = Ending.of(status)
+            self.endings[rank] = ProcessEnd.of(status)
 
 
 def _covered(hidden: Sequence[Path]) -> list[str]:
     folders = [os.path.abspath(path) for path in hidden]
     home = os.path.abspath(os.path.expanduser("~"))
-    return folders if home == "/" else [*folders, home]  # some services live at the root
+    return folders if home == "/" else [*folders, home]  # the home of some services is the root folder
 
 
 @cache
 def reason_against() -> str | None:
-    """Why this machine cannot confine, or None where it can. Tried once, for real.
+    """Why this machine cannot confine code, or None if it can. The first call tries it for real.
 
     >>> reason_against() is None or "Cure: " in reason_against()
     True
     """
-    asked, cure = "enclosure", "take Linux 5.14 or newer with user namespaces allowed, or run trusted code only"
+    asked, cure = "sandbox", "take Linux 5.14 or newer with user namespaces allowed, or run trusted code only"
     if sys.platform != "linux":
         return str(InputError.of(asked, sys.platform, "only Linux has namespaces", cure))
     release = platform.release()
     if tuple(map(int, re.findall(r"\d+", release)[:2])) < OLDEST_LINUX:
         return str(InputError.of(asked, release, "this Linux does not count processes for each user namespace", cure))
     try:
-        with tempfile.TemporaryDirectory() as name, Enclosure.start([lambda: None], folder=Path(name)) as enclosure:
-            (ending,) = enclosure.wait(10.0)
+        with tempfile.TemporaryDirectory() as name, Sandbox.start([lambda: None], folder=Path(name)) as sandbox:
+            (ending,) = sandbox.wait(10.0)
     except RunError as error:
         return str(InputError.of(asked, release, str(error), cure))
-    if ending != Ending(code=0):
+    if ending != ProcessEnd(code=0):
         return str(InputError.of(asked, release, f"a process that does nothing ended with {ending}", cure))
     return None

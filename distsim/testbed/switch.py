@@ -1,11 +1,11 @@
 """The network of a testbed: it matches sends with receives, gathers collectives, and keeps the virtual clock.
 
-It knows no process and no socket: `post`, `wait`, `busy` and `leave` tell it what ranks do, and once all of them are
-blocked, `settle` says which may go on, and with what. Requests of one instant are settled together, by rank and then in
-each rank's own order, so that the order in which they came in by real time changes nothing.
+The switch knows no process and no socket. Its caller reports what ranks do by `post`, `wait`, `busy` and `leave`. When
+all ranks are blocked, `settle` says which ranks go on, and with which results. Requests of one instant are settled
+together, by rank and then in the order of each rank, so their order in real time changes nothing.
 
-A send and a receive match by group, ranks and tag, first come first served; a receive from anybody takes the send that
-was posted first, of the lowest rank where several were at one instant. Both end when the last byte has arrived.
+A send and a receive match by group, ranks and tag, in the order of posting. A receive from any rank takes the send that
+was posted first; of several sends of one instant, that of the lowest rank. Both end when the last byte has arrived.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from distsim.cluster import Cluster
+from distsim.testbed.collective_results import Array, outcome
 from distsim.testbed.costs import collective_seconds
 from distsim.testbed.log import Busy, Collective, Log, Message, Note
 from distsim.testbed.operations import Done, Join, Operation, Receive, Send, fit, given_bytes, total_bytes, whole_bytes
-from distsim.testbed.reductions import Array, outcome
-from distsim.testbed.wire import Wire
+from distsim.testbed.virtual_network import VirtualNetwork
 
-Kind = TypeVar("Kind", bound=Operation, covariant=True)
+Posted = TypeVar("Posted", bound=Operation, covariant=True)
 Group = tuple[str, tuple[int, ...]]  # its name and its ranks
 
-LOOK_SECONDS = 10e-6  # virtual time that a rank's question takes whether an operation is complete
+LOOK_SECONDS = 10e-6  # virtual time of the question whether an operation is complete
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A rank goes on, at the time `now`."""
+    """A rank may go on at time `now`; `done` holds the results of its operations."""
 
     rank: int
     now: float
     done: dict[int, Done]
 
 
-@dataclass(eq=False)  # two may look alike, and tensors have no single answer to ==
-class _Posted(Generic[Kind]):
+@dataclass(eq=False)  # compared by identity: == of tensors has no single answer
+class _Posted(Generic[Posted]):
     rank: int
     key: int
-    operation: Kind
+    operation: Posted
     seconds: float
 
 
@@ -53,7 +53,7 @@ class _Transfer:
 
 @dataclass(frozen=True, eq=False)
 class _Gathering:
-    """A collective that all members have joined."""
+    """A collective that all members have called."""
 
     entry: Collective
     members: Sequence[_Posted[Join]]
@@ -62,7 +62,7 @@ class _Gathering:
 
 @dataclass
 class _Rank:
-    """What a rank is blocked on: keys of operations, or a time, or a look at an operation."""
+    """The state of a rank. It may be blocked on operations (`keys`), on a time, or on a look at an operation."""
 
     running: bool = True
     left: bool = False
@@ -76,7 +76,7 @@ class _Rank:
 
 
 class DeadlockError(Exception):
-    """No rank can ever go on; the message says who waits for whom."""
+    """No rank can ever go on. The message says which rank waits for which."""
 
     def __init__(self, waits: dict[int, str]) -> None:
         self.waits = waits
@@ -104,24 +104,24 @@ class Switch:
         self._sends: list[_Posted[Send]] = []
         self._receives: list[_Posted[Receive]] = []
         self._joining: dict[Group, list[list[_Posted[Join]]]] = {}
-        self._wire: Wire[_Transfer] = Wire(cluster)
+        self._network: VirtualNetwork[_Transfer] = VirtualNetwork(cluster)
         self._gatherings: list[_Gathering] = []
         self._free: dict[Group, float] = {}  # when a group's last collective is over
-        self.held_bytes = 0  # of tensors given and not yet received, or received and not yet asked for
+        self.held_bytes = 0  # of tensors given but not yet received, or received but not yet waited for
 
     @property
     def now(self) -> float:
         """Virtual time in seconds."""
-        return self._wire.now
+        return self._network.now
 
     @property
     def settled(self) -> bool:
-        """Whether no rank is running, so that time may go on."""
+        """Whether no rank is running, so that virtual time may advance."""
         return not self.running
 
     @property
     def running(self) -> list[int]:
-        """The ranks that are neither blocked nor gone."""
+        """The ranks that are neither blocked nor have left."""
         return [number for number, rank in enumerate(self._ranks) if rank.running]
 
     @property
@@ -134,14 +134,14 @@ class Switch:
         return self._ranks[rank].begun
 
     def post(self, rank: int, key: int, operation: Operation) -> None:
-        """A rank begins an operation and goes on; `key` is its name for it."""
+        """A rank begins an operation and goes on. `key`: the rank's own number for it."""
         self._new[rank].append(_Posted(rank, key, operation, self.now))
         self._ranks[rank].begun.add(key)
         self._ranks[rank].open[key] = operation
         self.held_bytes += given_bytes(operation)
 
     def wait(self, rank: int, keys: Sequence[int], where: str = "") -> None:
-        """A rank does not go on before all these operations are over. where: the line it stands at."""
+        """A rank is blocked until all these operations are over. where: its current line."""
         self._block(rank, keys=tuple(keys), where=where)
 
     def look(self, rank: int, key: int) -> None:
@@ -155,18 +155,18 @@ class Switch:
         self._block(rank, until=until)
 
     def note(self, rank: int, name: str, value: Any) -> None:
-        """A rank says something about itself."""
+        """A rank writes a value into the log."""
         self.log.notes.append(Note(rank, name, value, self.now))
 
     def leave(self, rank: int) -> None:
-        """A rank has ended; what it had posted stays on its way."""
+        """A rank has ended. Its posted operations stay in flight."""
         state = self._ranks[rank]
         state.running, state.left, state.keys, state.until = False, True, (), None
 
     def settle(self) -> list[Reply]:
-        """Moves the clock until at least one rank can go on, and says which.
+        """Advances the clock until at least one rank can go on, and returns the replies.
 
-        Raises DeadlockError where none ever can. Call it when `settled`, and not when `over`.
+        Raises DeadlockError if no rank ever can. Call it when `settled`, and not when `over`.
         """
         while True:
             self._match()
@@ -228,10 +228,10 @@ class Switch:
             self._end(send, Done(error=error))
             self._end(receive, Done(error=error))
             return
-        self._wire.start(_Transfer(send, receive, self.now), send.rank, receive.rank, num_bytes)
+        self._network.start(_Transfer(send, receive, self.now), send.rank, receive.rank, num_bytes)
 
     def _join(self, posted: _Posted[Join]) -> None:
-        """The first collective of the group that this rank has not joined takes it in."""
+        """Adds a call to the first collective of its group that this rank has not joined yet."""
         group = (posted.operation.group, posted.operation.ranks)
         joining = self._joining.setdefault(group, [])
         members = next((some for some in joining if all(other.rank != posted.rank for other in some)), None)
@@ -251,7 +251,7 @@ class Switch:
                 calls = "; ".join(f"rank {member.rank} calls {member.operation.kind}" for member in members)
                 raise ValueError(f"ranks call different collectives: {calls}")
             received = outcome(first.kind, [join.given for join in joins], first.root, first.operation)
-        except (ValueError, TypeError, IndexError) as error:  # numpy's own, for what cannot be added
+        except (ValueError, TypeError, IndexError) as error:  # numpy raises them for arrays that cannot be added
             for member in members:
                 self._end(member, Done(error=str(error)))
             return
@@ -264,13 +264,13 @@ class Switch:
         self._gatherings.append(_Gathering(entry, members, received))
 
     def _advance(self) -> None:
-        times = [self._wire.next_seconds()]
+        times = [self._network.next_seconds()]
         times += [rank.until for rank in self._ranks if rank.until is not None]
         times += [gathering.entry.ended_seconds for gathering in self._gatherings]
         to = max(min(times), self.now)
         if to == float("inf"):
             raise DeadlockError(self._waits())
-        for transfer in self._wire.advance(to):
+        for transfer in self._network.advance(to):
             self._arrived(transfer)
         for gathering in [one for one in self._gatherings if one.entry.ended_seconds <= to]:
             self._gatherings.remove(gathering)

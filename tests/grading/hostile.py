@@ -176,7 +176,7 @@ IN_TOTAL = {
         LINE + "while True: rank.note('x' * 10**6, 'x' * 10**6)", words="notes of more than 4 MiB"
     ),
     "asks_without_end": in_total(LINE + "while True: dist.isend(tensor, 1 - min(dist.get_rank(), 1))", words="at once"),
-    "closes_all": in_total("os.closerange(0, 256)\nwhile True: pass", words="its line was closed"),
+    "closes_all": in_total("os.closerange(0, 256)\nwhile True: pass", words="its connection was closed"),
     "prints_over_the_line": in_total(
         LINE + "os.dup2(channel.fileno(), 1)\nos.write(1, b'3 of 3 points')\nright(tensor)", words="asked the network"
     ),
@@ -208,7 +208,7 @@ IN_TOTAL = {
                 raise SystemError
         sys.exit(Code())
         """,
-        words="an error that cannot be told",
+        words="an error that cannot be printed",
     ),
     "an_endless_error": in_total("raise ValueError('x' * 10**8)", words="xxxx"),
     "an_error_of_ours": in_total(
@@ -218,13 +218,13 @@ IN_TOTAL = {
 
 IN_COUNTER = {
     "counts_objects": in_counter("return object()", "cannot pass"),
-    "counts_timestamps": in_counter("return msgpack.Timestamp(2)", "no frame of ours"),
+    "counts_timestamps": in_counter("return msgpack.Timestamp(2)", "not a valid frame"),
     "counts_extensions": in_counter("return msgpack.ExtType(7, b'2')", "[7, b'2']"),
     "counts_far": in_counter("return 2**70", "an int beyond 64 bits cannot pass"),
     "counts_letters": in_counter("return '\\ud800'", "UnicodeEncodeError"),
     "counts_deep": in_counter("found = []\n    for _ in range(900): found = [found]\n    return found", ""),
     "counts_very_deep": in_counter("found = []\n    for _ in range(10**5): found = [found]\n    return found", ""),
-    "counts_much": in_counter("return [{}] * (22 * 10**5) if number == 2 else number", "beside arrays"),
+    "counts_much": in_counter("return [{}] * (22 * 10**5) if number == 2 else number", "outside arrays"),
     "counts_large": in_counter("return torch.zeros(2**25)", "a frame of"),
     "counts_nothing": in_counter("return float('nan')", "nan"),
     "equals_all": in_counter(

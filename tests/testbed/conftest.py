@@ -1,4 +1,4 @@
-"""A submission, and the proof that a test of the enclosure leaves nothing."""
+"""A submission, and the proof that a test of the sandbox leaves nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.enclosure import traces
+from tests.testbed.confined import traces
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from distsim.cluster import Cluster
 from distsim.testbed.frames import DTYPES, MOST_HEAD_BYTES, FrameError, Frames, pack
-from distsim.testbed.requests import RequestError, Requests
+from distsim.testbed.rank_requests import RankRequests, RequestError
 from distsim.testbed.switch import Switch
 
 plain = st.recursive(
@@ -108,7 +108,7 @@ def plain(value: object) -> bool:
 
 
 def test_many_small_objects_are_no_frame() -> None:
-    with pytest.raises(FrameError, match="beside arrays"):
+    with pytest.raises(FrameError, match="outside arrays"):
         pack([{}] * MOST_HEAD_BYTES)
     with pytest.raises(FrameError, match="a head of"):
         list(Frames().feed(frame(b"\x80" * (MOST_HEAD_BYTES + 1))))
@@ -141,4 +141,4 @@ JOIN = POST | {"kind": "all_reduce", "group": "", "ranks": [0, 1], "root": 0, "o
 def test_what_no_rank_may_ask_is_refused(request_: object) -> None:
     switch = Switch(Cluster.model_validate({"workers": 2, "bandwidth": "1 MB/s", "latency": "1 ms"}))
     with pytest.raises(RequestError):
-        Requests(switch).obey(0, request_)
+        RankRequests(switch).obey(0, request_)

@@ -1,4 +1,4 @@
-"""What a body may print and write, and what an enclosure takes and leaves."""
+"""What a body may print and write, and what an sandbox takes and leaves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from distsim.errors import InputError, RunError
-from distsim.testbed.ending import Ending
-from distsim.testbed.output import Capped
-from distsim.testbed.sandbox import Enclosure, Limits
-from tests.testbed.enclosure import MEBIBYTE, TRUST, answer_of, confining, traces
+from distsim.testbed.capped_output import Capped
+from distsim.testbed.process_end import ProcessEnd
+from distsim.testbed.sandbox import Limits, Sandbox
+from tests.testbed.confined import MEBIBYTE, TRUST, answer_of, confining, traces
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -24,11 +24,11 @@ def test_a_gigabyte_of_output_is_read_with_a_cap(folder: Path, trusted: bool) ->
         for _ in range(1024):
             os.write(1, b"x" * MEBIBYTE)
 
-    with Enclosure.start([talk], folder=folder, trusted=trusted) as enclosure:
-        output = Capped(enclosure.outputs[0], bound_bytes=8 * MEBIBYTE)
+    with Sandbox.start([talk], folder=folder, trusted=trusted) as sandbox:
+        output = Capped(sandbox.outputs[0], bound_bytes=8 * MEBIBYTE)
         output.read_all()
         assert output.too_much
-        assert enclosure.wait(0) == [None]
+        assert sandbox.wait(0) == [None]
     assert 8 * MEBIBYTE < output.total_bytes <= 9 * MEBIBYTE
     assert output.text == "x" * 2**16 + f"\n... and {output.total_bytes - 2**16} more bytes"
 
@@ -51,22 +51,22 @@ def test_the_writable_space_is_bound(folder: Path) -> None:
 @TRUST
 def test_a_folder_that_is_too_large_is_refused(folder: Path, trusted: bool) -> None:
     with pytest.raises(InputError, match=r"limits\.file_bytes = 10\. Cure: "):
-        Enclosure.start([int], folder=folder, limits=Limits(file_bytes=10), trusted=trusted)
+        Sandbox.start([int], folder=folder, limits=Limits(file_bytes=10), trusted=trusted)
 
 
 @confining
 def test_a_refusal_of_the_kernel_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distsim.testbed.kernel.NEW_USER", 0x1)  # no such namespace
+    monkeypatch.setattr("distsim.testbed.linux_calls.NEW_USER", 0x1)  # no such namespace
     with pytest.raises(RunError, match=r"could not be confined: .*unshare: Invalid argument"):
-        Enclosure.start([int], folder=folder)
+        Sandbox.start([int], folder=folder)
 
 
 @TRUST
 def test_fifty_runs_leave_nothing(folder: Path, trusted: bool) -> None:
     before = traces()
     for _ in range(50):
-        with Enclosure.start([int, int], folder=folder, trusted=trusted) as enclosure:
-            assert enclosure.wait(60.0) == [Ending(code=0)] * 2
+        with Sandbox.start([int, int], folder=folder, trusted=trusted) as sandbox:
+            assert sandbox.wait(60.0) == [ProcessEnd(code=0)] * 2
     assert traces() == before
 
 
@@ -86,7 +86,7 @@ def test_an_enclosure_is_soon_made(folder: Path) -> None:
             os.waitpid(pid, 0)
 
     def run() -> None:
-        with Enclosure.start([int] * 4, folder=folder) as enclosure:
-            assert enclosure.wait(60.0) == [Ending(code=0)] * 4
+        with Sandbox.start([int] * 4, folder=folder) as sandbox:
+            assert sandbox.wait(60.0) == [ProcessEnd(code=0)] * 4
 
     assert min(seconds(run) for _ in range(10)) - min(seconds(forks) for _ in range(10)) < 0.1

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from distsim.testbed.ending import OUT_OF_MEMORY, Ending
-from distsim.testbed.sandbox import Enclosure, Limits
-from tests.testbed.enclosure import MEBIBYTE, TRUST, awaited, enclosed
+from distsim.testbed.process_end import OUT_OF_MEMORY, ProcessEnd
+from distsim.testbed.sandbox import Limits, Sandbox
+from tests.testbed.confined import MEBIBYTE, TRUST, awaited, enclosed
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -30,8 +30,11 @@ def test_endings_are_reported(folder: Path, trusted: bool) -> None:
         lambda: print(ctypes.string_at(0)), folder=folder, trusted=trusted,
     )  # fmt: skip
     assert [ending for ending, _ in found] == [
-        *(Ending(code=code) for code in (0, 0, 3, 1, 1)),
-        *(Ending(signal=int(number)) for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV)),
+        *(ProcessEnd(code=code) for code in (0, 0, 3, 1, 1)),
+        *(
+            ProcessEnd(signal=int(number))
+            for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV)
+        ),
     ]
     assert found[3][1] == "a word\n"
     assert found[4][1].endswith("ValueError: wrong chunk\n")
@@ -44,13 +47,13 @@ def test_an_endless_loop_is_killed(folder: Path, trusted: bool) -> None:
         while True:
             pass
 
-    with Enclosure.start([endless, int], folder=folder, trusted=trusted) as enclosure:
-        assert os.read(enclosure.outputs[0], 100) == b"begun\n"
-        assert awaited(lambda: enclosure.wait(0.05)[1] == Ending(code=0))
-        assert enclosure.wait(0.05) == [None, Ending(code=0)]
-        enclosure.kill()
-        assert enclosure.endings == [Ending(signal=signal.SIGKILL), Ending(code=0)]
-        assert not any(map(psutil.pid_exists, enclosure.pids))
+    with Sandbox.start([endless, int], folder=folder, trusted=trusted) as sandbox:
+        assert os.read(sandbox.outputs[0], 100) == b"begun\n"
+        assert awaited(lambda: sandbox.wait(0.05)[1] == ProcessEnd(code=0))
+        assert sandbox.wait(0.05) == [None, ProcessEnd(code=0)]
+        sandbox.kill()
+        assert sandbox.endings == [ProcessEnd(signal=signal.SIGKILL), ProcessEnd(code=0)]
+        assert not any(map(psutil.pid_exists, sandbox.pids))
 
 
 @TRUST
@@ -77,8 +80,8 @@ def test_memory_is_bound(folder: Path, trusted: bool) -> None:
                 file.write(bytes(MEBIBYTE))
 
     first, second, third = enclosed(private, shared, spread, folder=folder, trusted=trusted)
-    assert first[0] == Ending(code=OUT_OF_MEMORY)
+    assert first[0] == ProcessEnd(code=OUT_OF_MEMORY)
     assert str(first[0]) == "exit code 71 (out of memory)"
-    assert second[0] == Ending(code=1)
+    assert second[0] == ProcessEnd(code=1)
     assert "Cannot allocate memory" in second[1]
     assert "File too large" in third[1]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from distsim.testbed.ending import Ending
-from tests.testbed.enclosure import TRUST, confining, enclosed, say
+from distsim.testbed.process_end import ProcessEnd
+from tests.testbed.confined import TRUST, confining, enclosed, say
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -37,7 +37,7 @@ def _meet(offer: Callable[[], object], seek: Callable[[], object], folder: Path,
     with ready_here, ready_there, done_here, done_there:
         keep = [[ready_here.fileno(), done_there.fileno()], [ready_there.fileno(), done_here.fileno()]]
         (first, text), (_, found) = enclosed(offers, seeks, folder=folder, keep=keep, **how)
-    assert first == Ending(code=0), text
+    assert first == ProcessEnd(code=0), text
     return found.rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""What a body starts ends with it, with its caller and with its guard."""
+"""What a body starts ends with it, with its caller and with its supervisor."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from distsim.testbed.ending import Ending
-from distsim.testbed.sandbox import Enclosure, Limits
-from tests.testbed.enclosure import TRUST, awaited, confining
+from distsim.testbed.process_end import ProcessEnd
+from distsim.testbed.sandbox import Limits, Sandbox
+from tests.testbed.confined import TRUST, awaited, confining
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -41,10 +41,10 @@ def test_a_fork_bomb_is_bound_and_gone(folder: Path, private: bool, most: int) -
     user = None
     limits = Limits(processes=40)
     bodies = [bomb, bomb]
-    with Enclosure.start(bodies, folder=folder, limits=limits, private=private) as enclosure:
-        counts = [int(os.read(output, 100)) for output in enclosure.outputs]
-        user = psutil.Process(enclosure.pids[0]).uids().real
-        children = [child for pid in enclosure.pids for child in psutil.Process(pid).children()]
+    with Sandbox.start(bodies, folder=folder, limits=limits, private=private) as sandbox:
+        counts = [int(os.read(output, 100)) for output in sandbox.outputs]
+        user = psutil.Process(sandbox.pids[0]).uids().real
+        children = [child for pid in sandbox.pids for child in psutil.Process(pid).children()]
         assert len(children) == sum(counts)
         if private:
             assert counts == [most, most]
@@ -71,27 +71,27 @@ def test_a_daemon_does_not_outlive_its_rank(folder: Path, trusted: bool, by_kill
         if by_kill:
             time.sleep(60)
 
-    with Enclosure.start([daemon], folder=folder, trusted=trusted) as enclosure:
-        assert os.read(enclosure.outputs[0], 100) == b"daemon\n"
+    with Sandbox.start([daemon], folder=folder, trusted=trusted) as sandbox:
+        assert os.read(sandbox.outputs[0], 100) == b"daemon\n"
         if by_kill:
-            enclosure.kill()
+            sandbox.kill()
         else:
-            assert enclosure.wait(60.0) == [Ending(code=0)]
+            assert sandbox.wait(60.0) == [ProcessEnd(code=0)]
             # A daemon holds the output open: nobody is left when it ends.
-        assert os.read(enclosure.outputs[0], 100) == b""
+        assert os.read(sandbox.outputs[0], 100) == b""
 
 
 CALLER = """
 import os, sys, time
 from pathlib import Path
-from distsim.testbed.sandbox import Enclosure
+from distsim.testbed.sandbox import Sandbox
 def endless():
     if os.fork() == 0:
         os.setsid()
     print("begun", flush=True)
     time.sleep(60)
-enclosure = Enclosure.start([endless, endless], folder=Path(sys.argv[1]), trusted=sys.argv[2] == "True")
-for output in enclosure.outputs:
+sandbox = Sandbox.start([endless, endless], folder=Path(sys.argv[1]), trusted=sys.argv[2] == "True")
+for output in sandbox.outputs:
     got = b""
     while got.count(b"begun") < 2:
         got += os.read(output, 100)
@@ -103,20 +103,20 @@ time.sleep(60)
 
 
 @TRUST
-@pytest.mark.parametrize("victim", ["caller", pytest.param("guard", marks=confining)])
+@pytest.mark.parametrize("victim", ["caller", pytest.param("supervisor", marks=confining)])
 def test_killing_the_caller_or_a_guard_leaves_nothing(folder: Path, trusted: bool, victim: str) -> None:
-    if trusted and victim == "guard":
+    if trusted and victim == "supervisor":
         return  # nobody watches the watchman of trusted code
     program = [sys.executable, "-c", CALLER, str(folder), str(trusted)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as caller:
         assert caller.stdout is not None
         pid, bystander = map(int, caller.stdout.readline().split())
         family = [process for process in psutil.Process(pid).children(recursive=True) if process.pid != bystander]
-        assert len(family) == (6 if trusted else 8)  # 2 guards, 2 ranks and their 2 children; 2 first processes
-        guards = [process for process in family if process.ppid() == pid]
-        for process in [psutil.Process(pid)] if victim == "caller" else guards:
+        assert len(family) == (6 if trusted else 8)  # 2 supervisors, 2 ranks and their 2 children; 2 first processes
+        supervisors = [process for process in family if process.ppid() == pid]
+        for process in [psutil.Process(pid)] if victim == "caller" else supervisors:
             process.kill()
-        mine = [process for process in family if victim == "caller" or process not in guards]
+        mine = [process for process in family if victim == "caller" or process not in supervisors]
         gone = awaited(lambda: not any(map(_lives, mine)))
         os.kill(bystander, signal.SIGKILL)
         caller.kill()

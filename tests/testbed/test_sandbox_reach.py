@@ -1,4 +1,4 @@
-"""What a hostile body can reach outside of its enclosure: nothing."""
+"""What a hostile body can reach outside of its sandbox: nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from distsim.testbed.ending import Ending
-from tests.testbed.enclosure import TRUST, answer_of, confining, enclosed
+from distsim.testbed.process_end import ProcessEnd
+from tests.testbed.confined import TRUST, answer_of, confining, enclosed
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -54,7 +54,7 @@ def test_the_folder_of_the_caller_stays_as_it_is(folder: Path, trusted: bool) ->
         shutil.rmtree(".", ignore_errors=True)
 
     ((ending, text),) = enclosed(destroy, folder=folder, trusted=trusted)
-    assert (ending, text) == (Ending(code=0), "['deep', 'tasks.py'] data\n")
+    assert (ending, text) == (ProcessEnd(code=0), "['deep', 'tasks.py'] data\n")
     assert _tree(folder) == before
 
 
@@ -98,7 +98,7 @@ def test_the_environment_is_clean(folder: Path, trusted: bool, monkeypatch: pyte
 READS_ITS_MEMORY = """
 import ctypes, os, sys
 from pathlib import Path
-from distsim.testbed.sandbox import Enclosure
+from distsim.testbed.sandbox import Sandbox
 def where():
     return [int(field) for field in Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49]]
 start, end = where()
@@ -106,9 +106,9 @@ assert b"DISTSIM_TEST_TOKEN=secret" in ctypes.string_at(start, end - start)
 def search():
     assert where() in ([start, end], [0, 0]), where()
     print(set(ctypes.string_at(start, end - start)))
-with Enclosure.start([search], folder=Path(sys.argv[1])) as enclosure:
-    enclosure.wait()
-    print(os.read(enclosure.outputs[0], 10000).decode())
+with Sandbox.start([search], folder=Path(sys.argv[1])) as sandbox:
+    sandbox.wait()
+    print(os.read(sandbox.outputs[0], 10000).decode())
 """
 
 

@@ -1,4 +1,4 @@
-"""A rank's line to the switch: it posts operations, and says when it is blocked."""
+"""The connection of a rank to the switch: the rank posts operations and says when it is blocked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ READ_BYTES = 2**16
 
 
 class NetworkError(RuntimeError):
-    """The network could not do what was asked of it."""
+    """The network could not carry out an operation."""
 
 
-class Line:
-    """One rank's end of its socket to the switch. Threads of a rank take turns on it."""
+class SwitchClient:
+    """One rank's end of its socket to the switch. A lock lets several threads of the rank use it."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
@@ -30,14 +30,14 @@ class Line:
         self._owner = os.getpid()
 
     def post(self, kind: str, **operation: Any) -> int:
-        """Begins an operation; its key, to wait for."""
+        """Begins an operation and returns its key, for `wait`."""
         with self._turn:
             self._keys += 1
             self._tell({"do": "post", "key": self._keys, "kind": kind} | operation)
             return self._keys
 
     def wait(self, key: int) -> dict[str, Any]:
-        """How the operation ended, once it has. Raises NetworkError where it could not be done."""
+        """Waits for an operation and returns its result. Raises NetworkError if the operation failed."""
         found: dict[str, Any] = self._asked({"do": "wait", "keys": [key], "where": where()})[key]
         if found["error"]:
             raise NetworkError(found["error"])
@@ -48,25 +48,25 @@ class Line:
         return key in self._asked({"do": "look", "key": key})
 
     def busy(self, seconds: float, kind: str = "compute") -> None:
-        """Lets virtual time pass. Raises ValueError where it would have to go back."""
+        """Lets virtual time pass. Raises ValueError for a negative time."""
         if not seconds >= 0.0:
             raise ValueError(f"{seconds} s: time does not go back")
         self._asked({"do": "busy", "seconds": float(seconds), "kind": kind})
 
     def note(self, name: str, value: Any) -> None:
-        """Writes something into the log."""
+        """Writes a value into the log."""
         self._tell({"do": "note", "name": name, "value": value})
 
     def now(self) -> float:
-        """Virtual time: it stands still while a rank runs."""
+        """Virtual time in seconds; it stands still while a rank runs."""
         return self._now
 
     def finish(self, **last: Any) -> None:
-        """The last word of this rank."""
+        """Sends the last message of this rank."""
         self._tell(last)
 
     def stay(self, seconds: float) -> None:
-        """Returns when the run is over, which closes the other end, or after so many seconds."""
+        """Waits until the run is over (the other end is closed), but at most `seconds`."""
         self._channel.settimeout(seconds)
         with suppress(ConnectionError, TimeoutError):
             while self._channel.recv(READ_BYTES):
@@ -82,13 +82,13 @@ class Line:
 
     def _tell(self, message: dict[str, Any]) -> None:
         if os.getpid() != self._owner:
-            raise NetworkError("a process that a rank has started has no line of its own")
+            raise NetworkError("a process that a rank has started cannot use the rank's network")
         with self._turn:
             frames.send(self._channel, message)
 
 
 def where() -> str:
-    """The line of the student's file that is being run, such as `tasks.py:31 in ring_all_reduce`; empty elsewhere."""
+    """The current line of the student's file, such as `tasks.py:31 in ring_all_reduce`; empty outside that file."""
     frame = sys._getframe(1)
     while frame is not None:
         if os.path.basename(frame.f_code.co_filename) == STUDENT_FILE:

@@ -1,4 +1,4 @@
-"""The links between ranks: transfers wait the latency, then share links max-min fairly (as in `distsim.network`)."""
+"""The links between ranks on a virtual clock: max-min fair flows, as in `distsim.network`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from distsim.cluster import Cluster, Link
 from distsim.network.fairness import max_min_rates
 
 T = TypeVar("T")
-DONE = 1e-15  # a flow is over when what remains would take less than this share of now (design, timing semantics)
+DONE = 1e-15  # a flow is over when its remaining time is at most this share of `now`
 
 
-@dataclass(eq=False)  # what it carries need not be comparable
+@dataclass(eq=False)  # compared by identity
 class _Flow(Generic[T]):
     what: T
     path: tuple[Link, ...]
-    opens_seconds: float  # the latency is over
+    opens_seconds: float  # when its latency is over
     remaining: float
     rate: float = 0.0
 
 
 @dataclass
-class Wire(Generic[T]):
-    """The flows that are on their way. Its clock is moved by `advance`.
+class VirtualNetwork(Generic[T]):
+    """The flows in flight. `advance` moves the clock.
 
-    >>> wire = Wire(Cluster(workers=2, bandwidth="1 MB/s", latency="1 ms"))
-    >>> wire.start("hello", 0, 1, 1000)
-    >>> round(wire.next_seconds(), 9)
+    >>> network = VirtualNetwork(Cluster(workers=2, bandwidth="1 MB/s", latency="1 ms"))
+    >>> network.start("hello", 0, 1, 1000)
+    >>> round(network.next_seconds(), 9)
     0.001
-    >>> wire.advance(0.001), round(wire.next_seconds(), 9)
+    >>> network.advance(0.001), round(network.next_seconds(), 9)
     ([], 0.002)
-    >>> wire.advance(0.002)
+    >>> network.advance(0.002)
     ['hello']
     """
 
@@ -44,17 +44,17 @@ class Wire(Generic[T]):
         self._capacities = self.cluster.capacities(self.cluster.workers)
 
     def start(self, what: T, source: int, target: int, num_bytes: int) -> None:
-        """A transfer begins now."""
+        """Starts a transfer now."""
         path, latency = self.cluster.route(source, target)
         self._flows.append(_Flow(what, path, self.now + latency, float(num_bytes)))
         self._share()
 
     def next_seconds(self) -> float:
-        """When something next happens if nothing else is started; infinity where nothing is on its way."""
+        """The time of the next event if no transfer is started; infinity if no flow is in flight."""
         return min((self._due(flow) for flow in self._flows), default=float("inf"))
 
     def advance(self, to_seconds: float) -> list[T]:
-        """Moves the clock, no further than `next_seconds`; what has arrived by then, in the order of its start."""
+        """Moves the clock to at most `next_seconds`, and returns the transfers that are over, in order of start."""
         for flow in self._flows:
             flow.remaining -= flow.rate * (to_seconds - self.now)
         self.now = to_seconds

@@ -1,4 +1,4 @@
-"""One run seen from the parent's side: it listens to the ranks, lets the switch answer, and tells why a rank failed."""
+"""The parent's side of one run: it reads from the ranks, lets the switch answer, and tells why a rank failed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 
 from distsim.errors import RunError
 from distsim.testbed import frames
+from distsim.testbed.capped_output import Capped
 from distsim.testbed.log import Log
 from distsim.testbed.outbox import Outbox
-from distsim.testbed.output import Capped
-from distsim.testbed.requests import RequestError, Requests
+from distsim.testbed.rank_requests import RankRequests, RequestError
 from distsim.testbed.switch import DeadlockError, Reply, Switch
 
 READ_BYTES = 2**20
-ENDING_SECONDS = 2.0  # for the warden to tell how a process ended whose line is closed
+ENDING_SECONDS = 2.0  # time for the runner to report how a process ended after its socket was closed
 LONGEST_TEXT, LONGEST_PLACE = 2000, 200
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a rank did not finish, and the line of the student's file where it stood, where that is known."""
+    """Why a rank did not finish, and its line in the student's file if known."""
 
     text: str
     where: str = ""
@@ -36,11 +36,11 @@ class Failure:
 
 @dataclass
 class Run:
-    """What one run showed.
+    """The outcome of one run.
 
-    results: by rank, what its driver returned; None where it failed. failures: by rank; None where it finished.
-    output: by rank, the beginning of what it printed. log: what passed the switch (empty on gloo). seconds: virtual
-    time at the end (on gloo: real time).
+    results: what each rank's driver returned; None for a rank that failed. failures: by rank; None for a rank that
+    finished. output: the beginning of what each rank printed. log: the switch's log (empty on gloo). seconds: virtual
+    time at the end (on gloo: real time). first: the rank that failed first.
     """
 
     results: list[Any]
@@ -58,35 +58,37 @@ class Run:
         return f"rank {self.first}: {self.failures[self.first]}"
 
 
-class Watch:
-    """Watches the ranks at the other ends of `lines`; `report` is the warden's. Without a switch they are on gloo."""
+class RunMonitor:
+    """Watches the ranks at the other ends of `lines`. `report`: the runner's socket. switch: None for gloo."""
 
     def __init__(
         self, report: socket.socket, lines: Sequence[socket.socket], switch: Switch | None, deadline_seconds: float
     ) -> None:
         self._report, self._lines, self._switch = report, list(lines), switch
-        self._requests = None if switch is None else Requests(switch)
+        self._requests = None if switch is None else RankRequests(switch)
         self._outboxes = [Outbox(line) for line in lines]
         self._deadline_seconds = deadline_seconds
         self._heard = [frames.Frames() for _ in lines]
         self._reported = frames.Frames()
         self._open = set(range(len(lines)))
-        self._vanished: dict[int, float] = {}  # ranks that left without a word, and when; their ending is to come
+        self._vanished: dict[
+            int, float
+        ] = {}  # when each rank left without a last message; the report of its end is still to come
         self._endings: dict[int, str] = {}
-        self._ended: dict[int, float] = {}  # ranks whose process has ended, and when that was told
-        self._refused: dict[int, str] = {}  # what the network could not do for a rank, which it has been told
+        self._ended: dict[int, float] = {}  # when the end of each rank's process was reported
+        self._refused: dict[int, str] = {}  # the network error that each rank has received
         self._outputs: list[Capped] = []
         self._run = Run([None for _ in lines], [None for _ in lines])
         self._started = time.monotonic()
         self._selector = selectors.DefaultSelector()
 
     def watched(self) -> Run:
-        """The run, once all ranks have finished or one has failed. Raises RunError where none could be started."""
+        """Watches until all ranks have finished or one has failed. Raises RunError if the ranks cannot be started."""
         descriptors: list[int] = []
         try:
             data, descriptors, _, _ = socket.recv_fds(self._report, READ_BYTES, len(self._lines))
             self._outputs = [Capped(descriptor) for descriptor in descriptors]
-            self._hear_warden(data)
+            self._hear_runner(data)
             for rank, line in enumerate(self._lines):
                 line.setblocking(False)
                 self._selector.register(line, selectors.EVENT_READ, (self._attend, rank))
@@ -94,9 +96,9 @@ class Watch:
                 os.set_blocking(output.fileno(), False)
                 self._selector.register(output, selectors.EVENT_READ, (self._read, rank))
             self._report.setblocking(False)
-            self._selector.register(self._report, selectors.EVENT_READ, (self._listen_to_warden, -1))
+            self._selector.register(self._report, selectors.EVENT_READ, (self._listen_to_runner, -1))
             self._watch()
-            for rank in range(len(self._outputs)):  # what lies ready
+            for rank in range(len(self._outputs)):  # read the rest of the output
                 self._read(rank)
         finally:
             self._selector.close()
@@ -122,14 +124,14 @@ class Watch:
             for key, _ in self._selector.select(min(until - now, 0.5)):
                 call, rank = key.data
                 call(rank)
-            self._bury()
+            self._fail_vanished()
             self._settle()
 
     def _settle(self) -> None:
         switch = self._switch
         while switch is not None and switch.settled and not switch.over and self._run.first is None:
             if self._vanished:
-                return  # that is the first cause, whatever the others wait for
+                return  # the vanished rank is the first cause
             try:
                 replies = switch.settle()
             except DeadlockError as error:
@@ -149,14 +151,14 @@ class Watch:
         try:
             self._outboxes[reply.rank].add({"now": reply.now, "done": done})
         except frames.FrameError as error:
-            self._fail(reply.rank, Failure(f"received more than passes at once: {error}"))
+            self._fail(reply.rank, Failure(f"received more than one message may hold: {error}"))
         except OSError:
             self._left(reply.rank, finished=False)
         else:
             self._await(reply.rank)
 
     def _await(self, rank: int) -> None:
-        """Wakes when the rank says something, and when it takes more of an answer that is on its way."""
+        """Wakes when the rank sends, and when its socket accepts more of an unsent answer."""
         events = selectors.EVENT_READ | (0 if self._outboxes[rank].empty else selectors.EVENT_WRITE)
         line = self._lines[rank]
         if self._selector.get_key(line).events != events:
@@ -186,14 +188,16 @@ class Watch:
             return
         try:
             for message in self._heard[rank].feed(data):
-                if rank in self._open:  # what comes after its last word is not heard
+                if rank in self._open:  # messages after its last one are ignored
                     self._hear(rank, message)
         except (frames.FrameError, RequestError) as error:
             self._fail(rank, Failure(f"asked the network for what torch.distributed does not: {error}"))
 
     def _hear(self, rank: int, message: Any) -> None:
         match message:
-            case {"do": "result"} if rank in self._refused:  # what errors tell has passed no network
+            case {"do": "result"} if (
+                rank in self._refused
+            ):  # a rank could learn from the error message, past the network
                 text = f"went on after an error of the network: {self._refused[rank]}"
                 self._fail(rank, Failure(text[:LONGEST_TEXT]))
             case {"do": "result", "value": value}:
@@ -203,24 +207,24 @@ class Watch:
                 self._fail(rank, Failure(text[:LONGEST_TEXT], where[:LONGEST_PLACE]))
             case _ if self._requests is not None:
                 if not self._outboxes[rank].empty:
-                    raise RequestError("it asked again before it had taken its answer")
+                    raise RequestError("it sent a request before it had read its answer")
                 self._requests.obey(rank, message)
             case _:
                 raise RequestError("there is no switch in a run on gloo")
 
-    def _listen_to_warden(self, _rank: int) -> None:
+    def _listen_to_runner(self, _rank: int) -> None:
         try:
             data = self._report.recv(READ_BYTES)
         except BlockingIOError:
             return
         if data:
-            self._hear_warden(data)
+            self._hear_runner(data)
         else:
             self._selector.unregister(self._report)
 
-    def _hear_warden(self, data: bytes) -> None:
+    def _hear_runner(self, data: bytes) -> None:
         if not data:
-            raise RunError("the ranks could not be started: their host has ended")
+            raise RunError("the ranks could not be started: the fork server has ended")
         for message in self._reported.feed(data):
             if "error" in message:
                 raise RunError(message["error"])
@@ -236,10 +240,10 @@ class Watch:
         if not finished:
             self._vanished[rank] = time.monotonic()
 
-    def _bury(self) -> None:
-        """Ranks that left without a word fail, once it is known how they ended.
+    def _fail_vanished(self) -> None:
+        """Fails ranks that left without a last message, once their end is reported.
 
-        So do those whose process has ended and whose line another process of theirs holds open.
+        A rank also fails if its process has ended while another of its processes holds its socket open.
         """
         for rank, since in self._ended.items():
             if rank in self._open and time.monotonic() > since + ENDING_SECONDS:
@@ -247,7 +251,7 @@ class Watch:
         for rank, since in sorted(self._vanished.items()):
             if rank in self._endings or time.monotonic() > since + ENDING_SECONDS:
                 del self._vanished[rank]
-                ending = self._endings.get(rank, "its line was closed")
+                ending = self._endings.get(rank, "its connection was closed")
                 self._fail(rank, Failure(f"its process ended before its work was done: {ending}"))
 
     def _fail(self, rank: int, failure: Failure) -> None:
@@ -257,7 +261,7 @@ class Watch:
             self._run.first = rank
 
     def _late(self) -> None:
-        """Those that compute are named before those that wait for them."""
+        """Fails all unfinished ranks; running ranks come before ranks that wait."""
         running = [] if self._switch is None else self._switch.running
         for rank in sorted(self._open, key=lambda rank: (rank not in running, rank)):
             self._fail(rank, Failure(f"not finished after {self._deadline_seconds:g} s, the deadline"))

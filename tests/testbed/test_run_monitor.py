@@ -17,9 +17,9 @@ import pytest
 
 from distsim.cluster import Cluster
 from distsim.testbed import Run, frames
-from distsim.testbed.requests import MOST_HELD_BYTES, MOST_OPERATIONS
+from distsim.testbed.rank_requests import MOST_HELD_BYTES, MOST_OPERATIONS
+from distsim.testbed.run_monitor import RunMonitor
 from distsim.testbed.switch import Switch
-from distsim.testbed.watch import Watch
 
 MEBIBYTE = 2**20
 Script = Callable[[socket.socket], None]
@@ -29,11 +29,11 @@ DONE = {"do": "result", "value": "honest"}
 def played(*scripts: Script, deadline_seconds: float = 10.0, ended: tuple[int, ...] = ()) -> Run:
     """What the deciding side makes of ranks that do this. A rank's line is closed when its script is over.
 
-    ended: ranks of which the warden says that their processes have ended.
+    ended: ranks of which the supervisor says that their processes have ended.
     """
     pairs = [socket.socketpair() for _ in scripts]
     outputs = [os.pipe() for _ in scripts]
-    report, warden = socket.socketpair()
+    report, supervisor = socket.socketpair()
 
     def act(script: Script, line: socket.socket) -> None:
         with line, suppress(OSError, EOFError):
@@ -45,18 +45,18 @@ def played(*scripts: Script, deadline_seconds: float = 10.0, ended: tuple[int, .
     ]
     switch = Switch(Cluster.model_validate({"workers": len(scripts), "bandwidth": "1 GB/s", "latency": "1 ms"}))
     try:
-        socket.send_fds(warden, [frames.pack({"started": True})], [reading for reading, _ in outputs])
+        socket.send_fds(supervisor, [frames.pack({"started": True})], [reading for reading, _ in outputs])
         for rank in ended:
-            frames.send(warden, {"rank": rank, "ending": "exit code 0"})
+            frames.send(supervisor, {"rank": rank, "ending": "exit code 0"})
         for thread in threads:
             thread.start()
-        run = Watch(report, [ours for ours, _ in pairs], switch, deadline_seconds).watched()
+        run = RunMonitor(report, [ours for ours, _ in pairs], switch, deadline_seconds).watched()
     finally:
         for ours, _ in pairs:
             ours.close()
         for thread in threads:
             thread.join(10.0)
-        for end in (report, warden):
+        for end in (report, supervisor):
             end.close()
         for descriptor in (end for pipe in outputs for end in pipe):
             os.close(descriptor)
@@ -90,17 +90,17 @@ def wait(*keys: int) -> dict[str, Any]:
 
 BUSY = {"do": "busy", "seconds": 2.0, "kind": "download"}
 HOSTILE: dict[str, tuple[Script, str]] = {
-    "work that takes no time": (saying(BUSY, BUSY), "asked again before it had an answer"),
+    "work that takes no time": (saying(BUSY, BUSY), "sent a request before it had an answer"),
     "a key used twice": (saying(send(1), send(1)), "operation 1 was begun twice"),
-    "waits for the same twice": (saying(send(1), wait(2)), "what it has not begun"),
+    "waits for the same twice": (saying(send(1), wait(2)), "that it has not begun"),
     "ranks that are lists": (
         saying({"do": "post", "key": 1, "kind": "barrier", "group": "", "ranks": [[0]], "root": 0,
                 "operation": "sum", "data": []}),
         "a collective of ranks [[0]]",
     ),
     "no frame": (lambda line: line.sendall(b"GET / HTTP/1.1\r\n\r\n"), "at most"),
-    "half a frame": (lambda line: line.sendall(b"\0\0"), "its line was closed"),
-    "nothing": (lambda _line: None, "its line was closed"),
+    "half a frame": (lambda line: line.sendall(b"\0\0"), "its connection was closed"),
+    "nothing": (lambda _line: None, "its connection was closed"),
     "a note that is an error of ours": (saying({"do": "error", "text": 7, "where": ""}), "an unknown request"),
     "very many operations": (saying(*(send(key) for key in range(MOST_OPERATIONS + 1))), "operations at once"),
 }  # fmt: skip
@@ -179,7 +179,7 @@ def test_who_asks_on_without_taking_answers_is_ended() -> None:
             frames.send(line, BUSY)
 
     run = played(saying(send(1, LARGE)), deaf)
-    assert "asked again before" in str(run.failure)
+    assert "sent a request before" in str(run.failure)
 
 
 def test_a_process_that_has_ended_is_no_longer_waited_for_though_its_line_is_open() -> None:

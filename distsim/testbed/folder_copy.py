@@ -1,4 +1,4 @@
-"""A folder's files held in memory, to be laid out again where confined code may write."""
+"""A copy of a folder in memory, which can be written to the place where confined code may write."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from distsim.errors import InputError
 
 
 @dataclass(frozen=True)
-class Files:
-    """Folders, files with their mode, and links as they are: a link out of the folder leads nowhere once it is hidden.
+class FolderCopy:
+    """Folders, files with their mode, and symbolic links. A link out of the folder leads nowhere in the sandbox.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as name:
     ...     _ = Path(name, "tasks.py").write_text("x = 1")
-    ...     list(Files.of(Path(name), most_bytes=100).contents)
+    ...     list(FolderCopy.of(Path(name), most_bytes=100).contents)
     ['tasks.py']
     """
 
@@ -26,8 +26,8 @@ class Files:
     links: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path, *, most_bytes: int) -> Files:
-        """Reads the folder, without pipes and devices. Raises InputError where it holds more than `most_bytes`."""
+    def of(cls, folder: Path, *, most_bytes: int) -> FolderCopy:
+        """Reads the folder and skips pipes and devices. Raises InputError if it holds more than `most_bytes`."""
         found, left = cls(), most_bytes
         for place, names, others in os.walk(folder):
             for name in (*names, *others):
@@ -47,7 +47,7 @@ class Files:
         return found
 
     def lay_out(self, folder: Path) -> None:
-        """Writes all into `folder`, which is made where it does not exist."""
+        """Writes everything into `folder`, and creates `folder` if it does not exist."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in self.folders:
             (folder / name).mkdir()

@@ -1,4 +1,4 @@
-"""What each collective gives its members, computed where the switch stands. Ranks are positions within the group."""
+"""The result of each collective for its members, computed by the switch. Ranks are positions within the group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Parts = Sequence[Sequence[Array]]  # by member, the tensors that it gave
+Given = Sequence[Sequence[Array]]  # the tensors that each member gave
 
 OPERATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
     "sum": lambda parts: _same_type(np.add.reduce(list(parts)), parts),
@@ -21,12 +21,12 @@ OPERATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
 
 
 def _same_type(array: Array, parts: Sequence[Array]) -> Array:
-    """Of single numbers numpy makes a number, no array."""
+    """Makes an array also of a single number, which numpy returns as a scalar."""
     return np.asarray(array, dtype=parts[0].dtype)
 
 
-def outcome(kind: str, given: Parts, root: int, operation: str) -> list[list[Array]]:
-    """By member, the tensors that it receives. Raises ValueError where the members' tensors do not fit together.
+def outcome(kind: str, given: Given, root: int, operation: str) -> list[list[Array]]:
+    """The tensors that each member receives. Raises ValueError if the members' tensors do not fit together.
 
     >>> [[total], _] = outcome("all_reduce", [[np.ones(2)], [np.ones(2)]], 0, "sum")
     >>> total.tolist()
@@ -50,7 +50,7 @@ def outcome(kind: str, given: Parts, root: int, operation: str) -> list[list[Arr
     if kind == "all_gather":
         return [[tensors[0] for tensors in given] for _ in given]
     combine = OPERATIONS[operation]
-    with np.errstate(all="ignore"):  # infinities are the ranks' own affair
+    with np.errstate(all="ignore"):  # ranks may send infinities
         totals = [combine(column) for column in zip(*given, strict=True)]
     if kind == "all_reduce":
         return [list(totals) for _ in given]
@@ -67,7 +67,7 @@ def _check_count(kind: str, tensors: Sequence[Array], size: int) -> None:
         raise ValueError(f"{kind} needs a tensor for each of {size} ranks, and was given {len(tensors)}")
 
 
-def _check_alike(kind: str, given: Parts) -> None:
+def _check_alike(kind: str, given: Given) -> None:
     shapes = {tuple((array.shape, array.dtype.str) for array in tensors) for tensors in given}
     if len(shapes) > 1:
         told = " and ".join(sorted(str([list(shape) for shape, _ in tensors]) for tensors in shapes))

@@ -1,9 +1,9 @@
-"""The host process: it has imported torch once, and forks the ranks of every run. It runs no code but ours.
+"""The fork server: a process that imports torch once and forks the ranks of every run. It runs only our own code.
 
-    python -m distsim.testbed.host DESCRIPTOR
+    python -m distsim.testbed.fork_server DESCRIPTOR
 
-For each run a *warden* is forked, which starts the ranks in their enclosure, hands their outputs to the testbed,
-reports how they ended, and takes everything down when it is told to end.
+The fork server forks a *runner* for each run. The runner starts the ranks in their sandbox, hands their outputs to the
+testbed, reports how the ranks ended, and ends everything when it gets SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any, NoReturn
 from distsim.errors import DistsimError
 from distsim.testbed import frames
 from distsim.testbed.rank_main import RankTask, run_rank
-from distsim.testbed.sandbox import Enclosure, Limits
+from distsim.testbed.sandbox import Limits, Sandbox
 
 LOOK_SECONDS = 0.02
 
 
 def main() -> None:
-    """Serves one testbed until it closes its end."""
+    """Serves one testbed until the testbed closes its end of the socket."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a warden ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps runners
     _import_for_optimizers()
     while True:
         try:
@@ -41,16 +41,16 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             channel.close()
-            _guard(job, descriptors)
+            _run(job, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-        frames.send(channel, {"warden": pid})
+        frames.send(channel, {"runner": pid})
 
 
 def _import_for_optimizers() -> None:
-    """What the first optimizer of a process imports: seconds, once here in place of in every rank.
+    """Imports what the first optimizer of a process needs. The import takes seconds, so it happens once, here.
 
-    The import makes a folder for compiled kernels, which must not stay among the temporary files.
+    The import creates a folder for compiled kernels, which must not stay among the temporary files.
     """
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
@@ -58,14 +58,14 @@ def _import_for_optimizers() -> None:
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
 
-def _guard(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """The warden: ends with all of its ranks."""
+def _run(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """The runner of one run. It ends together with its ranks."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _leave)
     report, *lines = map(_socket, descriptors)
     tasks = [RankTask(**task) for task in job["tasks"]]
     try:
-        with Enclosure.start(
+        with Sandbox.start(
             [partial(run_rank, task, line) for task, line in zip(tasks, lines, strict=True)],
             folder=Path(job["folder"]),
             limits=Limits(**job["limits"]),
@@ -74,22 +74,22 @@ def _guard(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
             loopback=job["loopback"],
             trusted=job["trusted"],
             hidden=[Path(path) for path in job["hidden"]],
-        ) as enclosure:
+        ) as sandbox:
             for line in lines:
                 line.close()
-            socket.send_fds(report, [frames.pack({"started": True})], enclosure.outputs)
-            _report(enclosure, report)
+            socket.send_fds(report, [frames.pack({"started": True})], sandbox.outputs)
+            _report(sandbox, report)
     except DistsimError as error:
         frames.send(report, {"error": str(error)})
     finally:
         os._exit(0)
 
 
-def _report(enclosure: Enclosure, report: socket.socket) -> None:
-    """Tells how each rank ended, as soon as it has."""
+def _report(sandbox: Sandbox, report: socket.socket) -> None:
+    """Reports how each rank ended, as soon as it has ended."""
     told: set[int] = set()
-    while len(told) < len(enclosure.endings):
-        for rank, ending in enumerate(enclosure.wait(LOOK_SECONDS)):
+    while len(told) < len(sandbox.endings):
+        for rank, ending in enumerate(sandbox.wait(LOOK_SECONDS)):
             if ending is not None and rank not in told:
                 told.add(rank)
                 frames.send(report, {"rank": rank, "ending": str(ending)})

@@ -1,4 +1,4 @@
-"""What a rank prints: the beginning is kept, the rest is only counted, however much comes."""
+"""The output of a rank: the beginning is kept, and the rest is only counted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 
 
 class Capped:
-    """Reads a descriptor, keeps the first `kept_bytes`, and tells when more than `bound_bytes` have come.
+    """Reads a descriptor, keeps the first `kept_bytes`, and tells when more than `bound_bytes` have arrived.
 
-    A rank that prints more than the bound is best ended: reading on costs time for nothing.
+    A rank that prints more than the bound should be ended, since reading on only costs time.
 
     >>> reading, writing = os.pipe()
     >>> _ = os.write(writing, b"abcdef"); os.close(writing)
@@ -30,29 +30,29 @@ class Capped:
         self._kept = bytearray()
 
     def fileno(self) -> int:
-        """For select and poll."""
+        """The descriptor, for select and poll."""
         return self.descriptor
 
     @property
     def too_much(self) -> bool:
-        """Whether more than the bound has come."""
+        """Whether more than `bound_bytes` have arrived."""
         return self.total_bytes > self.bound_bytes
 
     @property
     def text(self) -> str:
-        """What was kept, with a line that tells how much was not."""
+        """The kept text, and a line that says how many bytes were left out."""
         text = self._kept.decode(errors="replace")
         left_out = self.total_bytes - len(self._kept)
         return f"{text}\n... and {left_out} more bytes" if left_out else text
 
     def read(self) -> None:
-        """Reads once; waits where nothing has come yet. `at_end` is set when no writer is left."""
+        """Reads once, and waits if nothing has arrived yet. `at_end` is set when no writer is left."""
         chunk = os.read(self.descriptor, self.CHUNK_BYTES)
         self.at_end = not chunk
         self.total_bytes += len(chunk)
         self._kept += chunk[: max(0, self.kept_bytes - len(self._kept))]
 
     def read_all(self) -> None:
-        """Reads until no writer is left or too much has come."""
+        """Reads until no writer is left or too much has arrived."""
         while not (self.at_end or self.too_much):
             self.read()

@@ -1,4 +1,4 @@
-"""How a rank's process ended, as the kernel told the process that waited for it."""
+"""How a rank's process ended, as reported by the kernel to the process that waited for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 from dataclasses import dataclass
 
-OUT_OF_MEMORY = 71  # the exit code of a body that ended with MemoryError
+OUT_OF_MEMORY = 71  # the exit code after a MemoryError
 
 _MEANING = {
     signal.SIGXCPU: "used more processor time than it may",
@@ -16,10 +16,10 @@ _MEANING = {
 
 
 @dataclass(frozen=True)
-class Ending:
-    """An exit code, or the number of a signal.
+class ProcessEnd:
+    """The end of a process: an exit code, or the number of a signal.
 
-    >>> print(Ending(code=3)), print(Ending(signal=9)), print(Ending(signal=24))
+    >>> print(ProcessEnd(code=3)), print(ProcessEnd(signal=9)), print(ProcessEnd(signal=24))
     exit code 3
     ended by SIGKILL
     used more processor time than it may (SIGXCPU)
@@ -30,8 +30,8 @@ class Ending:
     signal: int | None = None
 
     @classmethod
-    def of(cls, status: int) -> Ending:
-        """The ending that `os.waitpid` gave as `status`."""
+    def of(cls, status: int) -> ProcessEnd:
+        """The end that `os.waitpid` reported as `status`."""
         if os.WIFSIGNALED(status):
             return cls(signal=os.WTERMSIG(status))
         return cls(code=os.WEXITSTATUS(status))

@@ -1,4 +1,4 @@
-"""A rank's process before, while and after it runs its body."""
+"""The process of one rank: how it is prepared, how it runs its function, and how it ends."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from distsim.testbed import kernel
-from distsim.testbed.ending import OUT_OF_MEMORY
+from distsim.testbed import linux_calls
 from distsim.testbed.limits import Limits
+from distsim.testbed.process_end import OUT_OF_MEMORY
 
-FREE_THREADS = "1"  # of OpenMP: the ranks of a run share the processors
+OPENMP_THREADS = "1"  # the ranks of a run share the processors
 
 
 @dataclass(frozen=True)
-class Body:
-    """What one rank runs, and the descriptors that it has: those kept, and `output` as its stdout and stderr."""
+class RankProcess:
+    """What one rank runs, and its descriptors: `kept` stay open, and `output` is its stdout and stderr."""
 
     rank: int
     call: Callable[[], None]
@@ -30,7 +30,7 @@ class Body:
     output: int
 
     def prepare(self, work: Path, limits: Limits, *, processes: int | None) -> None:
-        """Makes the calling process the rank's. processes: None where it is not confined."""
+        """Turns the calling process into the rank's process. processes: None where the rank is not confined."""
         os.setsid()
         default_signals()
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,13 +40,13 @@ class Body:
         os.dup2(self.output, 2)
         _use_standard_streams()
         if processes is not None:
-            Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, ranks go first
-            kernel.drop_rights()
-            kernel.show_memory(False)
+            Path("/proc/self/oom_score_adj").write_text("1000")  # the kernel ends ranks first when memory runs out
+            linux_calls.drop_rights()
+            linux_calls.show_memory(False)
         limits.keep(processes=processes)
 
     def run(self) -> int:
-        """Runs the body and returns the exit code. An exception is printed."""
+        """Calls the function and returns the exit code. An exception is printed."""
         close_all_but({0, 1, 2, *self.kept})
         code = 0
         try:
@@ -56,7 +56,7 @@ class Body:
         except MemoryError:
             code = OUT_OF_MEMORY
             traceback.print_exc()
-        except BaseException:  # noqa: BLE001 - whatever it is, it ends this process and no other
+        except BaseException:  # noqa: BLE001 - any error ends this process and no other
             code = 1
             traceback.print_exc()
         flush_streams()
@@ -64,14 +64,14 @@ class Body:
 
 
 def flush_streams() -> None:
-    """Writes out what was printed, where somebody still reads it."""
+    """Writes out what was printed, if the reader is still there."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # closed by the body, or nobody reads any more
+        with contextlib.suppress(OSError, ValueError):  # the rank closed the stream, or the reader is gone
             stream.flush()
 
 
 def default_signals() -> None:
-    """Forgets how the caller takes signals. A broken pipe and a too large file stay errors, as everywhere in Python."""
+    """Resets all signal handlers. A broken pipe and a file beyond its limit stay Python errors."""
     for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGKILL, signal.SIGSTOP}:
         if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)
@@ -86,12 +86,12 @@ def close_all_but(kept: Iterable[int]) -> None:
     """Closes every other descriptor of this process."""
     borders = [-1, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
     for before, after in pairwise(borders):
-        if before + 1 < after:  # of an empty range Python 3.11 closes all
+        if before + 1 < after:  # Python 3.11 closes all descriptors if the range is empty
             os.closerange(before + 1, after)
 
 
 def fill_standard_descriptors() -> None:
-    """Lets stdin, stdout and stderr be empty where they are closed, so that no pipe takes their numbers."""
+    """Opens /dev/null as stdin, stdout or stderr where one is closed, so that no pipe gets its number."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -103,13 +103,13 @@ def _environment(work: Path) -> dict[str, str]:
         "PATH": os.pathsep.join(programs),
         "HOME": str(work),
         "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": FREE_THREADS,
+        "OMP_NUM_THREADS": OPENMP_THREADS,
     }
 
 
 def _use_standard_streams() -> None:
-    """The caller's may be anything, a notebook's for instance."""
-    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115 - open to the end of the process
+    """Replaces the caller's streams, which may be anything, for example those of a notebook."""
+    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115 - stays open until the process ends
     sys.stdout = open(1, "w", closefd=False, encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115
     faulthandler.enable(file=2)

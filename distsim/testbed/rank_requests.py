@@ -1,4 +1,4 @@
-"""What ranks may ask of the switch, checked: a rank can send anything, and nothing of it is believed."""
+"""The requests of ranks to the switch, checked, since a rank can send anything."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any
 
 import numpy as np
 
+from distsim.testbed.collective_results import OPERATIONS, Array
 from distsim.testbed.costs import SECONDS
 from distsim.testbed.frames import pack
 from distsim.testbed.operations import Join, Operation, Receive, Send, given_bytes
-from distsim.testbed.reductions import OPERATIONS, Array
 from distsim.testbed.switch import Switch
 
 LONGEST_SECONDS = 1e6
 LONGEST_TEXT = 200
-MOST_OPERATIONS = 1000  # begun and not waited for, by one rank; the switch compares every send with every receive
-MOST_HELD_BYTES = 2**29  # of all ranks together, in the memory of the process that decides
+MOST_OPERATIONS = 1000  # pending operations of one rank; the switch compares every send with every receive
+MOST_HELD_BYTES = 2**29  # of all ranks together, in the memory of the process of the switch
 MOST_TENSORS = 256  # of one collective; one for each rank is usual
-MOST_NOTE_BYTES = 4 * 2**20  # of one rank; notes are kept to the end of the run
+MOST_NOTE_BYTES = 4 * 2**20  # of one rank; notes are kept until the run ends
 
-NOTE_BYTES = 100  # of an empty one
+NOTE_BYTES = 100  # of an empty note
 
 
 class RequestError(ValueError):
-    """A rank asked for what no rank may ask."""
+    """A rank sent a request that is not allowed."""
 
 
-class Requests:
-    """The desk where ranks ask the switch.
+class RankRequests:
+    """Checks the requests of ranks and hands them to the switch.
 
     >>> from distsim.cluster import Cluster
     >>> switch = Switch(Cluster(workers=2, bandwidth="1 MB/s", latency="1 ms"))
-    >>> Requests(switch).obey(0, {"do": "busy", "seconds": -1.0, "kind": "sleep"})
+    >>> RankRequests(switch).obey(0, {"do": "busy", "seconds": -1.0, "kind": "sleep"})
     Traceback (most recent call last):
     ...
-    distsim.testbed.requests.RequestError: a rank cannot be busy for -1.0 seconds
+    distsim.testbed.rank_requests.RequestError: a rank cannot be busy for -1.0 seconds
     """
 
     def __init__(self, switch: Switch) -> None:
@@ -43,10 +43,10 @@ class Requests:
         self._noted_bytes = [0] * switch.cluster.workers
 
     def obey(self, rank: int, request: Any) -> None:
-        """Hands a rank's request to the switch. Raises RequestError where it is none."""
+        """Hands a rank's request to the switch. Raises RequestError if the request is not allowed."""
         switch = self._switch
         if rank not in switch.running:
-            raise RequestError("it asked again before it had an answer")
+            raise RequestError("it sent a request before it had an answer to the last one")
         match request:
             case {"do": "post", "key": int(key)}:
                 self._post(rank, key, _operation(rank, switch.cluster.workers, request))
@@ -78,7 +78,7 @@ class Requests:
     def _check_begun(self, rank: int, keys: Sequence[int]) -> None:
         begun = self._switch.begun(rank)
         if not all(key in begun for key in keys):
-            raise RequestError("it waits for what it has not begun, or for the same a second time")
+            raise RequestError("it waits for an operation that it has not begun, or waits twice for one operation")
 
     def _note(self, rank: int, name: str, value: Any) -> None:
         self._noted_bytes[rank] += NOTE_BYTES + len(pack([name, value]))
@@ -120,7 +120,7 @@ def _check_members(rank: int, ranks: list[Any], root: int, world: int) -> None:
 
 
 def _plain(array: Array) -> Array:
-    """The shape of an array without numbers would be a message of no bytes."""
+    """An empty array gets the shape (0,): its own shape would cost nothing to send."""
     return array if array.size else array.reshape(0)
 
 

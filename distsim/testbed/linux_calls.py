@@ -1,4 +1,4 @@
-"""Calls of the Linux kernel that Python's standard library lacks. Each raises OSError with the name of the call."""
+"""Linux system calls that Python's standard library lacks. Each raises OSError with the name of the call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _call(name: str, *arguments: object) -> None:
 
 
 def unshare(namespaces: int) -> None:
-    """Leaves the namespaces of these kinds for new ones."""
+    """Moves the calling process into new namespaces of these kinds."""
     _call("unshare", namespaces)
 
 
@@ -47,17 +47,17 @@ def _mount(source: str, target: str, kind: str | None, flags: int, data: str | N
 
 
 def mount_new(kind: str, target: str, options: str | None = None) -> None:
-    """Mounts a new file system of a kind: tmpfs, proc."""
+    """Mounts a new file system of a kind, such as tmpfs or proc."""
     _mount(kind, target, kind, NO_SET_ID | NO_DEVICES, options)
 
 
 def mount_again(source: str, target: str) -> None:
-    """Shows a folder or file, with all that is mounted below it, at a second place."""
+    """Mounts a folder or file, with all mounts below it, at a second place."""
     _mount(source, target, None, _BIND | _RECURSIVE)
 
 
 def mount_apart() -> None:
-    """From now on no mount of this namespace reaches another one, nor one from there this one."""
+    """Separates the mounts of this namespace from those of all others, in both directions."""
     _mount("none", "/", None, _PRIVATE | _RECURSIVE)
 
 
@@ -66,7 +66,7 @@ class _Attributes(ctypes.Structure):
 
 
 def change_mount(target: str, *, add: int = 0, remove: int = 0, below: bool = False) -> None:
-    """Adds and removes attributes of a mount; below: of all mounts below it too."""
+    """Adds and removes attributes of a mount. below: also of all mounts below it."""
     attributes = _Attributes(add, remove, 0, 0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     _call(
@@ -76,7 +76,7 @@ def change_mount(target: str, *, add: int = 0, remove: int = 0, below: bool = Fa
 
 
 def loopback_up() -> None:
-    """Brings up the network namespace's own loopback, 127.0.0.1 and ::1."""
+    """Brings up the loopback interface of the network namespace, 127.0.0.1 and ::1."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh22x", b"lo", _UP_AND_RUNNING))
 
@@ -86,28 +86,28 @@ def _prctl(option: int, *values: int) -> None:
 
 
 def die_with_parent(number: int) -> None:
-    """This signal comes when the thread that forked this process ends. A change of user takes it back."""
+    """Asks for this signal when the thread that forked this process ends. A change of user cancels it."""
     _prctl(_DEATH_SIGNAL, number)
 
 
 def adopt_orphans() -> None:
-    """Descendants whose parent has ended become children of this process."""
+    """Makes this process the parent of descendants whose own parent has ended."""
     _prctl(_SUBREAPER, 1)
 
 
 def show_memory(shown: bool) -> None:
-    """Whether other processes of this user may read this one's memory, environment and descriptors."""
+    """Sets whether other processes of this user may read this one's memory, environment and descriptors."""
     _prctl(_DUMPABLE, int(shown))
 
 
 def forget_keys() -> None:
-    """Leaves the session's keyring, which the ranks and their caller have in common."""
+    """Leaves the session keyring, which the ranks would share with their caller."""
     if number := _KEYCTL.get(platform.machine()):
         _call("syscall", ctypes.c_long(number), ctypes.c_int(_JOIN_SESSION_KEYRING), None)
 
 
 def drop_rights() -> None:
-    """Gives up all capabilities, and the way to any by executing a file."""
+    """Gives up all capabilities, and the possibility to gain any by executing a file."""
     _prctl(_NO_NEW_PRIVILEGES, 1)
     _prctl(_AMBIENT, _CLEAR_ALL_AMBIENT)
     with open("/proc/sys/kernel/cap_last_cap") as file:
@@ -119,7 +119,7 @@ def drop_rights() -> None:
 
 
 def forget_environment() -> None:
-    """Empties os.environ, and the memory where the kernel laid the environment when the program began."""
+    """Empties os.environ, and the memory that has held the environment since the program began."""
     os.environ.clear()
     try:
         with open("/proc/self/stat") as file:

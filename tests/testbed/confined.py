@@ -1,4 +1,4 @@
-"""What the tests of the enclosure share: where it confines, bodies that run in it, and what they say."""
+"""What the tests of the sandbox share: where it confines, bodies that run in it, and what they say."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from distsim.testbed.ending import Ending
-from distsim.testbed.output import Capped
-from distsim.testbed.sandbox import Enclosure, reason_against
+from distsim.testbed.capped_output import Capped
+from distsim.testbed.process_end import ProcessEnd
+from distsim.testbed.sandbox import Sandbox, reason_against
 
 confining = pytest.mark.skipif(reason_against() is not None, reason=str(reason_against()))
 TRUST = pytest.mark.parametrize("trusted", [pytest.param(False, marks=confining), True])
@@ -27,13 +27,13 @@ def traces() -> tuple[list[int], list[str], str]:
     return [child.pid for child in psutil.Process().children()], sorted(os.listdir("/dev/fd"))[:-1], mounts
 
 
-def enclosed(*bodies: Callable[[], None], folder: Path, **how: Any) -> list[tuple[Ending | None, str]]:
+def enclosed(*bodies: Callable[[], None], folder: Path, **how: Any) -> list[tuple[ProcessEnd | None, str]]:
     """Each body's ending and what it printed."""
-    with Enclosure.start(bodies, folder=folder, **how) as enclosure:
-        outputs = [Capped(descriptor) for descriptor in enclosure.outputs]
+    with Sandbox.start(bodies, folder=folder, **how) as sandbox:
+        outputs = [Capped(descriptor) for descriptor in sandbox.outputs]
         for output in outputs:
             output.read_all()
-        endings = enclosure.wait(60.0)
+        endings = sandbox.wait(60.0)
     return list(zip(endings, [output.text for output in outputs], strict=True))
 
 
@@ -52,7 +52,7 @@ def say(body: Callable[[], object]) -> Callable[[], None]:
 def answer_of(body: Callable[[], object], folder: Path, **how: Any) -> str:
     """What one body gives, or its error, where it ends well."""
     ((ending, text),) = enclosed(say(body), folder=folder, **how)
-    assert ending == Ending(code=0)
+    assert ending == ProcessEnd(code=0)
     return text.rstrip("\n")
 
 

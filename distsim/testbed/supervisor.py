@@ -1,12 +1,12 @@
-"""The process that watches ranks: it makes their enclosure, forks them, reports how each ended, and leaves nothing.
+"""The supervisor process: it builds the sandbox, forks the ranks, reports how each ended, and cleans up.
 
     caller
-      guard          outside of the enclosure's process numbers: nothing in there can name it
-        first        process 1 in there: takes in orphans, and takes all with it when it ends
-        ranks        children of the guard: what it reports of them, the kernel told it
+      supervisor     outside the sandbox's process namespace, so no process in the sandbox can address it
+        first        process 1 of the sandbox: adopts orphans; its end ends every process of the sandbox
+        ranks        children of the supervisor, which learns from the kernel how they ended
 
-The guard ends the enclosure when its ranks have ended, when the caller says so, and when the caller is gone.
-Should the guard itself be killed, the kernel ends the first process, and so the rest.
+The supervisor ends the sandbox when its ranks have ended, when the caller asks for it, or when the caller is gone. If
+the supervisor itself is killed, the kernel ends the first process and with it the sandbox.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from typing import NoReturn
 
 import psutil
 
-from distsim.testbed import kernel, namespaces
-from distsim.testbed.body import Body, close_all_but, default_signals, fill_standard_descriptors
-from distsim.testbed.files import Files
+from distsim.testbed import linux_calls, namespaces
+from distsim.testbed.folder_copy import FolderCopy
 from distsim.testbed.limits import Limits
+from distsim.testbed.rank_process import RankProcess, close_all_but, default_signals, fill_standard_descriptors
 
-OWN_PROCESSES = 2  # the guard and the first process: the kernel counts them as the ranks'
+OWN_PROCESSES = 2  # the kernel counts the supervisor and the first process together with the ranks
 
 
 @dataclass(frozen=True)
-class Guard:
-    """What a guard needs to know.
+class Supervisor:
+    """The supervisor of some ranks.
 
-    reports: descriptor that it writes. control: one that it watches; anything in it, or its end, ends the ranks.
-    caller: the caller's process number.
+    reports: the descriptor to which it writes reports. control: the descriptor that it watches; any byte in it, or its
+    end, ends the ranks. caller: the process id of the caller.
     """
 
-    bodies: Sequence[Body]
-    files: Files
+    bodies: Sequence[RankProcess]
+    files: FolderCopy
     limits: Limits
     hidden: Sequence[str]
     places: Sequence[str]
@@ -55,7 +55,7 @@ class Guard:
     caller: int
 
     def run(self) -> NoReturn:
-        """The whole life of the guard, in a process of its own. Nothing goes up into the frames of the caller."""
+        """Runs the supervisor in the process that was forked for it, and ends that process. Nothing is raised."""
         try:
             os.setsid()  # Ctrl-C is for the caller
             default_signals()
@@ -64,7 +64,7 @@ class Guard:
             fill_standard_descriptors()
             waker = _waked_by_children()
             caller = self._descriptor_of_caller()
-            kernel.forget_environment()
+            linux_calls.forget_environment()
             first = None if self.trusted else self._enclose()
             work = self._lay_out()
             living = {self._fork(body, work): body.rank for body in self.bodies}
@@ -77,13 +77,13 @@ class Guard:
                 shutil.rmtree(work, ignore_errors=True)  # a rank may have taken the rights from its own folders
         except OSError as error:
             self._tell(error=str(error))
-        except BaseException:  # noqa: BLE001 - told to the caller
+        except BaseException:  # noqa: BLE001 - reported to the caller
             self._tell(error=traceback.format_exc())
         finally:
             os._exit(0)
 
     def _descriptor_of_caller(self) -> list[int]:
-        """Becomes readable when the caller is gone. Where there is no such thing, the end of `control` tells it."""
+        """A descriptor that becomes readable when the caller is gone. On other systems than Linux, `control` ends."""
         if sys.platform != "linux":
             return []
         descriptor = os.pidfd_open(self.caller)
@@ -92,7 +92,7 @@ class Guard:
         return [descriptor]
 
     def _enclose(self) -> int:
-        """Makes the enclosure, and returns the number of its first process."""
+        """Builds the sandbox and returns the process id of its first process."""
         namespaces.enter(self.limits, hidden=self.hidden, places=self.places, loopback=self.loopback)
         first = _fork_first()
         namespaces.no_more_namespaces()
@@ -100,28 +100,28 @@ class Guard:
 
     def _lay_out(self) -> Path:
         if self.trusted:
-            if sys.platform == "linux":  # elsewhere a daemon gets away
-                kernel.adopt_orphans()
+            if sys.platform == "linux":  # on other systems a daemon can escape
+                linux_calls.adopt_orphans()
             work = Path(tempfile.mkdtemp(prefix="distsim-"))
         else:
             work = Path(namespaces.WORK)
         self.files.lay_out(work)
         return work
 
-    def _fork(self, body: Body, work: Path) -> int:
+    def _fork(self, body: RankProcess, work: Path) -> int:
         if pid := os.fork():
             return pid
         try:
             counted = OWN_PROCESSES + self.limits.processes * len(self.bodies)
             body.prepare(work, self.limits, processes=None if self.trusted else counted)
             os._exit(body.run())
-        except BaseException:  # noqa: BLE001 - told to the caller
+        except BaseException:  # noqa: BLE001 - reported to the caller
             self._tell(error=traceback.format_exc())
         finally:
             os._exit(1)
 
     def _watch(self, living: dict[int, int], waker: int, ends: Sequence[int]) -> None:
-        """Returns when no rank lives any more, when the caller says so, or when it is gone."""
+        """Returns when no rank is alive, when the caller asks for the end, or when the caller is gone."""
         poller = select.poll()
         for descriptor in (waker, *ends):
             poller.register(descriptor, select.POLLIN)
@@ -135,7 +135,7 @@ class Guard:
                     return
 
     def _end(self, living: dict[int, int], first: int | None) -> None:
-        """Ends all that is left, and waits for it."""
+        """Ends all remaining processes and waits for them."""
         if first is not None:
             os.kill(first, signal.SIGKILL)
         while True:
@@ -153,36 +153,36 @@ class Guard:
             self._tell(rank=rank, status=status)
 
     def _tell(self, **report: object) -> None:
-        """Writes one line, which comes whole."""
+        """Writes one line in a single call, so that lines never mix."""
         text = {name: value[-2000:] if isinstance(value, str) else value for name, value in report.items()}
         with contextlib.suppress(BrokenPipeError):  # the caller is gone
             os.write(self.reports, json.dumps(text).encode() + b"\n")
 
 
 def _fork_first() -> int:
-    """Forks process 1 of the enclosure, and waits until it stands."""
+    """Forks process 1 of the sandbox, and waits until it is ready."""
     reading, writing = os.pipe()
     if pid := os.fork():
         os.close(writing)
         told = os.read(reading, 1000).decode()
         os.close(reading)
         if told != "ready":
-            raise OSError(told or "the enclosure's first process ended at once")
+            raise OSError(told or "the sandbox's first process ended at once")
         return pid
     try:
         os.setsid()
         default_signals()
         close_all_but({writing})
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries orphans
-        kernel.die_with_parent(signal.SIGKILL)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps orphans
+        linux_calls.die_with_parent(signal.SIGKILL)
         try:
             namespaces.own_processes()
-            kernel.drop_rights()
-            kernel.show_memory(False)
+            linux_calls.drop_rights()
+            linux_calls.show_memory(False)
         except OSError as error:
             os.write(writing, str(error).encode())
             os._exit(1)
-        os.write(writing, b"ready")  # raises where the guard ended before `die_with_parent`
+        os.write(writing, b"ready")  # raises where the supervisor ended before `die_with_parent`
         os.close(writing)
         while True:
             signal.pause()
