@@ -21,7 +21,7 @@ from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.frame import Frame
 from distsim.figures import batch_grid
 from distsim.figures.captioned import Captioned, Row
-from distsim.learning.experiments.interval import seeds
+from distsim.learning.batches import seeds
 from distsim.progress import Report
 from distsim.scenario import Scenario
 from distsim.workload import TRAINING_SAMPLES

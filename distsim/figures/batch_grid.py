@@ -19,8 +19,8 @@ from distsim.figures.captioned import Captioned, Row
 from distsim.figures.loss_lines import spread
 from distsim.figures.theme import COMPUTE, DROPPED, INK, SMALL, template
 from distsim.learning.curve import Curve
-from distsim.learning.experiments.interval import interval
 from distsim.learning.rates import scaled
+from distsim.statistics import interval
 
 Quantity = Literal["accuracy", "loss"]
 Cell = tuple[int, float]  # samples per update, learning rate

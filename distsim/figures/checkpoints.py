@@ -11,7 +11,7 @@ from distsim.arrays import Floats
 from distsim.failures import Failures
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import FORMULA, INK, MEASURED, PREDICTED, SMALL, template
-from distsim.learning.experiments.interval import interval
+from distsim.statistics import interval
 from distsim.theory.checkpointing import (
     best_interval_seconds,
     daly_interval_seconds,

@@ -10,7 +10,7 @@ import numpy as np
 
 from distsim.arrays import Floats
 from distsim.learning.curve import Curve
-from distsim.learning.experiments.interval import intervals
+from distsim.statistics import intervals
 
 POINTS = 120  # of the mean over runs that were looked at in different moments
 DIVERGED = 10.0  # times the loss at the start

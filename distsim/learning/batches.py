@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from distsim.errors import InputError
 
 SEEDS = 2**32  # torch's generator, a Mersenne twister, looks at no more of a seed
+SEEDS_APART = 1000  # more than any run has epochs
 
 
 @dataclass(frozen=True)
@@ -90,3 +91,14 @@ def permutation(count: int, seed: int) -> NDArray[np.int64]:
     for place, ahead in enumerate((drawn % left).tolist()):
         numbers[place], numbers[place + ahead] = numbers[place + ahead], numbers[place]
     return np.array(numbers, dtype=np.int64)
+
+
+def seeds(count: int, first: int = 1) -> list[int]:
+    """Seeds for `count` runs, so far apart that no two runs have an order of samples in common.
+
+    A run with seed s takes the order of seed s + e in epoch e.
+
+    >>> seeds(3)
+    [1000, 2000, 3000]
+    """
+    return [SEEDS_APART * number for number in range(first, first + count)]

@@ -9,8 +9,8 @@ import pytest
 from distsim.errors import InputError
 from distsim.explorers import batch_size
 from distsim.explorers.batch_size import Parameters, explore, explorer, scenarios
+from distsim.learning.batches import seeds
 from distsim.learning.experiments.batch_size import grid
-from distsim.learning.experiments.interval import seeds
 
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")

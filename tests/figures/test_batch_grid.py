@@ -11,7 +11,7 @@ import pytest
 from distsim.errors import InputError
 from distsim.figures import batch_grid
 from distsim.learning.curve import Curve
-from distsim.learning.experiments.interval import interval
+from distsim.statistics import interval
 
 
 def ended(accuracy: float, loss: float = 0.5) -> Curve:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from distsim.learning.batches import seeds
 from distsim.learning.experiments.backups import CALM, DECLARED, EVEN, STRAGGLERS, WORKERS, seconds_to_target
-from distsim.learning.experiments.interval import interval, seeds
+from distsim.statistics import interval
 
 HALF = WORKERS // 2
 

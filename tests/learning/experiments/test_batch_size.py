@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from distsim.learning.batches import seeds
 from distsim.learning.experiments.batch_size import (
     EPOCHS,
     LARGE,
@@ -16,8 +17,8 @@ from distsim.learning.experiments.batch_size import (
     sharpnesses,
     updates_per_epoch,
 )
-from distsim.learning.experiments.interval import interval, seeds
 from distsim.learning.torch_model import TorchModel
+from distsim.statistics import interval
 
 EVERY = LARGE[-1]
 SAMPLES = TorchModel.of("mlp").samples

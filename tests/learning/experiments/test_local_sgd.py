@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from distsim.learning.experiments.interval import interval, seeds
+from distsim.learning.batches import seeds
 from distsim.learning.experiments.local_sgd import (
     DECLARED,
     FAST,
@@ -22,6 +22,7 @@ from distsim.learning.experiments.local_sgd import (
     seconds_to_target,
     simulated,
 )
+from distsim.statistics import interval
 from distsim.theory.collectives import ring_all_reduce_seconds
 from distsim.theory.local_sgd import exponential_local_step_seconds, local_sgd_step_seconds
 

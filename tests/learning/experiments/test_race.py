@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from distsim.learning.experiments.interval import interval, seeds
+from distsim.learning.batches import seeds
 from distsim.learning.experiments.race import EARLY, LATE, floors, losses, predicted_floor
+from distsim.statistics import interval
 
 
 @pytest.mark.whole

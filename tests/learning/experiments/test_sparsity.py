@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from distsim.learning.experiments.interval import interval, seeds
+from distsim.learning.batches import seeds
 from distsim.learning.experiments.sparsity import DENSE, SPARSE, WORDS, harm
+from distsim.statistics import interval
 from distsim.theory.staleness import collision_share
 
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from distsim.learning.experiments.interval import chance_that_none_is_larger, interval, seeds
+from distsim.learning.batches import seeds
 from distsim.learning.experiments.staleness import DELAYS, of_asynchronous_runs, of_fixed_delays
+from distsim.statistics import chance_that_none_is_larger, interval
 
 SIGNIFICANCE = 0.01
 

@@ -1,6 +1,6 @@
-"""The mean of some runs and how sure it is: Student's interval, and a one-sided test for pairs of runs.
+"""The mean of several runs and its uncertainty: Student's confidence interval, and a one-sided test for pairs of runs.
 
-scipy.stats takes a second to import: it is, when first asked for.
+The functions import scipy.stats, since the import takes a second.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
-SEEDS_APART = 1000  # a run of seed s and epoch e has the order of seed s + e
 
 
 class Interval(NamedTuple):
-    """low and high: where the true mean lies, with the confidence asked for."""
+    """A mean, and the ends of its confidence interval."""
 
     mean: float
     low: float
@@ -23,7 +22,7 @@ class Interval(NamedTuple):
 
 
 def interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
-    """Student's interval for the mean of these values, one for each seed.
+    """Student's confidence interval for the mean of `values`, one value per seed.
 
     >>> found = interval([1.0, 2.0, 3.0])    # 4.30 standard errors of 3 ** -0.5 to either side
     >>> found.mean, round(found.low, 3), round(found.high, 3)
@@ -34,7 +33,7 @@ def interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
 
 
 def intervals(values: ArrayLike, confidence: float = CONFIDENCE) -> list[Interval]:
-    """The interval of each column; a row for each seed.
+    """The interval of each column of `values`, shape (seeds, columns).
 
     >>> [one.mean for one in intervals([[1.0, 5.0], [2.0, 7.0]])]
     [1.5, 6.0]
@@ -49,7 +48,7 @@ def intervals(values: ArrayLike, confidence: float = CONFIDENCE) -> list[Interva
 
 
 def chance_that_none_is_larger(larger: ArrayLike, smaller: ArrayLike) -> float:
-    """The p-value of the paired, one-sided test of Student that `larger` exceeds `smaller` on average.
+    """The p-value of Student's paired one-sided test: small where `larger` exceeds `smaller` on average.
 
     >>> round(chance_that_none_is_larger([2.0, 3.0, 4.5], [1.0, 2.0, 3.0]), 4)
     0.0099
@@ -58,12 +57,3 @@ def chance_that_none_is_larger(larger: ArrayLike, smaller: ArrayLike) -> float:
 
     found = stats.ttest_rel(np.asarray(larger, dtype=float), np.asarray(smaller, dtype=float), alternative="greater")
     return float(found.pvalue)
-
-
-def seeds(count: int, first: int = 1) -> list[int]:
-    """Seeds of runs that have no order of samples in common.
-
-    >>> seeds(3)
-    [1000, 2000, 3000]
-    """
-    return [SEEDS_APART * number for number in range(first, first + count)]
