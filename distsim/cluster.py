@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from distsim.compute import rank_keys
-from distsim.description import Count, Description
+from distsim.description import Count, Description, rank_keys
 from distsim.units import BytesPerSecond, Seconds
 
 Link = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node

@@ -10,46 +10,25 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from distsim import files
 from distsim.arrays import Floats
-from distsim.description import Description, Factor
-from distsim.distributions import (
-    Constant,
-    Distribution,
-    Empirical,
-    Exponential,
-    Lognormal,
-    Pareto,
-    ShiftedExponential,
-    Uniform,
-)
+from distsim.description import Description, Factor, rank_keys
+from distsim.distributions import DISTRIBUTIONS, Distribution, Empirical
 from distsim.errors import InputError
 from distsim.random_streams import Purpose, stream
 from distsim.units import BOUNDS, PositiveSeconds, Seconds
 
-Kind = Literal["constant", "uniform", "exponential", "shifted_exponential", "lognormal", "pareto", "replay"]
-NEEDS_CV = ("uniform", "shifted_exponential", "lognormal")
+if TYPE_CHECKING:
+    DistributionName = str
+else:
+    DistributionName = Literal[(*DISTRIBUTIONS, "replay")]  # a replay takes its times from a file
+SPREADS = {"cv": 0.3, "alpha": 2.5}  # the keys that say how far times spread, with an example of each
 LARGEST_MEGABYTES = 100  # of a table of times
-LONGEST_RANK = 9  # digits
-LARGEST_CV = {"uniform": 3**-0.5, "shifted_exponential": 1.0}
-
-
-def rank_keys(table: object) -> object:
-    """TOML keys are text: {"3": 2.0} becomes {3: 2.0}; other keys, "03" too, are left for validation to refuse."""
-    if not isinstance(table, dict):
-        return table
-
-    def rank(key: object) -> object:
-        if not isinstance(key, str) or not key.isdecimal() or len(key) > LONGEST_RANK:
-            return key
-        return int(key) if str(int(key)) == key else key
-
-    return {rank(key): value for key, value in table.items()}
 
 
 class Pauses(Description):
@@ -72,7 +51,7 @@ class Compute(Description):
     2.0
     """
 
-    distribution: Kind = "constant"
+    distribution: DistributionName = "constant"
     mean_seconds: PositiveSeconds | None = Field(default=None, alias="mean")
     fixed_seconds: Seconds | None = Field(default=None, alias="fixed")
     per_sample_seconds: Seconds | None = Field(default=None, alias="per_sample")
@@ -119,25 +98,33 @@ class Compute(Description):
             )
 
     def _check_spread(self) -> None:
-        kind, cv, alpha = self.distribution, self.cv, self.alpha
-        if kind == "pareto":
-            if (cv is None) == (alpha is None):
+        kind, entry = self.distribution, DISTRIBUTIONS[self.distribution]
+        given = self._spread
+        for key, value in given.items():
+            if key not in entry.keys:
+                takers = " or ".join(name for name, other in DISTRIBUTIONS.items() if key in other.keys)
                 raise ValueError(
-                    'distribution = "pareto" takes either cv or alpha, and one of them. Cure: write alpha = 2.5'
+                    f'{key} = {value} would change nothing with distribution = "{kind}". '
+                    f"Cure: remove it, or take {takers}"
                 )
-            return
-        if alpha is not None:
-            raise ValueError(f'alpha = {alpha} goes with distribution = "pareto" alone. Cure: remove it')
-        if kind in NEEDS_CV and cv is None:
-            raise ValueError(f'distribution = "{kind}" needs cv, standard deviation / mean. Cure: write cv = 0.3')
-        if kind not in NEEDS_CV and cv is not None:
-            raise ValueError(f'cv = {cv} would change nothing with distribution = "{kind}". Cure: remove it')
-        if cv is not None and cv > LARGEST_CV.get(kind, np.inf):
-            limit = LARGEST_CV[kind]
+        if len(given) != bool(entry.keys):
+            *others, last = entry.keys
+            keys = f"either {', '.join(others)} or {last}" if others else last
             raise ValueError(
-                f'cv = {cv} must be at most {limit:.4g} with distribution = "{kind}", or times would be negative. '
-                "Cure: lower it, or take lognormal"
+                f'distribution = "{kind}" needs {keys} (cv: standard deviation / mean). '
+                f"Cure: write {last} = {SPREADS[last]}"
             )
+        if self.cv is not None and self.cv > entry.largest_cv:
+            raise ValueError(
+                f'cv = {self.cv} must be at most {entry.largest_cv:.4g} with distribution = "{kind}", or times would '
+                "be negative. Cure: lower it, or take lognormal"
+            )
+
+    @property
+    def _spread(self) -> dict[str, float]:
+        """The keys that say how far times spread, and their values."""
+        found = {key: getattr(self, key) for key in SPREADS}
+        return {key: value for key, value in found.items() if value is not None}
 
     @property
     def _table(self) -> Floats | None:
@@ -161,22 +148,7 @@ class Compute(Description):
         if table is not None:
             column = worker if table.shape[1] > 1 else 0
             return Empirical(tuple(table[:, column]))
-        mean = self.mean_of_batch(batch)
-        cv = self.cv or 0.0
-        match self.distribution:
-            case "constant":
-                return Constant(mean)
-            case "uniform":
-                return Uniform(mean, cv)
-            case "exponential":
-                return Exponential(mean)
-            case "shifted_exponential":
-                return ShiftedExponential(mean, cv)
-            case "lognormal":
-                return Lognormal(mean, cv)
-            case "pareto":
-                return Pareto(mean, self.alpha) if self.alpha is not None else Pareto.of_cv(mean, cv)
-        raise AssertionError(self.distribution)
+        return DISTRIBUTIONS[self.distribution].make(self.mean_of_batch(batch), **self._spread)
 
     def slow_factor(self, worker: int) -> float:
         """How many times longer this worker takes than the others (1.0 for a normal one)."""

@@ -1,16 +1,19 @@
 """Distributions of compute time: each knows its sample, mean, variance, quantile, survival and expected maximum of n.
 
-All are non-negative and in seconds. The expected maximum and the other order statistics follow from the
+All times are non-negative and in seconds. The expected maximum and the other order statistics follow from the
 quantile function Q by E[X_(k:n)] = integral over u in (0, 1) of Q(u) dBeta(k, n - k + 1)(u)
-(David and Nagaraja, Order Statistics, 3rd edition, section 3.1); kinds with a closed form use it.
+(David and Nagaraja, Order Statistics, 3rd edition, section 3.1); distributions with a closed form use that instead.
+The table `DISTRIBUTIONS` at the end of this file names those that a scenario can draw from.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +55,7 @@ class Distribution(ABC):
 
     @property
     def kinks_seconds(self) -> Floats:
-        """The times at which the cdf jumps or bends, for those who integrate it; the ends of its range by default."""
+        """The times at which the cdf jumps or bends: where an integral over it is cut. Default: the ends of its range."""
         ends = self.quantile(np.array([0.0, 1.0]))
         return np.unique(ends[np.isfinite(ends)])
 
@@ -83,7 +86,7 @@ class Distribution(ABC):
 
 @dataclass(frozen=True)
 class MeanAndCv(Distribution):
-    """The distributions given by their mean in seconds and cv, the standard deviation divided by the mean."""
+    """A distribution given by its mean in seconds and cv, the standard deviation divided by the mean."""
 
     mean: float
     cv: float
@@ -130,7 +133,7 @@ class Constant(Distribution):
 
 @dataclass(frozen=True)
 class Uniform(MeanAndCv):
-    """Symmetric about the mean; standard deviation mean x cv, so it spans mean (1 -+ sqrt(3) cv); cv <= 1/sqrt(3).
+    """All times from mean (1 - sqrt(3) cv) to mean (1 + sqrt(3) cv) are equally likely; cv <= 1/sqrt(3).
 
     >>> round(Uniform(mean=1.0, cv=0.3).expected_maximum(3), 6)    # low + width 3/4
     1.259808
@@ -155,7 +158,7 @@ class Uniform(MeanAndCv):
 
 @dataclass(frozen=True)
 class ShiftedExponential(MeanAndCv):
-    """Waits mean (1 - cv), then an exponential time of mean mean x cv; cv <= 1.
+    """The time mean (1 - cv), and on top an exponential time of mean `mean` x cv; cv <= 1.
 
     E[X_(k:n)] = mean (1 - cv) + mean cv (H_n - H_(n-k)), H the harmonic numbers (Dutta et al. 2018).
     """
@@ -189,7 +192,7 @@ class Exponential(ShiftedExponential):
 
 @dataclass(frozen=True)
 class Lognormal(MeanAndCv):
-    """exp of a normal variable, with the given mean and standard deviation mean x cv."""
+    """The exponential function of a normal variable, with the given mean and standard deviation mean x cv."""
 
     @property
     def _sigma(self) -> float:
@@ -216,7 +219,7 @@ class Lognormal(MeanAndCv):
 
 @dataclass(frozen=True)
 class Pareto(Distribution):
-    """Heavy tail: P(X > x) = (scale / x)^alpha for x >= scale; alpha > 1, or there is no mean.
+    """A heavy tail: P(X > x) = (scale / x)^alpha for x >= scale. alpha > 1, since otherwise there is no mean.
 
     The k-th smallest of n has mean scale Gamma(n+1) Gamma(n-k+1-1/alpha) / (Gamma(n-k+1) Gamma(n+1-1/alpha))
     (Arnold, Pareto Distributions, 2nd edition, section 3.4).
@@ -309,3 +312,29 @@ class Empirical(Distribution):
 
         steps = np.linspace(0.0, 1.0, len(self._sorted) + 1)
         return float(np.diff(special.betainc(k, n - k + 1, steps)) @ self._sorted)
+
+
+def _pareto(mean: float, cv: float | None = None, alpha: float = 0.0) -> Pareto:
+    return Pareto(mean, alpha) if cv is None else Pareto.of_cv(mean, cv)
+
+
+class DistributionEntry(NamedTuple):
+    """A value of `compute.distribution` in a scenario.
+
+    make: called with the mean in seconds and one of `keys`. keys: the keys of `[compute]` that give the spread, of
+    which a scenario sets exactly one. largest_cv: above it, times would be negative.
+    """
+
+    make: Callable[..., Distribution]
+    keys: tuple[str, ...] = ()
+    largest_cv: float = math.inf
+
+
+DISTRIBUTIONS = {
+    "constant": DistributionEntry(Constant),
+    "uniform": DistributionEntry(Uniform, ("cv",), largest_cv=3**-0.5),
+    "exponential": DistributionEntry(Exponential),
+    "shifted_exponential": DistributionEntry(ShiftedExponential, ("cv",), largest_cv=1.0),
+    "lognormal": DistributionEntry(Lognormal, ("cv",)),
+    "pareto": DistributionEntry(_pareto, ("cv", "alpha")),
+}

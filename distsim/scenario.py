@@ -18,7 +18,7 @@ from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, hierarchical, parameter_server, ring, tree
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
-from distsim.description import LARGEST_NAME, NOT_YET, Count, Description
+from distsim.description import LARGEST_NAME, Count, Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
 from distsim.policies import Policy, read_policy, whole_policy, write_policy
@@ -60,12 +60,10 @@ class Scenario(Description):
     ]
     communication: Communication = Field(examples=[{"kind": "parameter_server"}])
     failures: Failures | None = None
-    learning: Annotated[dict[str, Any] | None, NOT_YET] = None
     cost: Cost | None = None
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Scenario:
-        self._check_available()
         self.cluster.check_nics()
         recorded = (info.context or {}).get("recorded", False)
         self.compute.check_workers(self.cluster.workers, recorded=recorded)
@@ -76,10 +74,6 @@ class Scenario(Description):
         if not recorded:
             size.check(self)
         return self
-
-    def _check_available(self) -> None:
-        if self.learning is not None:
-            raise ValueError(f"the table [learning] is {NOT_YET}. Cure: remove it")
 
     def _check_workload(self) -> None:
         pipeline = not self.policy.all_reduces

@@ -10,7 +10,6 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from distsim.description import NOT_YET
 from distsim.errors import InputError, problem, shown
 
 
@@ -46,8 +45,7 @@ def _line(finding: Any, model: type[BaseModel]) -> str:
         return f"{where} = {shown(value)} {text}"
     if kind == "extra_forbidden":
         table = f"the table [{'.'.join(path[:-1])}]" if path[:-1] else "the top level"
-        keys = _fields(model, path[:-1])
-        return unknown_key(where, value, table, [key for key in keys if NOT_YET not in keys[key].metadata])
+        return unknown_key(where, value, table, list(_fields(model, path[:-1])))
     if kind == "missing":
         return missing_key(where, _fields(model, path[:-1])[path[-1]])
     rule, cure = _rule_and_cure(finding)

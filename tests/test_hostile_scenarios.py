@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from distsim.compute import Kind
+from distsim.compute import DistributionName
 from distsim.errors import InputError
 from distsim.metrics import summary
 from distsim.scenario import Scenario
@@ -110,7 +110,7 @@ KEYS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
                         NODES | {"bandwidth": "0.001 B/s", "nic_per": "worker"}),
     },
     "compute": {
-        "distribution": one_of(*get_args(Kind)), "file": one_of("/dev/zero", "\0"),
+        "distribution": one_of(*get_args(DistributionName)), "file": one_of("/dev/zero", "\0"),
         "mean": TIMES, "fixed": TIMES, "per_sample": TIMES, "cv": REAL, "alpha": REAL,
         "slow": one_of({"0": 1e6, "1": 1e-6}, {"-1": 2.0}, {"3": 1e308}),
         "pauses": one_of({"probability": 1.0, "duration": "1e12 s"}, {"probability": 5e-324, "duration": "0 s"}),

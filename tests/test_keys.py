@@ -13,7 +13,9 @@ import pytest
 from pydantic.fields import FieldInfo
 
 import distsim
-from distsim.description import NOT_YET, Description
+from distsim.compute import SPREADS
+from distsim.description import Description
+from distsim.distributions import DISTRIBUTIONS
 from distsim.policies.table import POLICIES, _validator
 from distsim.scenario import Scenario
 from distsim.units import SiUnit, write
@@ -36,7 +38,7 @@ def expected() -> list[Row]:
 
 def of_model(model: type[Description], before: str) -> Iterator[Row]:
     for name, field in model.model_fields.items():
-        if NOT_YET not in field.metadata and name != "policy":
+        if name != "policy":
             yield from of_field(name, f"{before}{field.alias or name}", field)
 
 
@@ -86,6 +88,14 @@ def written() -> Iterator[tuple[str, str, str, str]]:
 
 def test_every_key_stands_there_with_its_value_and_default() -> None:
     assert [row[:3] for row in written()] == expected()
+
+
+@pytest.mark.parametrize("key", SPREADS)
+def test_the_keys_of_a_spread_name_the_distributions_that_take_them(key: str) -> None:
+    (meaning,) = (meaning for name, _, _, meaning in written() if name == f"compute.{key}")
+    assert [word for word in re.findall(r"\w+", meaning) if word in DISTRIBUTIONS] == [
+        name for name, entry in DISTRIBUTIONS.items() if key in entry.keys
+    ]
 
 
 def test_every_key_has_a_meaning_and_no_line_is_long() -> None:
