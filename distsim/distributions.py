@@ -55,7 +55,7 @@ class Distribution(ABC):
 
     @property
     def kinks_seconds(self) -> Floats:
-        """The times at which the cdf jumps or bends: where an integral over it is cut. Default: the ends of its range."""
+        """The times at which the cdf jumps or bends: where integrals are cut. Default: the ends of its range."""
         ends = self.quantile(np.array([0.0, 1.0]))
         return np.unique(ends[np.isfinite(ends)])
 
