@@ -24,26 +24,28 @@ def main() -> None:
     """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
     with rank_context.entered() as context:
         context.slot.doing("import torch")
-        import torch.distributed as dist
+        from distsim.runtime.transport import backend
 
         context.slot.doing("init_process_group", waiting=True)
-        backend = _backend(dist)
-        dist.init_process_group(backend, timeout=timedelta(seconds=2 * context.job["deadline_seconds"]))
+        patience = timedelta(seconds=2 * context.job["deadline_seconds"])
+        backend.join(backend.meet(patience), patience, gpus=_takes_gpu())
         _run(context)
         context.slot.doing("the barrier at the end", waiting=True)
-        dist.barrier()
-        dist.destroy_process_group()
+        backend.barrier()
+        backend.leave()
 
 
-def _backend(dist: ModuleType) -> str:
-    """NCCL where torch has it and every rank has a GPU of its own, which it then takes."""
+def _takes_gpu() -> bool:
+    """Whether torch has NCCL and every rank has a GPU of its own. This rank then takes its GPU."""
     import torch
 
+    from distsim.runtime.transport import backend
+
     ranks, rank = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
-    if not (torch.cuda.is_available() and dist.is_nccl_available() and torch.cuda.device_count() >= ranks):
-        return "gloo"
+    if not (torch.cuda.is_available() and backend.has_nccl() and torch.cuda.device_count() >= ranks):
+        return False
     torch.cuda.set_device(rank)
-    return "cpu:gloo,cuda:nccl"
+    return True
 
 
 def _run(context: RankContext) -> None:

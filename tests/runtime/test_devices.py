@@ -19,6 +19,7 @@ from distsim.runtime.devices.device import Device, GpuSupport, obstacle
 from distsim.runtime.measure import measure, measure_all
 from distsim.runtime.ranks.bucket_stream import QueueStream
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import backend
 from distsim.trace import SpanKind, violations
 
 LATE = (str(Path(__file__).parent / "ranks" / "late.py"),)
@@ -93,13 +94,13 @@ class Ranks:
         monkeypatch.setenv("LOCAL_RANK", "0")
         monkeypatch.setattr(GpuSupport, "own", classmethod(lambda _: own))
         monkeypatch.setattr(torch.cuda, "get_device_name", "GPU {}".format)
-        monkeypatch.setattr(device.dist, "get_world_size", lambda: 1 + len(others))
-        monkeypatch.setattr(device.dist, "all_gather_object", self._gather)
+        monkeypatch.setattr(backend, "num_ranks", lambda: 1 + len(others))
+        monkeypatch.setattr(backend, "all_gather", self._gather)
         monkeypatch.setattr(device, "on_gpu", self._on_gpu)
 
-    def _gather(self, told: list[Any], own: Any) -> None:
+    def _gather(self, own: Any) -> list[Any]:
         self.gathered += 1
-        told[:] = [own, *self._others]
+        return [own, *self._others]
 
     def _on_gpu(self, names: list[str], _patience: timedelta) -> Device:
         self.gpus += 1

@@ -117,6 +117,7 @@ def introduced(jobs: list[dict[str, Any]], ranks: list[int]) -> list[str]:
     """What the processes of these ranks say, after they have all introduced themselves."""
     from torch.distributed import HashStore  # type: ignore[attr-defined] # torch
 
+    from distsim.runtime.transport.backend import Meeting
     from distsim.runtime.transport.gathering import introduce
 
     store = HashStore()
@@ -124,7 +125,7 @@ def introduced(jobs: list[dict[str, Any]], ranks: list[int]) -> list[str]:
     def one(job: dict[str, Any], rank: int) -> str:
         context: Any = SimpleNamespace(rank=rank, job=job)
         try:
-            introduce(context, store, len(ranks))
+            introduce(context, Meeting(store, rank, len(ranks)))
         except InputError as error:
             return str(error)
         return "fine"

@@ -38,7 +38,7 @@ from distsim.runtime.ranks.collective import contribution
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport import schedule_run
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.schedule_run import ScheduleRunner, ScheduleTask, runner_of
 
 GIVE_UP_SECONDS = 20.0
@@ -112,7 +112,7 @@ def run_ranks(network: Network, count: int, take_part: Callable[[int], None]) ->
             errors.append(error)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(schedule_run, "dist", network)
+        patched.setattr(backend, "dist", network)
         ranks = [threading.Thread(target=noted, args=(rank,), name=str(rank)) for rank in range(count)]
         for thread in ranks:
             thread.start()

@@ -21,7 +21,7 @@ from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder, load
 from distsim.runtime.recording.tally import Tally
-from distsim.runtime.transport import channel as channel_module
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.inbox import Arrival
 from distsim.runtime.transport.messages import Message, MessageKind, num_floats, pattern
@@ -286,7 +286,7 @@ class Wire:
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     found = Wire()
-    monkeypatch.setattr(channel_module, "dist", found)
+    monkeypatch.setattr(backend, "dist", found)
     return found
 
 

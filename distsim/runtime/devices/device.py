@@ -14,11 +14,12 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Stopwatch
 from distsim.runtime.roles import among_peers
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.all_reduce import follows_schedule
+from distsim.runtime.transport.backend import Group
 from distsim.scenario import Scenario
 
 
@@ -31,7 +32,7 @@ class Device:
 
     place: torch.device
     backend: str
-    group: dist.ProcessGroup | None
+    group: Group | None
     stopwatch: Stopwatch
     names: tuple[str, ...]
     reason: str
@@ -52,7 +53,7 @@ class GpuSupport:
     @classmethod
     def own(cls) -> GpuSupport:
         """This one, as torchrun's environment and torch tell."""
-        return cls(torch.cuda.device_count(), dist.is_nccl_available(), int(os.environ["LOCAL_WORLD_SIZE"]))
+        return cls(torch.cuda.device_count(), backend.has_nccl(), int(os.environ["LOCAL_WORLD_SIZE"]))
 
     def lack(self) -> str | None:
         """Why its ranks cannot have GPUs; None where they can.
@@ -96,7 +97,7 @@ def on_gpu(names: Sequence[str], patience: timedelta) -> Device:
     place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(place)
     torch.backends.cudnn.allow_tf32 = False  # a model learns in float32, as on a CPU
-    group = dist.new_group(backend="nccl", timeout=patience)
+    group = backend.group_by_nccl(patience)
     return Device(place, "nccl", group, CudaStopwatch(), tuple(names), "every rank has a GPU of its own")
 
 
@@ -105,7 +106,7 @@ def devices(scenarios: Sequence[Scenario], *, emulated: bool, patience: timedelt
 
     patience: for a sum by NCCL.
     """
-    ranks, chosen = dist.get_world_size(), []
+    ranks, chosen = backend.num_ranks(), []
     unhindered: Device | None = None  # chosen once, where a scenario asks for it
     for scenario in scenarios:
         why = obstacle(scenario, emulated=emulated)
@@ -121,7 +122,6 @@ def free(patience: timedelta) -> Device:
     """The device where no obstacle is in the way: a GPU if no machine lacks anything. All ranks call it."""
     own = GpuSupport.own().lack()
     name = torch.cuda.get_device_name(int(os.environ["LOCAL_RANK"])) if own is None else "cpu"
-    told: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(told, (own, name))
+    told = backend.all_gather((own, name))
     lack = next((lack for lack, _ in told if lack is not None), None)
     return on_gpu([name for _, name in told], patience) if lack is None else on_cpu(lack, len(told))

@@ -15,21 +15,19 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import torch
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from distsim.policies import Ddp
 from distsim.runtime.devices.device import Device
 from distsim.runtime.devices.stopwatch import ON_CPU, Moment
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.all_reduce import count_reduced, follows_schedule
 from distsim.runtime.transport.schedule_run import ScheduleRunner, ScheduleTask, runner_of
 from distsim.scenario import Scenario
 
 if TYPE_CHECKING:
-    from torch._C._distributed_c10d import GradBucket
-
-    Mean = torch.futures.Future[torch.Tensor]
+    from distsim.runtime.transport.backend import Bucket, Mean
 
 
 class Stream(ABC):
@@ -42,7 +40,6 @@ class Stream(ABC):
     def __init__(self, scenario: Scenario) -> None:
         assert isinstance(scenario.policy, Ddp)
         self._halved = scenario.policy.compression == 0.5
-        self._hook = default_hooks.fp16_compress_hook if self._halved else default_hooks.allreduce_hook
         self._recorder = Recorder()
         self._call = 0
         self.more = False
@@ -55,18 +52,18 @@ class Stream(ABC):
         self.shapes.clear()
 
     @abstractmethod
-    def take(self, bucket: GradBucket) -> Mean:
+    def take(self, bucket: Bucket) -> Mean:
         """A bucket whose gradients are there takes its turn; returns what will be their mean over the workers."""
 
     @abstractmethod
     def tell(self) -> None:
         """Writes down what it has not yet; the step has waited for all its buckets."""
 
-    def _note_shape(self, bucket: GradBucket) -> None:
+    def _note_shape(self, bucket: Bucket) -> None:
         buffer = bucket.buffer()
         self.shapes[bucket.index()] = buffer.numel(), 2 if self._halved else buffer.itemsize
 
-    def _count(self, bucket: GradBucket) -> None:
+    def _count(self, bucket: Bucket) -> None:
         count_reduced(self._recorder, math.prod(self.shapes[bucket.index()]))
 
 
@@ -81,10 +78,10 @@ class ThreadStream(Stream):
         self._workers = scenario.cluster.workers
         self._runners: dict[tuple[int, int], ScheduleRunner] = {}
         self._schedule = scenario.schedule() if follows_schedule(scenario) else None
-        self._queue: SimpleQueue[tuple[GradBucket, Mean]] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Bucket, Mean]] = SimpleQueue()
         threading.Thread(target=self._work, name="stream", daemon=True).start()
 
-    def take(self, bucket: GradBucket) -> Mean:
+    def take(self, bucket: Bucket) -> Mean:
         """It queues up."""
         done: Mean = torch.futures.Future()
         self.last_handed_over = ON_CPU.moment()
@@ -107,13 +104,13 @@ class ThreadStream(Stream):
             self._call += 1
             done.set_result(mean)
 
-    def _mean(self, bucket: GradBucket) -> torch.Tensor:
+    def _mean(self, bucket: Bucket) -> torch.Tensor:
         """The bucket's gradients become their mean over the workers."""
         self._note_shape(bucket)
         index, buffer = bucket.index(), bucket.buffer()
         if self._schedule is None:
             self._count(bucket)
-            return self._hook(None, bucket).wait()  # type: ignore[arg-type]
+            return backend.bucket_mean(bucket, None, halved=self._halved).wait()
         travelling = buffer.half() if self._halved else buffer
         travelling.div_(self._workers)
         self._runner(index, travelling).run(travelling, self._call, self._recorder, more=self.more)
@@ -140,7 +137,7 @@ class QueueStream(Stream):
         self._reduced: dict[int, tuple[Moment, Moment]] = {}  # of each call, when it was ready and when it ended
         self._free = 0.0  # when the all-reduce before had ended
 
-    def take(self, bucket: GradBucket) -> Mean:
+    def take(self, bucket: Bucket) -> Mean:
         """Its all-reduce queues up behind the gradients' own computation."""
         call, ready = self._call, self._stopwatch.moment()
         self._call += 1
@@ -153,7 +150,7 @@ class QueueStream(Stream):
             self._reduced[call] = ready, self._stopwatch.moment()
             return mean.value()
 
-        return self._hook(self._group, bucket).then(ended)  # type: ignore[arg-type]
+        return backend.bucket_mean(bucket, self._group, halved=self._halved).then(ended)
 
     def tell(self) -> None:
         """An all-reduce begins when the one before has ended: NCCL takes them in the order in which they came."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import torch
-import torch.distributed as dist
 
 from distsim.collectives import Schedule
 from distsim.runtime.collective import schedule_of
@@ -14,6 +13,7 @@ from distsim.runtime.ranks.peers import WrongSumError
 from distsim.runtime.ranks.session import agreed_moment, process_group
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.messages import num_floats
 from distsim.runtime.transport.schedule_run import ScheduleTask, runner_of
 
@@ -73,7 +73,7 @@ def _holds(schedule: Schedule, rank: int, chunk: int) -> bool:
 def check(schedule: Schedule, rank: int, own: torch.Tensor, data: torch.Tensor) -> None:
     """Raises WrongSumError where a chunk that this rank wants is not what the backend's all-reduce makes of it."""
     total = own.clone()
-    dist.all_reduce(total)
+    backend.all_reduce(total)
     bounds = schedule.chunk_bounds(len(own))
     for chunk in range(schedule.chunks):
         wanted = rank < schedule.workers if schedule.end is None else (rank, chunk) in schedule.end

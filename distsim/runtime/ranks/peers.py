@@ -12,7 +12,6 @@ import time
 import zlib
 
 import torch
-import torch.distributed as dist
 
 from distsim.policies import LocalSgd
 from distsim.runtime.devices.device import Device
@@ -21,6 +20,7 @@ from distsim.runtime.ranks.failures import NOTHING, FailureRecovery
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.all_reduce import all_reduce_of, task_of
 from distsim.runtime.transport.messages import num_floats, pattern
 from distsim.runtime.transport.schedule_run import runner_of
@@ -170,10 +170,7 @@ class ScheduleServer:
 
 def check_equal(parameters: torch.Tensor, workers: int) -> None:
     """Raises WrongSumError where two workers have other parameters; all ranks must call it."""
-    own = torch.tensor([zlib.crc32(parameters.cpu().numpy().data)])
-    found = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-    dist.all_gather(found, own)
-    checksums = [int(checksum) for checksum in found[:workers]]
+    checksums = backend.all_gather(zlib.crc32(parameters.cpu().numpy().data))[:workers]
     for worker, checksum in enumerate(checksums):
         if checksum != checksums[0]:
             raise WrongSumError(f"worker {worker} ends with other parameters than worker 0")

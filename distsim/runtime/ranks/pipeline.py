@@ -12,8 +12,8 @@ import time
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
+from torch.distributed import P2POp
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
 from distsim.policies import Pipeline
@@ -61,21 +61,21 @@ class TimedStage(PipelineStage):
         """What follows is step `step`. seconds: that a micro-batch takes forward and backward."""
         self._step, self._seconds, self._recorder = step, seconds, recorder
         self._traffic = Traffic(recorder)
-        self._turned: dict[tuple[int, int], tuple[float, list[dist.P2POp]]] = {}
+        self._turned: dict[tuple[int, int], tuple[float, list[P2POp]]] = {}
 
-    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[P2POp]:
         """The receive of an activation."""
         return self._turn(FORWARD, fwd_chunk_id, super().get_fwd_recv_ops(fwd_chunk_id))
 
-    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[P2POp]:
         """The receive of an activation's gradient."""
         return self._turn(BACKWARD, bwd_chunk_id, super().get_bwd_recv_ops(bwd_chunk_id))
 
-    def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+    def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[P2POp]:
         """The send of an activation."""
         return self._hand_over(FORWARD, fwd_chunk_id, super().get_fwd_send_ops(fwd_chunk_id))
 
-    def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+    def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[P2POp]:
         """The send of an activation's gradient."""
         return self._hand_over(BACKWARD, bwd_chunk_id, super().get_bwd_send_ops(bwd_chunk_id))
 
@@ -92,13 +92,13 @@ class TimedStage(PipelineStage):
         super().backward_one_chunk(bwd_chunk_id, *arguments, **options)
         self._end(BACKWARD, bwd_chunk_id, start)
 
-    def _turn(self, direction: int, micro: int, receives: list[dist.P2POp]) -> list[dist.P2POp]:
+    def _turn(self, direction: int, micro: int, receives: list[P2POp]) -> list[P2POp]:
         if receives:
             self._slot.doing(f"recv for {self._pass(direction, micro)}", waiting=True)
             self._turned[direction, micro] = time.monotonic(), receives
         return receives
 
-    def _hand_over(self, direction: int, micro: int, sends: list[dist.P2POp]) -> list[dist.P2POp]:
+    def _hand_over(self, direction: int, micro: int, sends: list[P2POp]) -> list[P2POp]:
         if sends:
             self._recorder.table("handed")((self._step, micro, direction, time.monotonic()))
             for send in sends:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from statistics import median
 
 import torch
-import torch.distributed as dist
 
 from distsim.errors import InputError
 from distsim.learning.problems import problem
@@ -29,6 +28,7 @@ from distsim.runtime.ranks.work_assigner import AssigningServer, Mailboxes
 from distsim.runtime.ranks.worker import CancelledWorker, ServerProxy, Worker, WorkerTask
 from distsim.runtime.ranks.worker_model import shares
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.messages import Message, num_floats
 from distsim.runtime.transport.shared_buffer import SharedBuffer
@@ -82,15 +82,14 @@ class ServerRoles:
         """Whether the servers' rule cancels. Workers know that of a policy; of a user's own rule they are told."""
         if self.rule is None:
             return bool(getattr(self._policy, "cancel", False))
-        cancels = torch.tensor([int(getattr(rule, "cancel", False))])
         self.context.slot.doing("the loading of the rule", waiting=rule is None)
-        dist.broadcast(cancels, src=self.scenario.servers[0])
-        if cancels.item() and len(self.scenario.servers) > 1:
+        cancels = bool(backend.broadcast(int(getattr(rule, "cancel", False)), self.scenario.servers[0]))
+        if cancels and len(self.scenario.servers) > 1:
             raise InputError.of(
                 "communication.servers", len(self.scenario.servers), "makes no sense with a rule that cancels",
                 "write servers = 1",
             )  # fmt: skip
-        return bool(cancels.item())
+        return cancels
 
     def _server(self, recorder: Recorder, rule: Rule, cancels: bool) -> Server:
         scenario, policy = self.scenario, self._policy

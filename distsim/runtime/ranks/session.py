@@ -12,9 +12,6 @@ from datetime import timedelta
 
 import numpy as np
 import torch
-import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 
 from distsim.runtime.devices.device import Device, devices
 from distsim.runtime.devices.thread_scheduling import patient_threads
@@ -28,11 +25,11 @@ from distsim.runtime.recording.clock_offset import NONE, Offset, between
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder, journal_of
 from distsim.runtime.roles import among_peers
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.gathering import hand_in, introduce
 from distsim.runtime.transport.ping_pong import measured, one_way_seconds
 from distsim.scenario import Scenario
 
-BACKEND = "gloo"  # of what all ranks say to each other; a device may bring another for its sums
 START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that all have heard of it
 
 
@@ -83,20 +80,17 @@ def process_group(context: RankContext) -> Iterator[None]:
     """All ranks of the run, in one group."""
     patience = _patience(context)
     context.slot.doing("init_process_group", waiting=True)
-    store, rank, ranks = next(rendezvous("env://", timeout=patience))
-    store.set_timeout(patience)
-    # torchrun keeps its store when it starts the ranks again, with the addresses of those that are gone.
-    store = PrefixStore(f"start_{start_number()}", store)
+    meeting = backend.meet(patience, start_number())
     if context.job.get("machines"):
-        introduce(context, store, ranks)
+        introduce(context, meeting)
     with patient_threads():
-        dist.init_process_group(BACKEND, store=store, rank=rank, world_size=ranks, timeout=patience)
+        backend.join(meeting, patience)
     if coordination.imposed(context.folder) is not None:
         context.slot.doing("ping-pong", waiting=True)
         if (latency := one_way_seconds()) is not None:
             coordination.note_latency(context.folder, latency)
     yield
-    dist.destroy_process_group()
+    backend.leave()
 
 
 def _one(
@@ -119,7 +113,7 @@ def _one(
         recovery.end()
     recorder.facts |= _host(device)
     slot.doing("the barrier at the end", waiting=True)
-    dist.barrier()
+    backend.barrier()
 
 
 def _start(recorder: Recorder, slot: StatusSlot, recovery: FailureRecovery | None, offset: Offset) -> float:
@@ -137,10 +131,8 @@ def _start(recorder: Recorder, slot: StatusSlot, recovery: FailureRecovery | Non
 def agreed_moment(slot: StatusSlot, offset: Offset = NONE) -> float:
     """A moment soon to come (monotonic seconds of this machine), the same for all ranks."""
     slot.doing("the start barrier", waiting=True)
-    dist.barrier()
-    moment = torch.tensor([time.monotonic() + offset.seconds + START_LEAD_SECONDS], dtype=torch.float64)
-    dist.all_reduce(moment, op=dist.ReduceOp.MAX)
-    return moment.item() - offset.seconds
+    backend.barrier()
+    return backend.largest(time.monotonic() + offset.seconds + START_LEAD_SECONDS) - offset.seconds
 
 
 def _host(device: Device) -> dict[str, object]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-import torch.distributed as dist
 
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.schedule_run import ScheduleTask, runner_of
 from distsim.scenario import Scenario
 
@@ -24,12 +24,12 @@ class AllReduce(Protocol):
 class ByBackend:
     """How its bytes travel cannot be seen from outside; so what is handed to it is counted."""
 
-    def __init__(self, group: dist.ProcessGroup | None) -> None:
+    def __init__(self, group: backend.Group | None) -> None:
         self._group = group
 
     def __call__(self, tensor: torch.Tensor, call: int, recorder: Recorder, *, more: bool) -> None:  # noqa: ARG002
         """One all-reduce of the process group."""
-        dist.all_reduce(tensor, group=self._group)
+        backend.all_reduce(tensor, self._group)
         count_reduced(recorder, tensor.nbytes)
 
 
@@ -66,7 +66,7 @@ def task_of(scenario: Scenario, rank: int, floats: int) -> ScheduleTask:
 
 
 def all_reduce_of(
-    scenario: Scenario, worker: int, floats: int, slot: StatusSlot, group: dist.ProcessGroup | None = None
+    scenario: Scenario, worker: int, floats: int, slot: StatusSlot, group: backend.Group | None = None
 ) -> AllReduce:
     """How `worker` of this scenario sums so many numbers. group: of all workers (None: the default one)."""
     return BySchedule(task_of(scenario, worker, floats), slot) if follows_schedule(scenario) else ByBackend(group)

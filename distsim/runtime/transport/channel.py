@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import torch.distributed as dist
-
 from distsim.runtime.recording.tally import Tally
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.messages import Message, Tag
 
 
@@ -34,16 +33,16 @@ class Channel:
         """Returns when the last byte has left; the other must have been ready to receive."""
         carried = message.carried_bytes
         if carried and self._outgoing is None:
-            dist.send(message.tensor, dst=self.rank, tag=self._tag)
+            backend.send(message.tensor, self.rank, self._tag)
             self._tally.sent(self.rank, carried)
             return
         if carried and self._outgoing is not None and message is not self._outgoing:
             self._outgoing.payload.copy_(message.payload)
-        dist.send(message.header, dst=self.rank, tag=self._tag)
+        backend.send(message.header, self.rank, self._tag)
 
     def receive(self, message: Message) -> None:
         """Returns when the next message is here."""
-        dist.recv(message.tensor if self._incoming is None else message.header, src=self.rank, tag=self._tag)
+        backend.receive(message.tensor if self._incoming is None else message.header, self.rank, self._tag)
         self.arrived(message)
 
     def arrived(self, message: Message) -> None:

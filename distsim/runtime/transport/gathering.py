@@ -10,21 +10,22 @@ import json
 from collections.abc import Sequence
 
 import torch
-import torch.distributed as dist
-from torch.distributed.distributed_c10d import Store
 
 import distsim
 from distsim.errors import InputError
 from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.recording.recorder import record_file
+from distsim.runtime.transport import backend
+from distsim.runtime.transport.backend import Meeting
 
 SAME = ("scenarios", "rules", "machines")  # of the job, on all machines
 
 
-def introduce(context: RankContext, store: Store, ranks: int) -> None:
+def introduce(context: RankContext, meeting: Meeting) -> None:
     """All ranks read what all were started with. Raises InputError, on all of them, where that cannot be one run."""
     job = {key: context.job[key] for key in SAME} | {"distsim": distsim.__version__, "torch": torch.__version__}
     digest = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
+    store, ranks = meeting.store, meeting.ranks
     own = store.add("introduced", 1)
     store.set(f"introduction_{own}", json.dumps([context.rank, digest]))
     told = [json.loads(store.get(f"introduction_{number}")) for number in range(1, ranks + 1)]
@@ -46,11 +47,11 @@ def hand_in(context: RankContext, number: int, machines: Sequence[Sequence[int]]
         file = record_file(context.folder, number, rank)
         if context.rank == rank:
             content = torch.frombuffer(bytearray(file.read_bytes()), dtype=torch.uint8)
-            dist.send(torch.tensor([content.numel()]), dst=0)
-            dist.send(content, dst=0)
+            backend.send(torch.tensor([content.numel()]), 0)
+            backend.send(content, 0)
         elif context.rank == 0:
             length = torch.zeros(1, dtype=torch.int64)
-            dist.recv(length, src=rank)
+            backend.receive(length, rank)
             content = torch.empty(int(length.item()), dtype=torch.uint8)
-            dist.recv(content, src=rank)
+            backend.receive(content, rank)
             file.write_bytes(content.numpy().tobytes())

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol
 
-import torch.distributed as dist
-
+from distsim.runtime.transport import backend
 from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.messages import Message, MessageKind
 
@@ -81,7 +80,7 @@ class FifoInbox:
     def get(self) -> Arrival:
         """Receives the next message."""
         posted = time.monotonic()
-        worker = dist.recv(self._message.tensor)
+        worker = backend.receive_from_any(self._message.tensor)
         self._channels[worker].arrived(self._message)
         return Arrival(worker, self._message, posted, time.monotonic())
 

@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from statistics import median
 
 import torch
-import torch.distributed as dist
 
 from distsim.runtime.recording.clock_offset import Offset, estimated
+from distsim.runtime.transport import backend
 
 ROUND_TRIPS = 80
 
 
 def one_way_seconds() -> float | None:
     """Half the median round trip between ranks 0 and 1, on rank 0; None on the others, which must call it too."""
-    rank = dist.get_rank()
+    rank = backend.own_rank()
     if rank == 1:
         _answer(0)
-    if rank > 0 or dist.get_world_size() == 1:
+    if rank > 0 or backend.num_ranks() == 1:
         return None
     return median(answered - asked for asked, _, answered in _ask(1)) / 2
 
 
 def measured(machines: Sequence[Sequence[int]]) -> Offset:
     """The offset of this rank's machine. All ranks call it; machines: the ranks of each, rank 0 on the first."""
-    rank = dist.get_rank()
+    rank = backend.own_rank()
     found = torch.zeros(len(machines), 2, dtype=torch.float64)
     for number, (first, *_) in enumerate(machines[1:], 1):
         if rank == 0:
@@ -34,7 +34,7 @@ def measured(machines: Sequence[Sequence[int]]) -> Offset:
         elif rank == first:
             own = estimated(_ask(0))
             found[number] = torch.tensor([own.seconds, own.uncertainty_seconds], dtype=torch.float64)
-    dist.all_reduce(found)  # one offset for all ranks of a machine, which share its clock
+    backend.all_reduce(found)  # one offset for all ranks of a machine, which share its clock
     own_machine = next(number for number, ranks in enumerate(machines) if rank in ranks)
     return Offset(*found[own_machine].tolist())
 
@@ -44,8 +44,8 @@ def _ask(rank: int) -> list[tuple[float, float, float]]:
     trips = []
     for _ in range(ROUND_TRIPS):
         asked = time.monotonic()
-        dist.send(ball, dst=rank)
-        dist.recv(ball, src=rank)
+        backend.send(ball, rank)
+        backend.receive(ball, rank)
         trips.append((asked, ball.item(), time.monotonic()))
     return trips
 
@@ -53,6 +53,6 @@ def _ask(rank: int) -> list[tuple[float, float, float]]:
 def _answer(rank: int) -> None:
     ball = torch.zeros(1, dtype=torch.float64)
     for _ in range(ROUND_TRIPS):
-        dist.recv(ball, src=rank)
+        backend.receive(ball, rank)
         ball[0] = time.monotonic()
-        dist.send(ball, dst=rank)
+        backend.send(ball, rank)

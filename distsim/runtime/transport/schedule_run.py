@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 
 import torch
-import torch.distributed as dist
 
 from distsim.collectives import Schedule, Transfer
 from distsim.communication import Sends
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport import backend
+from distsim.runtime.transport.backend import Pending
 from distsim.runtime.transport.traffic import Traffic
 
 
@@ -69,16 +70,16 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._here: SimpleQueue[tuple[LocalTransfer, float] | BaseException] = SimpleQueue()
-        self._lanes: dict[int, SimpleQueue[tuple[LocalTransfer, dist.Work]]] = {}
+        self._lanes: dict[int, SimpleQueue[tuple[LocalTransfer, Pending]]] = {}
 
-    def expect(self, piece: LocalTransfer, work: dist.Work, lane: int) -> None:
+    def expect(self, piece: LocalTransfer, work: Pending, lane: int) -> None:
         """A receive has been posted; those of one lane end in the order of being expected."""
         if lane not in self._lanes:
             self._lanes[lane] = SimpleQueue()
             threading.Thread(target=self._wait, args=(self._lanes[lane],), name=f"lane {lane}", daemon=True).start()
         self._lanes[lane].put((piece, work))
 
-    def _wait(self, lane: SimpleQueue[tuple[LocalTransfer, dist.Work]]) -> None:
+    def _wait(self, lane: SimpleQueue[tuple[LocalTransfer, Pending]]) -> None:
         try:
             while True:
                 piece, work = lane.get()
@@ -104,7 +105,7 @@ class ScheduleRunner(ABC):
         self._name = schedule.name
         self._first_tag = task.first_tag
         self._eager = task.sends == "eager"
-        self._posted: dict[int, tuple[dist.Work, float]] = {}
+        self._posted: dict[int, tuple[Pending, float]] = {}
         self._arrivals = Arrivals()
         self.sends: list[LocalTransfer] = []
         self.receives: list[LocalTransfer] = []
@@ -140,27 +141,26 @@ class ScheduleRunner(ABC):
     def _take_part(self, data: torch.Tensor) -> None: ...
 
     @abstractmethod
-    def _await(self, piece: LocalTransfer, work: dist.Work) -> None:
+    def _await(self, piece: LocalTransfer, work: Pending) -> None:
         """A receive has been posted."""
 
     def _post(self, piece: LocalTransfer) -> None:
         """The receive of a piece, now unless it has been posted before."""
         if piece.number in self._posted:
             return
-        work = dist.irecv(self._buffers[piece.number], src=piece.transfer.source, tag=self._first_tag + piece.number)
-        assert work is not None, "this rank belongs to the group"
+        tag = self._first_tag + piece.number
+        work = backend.begin_receive(self._buffers[piece.number], piece.transfer.source, tag)
         self._posted[piece.number] = work, time.monotonic()
         self._await(piece, work)
 
-    def _send(self, piece: LocalTransfer, data: torch.Tensor) -> tuple[LocalTransfer, dist.Work, float]:
+    def _send(self, piece: LocalTransfer, data: torch.Tensor) -> tuple[LocalTransfer, Pending, float]:
         carried = piece.of(data)
         posted = time.monotonic()
-        work = dist.isend(carried, dst=piece.transfer.target, tag=self._first_tag + piece.number)
-        assert work is not None, "this rank belongs to the group"
+        work = backend.begin_send(carried, piece.transfer.target, self._first_tag + piece.number)
         self._traffic.sent(carried)
         return piece, work, posted
 
-    def _finish(self, sends: Iterable[tuple[LocalTransfer, dist.Work, float]]) -> None:
+    def _finish(self, sends: Iterable[tuple[LocalTransfer, Pending, float]]) -> None:
         """Waits until what was sent is out of `data`, which may change after that."""
         for piece, work, posted in sends:
             work.wait()
@@ -208,7 +208,7 @@ class RoundsRunner(ScheduleRunner):
             for piece in receives:
                 self._apply(piece, data)
 
-    def _await(self, piece: LocalTransfer, work: dist.Work) -> None:
+    def _await(self, piece: LocalTransfer, work: Pending) -> None:
         if self._eager:  # a source sends in the order of rounds
             self._arrivals.expect(piece, work, lane=piece.transfer.source)
 
@@ -231,7 +231,7 @@ class DataRunner(ScheduleRunner):
         here: list[LocalTransfer] = []  # arrived, and not yet in `data`
         missing = list(self.receives)  # not yet in `data`, arrived or not
         waiting = list(self.sends)
-        leaving: list[tuple[LocalTransfer, dist.Work, float]] = []
+        leaving: list[tuple[LocalTransfer, Pending, float]] = []
         while True:
             # What leaves in a round is what was there when it began.
             for piece in [piece for piece in waiting if not _earlier(missing, piece)]:
@@ -250,7 +250,7 @@ class DataRunner(ScheduleRunner):
                 here.append(self._next(missing))
         self._finish(leaving)
 
-    def _await(self, piece: LocalTransfer, work: dist.Work) -> None:
+    def _await(self, piece: LocalTransfer, work: Pending) -> None:
         self._arrivals.expect(piece, work, lane=piece.number)  # even from one source they may come in any order
 
     @staticmethod

@@ -84,61 +84,61 @@ def fill_disk() -> None:
 
 def break_call(call: int) -> None:
     """From its n-th all-reduce on, this rank calls another collective than the others."""
-    from distsim.runtime.ranks import peers
+    from distsim.runtime.transport import backend
 
     calls = 0
-    true_all_reduce = peers.dist.all_reduce
+    true_all_reduce = backend.dist.all_reduce
 
     def all_reduce(tensor: Any, **options: Any) -> None:
         nonlocal calls
         calls += "op" not in options  # the agreement on a start has one
         if calls == call:
-            peers.dist.barrier()
+            backend.dist.barrier()
         true_all_reduce(tensor, **options)
 
-    peers.dist.all_reduce = all_reduce
+    backend.dist.all_reduce = all_reduce
 
 
 def break_length(call: int) -> None:
     """The n-th message of this rank is longer than the other side expects."""
     import torch
 
-    from distsim.runtime.transport import channel
+    from distsim.runtime.transport import backend
 
     calls = 0
-    true_send = channel.dist.send
+    true_send = backend.dist.send
 
     def send(tensor: Any, **options: Any) -> None:
         nonlocal calls
         calls += 1
         true_send(torch.cat([tensor, tensor]) if calls == call else tensor, **options)
 
-    channel.dist.send = send
+    backend.dist.send = send
 
 
 def break_sum() -> None:
-    from distsim.runtime.ranks import peers
+    from distsim.runtime.transport import backend
 
-    true_sum = peers.dist.all_reduce
+    true_sum = backend.dist.all_reduce
 
     def all_reduce(tensor: Any, **options: Any) -> None:
         true_sum(tensor, **options)
         if "op" not in options:
             tensor[-1] += 1
 
-    peers.dist.all_reduce = all_reduce
+    backend.dist.all_reduce = all_reduce
 
 
 def break_parameters() -> None:
-    from distsim.runtime.transport import channel
+    from distsim.runtime.transport import backend
 
-    true_receive = channel.dist.recv
+    true_receive = backend.dist.recv
 
     def recv(tensor: Any, **options: Any) -> None:
         true_receive(tensor, **options)
         tensor[-1] ^= 1
 
-    channel.dist.recv = recv
+    backend.dist.recv = recv
 
 
 def break_update() -> None:
