@@ -12,17 +12,14 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
-import uuid
 from pathlib import Path
 
 from distsim.errors import InputError, RunError
-from distsim.runtime.launch import process_tree
 from distsim.runtime.launch.launcher import loopback
-from distsim.runtime.launch.lifeline import RUN_VARIABLE
+from distsim.runtime.launch.owned_process import started
 
 DEADLINE_SECONDS = 60.0
-PRINTED = "printed"
+SOURCE = "program.py"
 RAISED = re.compile(r"^(?:\[rank\d+\]: )?((?:\w+\.)*\w*(?:Error|Exception)\b.*)$")
 
 
@@ -39,41 +36,52 @@ def run_program(source: str, ranks: int | None = None, *, deadline_seconds: floa
     """
     if ranks is not None and ranks < 1:
         raise InputError.of("ranks", ranks, "must be at least 1", "write 2")
-    environment = {"GLOO_SOCKET_IFNAME": loopback()} | os.environ  # this host's own name may lead nowhere
-    run_id, since = uuid.uuid4().hex, time.time() - 1.0
-    with tempfile.TemporaryDirectory(prefix="distsim-program-", ignore_cleanup_errors=True) as folder:
-        file = Path(folder) / "program.py"
-        file.write_text(source, encoding="utf-8")
-        torchrun = _torchrun(ranks, Path(folder) / PRINTED) if ranks else []
-        with subprocess.Popen(
-            [sys.executable, *torchrun, file.name], cwd=folder, env=environment | {RUN_VARIABLE: run_id}, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        ) as started:  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="distsim-program-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        (folder / SOURCE).write_text(source, encoding="utf-8")
+        with (
+            (folder / "stdout.log").open("wb") as printed,
+            (folder / "stderr.log").open("wb") as complaints,
+            started(
+                [sys.executable, *_torchrun(ranks), SOURCE],
+                environment={"GLOO_SOCKET_IFNAME": loopback()} | os.environ,  # this host's own name may lead nowhere
+                stdout=printed.fileno(), stderr=complaints.fileno(), folder=folder, lifeline=False,
+            ) as process,
+        ):  # fmt: skip
             try:
-                printed, complaints = started.communicate(timeout=deadline_seconds)
+                process.wait(deadline_seconds)
             except subprocess.TimeoutExpired:
-                late = f"the program: not finished after {deadline_seconds:g} s. Cure: run it again, or give it longer"
-                raise RunError(late) from None
-            finally:
-                process_tree.end(run_id, [started.pid], since)
-        if started.returncode:
-            raise RunError(f"the program: {_first_error(complaints)}")
-        return [*printed.splitlines(), *_lines(Path(folder) / PRINTED, ranks or 0)]
+                late = f"not finished after {deadline_seconds:g} s. Cure: run it again, or give it longer"
+                raise RunError(f"the program: {late}") from None
+        outputs = [folder, *_folders(folder, ranks or 0)]
+        if process.returncode:
+            raise RunError(f"the program: {_first_error([output / 'stderr.log' for output in outputs])}")
+        return [line for output in outputs for line in _lines(output / "stdout.log")]
 
 
-def _torchrun(ranks: int, printed: Path) -> list[str]:
-    """The start of a command. Each rank prints into a file of its own: into one pipe they would mix up their lines."""
-    apart = ["--redirects", "1", "--log-dir", str(printed)]
+def _torchrun(ranks: int | None) -> list[str]:
+    """The start of a command. Each rank prints and complains into files of its own: one file would mix up letters."""
+    if ranks is None:
+        return []
+    apart = ["--redirects", "3", "--log-dir", "ranks"]
     return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), *apart]
 
 
-def _lines(printed: Path, ranks: int) -> list[str]:
-    """What the ranks printed, in their order; torchrun has a folder for each run, each attempt, and each rank."""
-    files = [file for rank in range(ranks) for file in printed.glob(f"*/*/{rank}/stdout.log")]
-    return [line for file in files for line in file.read_text("utf-8", errors="replace").splitlines()]
+def _folders(folder: Path, ranks: int) -> list[Path]:
+    """The folder of each rank's output, in order. torchrun makes a folder for each run, each start and each rank."""
+    return [found for rank in range(ranks) for found in folder.glob(f"ranks/*/*/{rank}")]
 
 
-def _first_error(complaints: str) -> str:
-    """What ended the program; torchrun's own error comes last and says less."""
-    lines = [line.strip() for line in complaints.splitlines() if line.strip()]
+def _lines(file: Path) -> list[str]:
+    return file.read_text("utf-8", errors="replace").splitlines() if file.exists() else []
+
+
+def _first_error(files: list[Path]) -> str:
+    """The error that ended the program: that of the rank whose file was written last the longest ago.
+
+    Errors that follow from it come later. files: torchrun's own first, which says less, and then one for each rank.
+    """
+    agent, *of_ranks = files
+    of_ranks.sort(key=lambda file: file.stat().st_mtime_ns)
+    lines = [line.strip() for file in (*of_ranks, agent) for line in _lines(file) if line.strip()]
     return next((found[1] for line in lines if (found := RAISED.match(line))), (lines or ["it said nothing"])[-1])

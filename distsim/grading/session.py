@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import uuid
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-import distsim
 from distsim.grading import confinement
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.metadata import for_grading, write
 from distsim.grading.notebook import RESULTS_VARIABLE
 from distsim.runtime.launch import lifeline, process_tree
-from distsim.runtime.launch.lifeline import RUN_VARIABLE
+from distsim.runtime.launch.owned_process import started
 
 START_SECONDS = 120.0  # for pytest and a kernel to come up on a machine that is busy
 LOOK_SECONDS = 0.05
@@ -64,9 +58,13 @@ def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event 
         place, results = Path(made) / "work" / lab.key, Path(made) / "results" / "results.json"
         _prepare(lab, place, content)
         results.parent.mkdir()
+        command = [sys.executable, "-m", "distsim.grading.session", str(place), str(lab.about.check_seconds)]
         with (Path(made) / "said").open("w+b") as said:
-            started = _started(lab, place, results, said.fileno(), trust)
-            late = _watched(started, deadline, stop)
+            output = said.fileno()
+            with started(
+                command, environment=_environment(results, trust), stdout=output, stderr=output, folder=place
+            ) as process:
+                late = _watched(process, deadline, stop)
             said.seek(0)
             text = said.read().decode("utf-8", errors="replace")[-TAIL_CHARACTERS:]
         noted = json.loads(results.read_text("utf-8")) if results.is_file() else {}
@@ -83,55 +81,30 @@ def _prepare(lab: Lab, place: Path, content: bytes) -> None:
     (place.parent / "pytest.ini").write_text(SETTINGS)
 
 
-def _watched(
-    started: AbstractContextManager[subprocess.Popen[bytes]], deadline: float, stop: threading.Event | None
-) -> bool:
+def _watched(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event | None) -> bool:
     """Whether the notebook was still running when its deadline passed."""
-    with started as process:
-        give_up = time.monotonic() + deadline
-        while process.poll() is None:
-            if stop is not None and stop.is_set():
-                raise StoppedError
-            if time.monotonic() > give_up:
-                return True
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(LOOK_SECONDS)
+    give_up = time.monotonic() + deadline
+    while process.poll() is None:
+        if stop is not None and stop.is_set():
+            raise StoppedError
+        if time.monotonic() > give_up:
+            return True
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_SECONDS)
     return False
 
 
-@contextmanager
-def _started(lab: Lab, place: Path, results: Path, said: int, trust: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """The running process; it and all that carries its run's id are gone afterwards."""
-    run_id, since = uuid.uuid4().hex, time.time() - 1.0
-    line, held = os.pipe()
-    home = str(Path(distsim.__file__).parents[1])
-    paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {RUN_VARIABLE: run_id, RESULTS_VARIABLE: str(results), "PYTHONPATH": paths}
+def _environment(results: Path, trust: bool) -> dict[str, str]:
+    environment = os.environ | {RESULTS_VARIABLE: str(results), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment |= confinement.environment(trust)
     for name in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
         environment.pop(name, None)
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    process = None
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "distsim.grading.session", str(place), str(lab.about.check_seconds)],
-            cwd=place, env=environment, stdin=line, stdout=said, stderr=said, start_new_session=True,
-        )  # fmt: skip
-        yield process
-    finally:
-        try:
-            process_tree.end(run_id, [process.pid] if process else [], since)
-            if process is not None:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(1.0)
-        finally:
-            os.close(held)
-            os.close(line)
+    return environment
 
 
 def main(place: Path, check_seconds: float) -> int:
     """Runs the notebook in `place` through nbval; gives pytest's exit status, which decides nothing."""
-    lifeline.keep(_abandon, inherit=False)
+    lifeline.keep(process_tree.abandon, inherit=False)
     import pytest
 
     _kernels_on_sockets(place.parents[1])
@@ -156,13 +129,6 @@ def _kernels_on_sockets(folder: Path) -> None:
     from nbval import kernel
 
     kernel.KernelManager = partial(KernelManager, transport="ipc", connection_file=str(folder / "kernel.json"))
-
-
-def _abandon() -> None:
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    os._exit(128 + signal.SIGKILL)
 
 
 if __name__ == "__main__":

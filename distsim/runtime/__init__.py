@@ -1,26 +1,24 @@
-"""Real runs over torch.distributed. This process needs no torch: only the ranks that it launches import it.
+"""Real runs over torch.distributed: the same scenarios and schedules as in the simulator, with a process per rank.
 
-measure     the door: scenarios in, measured traces out
-collective  another door: one schedule in, what its transfers really took out
-launch      starts the ranks through torchrun, watches them, always ends them; with
-            agent (torchrun itself), processes (ending them), output (what they print), diagnosis (what went wrong)
-seat        what each rank has: a lifeline, a status slot, a stack dump, a record of its failure
-rank        the entry point of each rank; session: rendezvous, start of the clock, then its story (roles, stories):
-peers       compute -> all_reduce (synchronous, local SGD)
-ddp         forward -> backward, while a stream all-reduces buckets; with layers, whose backward takes the drawn time
-pipeline    receive -> compute -> send, for each micro-batch, then flush
-worker      compute -> push -> wait -> pull
-server      receive -> decide -> apply -> answer; with inbox, senders, messages, way, shared, parameters;
-            learner: a server with a model
-flexrr      a worker that helps others; foreman: who does what, by notes; sums: what helpers send
-elastic     failures on purpose, checkpoints, restarts; journal, partial_trace: what a run that failed leaves
-emulation   a cluster of network namespaces with shaped links
-limits      what cannot be run for real; calibrate: many small runs, for `distsim calibrate`
-node        one machine among several; offset, ping_pong: their clocks; gathering: introductions, and records to node 0
-computation what a worker computes in a step: next to nothing, or a real forward and backward
-device      where a rank works: on a GPU of its own, with sums by NCCL, or on the CPU; stopwatch: when work was done
-all_reduce  sums by the backend, or by a schedule (schedules) over point-to-point messages, which traffic counts
-recorder    what each rank saw and when; merge makes the trace of it, a module for each kind of story
+Doors for callers, none of which imports torch:
+
+measure        scenarios in, measured traces out
+collective     one schedule in, the transfers that it really took out
+calibrate      many small runs, for `distsim calibrate`
+limits, roles, schedule_table: what cannot be run for real, what each rank is, and how a schedule reaches the ranks
+
+Rooms, each of which imports only from those below it:
+
+ranks          what each rank does: workers, servers, all-reduce peers, DDP, pipelines, FlexRR, failures on purpose
+devices        where a rank works: CPU or GPU, and when its work was done
+transport      how numbers travel; its module `backend` alone calls torch.distributed
+launch         starting, watching and ending the processes, and saying what went wrong
+recording      what ranks record, and the trace that is merged from it
+emulation      a cluster of network namespaces with shaped links, on one Linux machine
+
+A run passes through them like this: `launch` starts torchrun (on an emulated network, if asked), every rank enters its
+context and finds its job, `ranks` runs its role over `transport` and writes into `recording`, and the launching
+process merges the records into a trace.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ __all__ = ["RealCollective", "run_schedule", "run_schedules"]
 
 
 def __getattr__(name: str) -> object:
-    """Loads a public name at its first use: ranks import this package before they take their seats."""
+    """Loads a public name at its first use: every rank imports this package before it enters its context."""
     if name not in __all__:
         raise AttributeError(f"module 'distsim.runtime' has no attribute {name!r}")
     from distsim.runtime import collective

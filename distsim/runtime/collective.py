@@ -6,20 +6,20 @@ The real twin of `distsim.engine.collective.run`: the same schedule object, byte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from distsim.arrays import Floats
-from distsim.collectives import Schedule, Transfer
+from distsim.collectives import Schedule
 from distsim.communication import Sends
 from distsim.errors import InputError
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import RANK_ENTRY, check_machine
 from distsim.runtime.recording.merge.peers import carried_by
 from distsim.runtime.recording.recorder import load
+from distsim.runtime.schedule_table import table_of
 from distsim.trace import Transfers
 from distsim.workload import FLOAT_BYTES
 
@@ -136,25 +136,3 @@ def _merged(folder: Path, number: int, schedule: Schedule, sends: Sends) -> Real
         sent_bytes=[int(counted.get("sent_bytes", 0)) for counted in traffic],
         sent_messages=[int(counted.get("sent_messages", 0)) for counted in traffic],
     )  # fmt: skip
-
-
-def table_of(schedule: Schedule) -> dict[str, Any]:
-    """The schedule as values that JSON can hold; `schedule_of` turns them back.
-
-    >>> import json
-    >>> from distsim.collectives import broadcast
-    >>> schedule_of(json.loads(json.dumps(table_of(broadcast(4))))) == broadcast(4)
-    True
-    """
-    table = asdict(schedule)
-    return table | {key: table[key] and sorted(table[key]) for key in ("start", "end")}
-
-
-def schedule_of(table: dict[str, Any]) -> Schedule:
-    """The schedule of a table that `table_of` made."""
-    rounds = tuple(tuple(Transfer(**transfer) for transfer in transfers) for transfers in table["rounds"])
-    ends = {
-        key: None if table[key] is None else frozenset((rank, chunk) for rank, chunk in table[key])
-        for key in ("start", "end")
-    }
-    return Schedule(**table | {"rounds": rounds} | ends)

@@ -33,11 +33,11 @@ from distsim.collectives import (
     scatter,
     tree,
 )  # fmt: skip
-from distsim.runtime.collective import schedule_of, table_of
 from distsim.runtime.ranks.collective import contribution
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.schedule_table import schedule_of, table_of
 from distsim.runtime.transport import backend
 from distsim.runtime.transport.schedule_run import ScheduleRunner, ScheduleTask, runner_of
 

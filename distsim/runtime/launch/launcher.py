@@ -10,10 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,15 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-import distsim
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
 from distsim.runtime.emulation import coordination
 from distsim.runtime.emulation.plan import NetworkPlan
-from distsim.runtime.launch import process_tree
 from distsim.runtime.launch.diagnosis import Evidence
-from distsim.runtime.launch.lifeline import RUN_VARIABLE
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
+from distsim.runtime.launch.owned_process import started
 from distsim.runtime.launch.rank_context import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
 from distsim.runtime.launch.rank_output import Output, output_pipe
 from distsim.runtime.launch.termination import termination_raises
@@ -128,68 +124,35 @@ def _prepare(folder: Path, launch: Launch) -> None:
 
 def _run(folder: Path, launch: Launch, output: Output) -> None:
     """Starts torchrun and returns when all ranks have ended well."""
-    run_id, since = uuid.uuid4().hex, time.time() - 1.0
-    lifeline, held = os.pipe()
-    agent: subprocess.Popen[bytes] | None = None
-    try:
-        agent = _start(folder, launch, run_id, lifeline)
-        _watch(folder, launch, agent, output)
-    finally:
-        try:
-            groups = [slot.pid for slot in rank_status.read(folder) if slot.pid]
-            process_tree.end(run_id, groups, since)
-            if agent is not None:
-                with suppress(subprocess.TimeoutExpired):
-                    agent.wait(1.0)
-        finally:
-            os.close(held)
-            os.close(lifeline)
-
-
-def _start(folder: Path, launch: Launch, run_id: str, lifeline: int) -> subprocess.Popen[bytes]:
-    numbers = [str(len(launch.own)), str(launch.restarts)]
     command = [
-        sys.executable,
-        "-u",
-        "-m",
-        "distsim.runtime.launch.torchrun_agent",
-        str(folder),
-        *numbers,
-        *launch.entry,
-    ]
+        sys.executable, "-u", "-m", "distsim.runtime.launch.torchrun_agent",
+        str(folder), str(len(launch.own)), str(launch.restarts), *launch.entry,
+    ]  # fmt: skip
     printing = os.open(output_pipe(folder, "agent"), os.O_WRONLY)
     try:
-        return subprocess.Popen(
-            command,
-            env=_environment(folder, launch, run_id),
-            stdin=lifeline,
-            stdout=printing,
-            stderr=printing,
-            start_new_session=True,  # Ctrl-C is for this process alone, which then ends the others
-        )
+        with started(
+            command, environment=_environment(folder, launch), stdout=printing, stderr=printing,
+            groups=lambda: [slot.pid for slot in rank_status.read(folder) if slot.pid],
+        ) as agent:  # fmt: skip
+            _watch(folder, launch, agent, output)
     finally:
         os.close(printing)
 
 
-def _environment(folder: Path, launch: Launch, run_id: str) -> dict[str, str]:
+def _environment(folder: Path, launch: Launch) -> dict[str, str]:
     environment = os.environ | {
-        RUN_VARIABLE: run_id,
         FOLDER_VARIABLE: str(folder),
         "OMP_NUM_THREADS": "1",
-        # What DDP loads makes a folder for compiled kernels where temporary files lie, and leaves it there.
+        # DDP's imports create a folder for compiled kernels among the temporary files, and leave it there.
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "kernels"),
         "TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
     }
-    # No look-up of this host's name, which can be slow, or wrong: all ranks are here, or beyond the endpoint.
+    # gloo is told the interface: looking up this host's name can be slow, or wrong.
     interface = launch.node.interface() if launch.node else loopback()
     if interface is not None:
         environment.setdefault("GLOO_SOCKET_IFNAME", interface)
     if launch.node:
         environment[RANKS_VARIABLE] = " ".join(map(str, launch.own))
-    home = str(Path(distsim.__file__).parent.parent)
-    if home not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
-        paths = [home, *filter(None, [environment.get("PYTHONPATH")])]
-        environment["PYTHONPATH"] = os.pathsep.join(paths)
     return environment
 
 
@@ -203,8 +166,7 @@ def loopback() -> str:
 
 def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output: Output) -> None:
     """Returns when all ranks have ended well; raises RunError when one has not, or when the deadline has passed."""
-    started = time.monotonic()
-    deadline = started + launch.deadline_seconds
+    deadline = time.monotonic() + launch.deadline_seconds
     failed_at = float("inf")
     done = 0
     # Where torchrun starts the ranks again, one that has met an error of its own would only meet it again.

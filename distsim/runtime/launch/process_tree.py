@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
 
 import psutil
 
@@ -54,3 +57,15 @@ def _signal(found: list[psutil.Process], number: signal.Signals) -> None:
             process.send_signal(number)
         except GONE:
             continue
+
+
+def abandon(folder: Path | None = None) -> NoReturn:
+    """Ends this process and all below it, since the launching process is gone. folder: the run's, removed as well."""
+    for process in psutil.Process().children(recursive=True):
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(128 + signal.SIGKILL)

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 from pathlib import Path
 
-import psutil
-
 from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime.emulation import coordination
-from distsim.runtime.launch import lifeline
+from distsim.runtime.launch import lifeline, process_tree
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
 from distsim.runtime.launch.rank_context import end, reserve, use_reserve
 
@@ -37,7 +34,7 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
     address = coordination.fulfil(folder)
     if address is None:
         return InputError.exit_code
-    lifeline.keep(lambda: _abandon(folder), inherit=True)
+    lifeline.keep(lambda: process_tree.abandon(folder), inherit=True)
     reserve(folder / RESERVE_FILE)
     node = Node.placed(folder)
     own = range(ranks) if node is None else [int(rank) for rank in os.environ[RANKS_VARIABLE].split()]
@@ -81,17 +78,6 @@ def _among(node: Node) -> list[str]:
         "--rdzv-backend=c10d", f"--rdzv-endpoint={node.endpoint}", "--rdzv-id=distsim",
         f"--rdzv-conf=is_host={node.gathers},join_timeout={PATIENCE_SECONDS},read_timeout={PATIENCE_SECONDS}",
     ]  # fmt: skip
-
-
-def _abandon(folder: Path) -> None:
-    """The launching process is gone: nobody else ends the ranks and removes the run's folder."""
-    for process in psutil.Process().children(recursive=True):
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(128 + signal.SIGKILL)
 
 
 if __name__ == "__main__":

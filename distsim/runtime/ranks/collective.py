@@ -7,12 +7,12 @@ import time
 import torch
 
 from distsim.collectives import Schedule
-from distsim.runtime.collective import schedule_of
 from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.ranks.peers import WrongSumError
 from distsim.runtime.ranks.session import agreed_moment, process_group
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.schedule_table import schedule_of
 from distsim.runtime.transport import backend
 from distsim.runtime.transport.messages import num_floats
 from distsim.runtime.transport.schedule_run import ScheduleTask, runner_of
