@@ -1,8 +1,8 @@
 """Where a rank works: on a GPU of its own, with sums by NCCL, or on the CPU, with sums by gloo.
 
-A GPU it is where workers sum among themselves by the backend's own all-reduce, and every machine of the run has NCCL
-and a GPU for each of its ranks. Else all stay on the CPU, since ranks that share a GPU would wait for each other.
-Whatever is not a worker's numbers goes by gloo in any case: barriers, the agreement on a start, ping-pong.
+Ranks work on GPUs if the workers use the back end's own all-reduce, and every machine of the run has NCCL and a GPU for
+each of its ranks. Otherwise all ranks work on CPUs, since ranks that share a GPU would wait for each other. Barriers,
+the agreement on a start and ping-pong always go by gloo.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from distsim.scenario import Scenario
 
 @dataclass(frozen=True)
 class Device:
-    """A rank's. place: of its tensors; group: that sums them (None: the run's own); stopwatch: for the work done there.
+    """The device of a rank. place: of its tensors; group: which sums them, None for the group of all ranks.
 
-    names: of the devices of all ranks. reason: why it is this one.
+    stopwatch: times the work done there. names: the devices of all ranks. reason: why the rank works here.
     """
 
     place: torch.device
@@ -38,13 +38,13 @@ class Device:
     reason: str
 
     def facts(self) -> dict[str, Any]:
-        """What a trace tells of it, in values that JSON can hold."""
+        """What a trace says about the device, in values that JSON can hold."""
         return {"backend": self.backend, "devices": list(self.names), "devices_because": self.reason}
 
 
 @dataclass(frozen=True)
 class GpuSupport:
-    """What it has. gpus: that torch can use; nccl: whether torch has it; ranks: of the run, how many are here."""
+    """What one machine offers. gpus: how many torch can use; nccl: whether torch has it; ranks: how many run here."""
 
     gpus: int
     nccl: bool
@@ -52,11 +52,11 @@ class GpuSupport:
 
     @classmethod
     def own(cls) -> GpuSupport:
-        """This one, as torchrun's environment and torch tell."""
+        """This machine, as torchrun's environment and torch say."""
         return cls(torch.cuda.device_count(), backend.has_nccl(), int(os.environ["LOCAL_WORLD_SIZE"]))
 
     def lack(self) -> str | None:
-        """Why its ranks cannot have GPUs; None where they can.
+        """Why the machine's ranks cannot have GPUs; None where they can.
 
         >>> GpuSupport(gpus=2, nccl=True, ranks=4).lack()
         'a machine has 4 ranks and 2 GPUs'
@@ -73,7 +73,7 @@ class GpuSupport:
 def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
     """Why ranks of `scenario` cannot work on GPUs, whatever the machines have; None where they can.
 
-    emulated: whether its links are.
+    emulated: whether the scenario's links are emulated.
     """
     for keeps, why in (
         (emulated, "NCCL goes around emulated links"),
@@ -88,12 +88,12 @@ def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
 
 
 def on_cpu(reason: str, ranks: int = 1) -> Device:
-    """The CPU, for so many ranks."""
+    """The CPU, in a run of `ranks` ranks."""
     return Device(torch.device("cpu"), "gloo", None, ON_CPU, ("cpu",) * ranks, reason)
 
 
 def on_gpu(names: Sequence[str], patience: timedelta) -> Device:
-    """The GPU with this rank's number on this machine; all ranks call it. names: of the GPUs of all."""
+    """The GPU with this rank's number on its machine. All ranks call it. names: the GPUs of all ranks."""
     place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(place)
     torch.backends.cudnn.allow_tf32 = False  # a model learns in float32, as on a CPU
@@ -102,12 +102,12 @@ def on_gpu(names: Sequence[str], patience: timedelta) -> Device:
 
 
 def devices(scenarios: Sequence[Scenario], *, emulated: bool, patience: timedelta) -> list[Device]:
-    """For each scenario of a launch; all ranks call it with the same and get the same.
+    """The device for each scenario of a launch. All ranks call it with the same arguments and get the same kind.
 
-    patience: for a sum by NCCL.
+    patience: how long a sum by NCCL may wait.
     """
     ranks, chosen = backend.num_ranks(), []
-    unhindered: Device | None = None  # chosen once, where a scenario asks for it
+    unhindered: Device | None = None  # chosen once, at the first scenario that may use GPUs
     for scenario in scenarios:
         why = obstacle(scenario, emulated=emulated)
         if why is not None:
@@ -119,7 +119,7 @@ def devices(scenarios: Sequence[Scenario], *, emulated: bool, patience: timedelt
 
 
 def free(patience: timedelta) -> Device:
-    """The device where no obstacle is in the way: a GPU if no machine lacks anything. All ranks call it."""
+    """The device of a scenario without an obstacle: a GPU if no machine lacks anything. All ranks call it."""
     own = GpuSupport.own().lack()
     name = torch.cuda.get_device_name(int(os.environ["LOCAL_RANK"])) if own is None else "cpu"
     told = backend.all_gather((own, name))

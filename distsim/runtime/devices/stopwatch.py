@@ -1,9 +1,9 @@
-"""When a worker's work began and ended, also where a GPU does it later than the call that asks for it returns.
+"""When a worker's work began and ended, also on a GPU, which does the work after the call has returned.
 
 between = stopwatch.moment()  # does not wait
 ...
-end = stopwatch.wait()        # the work asked for until now is done: seconds of the monotonic clock
-between()                     # after that wait: when the work asked for before `moment` was done, in the same clock
+end = stopwatch.wait()        # all work is done: seconds of the monotonic clock
+between()                     # after that wait: when the work called before `moment` was done, on the same clock
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ Moment = Callable[[], float]
 
 
 class Stopwatch:
-    """On a CPU, where work is done when its call returns: what the clock says."""
+    """For a CPU, where work is done when its call returns: reads the clock."""
 
     def moment(self) -> Moment:
-        """Now, in the order of the work; to be read after the next `wait`."""
+        """This moment in the order of the work. Call the result after the next `wait`."""
         now = time.monotonic()
         return lambda: now
 
     def wait(self) -> float:
-        """Returns when all work is done: now, in seconds of the monotonic clock."""
+        """Waits until all work is done; returns that moment in seconds of the monotonic clock."""
         return time.monotonic()
 
 
@@ -33,22 +33,23 @@ ON_CPU = Stopwatch()
 
 
 class CudaStopwatch(Stopwatch):
-    """On a GPU: a moment is an event among the work of the current stream, which the GPU stamps when it gets there.
+    """For a GPU: a moment is an event in the current stream, to which the GPU gives a time when it gets there.
 
-    Taking a moment holds nothing up, neither this process nor the GPU, so what would overlap still does. Stories wait
-    where they do so anyway: before the drawn time is slept, and where a step needs the sum. `wait` waits for the
-    current stream alone, so all-reduces that travel meanwhile on NCCL's own stream go on.
+    Taking a moment delays neither this process nor the GPU, so work that overlaps still does. Roles wait only where
+    they wait anyway: before the drawn time is slept, and where a step needs the sum. `wait` waits for the current
+    stream alone, so all-reduces on NCCL's own stream go on.
 
-    Each wait ties the GPU's clock to the monotonic one anew. The two drift, and elapsed times come as milliseconds in
-    float32, which after a quarter of an hour would count in steps of 60 us. What this process learns late of the end of
-    a wait, some 10 us, moves all moments before it alike: none is earlier than the call that asked for its work.
+    Each wait sets the GPU's clock by the monotonic clock again, because the two drift, and because elapsed times are
+    milliseconds in float32, whose steps would be 60 us after a quarter of an hour. This process learns of the end of a
+    wait some 10 us late. That moves all moments before the end by the same time, so no moment is earlier than the call
+    of its work.
     """
 
     def __init__(self) -> None:
         self.wait()
 
     def moment(self) -> Moment:
-        """An event of the current stream."""
+        """An event in the current stream."""
         event = _event()
         return lambda: self._now - event.elapsed_time(self._last) / 1000.0
 
@@ -61,7 +62,7 @@ class CudaStopwatch(Stopwatch):
 
 
 def _event() -> torch.cuda.Event:
-    """A new one, among the work of the current stream."""
+    """A new event in the current stream."""
     event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch
     event.record()
     return event

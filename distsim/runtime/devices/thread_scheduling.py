@@ -1,10 +1,10 @@
-"""How the ranks of one machine take turns on its cores: the backend's threads do not push others aside when they wake.
+"""How the ranks of one machine share its cores: the back end's threads do not preempt other threads when they wake.
 
-A thread of gloo that is woken by a message looks, again and again, whether it may have a lock. Linux lets a thread that
-wakes push aside the one that runs; where ranks outnumber the cores, that is often the very thread which holds the lock.
-Then the one spins until the kernel's next tick, 4 ms away at 250 Hz, and the other waits for it: an all-reduce of 16 kB
-took 0.3 to 8 ms, most often 4 or 8, in place of 1. Under Linux's SCHED_BATCH (sched(7)) a thread that wakes waits until
-the running one sleeps or has had its turn. No right is needed for it, and where a core is free nothing changes.
+A message wakes a thread of gloo, which then spins on a lock. Linux lets a waking thread preempt the running thread.
+Where ranks outnumber the cores, the preempted thread is often the one that holds the lock. Then the first thread spins
+until the kernel's next tick, 4 ms away at 250 Hz: an all-reduce of 16 kB took 0.3 to 8 ms, most often 4 or 8, where it
+should take 1. Under Linux's SCHED_BATCH (sched(7)) a waking thread waits until the running thread sleeps or has used up
+its time slice. SCHED_BATCH needs no right, and changes nothing where a core is free.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def patient_threads() -> Iterator[None]:
-    """Threads that are started in this block are scheduled as SCHED_BATCH, where the system has it; this one is not.
+    """Threads that are started in this block get SCHED_BATCH; this thread does not keep it.
 
-    Threads inherit the policy of the one that starts them, and keep it. Where the system has none, or forbids it, or
-    this thread has a policy of its own already, all stays as it was.
+    A thread inherits the scheduling policy of the thread that starts it. Nothing changes where the system has no
+    SCHED_BATCH or forbids it, or where this thread already has a policy other than the default.
 
     >>> with patient_threads():
     ...     patient = os.sched_getscheduler(0)
@@ -35,7 +35,7 @@ def patient_threads() -> Iterator[None]:
 
 
 def _takes(policy: str) -> bool:
-    """Whether this thread, which was scheduled as usual, is now scheduled so; a sandbox may forbid it."""
+    """Gives this thread the policy if it has the default one, and returns whether it did. A sandbox may forbid it."""
     if not hasattr(os, policy) or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return False
     try:

@@ -1,4 +1,4 @@
-"""The channel between this rank and another: over the network, or through a shared where both are on one host."""
+"""The channel between two ranks: the network, or a shared buffer where both ranks are on one host."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from distsim.runtime.transport.messages import Message, Tag
 class Channel:
     """Sends to one rank and receives from it.
 
-    outgoing, incoming: where the numbers lie if the two share memory; then only headers travel. What they say to
-    each other is not counted, for it crosses no network.
+    outgoing, incoming: where the numbers lie if the two ranks share memory. Then only headers travel, and nothing is
+    counted, since the numbers cross no network.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Channel:
         self._incoming = incoming
 
     def send(self, message: Message) -> None:
-        """Returns when the last byte has left; the other must have been ready to receive."""
+        """Returns when the last byte has left, which needs the other rank to be ready to receive."""
         carried = message.carried_bytes
         if carried and self._outgoing is None:
             backend.send(message.tensor, self.rank, self._tag)
@@ -41,12 +41,12 @@ class Channel:
         backend.send(message.header, self.rank, self._tag)
 
     def receive(self, message: Message) -> None:
-        """Returns when the next message is here."""
+        """Returns when the next message has arrived."""
         backend.receive(message.tensor if self._incoming is None else message.header, self.rank, self._tag)
         self.arrived(message)
 
     def arrived(self, message: Message) -> None:
-        """What follows when bytes from this rank have been received, here or by a receive from anybody."""
+        """Counts or copies a message from this rank, after a receive here or a receive from any rank."""
         if not message.carried_bytes:
             return
         if self._incoming is None:

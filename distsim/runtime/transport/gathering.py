@@ -1,6 +1,6 @@
-"""What ranks do only where they run on several machines: introduce themselves, and hand in their records.
+"""What ranks do only on several machines: they compare what they were started with, and send their records to rank 0.
 
-No folder is shared. So all compare by torch's store what they were started with, and the records travel as messages.
+The machines share no folder. So ranks compare through the back end's store, and records travel as messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SAME = ("scenarios", "rules", "machines")  # of the job, on all machines
 
 
 def introduce(context: RankContext, meeting: Meeting) -> None:
-    """All ranks read what all were started with. Raises InputError, on all of them, where that cannot be one run."""
+    """Compares what all ranks were started with. Raises InputError, on every rank, where they do not make one run."""
     job = {key: context.job[key] for key in SAME} | {"distsim": distsim.__version__, "torch": torch.__version__}
     digest = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
     store, ranks = meeting.store, meeting.ranks
@@ -42,7 +42,7 @@ def introduce(context: RankContext, meeting: Meeting) -> None:
 
 
 def hand_in(context: RankContext, number: int, machines: Sequence[Sequence[int]]) -> None:
-    """The records of scenario number `number` come to the machine of rank 0, one after the other."""
+    """Sends the records of scenario number `number` to the machine of rank 0, one after the other."""
     for rank in (rank for machine in machines[1:] for rank in machine):
         file = record_file(context.folder, number, rank)
         if context.rank == rank:

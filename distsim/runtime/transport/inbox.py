@@ -1,7 +1,7 @@
-"""How a server receives: several pushes at once, or one after the other in the order of arrival.
+"""How a server receives: several pushes at once, or one push after the other in the order of arrival.
 
-Both hand out one message after the other, and both receive nothing more from a worker until `free` has been
-called for its last message, because its buffer is in use until then.
+Both inboxes hand out one message at a time. Neither receives more from a worker until `free` has been called for that
+worker's last message, because the message's buffer is in use until then.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from distsim.runtime.transport.messages import Message, MessageKind
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A message that has arrived in full. posted_seconds: when the server was ready for it; seconds: when it was in."""
+    """A message that has arrived. posted_seconds: when the server was ready for it; seconds: when it was complete."""
 
     worker: int
     message: Message
@@ -29,19 +29,19 @@ class Arrival:
 
 
 class Inbox(Protocol):
-    """Where the messages of all workers come in."""
+    """Receives the messages of all workers."""
 
     def get(self) -> Arrival:
-        """The next message, when there is one."""
+        """The next message; waits until there is one."""
         ...
 
     def free(self, worker: int) -> None:
-        """The worker's last message has been dealt with."""
+        """The server no longer needs the worker's last message."""
         ...
 
 
 class ConcurrentInbox:
-    """One thread per worker with a receive always posted: pushes share the channel in."""
+    """One thread per worker, with a receive always posted: pushes share the server's down-link."""
 
     def __init__(self, channels: Sequence[Channel], floats: int) -> None:
         self._arrivals: SimpleQueue[Arrival] = SimpleQueue()
@@ -56,7 +56,7 @@ class ConcurrentInbox:
         return self._arrivals.get()
 
     def free(self, worker: int) -> None:
-        """The thread may receive the next one."""
+        """The worker's thread may receive the next message."""
         self._freed[worker].release()
 
     def _receive(self, channel: Channel, message: Message) -> None:
@@ -71,7 +71,7 @@ class ConcurrentInbox:
 
 
 class FifoInbox:
-    """A plain receive from anybody: gloo's sends are rendezvous, so the others wait for their turn."""
+    """A plain receive from any rank. Sends are rendezvous, so all other workers wait until it is their turn."""
 
     def __init__(self, channels: Sequence[Channel], floats: int) -> None:
         self._channels = channels
@@ -85,9 +85,9 @@ class FifoInbox:
         return Arrival(worker, self._message, posted, time.monotonic())
 
     def free(self, worker: int) -> None:
-        """Nothing to do: the next receive is posted by `get`."""
+        """Does nothing: `get` posts the next receive."""
 
 
 def inbox(receive: str, channels: Sequence[Channel], floats: int) -> Inbox:
-    """The inbox for a scenario's `receive`. channels: to each worker, by rank."""
+    """The inbox for a scenario's `receive`. channels: one to each worker, by rank."""
     return ConcurrentInbox(channels, floats) if receive == "concurrent" else FifoInbox(channels, floats)

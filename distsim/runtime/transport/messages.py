@@ -1,6 +1,6 @@
-"""What travels between a worker and the server: one tensor of bytes, a header of eight words and then the numbers.
+"""Messages between a worker and a server: one tensor of bytes, with a header of eight words before the numbers.
 
-gloo tells neither the length of a message nor what it is, so the header does.
+gloo tells neither the length nor the kind of a message, so the header does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ PATTERN = 7
 class MessageKind(IntEnum):
     """What a message is. Only PUSH, ANSWER and SUM carry numbers.
 
-    THROUGH: a worker has done all its steps. GOODBYE: it leaves; the checksum is of the parameters it has.
-
-    SUM: of the gradients of pieces that one worker did for another.
+    THROUGH: the worker has done all its steps. GOODBYE: the worker leaves; the checksum is that of its parameters. SUM:
+    the summed gradients of the pieces that one worker did for another.
     """
 
     PUSH = 1
@@ -43,13 +42,13 @@ class Tag(IntEnum):
 
 
 class Message:
-    """A buffer to send from or to receive into: eight words of header, and then the payload, float32.
+    """A buffer to send from or to receive into: a header of eight words, then the payload in float32.
 
-    tensor: the bytes to use, `length` of them, as they are; None: bytes of its own, all zero.
+    tensor: the `length` bytes to use, unchanged; None: new bytes, all zero.
     """
 
     def __init__(self, floats: int, tensor: torch.Tensor | None = None) -> None:
-        # Zeroed by hand: memory that the system zeroes is first mapped when it is first used, within the timed run.
+        # Zeroed by hand: the system maps the memory that it zeroes at its first use, which would be in the timed run.
         self.tensor = torch.empty(length(floats), dtype=torch.uint8).zero_() if tensor is None else tensor
         self.header = self.tensor[:HEADER_BYTES]
         self.payload = self.tensor[HEADER_BYTES:].view(torch.float32)
@@ -71,17 +70,17 @@ class Message:
 
     @property
     def kind(self) -> MessageKind:
-        """What it is."""
+        """The kind of the message."""
         return MessageKind(int(self._words[0]))
 
     @property
     def step(self) -> int:
-        """Of a push: the worker's own count of its steps."""
+        """Of a push: the number of the worker's step."""
         return int(self._words[1])
 
     @property
     def version(self) -> int:
-        """Of a push: the version it was computed on. Of an answer: the version it carries."""
+        """Of a push: the version that it was computed on. Of an answer: the version that it carries."""
         return int(self._words[2])
 
     @property
@@ -91,7 +90,7 @@ class Message:
 
     @property
     def carried_bytes(self) -> int:
-        """How many bytes of numbers the sender says follow the header."""
+        """How many bytes of numbers follow the header, as the sender says."""
         return int(self._words[4])
 
     @property
@@ -101,29 +100,29 @@ class Message:
 
     @property
     def items(self) -> int:
-        """Of a sum: of how many items it is."""
+        """Of a sum: how many items it is of."""
         return int(self._words[6])
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of numbers that there is room for."""
+        """How many bytes of numbers the message has room for."""
         return FLOAT_BYTES * self.payload.numel()
 
     def checksum(self) -> int:
-        """Of the numbers."""
+        """The checksum of the numbers."""
         return zlib.crc32(self.tensor.numpy()[HEADER_BYTES:].data)
 
 
 def length(floats: int) -> int:
-    """Bytes of a message with so many numbers."""
+    """The bytes of a message with `floats` numbers."""
     return HEADER_BYTES + FLOAT_BYTES * floats
 
 
 def num_floats(num_bytes: float) -> int:
-    """How many float32 make about so many bytes; at least one."""
+    """How many float32 numbers make about `num_bytes` bytes; at least one."""
     return max(1, round(num_bytes / FLOAT_BYTES))
 
 
 def pattern(floats: int) -> torch.Tensor:
-    """The gradient that all workers scale: small whole numbers, whose sums float32 holds exactly."""
+    """The gradient that all workers scale: small whole numbers, so that float32 holds their sums exactly."""
     return (torch.arange(floats) % PATTERN - PATTERN // 2).to(torch.float32)

@@ -1,4 +1,4 @@
-"""Round trips between ranks: how far the clocks of machines are apart, and how long an empty message takes."""
+"""Round trips between ranks measure how far two machines' clocks are apart, and how long an empty message takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUND_TRIPS = 80
 
 
 def one_way_seconds() -> float | None:
-    """Half the median round trip between ranks 0 and 1, on rank 0; None on the others, which must call it too."""
+    """Half the median round trip between ranks 0 and 1, on rank 0; None on the other ranks. All ranks call it."""
     rank = backend.own_rank()
     if rank == 1:
         _answer(0)
@@ -34,7 +34,7 @@ def measured(machines: Sequence[Sequence[int]]) -> Offset:
         elif rank == first:
             own = estimated(_ask(0))
             found[number] = torch.tensor([own.seconds, own.uncertainty_seconds], dtype=torch.float64)
-    backend.all_reduce(found)  # one offset for all ranks of a machine, which share its clock
+    backend.all_reduce(found)  # the ranks of a machine share its clock, and so its offset
     own_machine = next(number for number, ranks in enumerate(machines) if rank in ranks)
     return Offset(*found[own_machine].tolist())
 

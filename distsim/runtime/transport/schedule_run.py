@@ -1,11 +1,11 @@
-"""A schedule for real: one rank's part in it, as point-to-point messages that leave when their gates open.
+"""One rank runs its part of a schedule, as point-to-point messages that leave when their gates open.
 
-RoundsRunner    gate "process": what a rank sends and receives in a round begins when its earlier rounds are over
-DataRunner      gate "data": all receives wait from the start, and a send leaves when what it carries is there
+RoundsRunner    gate "process": the messages of a round begin when this rank's earlier rounds are over
+DataRunner      gate "data": all receives are posted at the start, and a send leaves when its data have arrived
 
-Sends are gloo's rendezvous: bytes move once the target has posted its receive. "eager": targets post all receives
-of a call before they join it, so bytes move as soon as the source sends. Each transfer's number in the schedule is
-the tag of its message, so messages that overtake each other still find the right receive.
+Sends are rendezvous: bytes move once the target has posted its receive. With "eager" sends, targets post all receives
+of a call before they join it, so bytes move as soon as the source sends. The tag of a message is its transfer's number
+in the schedule, so messages that overtake each other still find the right receive.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from distsim.runtime.transport.traffic import Traffic
 
 @dataclass(frozen=True)
 class LocalTransfer:
-    """A transfer as one of its two ranks sees it.
+    """A transfer that this rank sends or receives: transfer `number` of the schedule.
 
-    number: in the schedule. start, stop: of the numbers in the data that it carries.
+    start, stop: the slice of the data that the transfer carries.
     """
 
     number: int
@@ -42,19 +42,19 @@ class LocalTransfer:
     stop: int
 
     def of(self, data: torch.Tensor) -> torch.Tensor:
-        """What it carries, where it stands in `data`."""
+        """The slice of `data` that the transfer carries."""
         return data[self.start : self.stop]
 
     def overlaps(self, other: LocalTransfer) -> bool:
-        """Whether the two carry a number in common."""
+        """Whether the slices of both transfers have a number in common."""
         return self.start < other.stop and other.start < self.stop
 
 
 @dataclass(frozen=True)
 class ScheduleTask:
-    """What a rank is to take part in: a schedule, each call of it on so many numbers (`floats`) of type `dtype`.
+    """What a rank has to run: its part of a schedule, each call on `floats` numbers of type `dtype`.
 
-    Tags from first_tag on are used, one for each transfer.
+    first_tag: the tag of the schedule's first transfer; the others follow.
     """
 
     schedule: Schedule
@@ -66,14 +66,14 @@ class ScheduleTask:
 
 
 class Arrivals:
-    """Threads that notice when receives are over, at the moment that they are, whatever the rank does meanwhile."""
+    """Threads that note when receives end, whatever the rank does meanwhile."""
 
     def __init__(self) -> None:
         self._here: SimpleQueue[tuple[LocalTransfer, float] | BaseException] = SimpleQueue()
         self._lanes: dict[int, SimpleQueue[tuple[LocalTransfer, Pending]]] = {}
 
     def expect(self, piece: LocalTransfer, work: Pending, lane: int) -> None:
-        """A receive has been posted; those of one lane end in the order of being expected."""
+        """A receive has been posted. The receives of one lane end in the order in which they were posted."""
         if lane not in self._lanes:
             self._lanes[lane] = SimpleQueue()
             threading.Thread(target=self._wait, args=(self._lanes[lane],), name=f"lane {lane}", daemon=True).start()
@@ -85,11 +85,11 @@ class Arrivals:
                 piece, work = lane.get()
                 work.wait()
                 self._here.put((piece, time.monotonic()))
-        except BaseException as error:  # noqa: BLE001 - the thread that takes part raises it
+        except BaseException as error:  # noqa: BLE001 - `next` raises it
             self._here.put(error)
 
     def next(self) -> tuple[LocalTransfer, float]:
-        """The next that is over, and since when."""
+        """The next receive that has ended, and when it did; waits until there is one."""
         arrival = self._here.get()
         if isinstance(arrival, BaseException):
             raise arrival
@@ -97,7 +97,7 @@ class Arrivals:
 
 
 class ScheduleRunner(ABC):
-    """One rank's part in the calls of a schedule, one call after the other."""
+    """Runs one rank's part of a schedule, call after call."""
 
     def __init__(self, task: ScheduleTask, slot: StatusSlot) -> None:
         schedule, rank = task.schedule, task.rank
@@ -113,15 +113,15 @@ class ScheduleRunner(ABC):
         for number, (round_number, transfer) in enumerate(schedule.transfers()):
             start, stop = bounds[transfer.chunk], bounds[transfer.chunk + transfer.chunks]
             for end, own in ((transfer.source, self.sends), (transfer.target, self.receives)):
-                if end == rank and start < stop:  # with fewer numbers than chunks some are empty
+                if end == rank and start < stop:  # with fewer numbers than chunks, some chunks are empty
                     own.append(LocalTransfer(number, round_number, transfer, start, stop))
-        # Zeroed by hand, so that the memory is there before the clock starts.
+        # Zeroed by hand, so that the system maps the memory before the clock starts.
         self._buffers = {
             piece.number: torch.empty(piece.stop - piece.start, dtype=task.dtype).zero_() for piece in self.receives
         }
 
     def run(self, data: torch.Tensor, call: int, recorder: Recorder, *, more: bool) -> None:
-        """This rank joins call number `call`; returns when it has sent and received all that it has to.
+        """Joins call number `call`. Returns when this rank has sent and received all its messages.
 
         more: whether another call will follow.
         """
@@ -142,10 +142,10 @@ class ScheduleRunner(ABC):
 
     @abstractmethod
     def _await(self, piece: LocalTransfer, work: Pending) -> None:
-        """A receive has been posted."""
+        """Called when a receive has been posted."""
 
     def _post(self, piece: LocalTransfer) -> None:
-        """The receive of a piece, now unless it has been posted before."""
+        """Posts a receive, unless it has been posted before."""
         if piece.number in self._posted:
             return
         tag = self._first_tag + piece.number
@@ -161,13 +161,13 @@ class ScheduleRunner(ABC):
         return piece, work, posted
 
     def _finish(self, sends: Iterable[tuple[LocalTransfer, Pending, float]]) -> None:
-        """Waits until what was sent is out of `data`, which may change after that."""
+        """Waits until these sends are over. Then `data` may change."""
         for piece, work, posted in sends:
             work.wait()
             self._sent((self._call, piece.number, posted, time.monotonic()))
 
-    def _note(self, piece: LocalTransfer, end: float) -> None:
-        """A piece is here since `end`."""
+    def _record(self, piece: LocalTransfer, end: float) -> None:
+        """Records a receive that ended at `end`."""
         _, posted = self._posted.pop(piece.number)
         self._received((self._call, piece.number, posted, end))
         self._traffic.received(self._buffers[piece.number])
@@ -180,11 +180,11 @@ class ScheduleRunner(ABC):
 
 
 class RoundsRunner(ScheduleRunner):
-    """A part under gate "process"."""
+    """Runs a schedule with gate "process"."""
 
     def __init__(self, task: ScheduleTask, slot: StatusSlot) -> None:
         super().__init__(task, slot)
-        self._ends: dict[int, float] = {}  # of receives that have been over before anybody asked
+        self._ends: dict[int, float] = {}  # of receives that ended before `_end_of` asked for them
         numbers = sorted({piece.round for piece in (*self.sends, *self.receives)})
         self._rounds = [
             (
@@ -202,18 +202,18 @@ class RoundsRunner(ScheduleRunner):
                 self._post(piece)
             leaving = [self._send(piece, data) for piece in sends]
             for piece in receives:
-                self._note(piece, self._end_of(piece))
-            # Only now: what leaves in a round is what was there when it began.
+                self._record(piece, self._end_of(piece))
+            # A round sends what was there when the round began, so arrivals are applied only now.
             self._finish(leaving)
             for piece in receives:
                 self._apply(piece, data)
 
     def _await(self, piece: LocalTransfer, work: Pending) -> None:
-        if self._eager:  # a source sends in the order of rounds
+        if self._eager:  # one source sends in the order of rounds
             self._arrivals.expect(piece, work, lane=piece.transfer.source)
 
     def _end_of(self, piece: LocalTransfer) -> float:
-        """Waits for a receive; returns when it was over."""
+        """Waits for a receive; returns the moment at which it ended."""
         if not self._eager:
             self._posted[piece.number][0].wait()
             return time.monotonic()
@@ -224,16 +224,16 @@ class RoundsRunner(ScheduleRunner):
 
 
 class DataRunner(ScheduleRunner):
-    """A part under gate "data"."""
+    """Runs a schedule with gate "data"."""
 
     def _take_part(self, data: torch.Tensor) -> None:
         self.expect()
-        here: list[LocalTransfer] = []  # arrived, and not yet in `data`
-        missing = list(self.receives)  # not yet in `data`, arrived or not
+        here: list[LocalTransfer] = []  # arrived, but not yet applied to `data`
+        missing = list(self.receives)  # not yet applied to `data`, whether arrived or not
         waiting = list(self.sends)
         leaving: list[tuple[LocalTransfer, Pending, float]] = []
         while True:
-            # What leaves in a round is what was there when it began.
+            # A round sends what was there when the round began.
             for piece in [piece for piece in waiting if not _earlier(missing, piece)]:
                 waiting.remove(piece)
                 leaving.append(self._send(piece, data))
@@ -251,11 +251,11 @@ class DataRunner(ScheduleRunner):
         self._finish(leaving)
 
     def _await(self, piece: LocalTransfer, work: Pending) -> None:
-        self._arrivals.expect(piece, work, lane=piece.number)  # even from one source they may come in any order
+        self._arrivals.expect(piece, work, lane=piece.number)  # transfers of one source may arrive in any order
 
     @staticmethod
     def _may_enter(piece: LocalTransfer, missing: Sequence[LocalTransfer], waiting: Sequence[LocalTransfer]) -> bool:
-        """Whether nothing that comes before it is still to enter the same numbers, or to leave from them."""
+        """Whether no earlier receive into the same numbers, and no earlier send from them, is still to come."""
         before = any(other.number < piece.number and other.overlaps(piece) for other in missing)
         return not before and not any(send.round <= piece.round and send.overlaps(piece) for send in waiting)
 
@@ -263,15 +263,15 @@ class DataRunner(ScheduleRunner):
         sources = sorted({piece.transfer.source for piece in missing})
         self._slot.doing(f"{self._name}: recv from ranks {sources}", waiting=True)
         piece, end = self._arrivals.next()
-        self._note(piece, end)
+        self._record(piece, end)
         return piece
 
 
 def _earlier(missing: Sequence[LocalTransfer], send: LocalTransfer) -> bool:
-    """Whether something of an earlier round is still to enter what `send` carries."""
+    """Whether a receive of an earlier round into the numbers of `send` is still to come."""
     return any(piece.round < send.round and piece.overlaps(send) for piece in missing)
 
 
 def runner_of(task: ScheduleTask, slot: StatusSlot) -> ScheduleRunner:
-    """The part that a task's schedule asks for by its gate."""
+    """The runner for the gate of the task's schedule."""
     return RoundsRunner(task, slot) if task.schedule.gate == "process" else DataRunner(task, slot)

@@ -1,7 +1,8 @@
-"""Sending without waiting for it: a thread for each rank that is sent to.
+"""Sends without making the caller wait: a thread for each target rank.
 
-gloo copies a message into the system's buffers while the sender stands there, also where it is told not to wait. Sent
-by one thread, answers would leave one after the other, the first workers always first. Threads share the channel out.
+gloo blocks the sending thread while it copies a message into the system's buffers, also in a send that should not wait.
+If one thread sent all answers, they would leave one after the other, always in the same order. With a thread for each
+rank they share the up-link.
 """
 
 from __future__ import annotations
@@ -15,30 +16,30 @@ from distsim.runtime.transport.messages import Message
 
 
 class Sending:
-    """A message that is to leave."""
+    """A message that is to be sent."""
 
     def __init__(self, message: Message) -> None:
         self.message = message
         self._gone = threading.Event()
 
     def gone(self) -> None:
-        """It has left."""
+        """Called when the message has left."""
         self._gone.set()
 
     @property
     def left(self) -> bool:
-        """Whether it has."""
+        """Whether the message has left."""
         return self._gone.is_set()
 
     def wait(self) -> None:
-        """Returns when it has left, and its buffer may be used again."""
+        """Returns when the message has left. Then its buffer may be used again."""
         self._gone.wait()
 
 
 class Senders:
-    """Sends each rank its messages in the order in which they were given, and different ranks theirs at once.
+    """Sends messages to one rank in the order in which they were given, and to different ranks at the same time.
 
-    An error ends the thread that it happens in, and by `seat` the rank.
+    An error in a thread ends the rank, as `rank_context` does with every thread.
     """
 
     def __init__(self, channels: Iterable[Channel]) -> None:
@@ -51,13 +52,13 @@ class Senders:
             thread.start()
 
     def send(self, rank: int, message: Message) -> Sending:
-        """Sends a message, which must stay as it is until it has left."""
+        """Sends a message, which must not change until it has left."""
         sending = Sending(message)
         self._queues[rank].put(sending)
         return sending
 
     def close(self) -> None:
-        """Returns when all messages have left; the threads have ended then."""
+        """Returns when all messages have left and the threads have ended."""
         for queue in self._queues.values():
             queue.put(None)
         for thread in self._threads:

@@ -1,6 +1,6 @@
-"""Memory that a worker shares with the server on its host, so that what they exchange crosses no network.
+"""Memory that a worker shares with the server on its host, so that their exchange crosses no network.
 
-The two are processes of one host, each with its own mapping of a file in the run's folder.
+Both processes map the same file in the run's folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from distsim.runtime.transport.messages import Message, length
 
 
 class SharedBuffer:
-    """Where a worker puts its gradient and a server its parameters, for the other to fetch.
+    """Where a worker leaves its gradient for the server, and the server its parameters for the worker.
 
     A gradient stays until the server has answered it; parameters stay until the worker has pushed again.
     """
@@ -24,5 +24,5 @@ class SharedBuffer:
 
 
 def _mapped(file: Path, floats: int) -> Message:
-    """A message in memory that is shared with whoever maps the same file; the first to come creates it."""
+    """A message in memory that all processes share that map the same file. The first process creates the file."""
     return Message(floats, torch.from_file(str(file), shared=True, size=length(floats), dtype=torch.uint8))

@@ -1,4 +1,4 @@
-"""What one rank sends and receives itself, counted where it is handed to the backend."""
+"""One rank's own count of the messages that it hands to the back end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from distsim.runtime.recording.recorder import Recorder
 
 
 class Traffic:
-    """A rank's own count of messages and bytes; `merge.peers` compares it with the trace that all ranks make."""
+    """Counts a rank's messages and bytes. `merge.peers` compares the count with the trace of all ranks."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._counts = recorder.facts.setdefault(
@@ -16,11 +16,11 @@ class Traffic:
         )
 
     def sent(self, tensor: torch.Tensor) -> None:
-        """A message for another rank."""
+        """Counts a message to another rank."""
         self._counts["sent_messages"] += 1
         self._counts["sent_bytes"] += tensor.nbytes
 
     def received(self, tensor: torch.Tensor) -> None:
-        """A message that has come from another rank."""
+        """Counts a message from another rank."""
         self._counts["received_messages"] += 1
         self._counts["received_bytes"] += tensor.nbytes
