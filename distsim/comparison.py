@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from distsim.errors import InputError, shown
-from distsim.metrics import PARTS, Summary, staleness_histogram, step_durations, summary, worker_seconds
+from distsim.metrics import (
+    PARTS,
+    Summary,
+    percent_error,
+    staleness_histogram,
+    step_durations,
+    summary,
+    worker_seconds,
+)
 from distsim.trace import Trace
 
 FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # where these differ, much else does
@@ -70,8 +78,8 @@ def compare(predicted: Trace, measured: Trace) -> Comparison:
         measured=of_measured,
         error_pct=Error(
             step_median=steps,
-            total=_percent(of_predicted.total_seconds, of_measured.total_seconds),
-            staleness=_percent(of_predicted.mean_staleness, of_measured.mean_staleness),
+            total=percent_error(of_predicted.total_seconds, of_measured.total_seconds),
+            staleness=percent_error(of_predicted.mean_staleness, of_measured.mean_staleness),
             causes=_causes(predicted, measured),
             unmatched=unmatched,
         ),
@@ -174,24 +182,10 @@ def _may_differ(key: str) -> bool:
 
 
 def _step_median(predicted: Trace, measured: Trace) -> tuple[float | None, int]:
-    durations = []
-    for trace in (predicted, measured):
-        steps = step_durations(trace)
-        durations.append(
-            dict(
-                zip(zip(steps.worker.tolist(), steps.number.tolist(), strict=True), steps.seconds.tolist(), strict=True)
-            )
-        )
-    ours, theirs = durations
+    ours, theirs = step_durations(predicted).by_key(), step_durations(measured).by_key()
     joined = [key for key in ours if key in theirs and theirs[key] > 0.0]
     errors = [abs(ours[key] - theirs[key]) / theirs[key] for key in joined]
     return (100.0 * float(np.median(errors)) if errors else None), len(ours.keys() ^ theirs.keys())
-
-
-def _percent(predicted: float | None, measured: float | None) -> float | None:
-    if predicted is None or not measured:
-        return None
-    return 100.0 * abs(predicted - measured) / measured
 
 
 def _causes(predicted: Trace, measured: Trace) -> dict[str, float]:

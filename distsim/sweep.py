@@ -13,13 +13,14 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
 from typing import Any
 
 from distsim.errors import InputError
-from distsim.metrics import summary
+from distsim.metrics import METRICS, summary
+from distsim.progress import Report
 from distsim.scenario import Scenario, check_scenario, with_changes
 from distsim.simulation import simulate
 
@@ -27,11 +28,7 @@ MOST_COMBINATIONS = 100_000  # each is held as a scenario, of about 10 kB
 BOUND = re.compile(r"-?[0-9]{1,30}")
 
 Row = dict[str, Any]
-Report = Callable[[int, int], None]
-RESULTS = (
-    "step_seconds_median", "step_seconds_mean", "step_seconds_p90", "total_seconds", "updates", "dropped_gradients",
-    "mean_staleness", "idle_share", "exposed_communication_share", "bytes_per_link_max", "error",
-)  # fmt: skip
+RESULTS = (*(metric.column for metric in METRICS), "error")
 
 
 def parse_values(text: str) -> tuple[str, list[Any]]:
@@ -111,7 +108,7 @@ def sweep(
     check_scenario(scenario)
     planned = combinations(scenario, vary)
     results: list[Row | None] = [_impossible(one) if isinstance(one, InputError) else None for _, one in planned]
-    known = dict(_read(journal)) if journal else {}
+    known = {key: row for key, row in _read(journal) if row.keys() == set(RESULTS)} if journal else {}
     waiting = {}
     for number, (_, one) in enumerate(planned):
         if isinstance(one, Scenario):
@@ -125,7 +122,7 @@ def sweep(
         if journal:
             _append(journal, _key(waiting[number]), result)
         report(sum(result is not None for result in results), len(planned))
-    return [changes | (result or {}) for (changes, _), result in zip(planned, results, strict=True)]
+    return [changes | (result or {}) | changes for (changes, _), result in zip(planned, results, strict=True)]
 
 
 def without_effect(rows: Sequence[Row], vary: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -158,10 +155,8 @@ def reason(row: Row) -> str:
 
 def run_one(table: dict[str, Any]) -> Row:
     """The figures of one scenario's simulated run, flat; runs in any process that can import distsim."""
-    found = summary(simulate(Scenario.of(table))).as_dict()
-    steps = found.pop("step_seconds") or {}
-    row = {f"step_seconds_{name}": steps.get(name) for name in ("median", "mean", "p90")} | found | {"error": None}
-    return {name: row[name] for name in RESULTS}
+    values = summary(simulate(Scenario.of(table))).values
+    return {metric.column: values.get(metric.name) for metric in METRICS} | {"error": None}
 
 
 def _impossible(error: InputError) -> Row:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from distsim.cli.output import figures_of
+from distsim.cli.summary_tables import summary_table
 from distsim.examples import example
 from distsim.figures.captioned import shown
 from distsim.metrics import (
+    METRICS,
+    Summary,
     UnavailableError,
     bytes_per_link,
     goodput,
-    link_utilization,
     mean_staleness,
-    messages,
-    price,
-    scaling_efficiency,
     staleness_histogram,
     step_durations,
     summary,
@@ -55,6 +52,12 @@ def by_hand() -> Trace:
     return builder.build(2, 1, "measured", scenario=scenario)
 
 
+def printed(found: Summary) -> dict[str, str]:
+    """The values of the printed table by row."""
+    rows, values = summary_table("run", "simulated", found).columns
+    return dict(zip(map(str, rows.cells), map(str, values.cells), strict=True))
+
+
 def test_steps_last_from_one_update_to_the_next() -> None:
     steps = step_durations(by_hand())
     assert steps.number.tolist() == [1, 2]
@@ -80,13 +83,13 @@ def test_no_part_is_below_zero_by_a_rounding() -> None:
         builder.update(1, now, server=1)
         trace = builder.build(1, 1, "measured", scenario=example("backup_server").table())
         assert min(seconds[0] for seconds in worker_seconds(trace).values()) >= 0.0
-        assert "-0" not in "".join(value for _, value in figures_of(summary(trace)))
+        assert "-0" not in "".join(printed(summary(trace)).values())
 
 
 @pytest.mark.parametrize("value", [-0.0, -1e-18, -0.0004])
 def test_a_share_that_rounds_to_zero_has_no_sign(value: float) -> None:
-    found = replace(summary(by_hand()), idle_share=value, exposed_communication_share=value, total_seconds=-0.0)
-    told = dict(figures_of(found))
+    shares = {"idle_share": value, "exposed_communication_share": value, "total_seconds": -0.0}
+    told = printed(Summary(summary(by_hand()).values | shares))
     assert (told["idle share"], told["exposed communication"], told["total"]) == ("0.0 %", "0.0 %", "0 s")
     assert shown(-0.0) == "0"
 
@@ -159,7 +162,6 @@ def test_what_two_ranks_of_one_host_exchange_crosses_no_link() -> None:
     trace = builder.build(3, 2, "simulated", scenario=scenario.table())
     up, down = bytes_per_link(trace) or (None, None)
     assert (up.tolist(), down.tolist()) == ([15.0, 15.0, 10.0], [15.0, 15.0, 10.0])
-    assert link_utilization(trace)["up of host 0"] == 15.0 / scenario.cluster.up(0)
 
 
 def test_what_was_not_observed_is_none() -> None:
@@ -190,13 +192,12 @@ def test_throughput_counts_the_samples_of_applied_gradients() -> None:
     assert throughput_samples_per_second(trace) == pytest.approx(3 * trace.scenario.workload.batch / 7.0)
 
 
-def test_scaling_efficiency_is_against_one_worker_alone() -> None:
+def test_throughput_falls_short_of_one_worker_alone_by_the_time_of_the_exchange() -> None:
     ring = example("synchronous_ring").replacing({"compute.distribution": "constant", "compute.cv": None})
     four, alone = simulate(ring), simulate(ring.replacing({"cluster.workers": 1}))
     assert alone.total_seconds == pytest.approx(50 * 0.05)
-    assert scaling_efficiency(four, alone) == pytest.approx(50 * 0.05 / four.total_seconds)
-    with pytest.raises(UnavailableError, match="compares with one worker, and that trace has 4"):
-        scaling_efficiency(four, four)
+    efficiency = throughput_samples_per_second(four) / (4 * throughput_samples_per_second(alone))
+    assert efficiency == pytest.approx(50 * 0.05 / four.total_seconds)
 
 
 def test_staleness_is_counted() -> None:
@@ -240,35 +241,32 @@ def test_flexrrs_pieces_are_weighed_by_their_items() -> None:
     assert mean_staleness(trace) == summary(trace).mean_staleness == pytest.approx(by_item.mean())
 
 
-def test_links_are_used_for_as_much_of_the_time_as_their_bytes_take() -> None:
-    slow = example("backup_server").replacing({"policy.backups": 0, "compute.mean": "1 ns", "compute.cv": 0.01})
-    trace = simulate(slow.replacing({"cluster.latency": "0 s", "cluster.nic": {"0": {"up": "20 Gbit/s"}}}))
-    used = link_utilization(trace)
-    size, total = trace.scenario.gradient_bytes, trace.total_seconds
-    assert used["down of host 5"] == pytest.approx(250 * size / (1.25e9 * total))
-    assert used["up of host 0"] == pytest.approx(50 * size / (2.5e9 * total))
-    assert used["down of host 5"] > 0.5
-    assert messages(trace) == 250 + 245
-
-
 def test_the_price_is_of_every_host() -> None:
     trace = simulate(example("backup_server").replacing({"cost": {"price_per_hour": 3.6}}))
-    assert price(trace) == pytest.approx(6 * 3.6 * trace.total_seconds / 3600)
+    assert summary(trace).price == pytest.approx(6 * 3.6 * trace.total_seconds / 3600)
+    free = summary(simulate(example("backup_server")))
+    assert free.price is None
+    assert "price" not in free.as_dict()
 
 
-@pytest.mark.parametrize(
-    ("metric", "reason"),
-    [
-        (messages, "nothing was recorded"),
-        (link_utilization, "whose speed is not known"),
-        (price, "no .cost. table"),
-        (throughput_samples_per_second, "no update that took time"),
-    ],
-)
-def test_what_cannot_be_computed_says_why(metric: Callable[[Trace], object], reason: str) -> None:
+def test_what_cannot_be_computed_says_why() -> None:
     trace = TraceBuilder().build(4, 0, "measured", scenario=example("synchronous_ring").table())
-    with pytest.raises(UnavailableError, match=reason):
-        metric(trace)
+    with pytest.raises(UnavailableError, match="no update that took time"):
+        throughput_samples_per_second(trace)
+    assert goodput(trace) is None
+
+
+def test_a_name_that_is_no_metric_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"no metric 'total_second', only step_seconds, total_seconds, "):
+        summary(by_hand()).total_second  # noqa: B018
+
+
+def test_every_metric_has_names_of_its_own() -> None:
+    for names in ([metric.name for metric in METRICS], [metric.column for metric in METRICS],
+                  [metric.label for metric in METRICS], [metric.title for metric in METRICS]):  # fmt: skip
+        assert len(set(names)) == len(names)
+    whole = {metric.words for metric in METRICS if not metric.part_of}
+    assert {metric.part_of for metric in METRICS if metric.part_of} <= whole
 
 
 def test_the_summary_of_a_run_that_may_fail_counts_failures() -> None:
@@ -284,5 +282,9 @@ def test_the_summary_of_a_run_that_may_fail_counts_failures() -> None:
     one = trace.spans.of_kind(SpanKind.RESTART)
     assert found.failures == len(one.where(one.worker == 0)) > 0
     assert {"failures", "goodput"} <= found.as_dict().keys()
+    assert sum(found.paused_shares.values()) == pytest.approx(1 - found.goodput)
+    rows = list(printed(found))
+    below = rows.index("idle share") + 1
+    assert rows[below : below + 3] == ["of it checkpoint", "of it lost work", "of it restart"]
     never = simulate(failing.replacing({"failures.mean_time_between": "100000 h"}))
     assert (summary(never).failures, summary(never).goodput) == (0, goodput(never))

@@ -273,6 +273,52 @@ def test_a_flood_of_reasons_is_cut(
     assert lines[-1].strip() == "and 3 more reasons, which --json and --out tell"
 
 
+def test_a_sweep_over_checkpoints_has_goodput_in_every_form(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    failures = {"mean_time_between": "4 s", "checkpoint_every": "1 s", "checkpoint_cost": "20 ms"}
+    scenario = SMALL.replacing({"steps": 20, "failures": failures})
+    (tmp_path / "s.toml").write_text(scenario.dumps())
+    monkeypatch.chdir(tmp_path)
+    every = ["100 ms", "500 ms"]
+    varied = ["--vary", f"failures.checkpoint_every={','.join(every)}", "--workers", "1"]
+
+    def said(command: str, *options: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["distsim", command, *options])
+        main()
+        return capsys.readouterr().out
+
+    table = said("sweep", "s.toml", *varied, "--out", "t.csv")
+    assert "goodput (%)" in table
+    rows = json.loads(said("sweep", "s.toml", *varied, "--json"))
+    written = pd.read_csv("t.csv").to_dict("records")
+    for row, line, interval in zip(rows, written, every, strict=True):
+        one = distsim.summary(distsim.simulate(scenario.replacing({"failures.checkpoint_every": interval})))
+        assert row["goodput"] == one.goodput == pytest.approx(line["goodput"])
+        assert 0.0 < one.goodput < 1.0
+        assert (row["failures"], line["failures"]) == (one.failures, one.failures)
+        for kind, share in one.paused_shares.items():
+            assert row[f"paused_shares_{kind}"] == share == pytest.approx(line[f"paused_shares_{kind}"])
+        assert f"{100 * one.goodput:.4g}" in table
+    assert "Goodput of 2 combinations: " in said("figure", "heat-map", "t.csv", "--metric", "goodput", "-o", "x.html")
+    Path("s.toml").write_text(SMALL.dumps())
+    assert "goodput" not in said("sweep", "s.toml", "--vary", "seed=1,2", "--workers", "1")
+
+
+def test_a_journal_of_other_columns_is_computed_anew(tmp_path: Path) -> None:
+    journal, vary = tmp_path / "journal", {"seed": [1, 2]}
+    rows = sweep(SMALL, vary, journal=journal)
+    kept = [(key, {"total_seconds": 1.0}) for key, _ in _read(journal)]
+    journal.write_text("".join(f"{json.dumps(line)}\n" for line in kept))
+    assert plain(sweep(SMALL, vary, journal=journal)) == plain(rows)
+
+
+def test_a_varied_table_of_the_name_of_a_metric_keeps_its_values() -> None:
+    """`failures` is a table of the scenario, and a count of each run."""
+    values = [{"mean_time_between": time, "checkpoint_every": "1 s"} for time in ("2 s", "4 s")]
+    assert [row["failures"] for row in sweep(SMALL, {"failures": values})] == values
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_the_table_is_written_and_the_journal_removed(
     suffix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

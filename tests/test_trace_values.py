@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distsim.calibration import Calibration, Exchange
-from distsim.cli.output import causes_line, comparison_table, console, summary_table
+from distsim.cli.output import console
+from distsim.cli.summary_tables import causes_line, comparison_table, summary_table
 from distsim.comparison import compare, link_differences
 from distsim.errors import InputError
 from distsim.examples import example

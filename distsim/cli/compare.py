@@ -9,8 +9,9 @@ import click
 from distsim.calibration import Calibration, far_beyond
 from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
-from distsim.cli.output import causes_line, comparison_table, console, json_option, print_json, print_notes, warn
+from distsim.cli.output import console, json_option, print_json, print_notes, warn
 from distsim.cli.simulate import rule_option
+from distsim.cli.summary_tables import causes_line, comparison_table
 from distsim.errors import InputError
 from distsim.experiment import Experiment, of_traces, predict_and_emulate, predict_and_measure
 from distsim.files import check_writable, write_text

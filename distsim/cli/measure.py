@@ -9,8 +9,9 @@ import click
 
 from distsim.cli.footnotes import footnotes
 from distsim.cli.nodes import done_here, node_of, node_options
-from distsim.cli.output import console, json_option, print_json, print_notes, summary_table, trace_option
+from distsim.cli.output import console, json_option, print_json, print_notes, trace_option
 from distsim.cli.simulate import rule_option
+from distsim.cli.summary_tables import summary_table
 from distsim.errors import InputError, RunError
 from distsim.files import check_writable
 from distsim.metrics import summary

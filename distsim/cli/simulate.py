@@ -8,7 +8,8 @@ import click
 
 from distsim.calibration import Calibration, far_beyond
 from distsim.cli.footnotes import footnotes
-from distsim.cli.output import console, json_option, print_json, print_notes, summary_table, trace_option, warn
+from distsim.cli.output import console, json_option, print_json, print_notes, trace_option, warn
+from distsim.cli.summary_tables import summary_table
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate as run

@@ -17,22 +17,15 @@ from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json,
 from distsim.cli.pool import pool
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
+from distsim.metrics import METRICS, Metric
 from distsim.progress import bar
 from distsim.scenario import Scenario
 from distsim.sweep import parse_values, reason, without_effect
 from distsim.sweep import sweep as run
 
 SUFFIXES = (".csv", ".parquet")
-SHOWN = {
-    "step_seconds_median": "step, median (ms)",
-    "total_seconds": "total (s)",
-    "dropped_gradients": "dropped",
-    "mean_staleness": "staleness",
-    "idle_share": "idle (%)",
-}
 LOCAL_STEPS = frozenset({"policy.period", "policy.accumulate"})
 MOST_REASONS = 10
-SCALE = {"step_seconds_median": 1e3, "idle_share": 100.0}
 
 
 @click.command()
@@ -112,18 +105,24 @@ def _write(rows: Sequence[dict[str, Any]], out: Path) -> None:
 
 
 def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Table:
+    shown = [metric for metric in METRICS if metric.heading and _applies(metric, rows)]
     table = Table(title=Text(name), title_justify="left", title_style="bold")
     for column in varied:
         table.add_column(column)
-    for column in SHOWN.values():
-        table.add_column(column, justify="right")
+    for metric in shown:
+        table.add_column(metric.heading, justify="right")
     for row in rows:
         values = [str(row[key]) for key in varied]
         if row["error"] is not None:
             table.add_row(*values, "impossible", style="dim")
             continue
-        table.add_row(*values, *(_shown(row[key], SCALE.get(key, 1.0)) for key in SHOWN))
+        table.add_row(*values, *(_shown(row[metric.column], metric.unit.scale) for metric in shown))
     return table
+
+
+def _applies(metric: Metric, rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether the metric says something about any of the runs."""
+    return metric.applies is None or any(row[metric.column] is not None for row in rows)
 
 
 def _of_step(scenario: Scenario, varied: Iterable[str]) -> list[str]:

@@ -14,21 +14,10 @@ from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
 from distsim.figures.theme import COMPUTE, INK, SMALL, template
+from distsim.metrics import METRICS
 from distsim.sweep import RESULTS
 
-# What a column is called, its unit, and how many of that unit the column's number has.
-METRICS: dict[str, tuple[str, str, float]] = {
-    "step_seconds_median": ("step time, median", "ms", 1e3),
-    "step_seconds_mean": ("step time, mean", "ms", 1e3),
-    "step_seconds_p90": ("step time, 90th percentile", "ms", 1e3),
-    "total_seconds": ("total", "s", 1.0),
-    "updates": ("updates", "", 1.0),
-    "dropped_gradients": ("dropped gradients", "", 1.0),
-    "mean_staleness": ("mean staleness", "versions", 1.0),
-    "idle_share": ("idle share", "%", 100.0),
-    "exposed_communication_share": ("exposed communication", "%", 100.0),
-    "bytes_per_link_max": ("bytes of the busiest link", "MB", 1e-6),
-}
+METRIC_OF = {metric.column: metric for metric in METRICS}
 # Why a cell has no number: its mark, and the verb of one such combination and of more.
 MISSING = {
     "impossible": ("x-thin", "is impossible", "are impossible"),
@@ -103,8 +92,8 @@ def heat_map(rows: Sequence[Mapping[str, Any]], metric: str = "step_seconds_medi
     'Idle share of 4 combinations: the least is 4.84 %, at policy.backups = 1 and compute.cv = 0.1; the most is \
 35.9 %, at policy.backups = 0 and compute.cv = 0.6. 2 are impossible.'
     """
-    if metric not in METRICS:
-        cure = f"take one of {', '.join(METRICS)}"
+    if metric not in METRIC_OF:
+        cure = f"take one of {', '.join(METRIC_OF)}"
         raise InputError.of("heat_map(metric)", metric, "is not a figure of a sweep", cure)
     if not rows:
         raise InputError.of("heat_map(rows)", list(rows), "there is nothing to draw", "pass the rows of a sweep")
@@ -117,7 +106,7 @@ def _grid(rows: Sequence[Mapping[str, Any]], metric: str) -> Grid:
     down, right = _varied(rows)
     ys, xs = ({value: place for place, value in enumerate(dict.fromkeys(_text(row, key) for row in rows))}
               for key in (down, right))  # fmt: skip
-    name, unit, scale = METRICS[metric]
+    found = METRIC_OF[metric]
     numbers = np.full((len(ys), len(xs)), np.nan)
     missing = {(y, x): ("not run", "not run") for y in range(len(ys)) for x in range(len(xs))}
     told: set[Cell] = set()
@@ -135,8 +124,8 @@ def _grid(rows: Sequence[Mapping[str, Any]], metric: str) -> Grid:
             missing[cell] = ("does not apply", "does not apply")
         else:
             missing.pop(cell, None)
-            numbers[cell] = scale * value
-    return Grid(name, unit, down, right, list(ys), list(xs), numbers, missing)
+            numbers[cell] = found.unit.scale * value
+    return Grid(found.title, found.unit.name, down, right, list(ys), list(xs), numbers, missing)
 
 
 def _varied(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from distsim.cli.output import causes_line, comparison_table
+from distsim.cli.summary_tables import causes_line, comparison_table
 from distsim.comparison import compare
 from distsim.figures import comparison, critical_path, sequence, timeline
 from distsim.figures.theme import CHECKPOINT, LOST, RESTART, WAIT

@@ -13,7 +13,7 @@ import pytest
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import heat_map
-from distsim.figures.heat_map import METRICS, MISSING
+from distsim.figures.heat_map import METRIC_OF, MISSING
 from distsim.sweep import RESULTS, Row, sweep
 
 
@@ -69,6 +69,24 @@ def test_a_figure_that_does_not_apply_is_no_number_either() -> None:
     assert shown.summary == "Idle share of 0 combinations, so no number is drawn. 2 have no such figure."
 
 
+def test_the_goodput_of_a_sweep_with_failures_is_drawn() -> None:
+    failures = {"mean_time_between": "4 s", "checkpoint_every": "1 s", "checkpoint_cost": "20 ms"}
+    scenario = example("synchronous_ring").replacing({"steps": 20, "failures": failures})
+    swept = sweep(scenario, {"failures.checkpoint_every": ["100 ms", "500 ms"], "seed": [1, 2]})
+    for metric, title, key in (
+        ("goodput", "goodput (%)", "goodput"),
+        ("paused_shares_checkpoint", "idle share: checkpoint (%)", "paused_shares_checkpoint"),
+        ("failures", "failures", "failures"),
+    ):
+        shown = heat_map(swept, metric)
+        assert shown.figure.layout.annotations[0].text == f"<b>{title}</b>"
+        scale = 100.0 if title.endswith("(%)") else 1.0
+        numbers = [row[column] for row in shown.table for column in ("seed = 1", "seed = 2")]
+        assert numbers == pytest.approx([scale * row[key] for row in swept])
+        assert min(numbers) >= 0.0
+    assert min(row["goodput"] for row in swept) < 1.0
+
+
 def test_the_least_is_outlined_and_told_with_the_most(rows: list[Row]) -> None:
     shown = heat_map(rows)
     (least,) = shown.figure.layout.shapes
@@ -99,7 +117,7 @@ def test_a_file_of_a_sweep_draws_the_same_map(rows: list[Row], tmp_path: Path) -
     pd.DataFrame(rows).to_csv(tmp_path / "sweep.csv", index=False)
     with (tmp_path / "sweep.csv").open(newline="") as stream:
         read = list(csv.DictReader(stream))
-    for metric in METRICS:
+    for metric in METRIC_OF:
         assert heat_map(read, metric).summary == heat_map(rows, metric).summary
         assert (
             heat_map(pd.read_csv(tmp_path / "sweep.csv").to_dict("records"), metric).table
@@ -107,8 +125,8 @@ def test_a_file_of_a_sweep_draws_the_same_map(rows: list[Row], tmp_path: Path) -
         )
 
 
-def test_every_result_has_a_unit_and_every_reason_a_mark_of_its_own() -> None:
-    assert set(METRICS) == set(RESULTS) - {"error"}
+def test_every_result_can_be_drawn_and_every_reason_has_a_mark_of_its_own() -> None:
+    assert set(METRIC_OF) == set(RESULTS) - {"error"}
     assert len({symbol for symbol, *_ in MISSING.values()}) == len(MISSING)
 
 

@@ -13,7 +13,7 @@ from distsim.calibration import Calibration, Exchange
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import SpeedUps, scaling
-from distsim.metrics import scaling_efficiency
+from distsim.metrics import throughput_samples_per_second
 from distsim.simulation import simulate
 from distsim.theory.scaling import speed_up
 from distsim.trace import Trace, TraceBuilder
@@ -57,7 +57,8 @@ def test_speed_up_is_on_the_left_and_speed_up_per_worker_on_the_right() -> None:
 def test_efficiencies_of_traces_are_those_of_the_metrics() -> None:
     traces = runs()
     shown = scaling(SpeedUps.of_traces("ring", traces))
-    expected = [100.0 * scaling_efficiency(trace, traces[0]) for trace in traces]
+    per_worker = [throughput_samples_per_second(trace) / trace.workers for trace in traces]
+    expected = [100.0 * one / per_worker[0] for one in per_worker]
     assert [row["ring: efficiency (%)"] for row in shown.table] == pytest.approx(expected)
     assert list(drawn(shown.figure, "ring", 2).y) == pytest.approx(expected)
 

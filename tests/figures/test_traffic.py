@@ -11,7 +11,8 @@ import pytest
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import ring_against_server, traffic, utilization
-from distsim.metrics import bytes_per_link, link_utilization, summary
+from distsim.link_traffic import bytes_by_link, ended
+from distsim.metrics import bytes_per_link, summary
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -33,6 +34,14 @@ def of_name(figure: go.Figure, name: str) -> Any:
 def as_a_share(link: str) -> str:
     """The key of `link_utilization` for a link that a figure names."""
     return link.replace("-link", "").replace("worker", "host").replace("server", "host")
+
+
+def link_utilization(trace: Trace) -> dict[str, float]:
+    """The share of its capacity until the last update that each link, such as "up of host 2", used."""
+    carried, total = bytes_by_link(trace, ended(trace)), trace.total_seconds
+    speeds = trace.scenario.cluster.capacities(trace.scenario.hosts)
+    return {f"{way} of host {host}": carried.get((way, host), 0.0) / (speed * total)
+            for (way, host), speed in speeds.items()}  # fmt: skip
 
 
 def as_measured(trace: Trace) -> Trace:
@@ -107,6 +116,17 @@ def test_one_worker_and_256(workers: int) -> None:
     assert figure.layout.height <= 640
     assert (of_name(figure, "between ranks").texttemplate is None) == (workers == 256)
     assert len(utilization(trace).figure.data) == 3
+
+
+def test_links_are_used_for_as_much_of_the_time_as_their_bytes_take() -> None:
+    slow = example(SERVER).replacing({"policy.backups": 0, "compute.mean": "1 ns", "compute.cv": 0.01})
+    trace = simulate(slow.replacing({"cluster.latency": "0 s", "cluster.nic": {"0": {"up": "20 Gbit/s"}}}))
+    used = link_utilization(trace)
+    size, total = trace.scenario.gradient_bytes, trace.total_seconds
+    assert used["down of host 5"] == pytest.approx(250 * size / (1.25e9 * total))
+    assert used["up of host 0"] == pytest.approx(50 * size / (2.5e9 * total))
+    assert used["down of host 5"] > 0.5
+    assert len(ended(trace)) == 250 + 245
 
 
 @pytest.mark.parametrize("name", [SERVER, RING])

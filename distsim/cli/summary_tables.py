@@ -1,0 +1,79 @@
+"""The printed tables of one run, and of a run beside its prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from distsim.cli.output import NOT_APPLICABLE
+from distsim.comparison import Comparison
+from distsim.metrics import Metric, Summary, percent_error
+from distsim.metrics.table import Value, in_tables
+from distsim.units import show
+
+GOOD_PERCENT, FAIR_PERCENT = 5.0, 10.0
+
+
+def summary_table(name: str, producer: str, summary: Summary) -> Table:
+    """The metrics of one run."""
+    table = _table(name, ("", producer))
+    for metric in in_tables():
+        if metric.name in summary.values:
+            table.add_row(metric.label, _text(metric, summary.values[metric.name]))
+    return table
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Each metric predicted and measured, with the error of the prediction where the metric has one."""
+    table = _table(comparison.name, ("", "predicted", "measured", "error"))
+    for metric in in_tables():
+        if metric.name in comparison.predicted.values | comparison.measured.values:
+            pair = [run.values.get(metric.name) for run in (comparison.predicted, comparison.measured)]
+            table.add_row(metric.label, *(_text(metric, value) for value in pair), _error(metric, *pair))
+    table.add_row("step by step, median |error|", "", "", _percent(comparison.error_pct.step_median))
+    return table
+
+
+def causes_line(comparison: Comparison) -> str:
+    """The causes of the total's error, in mean worker-seconds."""
+    causes = comparison.error_pct.causes
+    parts = ", ".join(f"{comparison.cause_words(part)} {_signed(seconds)}" for part, seconds in causes.items())
+    return f"predicted - measured total {_signed(sum(causes.values()))}, of which {parts} (mean over workers)"
+
+
+def _text(metric: Metric, value: Value) -> str:
+    return NOT_APPLICABLE if value is None else metric.unit.text(value)
+
+
+def _error(metric: Metric, predicted: Value, measured: Value) -> Text:
+    if predicted is None or measured is None:
+        return Text("")
+    match metric.error:
+        case "percent":
+            return _percent(percent_error(predicted, measured))
+        case "points":
+            return Text(f"{100 * (predicted - measured):+z.1f} points")
+        case "count":
+            return Text(f"{predicted - measured:+d}")
+        case None:
+            return Text("")
+
+
+def _percent(value: float | None) -> Text:
+    if value is None:
+        return Text("")
+    style = "green" if value <= GOOD_PERCENT else "yellow" if value <= FAIR_PERCENT else "red"
+    return Text(f"{value:.1f} %", style=style)
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def _signed(seconds: float) -> str:
+    return f"{'-' if seconds < 0 else '+'}{show(abs(seconds), 'second')}"

@@ -1,0 +1,72 @@
+"""What became of the gradients: applied or dropped, how stale, and how many samples they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distsim.arrays import Floats
+from distsim.trace import Trace
+
+
+class UnavailableError(ValueError):
+    """A metric that this trace cannot give; the message says why."""
+
+
+def dropped_gradients(trace: Trace) -> int:
+    """How many gradients arrived and went into no update. A cancelled gradient never arrived, so it does not count.
+
+    >>> from distsim import example, simulate
+    >>> dropped_gradients(simulate(example("synchronous_ring")))
+    0
+    """
+    return int((~trace.contributions.applied & ~trace.contributions.cancelled).sum())
+
+
+def throughput_samples_per_second(trace: Trace) -> float:
+    """Samples whose gradients went into updates, per second until the last update.
+
+    Raises UnavailableError where no update took time.
+
+    >>> from distsim import example, simulate
+    >>> round(throughput_samples_per_second(simulate(example("synchronous_ring"))))
+    1817
+    """
+    if trace.total_seconds <= 0.0:
+        raise UnavailableError("throughput: the trace has no update that took time")
+    return float(_weights(trace).sum()) * trace.scenario.workload.batch / trace.total_seconds
+
+
+def staleness_histogram(trace: Trace) -> dict[int, float]:
+    """How many applied gradients had each staleness; the values add up to the number of gradients.
+
+    A gradient may be applied in parts: FlexRR computes a step in ranges of items, each range on the version that its
+    worker had read, and each of several servers applies one part of every gradient. A part counts as its share of the
+    gradient's items.
+
+    >>> from distsim import example, simulate
+    >>> staleness_histogram(simulate(example("synchronous_ring")))
+    {0: 200.0}
+    """
+    values, place = np.unique(trace.contributions.staleness, return_inverse=True)
+    counts = np.bincount(place, _weights(trace), len(values))
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def mean_staleness(trace: Trace) -> float | None:
+    """The mean over all applied gradients, parts counted as in `staleness_histogram`; None where there are none."""
+    staleness = trace.contributions.staleness
+    return float(np.average(staleness, weights=_weights(trace))) if len(staleness) else None
+
+
+def _weights(trace: Trace) -> Floats:
+    """The share of its gradient that each applied row is."""
+    applied = trace.contributions.where(trace.contributions.applied)
+    if trace.servers <= 1 and not applied.first_item.any():
+        return np.ones(len(applied))  # whole gradients
+    order = np.lexsort((applied.step, applied.worker))
+    worker, step, items = applied.worker[order], applied.step[order], applied.items[order].astype(np.float64)
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (np.diff(worker) != 0) | (np.diff(step) != 0)
+    weights = np.empty(len(order))
+    weights[order] = items / np.add.reduceat(items, np.flatnonzero(begins))[np.cumsum(begins) - 1]
+    return weights
