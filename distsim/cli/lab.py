@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes
-from distsim.cli.usage import Commands
+from distsim.cli.usage_errors import Commands
 
 MOST_SHOWN = 4  # numbers of one rank and name in a table; of more it has the median
 

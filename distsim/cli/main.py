@@ -26,7 +26,7 @@ from distsim.cli.lab import lab
 from distsim.cli.measure import measure
 from distsim.cli.simulate import simulate
 from distsim.cli.sweep import sweep
-from distsim.cli.usage import Commands, explained
+from distsim.cli.usage_errors import Commands, explained
 from distsim.cli.validate import validate
 from distsim.errors import DistsimError, InputError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from distsim.cli.footnotes import footnotes
-from distsim.cli.nodes import done_here, node_of, node_options
+from distsim.cli.node_options import done_here, node_of, node_options
 from distsim.cli.output import console, json_option, print_json, print_notes, trace_option
 from distsim.cli.simulate import rule_option
 from distsim.cli.summary_tables import summary_table

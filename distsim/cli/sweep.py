@@ -14,7 +14,7 @@ from rich.text import Text
 
 from distsim.cli.footnotes import of_step
 from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes, warn
-from distsim.cli.pool import pool
+from distsim.cli.process_pool import process_pool
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.metrics import METRICS, Metric
@@ -73,7 +73,7 @@ def _journal(out: Path | None) -> Path | None:
 @contextmanager
 def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
     if scheduler is None:
-        with pool(workers) as processes:
+        with process_pool(workers) as processes:
             yield processes
         return
     try:

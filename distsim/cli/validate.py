@@ -58,7 +58,7 @@ def _check_asked(cases: Path | None, machine: bool, markdown: bool, as_json: boo
 def _machine(markdown: bool, as_json: bool) -> None:
     """Real runs on this machine."""
     from distsim import machine_accuracy
-    from distsim.cli.accuracy import machine_markdown, machine_notes, machine_tables
+    from distsim.cli.accuracy_tables import machine_markdown, machine_notes, machine_tables
 
     with bar("real runs") as progress:
         found = machine_accuracy.rows(progress=progress)
@@ -84,7 +84,7 @@ def _machine(markdown: bool, as_json: bool) -> None:
 def _simgrid(cases: Path, as_json: bool) -> None:
     """One file of SimGrid's results."""
     from distsim.accuracy import simgrid
-    from distsim.cli.accuracy import simgrid_table
+    from distsim.cli.accuracy_tables import simgrid_table
 
     found = simgrid.validate(cases)
     if as_json:
@@ -98,16 +98,16 @@ def _everything(as_json: bool) -> None:
     """All tables, worked out before the first is printed: a bar tells how far it is."""
     from distsim.accuracy import published, simgrid
     from distsim.accuracy.tables import TABLES
-    from distsim.cli import accuracy
+    from distsim.cli import accuracy_tables
     from distsim.progress import progress
 
     theory = [(table, table.claims()) for table in progress(TABLES, "theory against simulation")]
     algorithms = simgrid.validate()["algorithms"]
     scaling = {
-        "ddp_benchmark": (published.ddp_benchmark(), accuracy.ddp_benchmark_table),
-        "ddp_buckets": (published.ddp_buckets(), accuracy.ddp_buckets_table),
-        "deeplab_on_v100": (published.deeplab_on_v100(), accuracy.deeplab_table),
-        "cifar_with_ddp": (published.cifar_with_ddp(), accuracy.cifar_table),
+        "ddp_benchmark": (published.ddp_benchmark(), accuracy_tables.ddp_benchmark_table),
+        "ddp_buckets": (published.ddp_buckets(), accuracy_tables.ddp_buckets_table),
+        "deeplab_on_v100": (published.deeplab_on_v100(), accuracy_tables.deeplab_table),
+        "cifar_with_ddp": (published.cifar_with_ddp(), accuracy_tables.cifar_table),
     }
     misses = [
         f"{table.name}: {claim.case}: {claim.found:.6g} beside {claim.expression:.6g}"
@@ -121,8 +121,8 @@ def _everything(as_json: bool) -> None:
     else:
         out = console()
         for table, claims in theory:
-            out.print(accuracy.claims_table(table.title, table.beside, claims))
-        out.print(accuracy.simgrid_table("its results, every case", algorithms))
+            out.print(accuracy_tables.claims_table(table.title, table.beside, claims))
+        out.print(accuracy_tables.simgrid_table("its results, every case", algorithms))
         for found, shown in scaling.values():
             out.print(shown(found))
         if not misses:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distsim import Scenario
-from distsim.cli.nodes import done_here, node_of
+from distsim.cli.node_options import done_here, node_of
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node, shares, take_rank
 from distsim.runtime.measure import measure_on_node

@@ -15,7 +15,7 @@ QUEUED_BESIDES = 1  # how many more pieces than processes the pool's queue holds
 
 
 @contextmanager
-def pool(workers: int | None) -> Iterator[Executor]:
+def process_pool(workers: int | None) -> Iterator[Executor]:
     """An executor of so many processes (default: one per core); on an error, Ctrl-C too, what they do is given up."""
     with ProcessPoolExecutor(workers, initializer=_begin) as processes:
         try:
