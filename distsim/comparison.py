@@ -1,4 +1,4 @@
-"""Predicted against measured: a paired table, the error in percent of the measurement, and where it comes from."""
+"""A prediction beside its measurement: the errors in percent of the measurement, and their causes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from distsim.metrics import (
 )
 from distsim.trace import Trace
 
-FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # where these differ, much else does
+FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # messages name a difference in these first
 MAY_DIFFER = ("name", "communication.implementation", "compute.added")
 
 
 @dataclass(frozen=True)
 class Error:
-    """Errors in percent of the measurement; None where one does not apply.
+    """Errors in percent of the measurement, without sign; None where an error does not apply.
 
-    step_median: the median over joined steps of |predicted - measured| of the step's duration. unmatched: steps that
-    only one of the runs has. total: of the time of the last update. staleness: of its mean.
-    causes: predicted - measured of compute, communication and waiting in mean worker-seconds, signed; they add up to
-    the signed error of the total in seconds.
+    step_median: the median over joined steps of |predicted - measured| of the step's duration. total: of the time of
+    the last update. staleness: of the mean staleness. causes: predicted - measured compute, communication and waiting,
+    in mean worker-seconds and with sign; the causes add up to the signed error of the total in seconds. unmatched: the
+    number of steps that only one of the runs has.
     """
 
     step_median: float | None
@@ -51,7 +51,7 @@ class Comparison:
     error_pct: Error
 
     def cause_words(self, cause: str) -> str:
-        """What sentences call one of `error_pct.causes`: of runs with failures waiting holds what these cost, too."""
+        """The name of a cause in sentences. In runs with failures, waiting includes the time that failures cost."""
         return "waiting and failures" if cause == "waiting" and self.measured.failures is not None else cause
 
     def as_dict(self) -> dict[str, Any]:
@@ -101,10 +101,11 @@ def _check_same_scenario(predicted: Trace, measured: Trace) -> None:
 
 
 def staleness_distance(one: Trace, other: Trace) -> float:
-    """The share of one run's applied gradients whose staleness would have to change for the runs to have equal shares.
+    """How far the staleness of two runs differs: the total variation distance, from 0 to 1.
 
-    Half the sum of the differences of the shares (total variation distance): 0 where all bars of the two are equal, 1
-    where they have none in common. Two runs that draw anew differ, too: by chance alone.
+    Each staleness has a share of the run's applied gradients. The distance is half the sum of the differences of the
+    shares: 0 where all shares are equal, 1 where the runs have no staleness in common. In words: the share of one run's
+    gradients whose staleness would have to change. Two runs with different seeds differ by chance.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
@@ -123,9 +124,9 @@ def staleness_distance(one: Trace, other: Trace) -> float:
 
 
 def link_differences(predicted: Trace, measured: Trace) -> list[str]:
-    """One sentence for each link that the prediction took to be another than the measurement's scenario says.
+    """One sentence for each setting of the links in which the prediction differs from the measurement's scenario.
 
-    None where the prediction is calibrated: it took the links that were measured.
+    The list is empty where the prediction is calibrated, since it then uses the measured links.
 
     >>> from distsim import example, simulate
     >>> ring = example("synchronous_ring")
@@ -142,9 +143,9 @@ def link_differences(predicted: Trace, measured: Trace) -> list[str]:
 
 
 def rule_difference(predicted: Trace, measured: Trace) -> list[str]:
-    """A sentence where one run was decided by a rule of the user's own and the other was not, or by another.
+    """A sentence where the user's own rule decided one run, and another rule or the policy's own decided the other.
 
-    A rule goes by its class, and by the name of its file where both tell that.
+    Two rules are the same where their classes have the same name, and their files too where both traces name one.
 
     >>> from distsim import example, simulate
     >>> from distsim.policies import Synchronous
@@ -153,21 +154,21 @@ def rule_difference(predicted: Trace, measured: Trace) -> list[str]:
     ["the prediction was decided by the rule SynchronousRule, the measurement by the policy's own"]
     """
     rules = [trace.metadata.get("rule") for trace in (predicted, measured)]
-    files, classes = zip(*(_parts(rule) for rule in rules), strict=True)
+    files, classes = zip(*(_file_and_class(rule) for rule in rules), strict=True)
     if classes[0] == classes[1] and (files[0] == files[1] or not all(files)):
         return []
     one, other = (f"the rule {rule}" if rule else "the policy's own" for rule in rules)
     return [f"the prediction was decided by {one}, the measurement by {other}"]
 
 
-def _parts(rule: object) -> tuple[str, str]:
-    """The name of the file, where there is one, and the class."""
+def _file_and_class(rule: object) -> tuple[str, str]:
+    """The name of the rule's file, "" where there is none, and of its class."""
     file, _, name = str(rule or "").rpartition(":")
     return Path(file).name, name
 
 
 def _differences(predicted: Trace, measured: Trace) -> dict[str, tuple[Any, Any]]:
-    """The keys in which the scenarios differ, with both values; None for one that is left out."""
+    """The keys in which the scenarios differ, with both values; None for a key that a scenario leaves out."""
     ours, theirs = predicted.scenario.settings(), measured.scenario.settings()
     return {key: (ours.get(key), theirs.get(key)) for key in ours | theirs if ours.get(key) != theirs.get(key)}
 
@@ -177,7 +178,7 @@ def _of_links(key: str) -> bool:
 
 
 def _may_differ(key: str) -> bool:
-    """What a calibration replaces, and what has no part in a prediction."""
+    """Whether a calibration replaces this key, or the times of a run do not depend on it."""
     return _of_links(key) or key in MAY_DIFFER or key.startswith("cost")
 
 

@@ -1,4 +1,4 @@
-"""What this machine can do for distsim: each check with what was found and, where something lacks, its cure."""
+"""Checks of this machine: each tells what it found and, where something is missing, the cure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """All checks, in the order a newcomer meets them. Changes nothing on the machine."""
+    """All checks, in the order in which a newcomer needs them. Nothing on the machine is changed."""
     return [
         _python(),
         _cores(),
@@ -85,7 +85,7 @@ def _package(name: str, extra: str, needed_for: str) -> Check:
 
 
 def _gloo() -> Check:
-    """Asks torch in a process of its own, so that this one stays light."""
+    """Asks torch in another process, because importing torch takes seconds and memory."""
     if importlib.util.find_spec("torch") is None:
         return Check("gloo", False, "torch is missing", "real runs on CPUs", "pip install 'distsim-course[labs]'")
     code = "import torch.distributed as d; print(d.is_available() and d.is_gloo_available())"
@@ -97,7 +97,7 @@ def _gloo() -> Check:
 
 
 def _gpu() -> Check:
-    """A GPU is never needed; its absence is no fault."""
+    """Always ok: no run needs a GPU."""
     if importlib.util.find_spec("torch") is None:
         return Check("gpu", True, "unknown without torch", "nothing: labs run on CPUs")
     code = (
@@ -113,7 +113,7 @@ def _gpu() -> Check:
 
 
 def gpu_check(names: Sequence[str], *, nccl: bool) -> Check:
-    """What a real run makes of the GPUs that torch can use, by name, with or without NCCL.
+    """The check of the GPUs that torch can use. names: one for each GPU. nccl: whether torch has NCCL.
 
     >>> gpu_check(["H100", "H100"], nccl=True).needed_for
     'runs of up to 2 ranks without servers'
@@ -137,7 +137,7 @@ def _program(name: str, needed_for: str, cure: str) -> Check:
 
 
 def _namespaces() -> Check:
-    """Tries a throw-away namespace: as root directly, else inside a user namespace of its own."""
+    """Starts a process in a new network namespace; without root, inside a new user namespace."""
     unshare = shutil.which("unshare")
     if unshare is None:
         return Check("namespaces", False, "no unshare", "the emulated cluster", "use Linux with util-linux")

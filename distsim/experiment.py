@@ -20,7 +20,7 @@ from distsim.units import show, write
 
 @dataclass(frozen=True)
 class Experiment:
-    """One scenario's two runs and their comparison. notes: what a reader should know of how they were made."""
+    """One scenario's two runs and their comparison. notes: sentences about how the runs were made."""
 
     comparison: Comparison
     predicted: Trace
@@ -36,12 +36,12 @@ def predict_and_measure(
     deadline_seconds: float | None = None,
     progress: Report | None = None,
 ) -> Experiment:
-    """Runs `scenario` for real and predicts that run, with a progress bar where a person looks.
+    """Runs `scenario` for real and predicts that run. In a terminal or a notebook, a progress bar is shown.
 
-    The real run uses this machine's own links, so the prediction does too: a short calibration of the very exchange
-    goes first, in the same launch, and takes the place of the scenario's bandwidth and latency. With `calibration`
-    that one is taken instead. Nothing of the measured run itself enters the prediction. rule: of your own, in both.
-    progress: takes the place of the bar, as in `measure`.
+    The real run uses this machine's own links, so the prediction does too. A short calibration of the same exchange
+    comes first, in the same launch, and replaces the scenario's bandwidth and latency. `calibration` replaces that
+    short calibration. The prediction uses nothing of the measured run itself. rule: a rule of your own, for both runs.
+    progress: replaces the bar, as in `measure`.
     Raises RunError where the real run fails, and InputError where torch is missing.
     """
     check_scenario(scenario)
@@ -66,12 +66,13 @@ def predict_and_emulate(
     deadline_seconds: float | None = None,
     progress: Report | None = None,
 ) -> Experiment:
-    """Runs `scenario` for real on an emulated cluster, which has its links, and predicts that run with those.
+    """Runs `scenario` for real on an emulated cluster with the scenario's links, and predicts that run.
 
-    Where the kernel could not impose the latency, the prediction takes what a message without content took there. A
-    server's own work for an update takes what it took in the warm-up, before the run.
-    With `calibration`, which must have been made on emulated links, the prediction takes what it says of links, the
-    server's work and a model's. rule: of your own, in both. progress: takes the place of the bar, as in `measure`.
+    The prediction uses the scenario's links. Where the kernel could not impose the latency, the prediction uses the
+    time of an empty message in the emulated cluster. The server's own work for an update takes as long as in the
+    warm-up before the run. `calibration` must have been made on the same emulated links; it then gives the links, the
+    server's work and the model's work. rule: a rule of your own, for both runs. progress: replaces the bar, as in
+    `measure`.
     Raises RunError where the real run fails, and InputError where torch, or the right to emulate links, is missing, or
     the calibration was made on other links.
     """
@@ -85,21 +86,24 @@ def predict_and_emulate(
         predicted = simulate(scenario, calibration, rule=rule)
         notes = [describe(emulation), calibration.describe(scenario)]
         if calibration.machine is not None and calibration.machine.imposed is None:
-            notes.append("its file does not tell which emulated links: whether they were the same is not known")
+            notes.append("the calibration file does not name its emulated links: they may differ from the scenario's")
         return Experiment(compare(predicted, measured), predicted, measured, notes)
     predicted = predict_emulated(scenario, measured.metadata, rule=rule)
     notes = [describe(emulation)]
     if latency_is_measured(emulation):
-        notes.append("the prediction takes this measured latency in place of the scenario's")
+        notes.append("the prediction uses this measured latency in place of the scenario's")
     if work := _server_seconds(measured.metadata):
-        notes.append(f"and {show(work, 'second')} for the server's own work per update, as its warm-up measured it")
+        notes.append(
+            f"the prediction uses {show(work, 'second')} for the server's own work per update, measured in the warm-up"
+        )
     return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 
 def predict_emulated(scenario: Scenario, metadata: dict[str, Any], *, rule: str | None = None) -> Trace:
-    """The prediction of a run on emulated links: those of the scenario, and what its launch measured before the run.
+    """The prediction of a run on emulated links.
 
-    metadata: of the measured trace. That is the latency, where none could be imposed, and the server's own work.
+    metadata: of the measured trace. From it come two times that the launch measured before the run: the latency, where
+    the kernel could not impose one, and the server's own work for an update.
     """
     links = predicted_on(scenario, metadata["emulation"])
     return simulate(links, rule=rule, apply_seconds=_server_seconds(metadata))
@@ -133,7 +137,7 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
-    """Two traces saved elsewhere, compared; notes tell where the prediction took other links, or another rule."""
+    """Compares two saved traces; the notes tell where the prediction used other links or another rule."""
     differences = link_differences(predicted, measured) + rule_difference(predicted, measured)
     if (predicted.producer, measured.producer) == ("measured", "simulated"):
         differences.append("the predicted trace was measured and the measured one simulated: are they swapped?")

@@ -1,7 +1,8 @@
-"""How well real runs on this machine are predicted: a row for each policy and each kind of links.
+"""How well real runs on this machine are predicted: a row for each policy over each of several links.
 
-Loopback is the machine's own links, calibrated just before each run. Emulated links are imposed, so the prediction
-takes the scenario's; of the machine it knows only what the launch measured before the run (`predict_emulated`).
+Loopback links are the machine's own; a calibration just before each run measures them. Emulated links are imposed, so
+the prediction uses the scenario's links, and only the times that the launch measured before the run
+(`predict_emulated`).
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from distsim.trace import Trace
 WORKERS, STEPS, SEED = 4, 16, 11
 COMPUTE = {"distribution": "lognormal", "mean": "50 ms", "cv": 0.3}
 RING, SERVER = {"kind": "ring"}, {"kind": "parameter_server"}
-Kind = tuple[dict[str, Any], dict[str, Any]]  # policy, communication
+Combination = tuple[dict[str, Any], dict[str, Any]]  # the tables [policy] and [communication]
 
-# Those of one group have the same ranks, so that one launch serves all of them.
-AMONG_PEERS: Sequence[Kind] = (
+# The scenarios of one group have the same ranks, so one launch runs all of them.
+AMONG_PEERS: Sequence[Combination] = (
     ({"kind": "synchronous"}, RING),
     ({"kind": "local_sgd", "period": 4}, RING),
     ({"kind": "ddp", "bucket": "256 KiB", "first_bucket": "256 KiB"}, RING),
 )
-WITH_SERVER: Sequence[Kind] = (
+WITH_SERVER: Sequence[Combination] = (
     ({"kind": "synchronous"}, SERVER),
     ({"kind": "backup", "backups": 1}, SERVER),
     ({"kind": "backup", "backups": 1, "cancel": True}, SERVER),
@@ -43,14 +44,14 @@ GROUPS = (AMONG_PEERS, WITH_SERVER)
 
 @dataclass(frozen=True)
 class Links:
-    """What carries gradients of this size; bandwidth None: the machine's own loopback."""
+    """The links of a run, and the size of its gradients. bandwidth: of emulated links; None: the machine's own."""
 
     gradient: str
     bandwidth: str | None = None
 
     @property
     def name(self) -> str:
-        """For tables.
+        """The name in tables.
 
         >>> Links("1 MiB", "200 Mbit/s").name
         'emulated 200 Mbit/s, 1 MiB'
@@ -63,7 +64,7 @@ LINKS = (Links("4 MiB"), Links("4 MiB", "1 Gbit/s"), Links("1 MiB", "200 Mbit/s"
 
 @dataclass(frozen=True)
 class Row:
-    """One policy over these links: its comparison, errors in percent of the measurement."""
+    """One policy over these links, with the comparison of its two runs."""
 
     links: Links
     policy: str
@@ -86,7 +87,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Missing:
-    """One policy over these links that was not measured, and why: InputError where it could not even start."""
+    """One policy over these links that was not measured. error: InputError where the run could not start."""
 
     links: Links
     policy: str
@@ -103,13 +104,13 @@ class Missing:
         }
 
 
-def scenario_of(kind: Kind, links: Links) -> Scenario:
-    """One policy over these links: `WORKERS` workers, `STEPS` steps.
+def scenario_of(combination: Combination, links: Links) -> Scenario:
+    """The scenario of one policy over these links: `WORKERS` workers, `STEPS` steps.
 
     >>> scenario_of(({"kind": "asynchronous"}, {"kind": "parameter_server"}), Links("1 MiB", "200 Mbit/s")).hosts
     5
     """
-    policy, communication = kind
+    policy, communication = combination
     return Scenario.of(
         {
             "name": " ".join(str(value) for value in (*policy.values(), communication["kind"])),
@@ -125,9 +126,9 @@ def scenario_of(kind: Kind, links: Links) -> Scenario:
 
 
 def runs(scenarios: Sequence[Scenario], *, emulate: bool) -> Iterator[tuple[Trace, Trace]]:
-    """Predicted and measured, of scenarios with the same ranks; emulated ones in one launch.
+    """The predicted and the measured run of each scenario; all have the same ranks. One launch runs all emulated ones.
 
-    Raises what `measure_all` raises.
+    Raises the errors of `measure_all`.
     """
     if emulate:
         for scenario, measured in zip(scenarios, measure_all(scenarios, emulate=True), strict=True):
@@ -139,28 +140,28 @@ def runs(scenarios: Sequence[Scenario], *, emulate: bool) -> Iterator[tuple[Trac
 
 
 def rows(links: Iterable[Links] = LINKS, progress: Callable[[int, int], None] | None = None) -> list[Row | Missing]:
-    """All policies over all of these links, measured now: minutes. progress: called with (rows done, rows in all).
+    """Measures all policies over all of these links, which takes minutes. progress: called with (rows done, all rows).
 
-    Whether links can be emulated here is asked before the first run. What cannot run, or failed, is a `Missing`.
+    The right to emulate links is checked before the first run. A run that cannot start, or fails, becomes a `Missing`.
     """
-    places = list(links)
-    refusal = _refusal(places)
-    total = len(places) * sum(map(len, GROUPS))
+    all_links = list(links)
+    refusal = _refusal(all_links)
+    total = len(all_links) * sum(map(len, GROUPS))
     found: list[Row | Missing] = []
-    for place in places:
+    for one in all_links:
         for group in GROUPS:
-            scenarios = [scenario_of(kind, place) for kind in group]
-            refused = refusal if place.bandwidth is not None else None
-            for row in _missing(place, scenarios, refused) if refused else _measured(place, scenarios):
+            scenarios = [scenario_of(combination, one) for combination in group]
+            refused = refusal if one.bandwidth is not None else None
+            for row in _missing(one, scenarios, refused) if refused else _measured(one, scenarios):
                 found.append(row)
                 if progress is not None:
                     progress(len(found), total)
     return found
 
 
-def _refusal(places: Sequence[Links]) -> InputError | None:
-    """Why links cannot be emulated here, if any are to be; those of one scenario are as good as all."""
-    emulated = next((place for place in places if place.bandwidth is not None), None)
+def _refusal(all_links: Sequence[Links]) -> InputError | None:
+    """Why links cannot be emulated here; None where they can, or need not. Trying one scenario is enough."""
+    emulated = next((one for one in all_links if one.bandwidth is not None), None)
     if emulated is not None:
         try:
             trial.check(NetworkPlan.of(scenario_of(WITH_SERVER[0], emulated)))
@@ -169,24 +170,24 @@ def _refusal(places: Sequence[Links]) -> InputError | None:
     return None
 
 
-def _measured(place: Links, scenarios: Sequence[Scenario]) -> Iterator[Row | Missing]:
-    """A row for each. Where a launch fails, those that were still to come from it are missing."""
-    emulate = place.bandwidth is not None
+def _measured(links: Links, scenarios: Sequence[Scenario]) -> Iterator[Row | Missing]:
+    """A row for each scenario. Where a launch fails, the rows that it has not delivered are missing."""
+    emulate = links.bandwidth is not None
     for together in [scenarios] if emulate else [[scenario] for scenario in scenarios]:
         done = 0
         try:
             for predicted, measured in runs(together, emulate=emulate):
-                yield Row(place, *_names(measured.scenario), compare(predicted, measured))
+                yield Row(links, *_names(measured.scenario), compare(predicted, measured))
                 done += 1
         except (InputError, RunError) as error:
-            yield from _missing(place, together[done:], error)
+            yield from _missing(links, together[done:], error)
 
 
-def _missing(place: Links, scenarios: Sequence[Scenario], error: InputError | RunError) -> list[Missing]:
-    return [Missing(place, *_names(scenario), error) for scenario in scenarios]
+def _missing(links: Links, scenarios: Sequence[Scenario], error: InputError | RunError) -> list[Missing]:
+    return [Missing(links, *_names(scenario), error) for scenario in scenarios]
 
 
 def _names(scenario: Scenario) -> tuple[str, str]:
-    """Of its policy and its communication."""
+    """The names of the scenario's policy and communication."""
     cancelling = "cancelling " if getattr(scenario.policy, "cancel", False) else ""
     return f"{cancelling}{scenario.policy.kind}", scenario.communication.kind

@@ -1,6 +1,6 @@
-"""Progress bars on anything that may take over two seconds; in terminals and notebooks, silent in a pipe.
+"""Progress bars for work that may take over two seconds, in terminals and notebooks; none in a pipe.
 
-With TQDM_DISABLE=1 in the environment, which is tqdm's own name for it, there are none: where outputs are compared.
+The environment variable TQDM_DISABLE=1, which is tqdm's own, turns the bars off, so that outputs can be compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Report = Callable[[int, int], None]  # (done, of how many)
 
 
 def progress(items: Iterable[Any], label: str, total: int | None = None) -> Iterator[Any]:
-    """`items` with a bar that appears after two seconds; on standard error, and only where a person looks.
+    """Yields `items`. In a terminal or a notebook, a bar appears on standard error after two seconds.
 
     >>> list(progress([1, 2, 3], "counting"))
     [1, 2, 3]
@@ -32,7 +32,7 @@ def progress(items: Iterable[Any], label: str, total: int | None = None) -> Iter
 
 @contextmanager
 def bar(label: str) -> Iterator[Report]:
-    """A bar for work that reports (done, total) itself.
+    """A bar for work that reports its progress by calling the yielded function with (done, total).
 
     >>> with bar("steps") as report:
     ...     report(1, 2)
@@ -48,7 +48,7 @@ def bar(label: str) -> Iterator[Report]:
 
 @contextmanager
 def _shown(label: str, total: int | None = None) -> Iterator[Any]:
-    """A bar that goes when its work ends or is left: a notebook would keep one that is not full, in red."""
+    """A bar that disappears when its work ends or is left. A notebook would keep a bar that is not full, in red."""
     shown = tqdm(desc=label, total=total, delay=DELAY_SECONDS, disable=not _watched(), leave=False)
     try:
         yield shown
@@ -62,6 +62,6 @@ def _watched() -> bool:
 
 
 def _in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this process; others may have loaded its modules."""
+    """Whether a Jupyter kernel runs this process. Loaded modules are no proof: other programs load them too."""
     kernel = sys.modules.get("ipykernel.kernelapp")
     return kernel is not None and kernel.IPKernelApp.initialized()

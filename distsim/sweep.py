@@ -1,7 +1,7 @@
-"""Many scenarios: vary some keys of a file over values, simulate every combination, collect one tidy table.
+"""Vary some keys of a scenario, simulate every combination of values, and collect one tidy table.
 
-Works on any `concurrent.futures.Executor`. Each result is written to a journal as it comes in, so an interrupted
-sweep goes on where it stopped.
+A sweep runs on any `concurrent.futures.Executor`. It writes each result to a journal at once, so an interrupted sweep
+continues where it stopped.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def _check_size(asked: object, counts: Sequence[int]) -> None:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # no TOML, numbers of thousands of digits, or lists a thousand deep
+    except (ValueError, RecursionError):  # not TOML, or a number or a nesting too long for the parser
         return text
 
 
 def combinations(scenario: Scenario, vary: Mapping[str, Sequence[Any]]) -> list[tuple[Row, Scenario | InputError]]:
     """Every combination of the varied values with its scenario, or with the reason why it is impossible.
 
-    Raises InputError where none is possible, or where they are more than a sweep may have.
+    Raises InputError where no combination is possible, or where there are more than `MOST_COMBINATIONS`.
     """
     _check_size(", ".join(vary), [len(values) for values in vary.values()])
     found: list[tuple[Row, Scenario | InputError]] = []
@@ -95,10 +95,11 @@ def sweep(
     journal: Path | None = None,
     progress: Report | None = None,
 ) -> list[Row]:
-    """One row per combination: the varied keys, the figures of the simulated run, and `error` where it is impossible.
+    """One row for each combination: the varied keys, the metrics of the simulated run, and `error`.
 
-    executor: where to run (default: in this process). journal: a file that keeps finished rows; given again, those
-    are not computed anew. progress: called with (done, total).
+    error: why the combination is impossible, else None. executor: where to run (default: in this process). journal: a
+    file that keeps finished rows; another call with this journal does not compute them again. progress: called with
+    (done, total). A varied key of the name of a metric, such as `failures`, takes the place of the metric's column.
 
     >>> from distsim import example
     >>> rows = sweep(example("backup_server"), {"policy.backups": [0, 1]})
@@ -126,23 +127,23 @@ def sweep(
 
 
 def without_effect(rows: Sequence[Row], vary: Mapping[str, Sequence[Any]]) -> list[str]:
-    """The varied keys whose values changed no figure of any run, everything else being equal."""
+    """The varied keys that changed no metric of any run while the other keys stayed the same."""
     idle = []
     for key in vary:
         groups: dict[str, list[str]] = {}
         for row in rows:
             if row["error"] is None:
                 others = json.dumps({other: row[other] for other in vary if other != key}, default=str)
-                figures = json.dumps([row[name] for name in RESULTS])
-                groups.setdefault(others, []).append(figures)
-        compared = [figures for figures in groups.values() if len(figures) > 1]
-        if compared and all(len(set(figures)) == 1 for figures in compared):
+                metrics = json.dumps([row[name] for name in RESULTS])
+                groups.setdefault(others, []).append(metrics)
+        compared = [metrics for metrics in groups.values() if len(metrics) > 1]
+        if compared and all(len(set(metrics)) == 1 for metrics in compared):
             idle.append(key)
     return idle
 
 
 def reason(row: Row) -> str:
-    """Why a row is impossible, without the values that it tries.
+    """Why a row is impossible, without the row's varied values.
 
     >>> from distsim import example
     >>> rows = sweep(example("backup_server"), {"policy.backups": [1, -1]})
@@ -154,7 +155,7 @@ def reason(row: Row) -> str:
 
 
 def run_one(table: dict[str, Any]) -> Row:
-    """The figures of one scenario's simulated run, flat; runs in any process that can import distsim."""
+    """The metrics of a scenario's simulated run by column. Runs in any process that can import distsim."""
     values = summary(simulate(Scenario.of(table))).values
     return {metric.column: values.get(metric.name) for metric in METRICS} | {"error": None}
 
@@ -184,7 +185,7 @@ def _key(scenario: Scenario) -> str:
 
 
 def _append(journal: Path, key: str, row: Row) -> None:
-    """Adds a row on a line of its own, also after one that an interrupt cut off."""
+    """Adds a row on a new line, also where an interrupt cut off the last line."""
     with journal.open("a+b") as stream:
         if stream.tell():
             stream.seek(-1, os.SEEK_END)
@@ -194,7 +195,7 @@ def _append(journal: Path, key: str, row: Row) -> None:
 
 
 def _read(journal: Path) -> Iterator[tuple[str, Row]]:
-    """What the journal keeps; what is no row of it, such as a last line that an interrupt cut off, is left out."""
+    """The rows of the journal by key. A line that is not a row, as where an interrupt cut it off, is left out."""
     if not journal.exists():
         return
     for line in journal.read_text("utf-8").splitlines():

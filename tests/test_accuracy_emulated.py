@@ -16,7 +16,17 @@ import pytest
 
 from distsim.calibration import Calibration, Plan
 from distsim.comparison import Comparison, compare
-from distsim.machine_accuracy import AMONG_PEERS, GROUPS, RING, SERVER, WITH_SERVER, Kind, Links, runs, scenario_of
+from distsim.machine_accuracy import (
+    AMONG_PEERS,
+    GROUPS,
+    RING,
+    SERVER,
+    WITH_SERVER,
+    Combination,
+    Links,
+    runs,
+    scenario_of,
+)
 from distsim.runtime.calibrate import calibrate
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
@@ -32,13 +42,13 @@ CLUSTERS = [
 ]  # fmt: skip
 WHOLE_PERCENT, REDUCED_PERCENT = 5.0, 25.0  # of the median step, and of the total
 JUDGED = ("synchronous", "local_sgd", "backup", "stale_synchronous", "asynchronous")
-RANKED_AMONG_PEERS: Sequence[Kind] = (
+RANKED_AMONG_PEERS: Sequence[Combination] = (
     *AMONG_PEERS,
     ({"kind": "local_sgd", "period": 2}, RING),
     ({"kind": "synchronous"}, {"kind": "tree", "implementation": "schedule"}),
     ({"kind": "synchronous"}, {"kind": "halving_doubling", "implementation": "schedule"}),
 )
-RANKED_WITH_SERVER: Sequence[Kind] = (
+RANKED_WITH_SERVER: Sequence[Combination] = (
     *(kind for kind in WITH_SERVER if kind[0]["kind"] != "flexrr"),
     ({"kind": "asynchronous"}, SERVER | {"receive": "concurrent"}),
 )
@@ -69,7 +79,7 @@ def test_what_a_run_on_emulated_links_takes_is_predicted(whole: Callable[[int, i
     assert not told, "\n".join(told)
 
 
-def wrong_on(cluster: Links, group: Sequence[Kind], percent: float) -> list[str]:
+def wrong_on(cluster: Links, group: Sequence[Combination], percent: float) -> list[str]:
     """What is beyond the bounds on one cluster, of what was beyond them twice."""
     left = [scenario_of(kind, cluster) for kind in group]
     for _ in range(TRIES):
