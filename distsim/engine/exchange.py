@@ -11,9 +11,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from distsim.arrays import Flags, Floats, Indices
 from distsim.network import Flow
-from distsim.trace import COMMUNICATION_KINDS, NO_COLLECTIVE, NO_VERSION, SpanKind, Texts, TraceBuilder
+from distsim.trace import NO_VERSION, SpanKind, TraceBuilder
 
 
 class Push:
@@ -46,78 +45,30 @@ class Push:
         self.read_version = read_version
 
 
-class Exchanges:
-    """All exchanges with one server, as columns. On its own `host` it neither sends nor receives."""
-
-    def __init__(self, pushes: Sequence[Push], server: int, host: int, workers: int, num_bytes: float) -> None:
-        self.pushes = pushes
-        self.server = server
-        self.host = host
-        self.workers = workers
-        self.bytes = num_bytes
-        self.worker = self._column("worker", np.int32)
-        self.step = self._column("step", np.int64)
-
-    def tell(self, builder: TraceBuilder) -> None:
-        """The spans and transfers of computing, pushing, waiting and pulling."""
-        worker, server = self.worker, self.server
-        start, stop, ready, began, arrived, asked, answered, pulled = (
-            self._column(f"{moment}_seconds", np.float64)
-            for moment in ("start", "stop", "ready", "began", "arrived", "asked", "answered", "pulled")
-        )
-        pushed, back = ((worker != self.host) & ~np.isnan(end) for end in (arrived, pulled))
-        # compute
-        self._spans(builder, ~np.isnan(stop), worker, SpanKind.COMPUTE, start, stop)
-        # push
-        self._spans(builder, pushed, worker, SpanKind.SEND, ready, arrived)
-        self._spans(builder, pushed, server, SpanKind.RECEIVE, began, arrived, "from worker")
-        self._transfers(builder, pushed, worker, server, began, arrived)
-        # wait
-        self._spans(builder, answered > asked, worker, SpanKind.WAIT, asked, answered)
-        # pull
-        self._spans(builder, back, worker, SpanKind.RECEIVE, answered, pulled)
-        self._spans(builder, back, server, SpanKind.SEND, answered, pulled, "to worker")
-        self._transfers(builder, back, server, worker, answered, pulled)
-
-    def _column(self, name: str, dtype: Any) -> NDArray[Any]:
-        return np.fromiter(map(attrgetter(name), self.pushes), dtype, len(self.pushes))
-
-    def _spans(
-        self, builder: TraceBuilder, rows: Flags, who: Indices | int, kind: SpanKind, start: Floats, end: Floats,
-        way: str = "",
-    ) -> None:  # fmt: skip
-        places = np.flatnonzero(rows)
-        label = Texts(self.worker[places], [f"{way} {worker}" for worker in range(self.workers)]) if way else ""
-        builder.extend(
-            "spans", worker=who if isinstance(who, int) else who[places], kind=kind, step=self.step[places],
-            start_seconds=start[places], end_seconds=end[places],
-            bytes=self.bytes if kind in COMMUNICATION_KINDS else 0.0, label=label,
-        )  # fmt: skip
-
-    def _transfers(
-        self,
-        builder: TraceBuilder,
-        rows: Flags,
-        source: Indices | int,
-        target: Indices | int,
-        start: Floats,
-        end: Floats,
-    ) -> None:
-        places = np.flatnonzero(rows)
-        source, target = (who if isinstance(who, int) else who[places] for who in (source, target))
-        builder.extend(
-            "transfers", source=source, target=target, bytes=self.bytes,
-            start_seconds=start[places], end_seconds=end[places], chunk=0, collective=NO_COLLECTIVE,
-        )  # fmt: skip
-
-
-def tell_contributions(builder: TraceBuilder, decided: Sequence[Push], server: int) -> None:
-    """A row for each gradient that a server has decided about, in that order."""
-    version, worker, step, read_version, cancelled = (
-        np.fromiter(map(attrgetter(name), decided), np.int64, len(decided))
-        for name in ("version", "worker", "step", "read_version", "cancelled")
+def write_exchanges(builder: TraceBuilder, pushes: Sequence[Push], server: int, host: int, num_bytes: float) -> None:
+    """The rows of computing, pushing, waiting and pulling. On its own `host` a server neither sends nor receives."""
+    worker, step = _column(pushes, "worker", np.int32), _column(pushes, "step", np.int64)
+    start, stop, ready, began, arrived, asked, answered, pulled = (
+        _column(pushes, f"{moment}_seconds", np.float64)
+        for moment in ("start", "stop", "ready", "began", "arrived", "asked", "answered", "pulled")
     )
+    arrived, pulled = (np.where(worker == host, math.nan, end) for end in (arrived, pulled))
+    computed = ~np.isnan(stop)
     builder.extend(
-        "contributions", version=version, server=server, worker=worker, step=step, read_version=read_version,
-        first_item=0, items=1, applied=version != NO_VERSION, cancelled=cancelled.astype(bool),
+        "spans", worker=worker[computed], kind=SpanKind.COMPUTE, step=step[computed], start_seconds=start[computed],
+        end_seconds=stop[computed], bytes=0.0, label="",
     )  # fmt: skip
+    builder.push(worker, server, step, num_bytes, ready, arrived, began)
+    builder.pull(worker, server, step, num_bytes, asked, answered, pulled)
+
+
+def write_contributions(builder: TraceBuilder, decided: Sequence[Push], server: int) -> None:
+    """A row for each gradient that a server has decided about, in that order."""
+    worker, step, read_version, version = (
+        _column(decided, name, np.int64) for name in ("worker", "step", "read_version", "version")
+    )
+    builder.contributions(server, worker, step, read_version, version, _column(decided, "cancelled", np.bool_))
+
+
+def _column(pushes: Sequence[Push], name: str, dtype: Any) -> NDArray[Any]:
+    return np.fromiter(map(attrgetter(name), pushes), dtype, len(pushes))

@@ -59,7 +59,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
         raise InputError.of("engine", "loop", f"cannot serve {missing}", 'take engine = "story"')
     assert isinstance(scenario.policy, WithServer)
     steps = played(scenario, rule or scenario.policy.rule(scenario.cluster.workers), apply_seconds)
-    return steps_trace(scenario, "loop", steps, apply_seconds)
+    return steps_trace(scenario, "loop", [steps], apply_seconds)
 
 
 def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:

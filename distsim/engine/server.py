@@ -11,7 +11,7 @@ from collections import deque
 
 import simpy
 
-from distsim.engine.exchange import Exchanges, Push, tell_contributions
+from distsim.engine.exchange import Push, write_contributions, write_exchanges
 from distsim.engine.simulated_hosts import Stage, Story, finished
 from distsim.network import Flow
 from distsim.policies import Rule, WithServer
@@ -271,9 +271,8 @@ class Server:
 
     def tell(self) -> None:
         """What the trace is to know of all exchanges with this server."""
-        workers = self.story.scenario.cluster.workers
-        Exchanges(self.pushes, self.rank, self.host, workers, self.story.bytes).tell(self.builder)
-        tell_contributions(self.builder, self.decided, self.rank)
+        write_exchanges(self.builder, self.pushes, self.rank, self.host, self.story.bytes)
+        write_contributions(self.builder, self.decided, self.rank)
 
     def check_over(self) -> None:
         """Raises InputError where everybody waits for an answer that the rule never gave."""

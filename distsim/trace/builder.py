@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from distsim.arrays import Flags, Indices, Integers
 from distsim.trace.tables import NO_COLLECTIVE, NO_SERVER, NO_VERSION, SpanKind, Table
 from distsim.trace.texts import Texts, joined
 from distsim.trace.trace import TABLES, Trace
+
+Numbers = float | NDArray[Any]  # one number for all rows, or a column
 
 
 class Columns:
@@ -146,39 +150,70 @@ class TraceBuilder:
 
     def push(
         self,
-        worker: int,
+        worker: Numbers,
         server: int,
-        step: int,
+        step: Numbers,
         num_bytes: float,
-        start_seconds: float,
-        end_seconds: float,
-        began_seconds: float | None = None,
+        start_seconds: Numbers,
+        end_seconds: Numbers,
+        began_seconds: Numbers | None = None,
     ) -> None:
-        """A gradient on its way: the worker sends, the server receives, the network carries.
+        """Gradients that travel to a server: the worker sends, the server receives, the network carries.
 
-        began_seconds: when the server turned to it, later than start_seconds where gradients wait for their turn.
+        Each argument is one number, or a column with a row for each push; a push whose end is NaN is left out.
+        began_seconds: when the server starts to receive, later than start_seconds where gradients wait in a queue.
         """
-        began = start_seconds if began_seconds is None else began_seconds
-        self.span(worker, SpanKind.SEND, step, start_seconds, end_seconds, num_bytes)
-        self.span(server, SpanKind.RECEIVE, step, began, end_seconds, num_bytes, f"from worker {worker}")
-        self.transfer(worker, server, num_bytes, began, end_seconds)
+        began_seconds = start_seconds if began_seconds is None else began_seconds
+        worker, step, start, began, end = _arrived(end_seconds, worker, step, start_seconds, began_seconds)
+        spans, label = partial(self._spans, step=step, end_seconds=end, bytes=num_bytes), _named("from", worker)
+        spans(worker=worker, kind=SpanKind.SEND, start_seconds=start)
+        spans(worker=server, kind=SpanKind.RECEIVE, start_seconds=began, label=label)
+        self._transfers(source=worker, target=server, bytes=num_bytes, start_seconds=began, end_seconds=end)
 
     def pull(
         self,
-        worker: int,
+        worker: Numbers,
         server: int,
-        step: int,
+        step: Numbers,
         num_bytes: float,
-        asked_seconds: float,
-        start_seconds: float,
-        end_seconds: float,
+        asked_seconds: Numbers,
+        start_seconds: Numbers,
+        end_seconds: Numbers,
     ) -> None:
-        """Parameters on their way to a worker, which has waited for them since `asked_seconds`."""
-        if start_seconds > asked_seconds:
-            self.span(worker, SpanKind.WAIT, step, asked_seconds, start_seconds)
-        self.span(worker, SpanKind.RECEIVE, step, start_seconds, end_seconds, num_bytes)
-        self.span(server, SpanKind.SEND, step, start_seconds, end_seconds, num_bytes, f"to worker {worker}")
-        self.transfer(server, worker, num_bytes, start_seconds, end_seconds)
+        """Parameters that travel to workers, which have waited for them since `asked_seconds`.
+
+        Each argument is one number, or a column with a row for each pull. Of a pull whose end is NaN only the wait
+        is written: a server on the worker's own host sends nothing.
+        """
+        waits = np.where(np.less(asked_seconds, start_seconds), start_seconds, np.nan)
+        waiting, waited_step, asked, left = _arrived(waits, worker, step, asked_seconds)
+        self._spans(worker=waiting, kind=SpanKind.WAIT, step=waited_step, start_seconds=asked, end_seconds=left)
+        worker, step, start, end = _arrived(end_seconds, worker, step, start_seconds)
+        spans = partial(self._spans, step=step, start_seconds=start, end_seconds=end, bytes=num_bytes)
+        spans(worker=worker, kind=SpanKind.RECEIVE)
+        spans(worker=server, kind=SpanKind.SEND, label=_named("to", worker))
+        self._transfers(source=server, target=worker, bytes=num_bytes, start_seconds=start, end_seconds=end)
+
+    def contributions(
+        self,
+        server: int,
+        worker: Integers | Indices,
+        step: Integers,
+        read_version: Integers,
+        version: Integers,
+        cancelled: Flags | bool = False,
+    ) -> None:
+        """Gradients of whole steps; version: the update that each went into, or NO_VERSION."""
+        self.extend(
+            "contributions", version=version, server=server, worker=worker, step=step, read_version=read_version,
+            first_item=0, items=1, applied=version != NO_VERSION, cancelled=cancelled,
+        )  # fmt: skip
+
+    def _spans(self, *, bytes: float = 0.0, label: Texts | str = "", **columns: Numbers) -> None:  # noqa: A002 - a column
+        self.extend("spans", **columns, bytes=bytes, label=label)
+
+    def _transfers(self, **columns: Numbers) -> None:
+        self.extend("transfers", **columns, chunk=0, collective=NO_COLLECTIVE)
 
     def all_reduce(self, step: int, num_bytes: float, arrivals: list[float], ends: list[float]) -> None:
         """Update `step` + 1, made by peers: worker i arrives at arrivals[i] and has the sum at ends[i].
@@ -197,3 +232,17 @@ class TraceBuilder:
         """The trace of all rows so far."""
         tables: dict[str, Any] = {name: rows.build() for name, rows in self._tables.items()}
         return Trace(metadata={"producer": producer, "workers": workers, "servers": servers, **metadata}, **tables)
+
+
+def _arrived(end_seconds: Numbers, *columns: Numbers) -> list[NDArray[Any]]:
+    """The rows of `columns`, and at last of `end_seconds`, where the end is a number."""
+    end = np.atleast_1d(np.asarray(end_seconds))
+    there = ~np.isnan(end)
+    count = int(np.count_nonzero(there))
+    rows = slice(count) if there[:count].all() else np.flatnonzero(there)  # the first rows need no copy
+    return [np.broadcast_to(column, end.shape)[rows] for column in (*columns, end)]
+
+
+def _named(direction: str, worker: NDArray[Any]) -> Texts:
+    """A label for each row: "from worker 3"."""
+    return Texts(worker, [f"{direction} worker {rank}" for rank in range(int(worker.max(initial=-1)) + 1)])

@@ -3,15 +3,15 @@
 peers       synchronous training and local SGD by all-reduce
 ddp         distributed data parallel: buckets of gradients, all-reduced during backward
 pipeline    stages that pass micro-batches on
-server      one server that waits for all, or cancels who is late
-servers     several that wait for all, or some on workers' hosts, which `colocated` follows by kinds of workers
+server      servers that wait for all, or one server that cancels late steps
+colocated   servers on workers' hosts that wait for all, where workers form a few groups
 Below them: `all_reduce` (what a call is, and calls in sequence) and its kinds, `rounds` (the ring is one) and `tree`;
 `sharing` of one link; and `rows`, what all of them draw and tell.
 """
 
 from __future__ import annotations
 
-from distsim.engine.recurrence import ddp, peers, pipeline, server, servers
+from distsim.engine.recurrence import colocated, ddp, peers, pipeline, server
 from distsim.errors import InputError
 from distsim.policies import Backup, Ddp, LocalSgd, Pipeline, Rule, Synchronous
 from distsim.scenario import Scenario
@@ -25,8 +25,8 @@ def cannot(scenario: Scenario) -> str | None:
         return peers.cannot(scenario)
     if isinstance(policy, Pipeline):
         return pipeline.cannot(scenario)
-    if isinstance(policy, Synchronous) and _several(scenario):
-        return servers.cannot(scenario)
+    if isinstance(policy, Synchronous) and scenario.communication.colocated:
+        return colocated.cannot(scenario)
     if isinstance(policy, Synchronous) or (isinstance(policy, Backup) and policy.cancel):
         return server.cannot(scenario)
     late = " without cancel" if isinstance(policy, Backup) else ""
@@ -45,11 +45,6 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
         return pipeline.run(scenario)
     if isinstance(policy, LocalSgd) or not scenario.servers:
         return peers.run(scenario, apply_seconds)
-    if _several(scenario):
-        return servers.run(scenario, apply_seconds)
+    if scenario.communication.colocated:
+        return colocated.run(scenario, apply_seconds)
     return server.run(scenario, apply_seconds)
-
-
-def _several(scenario: Scenario) -> bool:
-    """Whether it takes more than one server on a host of its own to tell."""
-    return len(scenario.servers) > 1 or scenario.communication.colocated

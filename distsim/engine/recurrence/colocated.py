@@ -1,8 +1,8 @@
-"""Servers on workers' hosts, which wait for all, where workers are of a few kinds: what is alike does alike.
+"""Servers on workers' hosts that wait for every worker, where the workers form a few groups of equals.
 
-There a server's answers share links with pushes to the others, so no step begins anew and no formula tells its time.
-But workers of one kind do the same at the same moment, and the transfers between two kinds are all equally fast: one
-of each is followed, from one event to the next, however many there are.
+A server's answers share links with pushes to the other servers, so no formula gives the times of a step. But workers
+with the same NIC, the same compute time and the same role do the same at the same moment, and all transfers from one
+group to another run at one rate. So one transfer of each pair of groups is simulated, however many workers there are.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from itertools import count
 import numpy as np
 
 from distsim.arrays import Floats
+from distsim.engine.recurrence.rows import drawn_seconds
+from distsim.engine.steps import Steps, steps_trace
 from distsim.network import OVER
 from distsim.scenario import Scenario
+from distsim.trace import Trace
 
-MOST_KINDS = 6  # of which at most all have servers: 72 streams
+MOST_GROUPS = 6  # where all have servers, that is 72 streams
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Workers that are alike. number: of the kind. seconds: of each step. serves: a server lives with each of them."""
+class Group:
+    """Equal workers. seconds: of each step. up, down: bytes/s of each NIC. serves: each host has a server, too."""
 
     number: int
     members: list[int]
@@ -34,31 +37,30 @@ class Kind:
     down: float
     serves: bool
 
-    def others(self, kind: Kind) -> int:
-        """How many of `kind` there are besides oneself."""
-        return len(kind.members) - (kind is self)
+    def others(self, group: Group) -> int:
+        """How many workers of `group` a worker of this group has besides itself."""
+        return len(group.members) - (group is self)
 
 
-def kinds(scenario: Scenario) -> list[list[int]] | None:
-    """The workers by kind; None where their times are drawn, so that no two are alike."""
+def groups_of_workers(scenario: Scenario) -> list[list[int]] | None:
+    """The workers of each group; None where compute times are drawn, so that no two workers are equal."""
     compute, cluster = scenario.compute, scenario.cluster
     if compute.distribution != "constant" or compute.pauses is not None:
         return None
     found: dict[tuple[bool, float, float, float], list[int]] = {}
     for worker in range(cluster.workers):
         serves = worker < len(scenario.servers)
-        like = (serves, cluster.up(worker), cluster.down(worker), compute.slow_factor(worker))
-        found.setdefault(like, []).append(worker)
+        key = (serves, cluster.up(worker), cluster.down(worker), compute.slow_factor(worker))
+        found.setdefault(key, []).append(worker)
     return list(found.values())
 
 
 class Stream:
-    """Equal transfers from each of one kind to each other of another, all at the same time. left: bytes of each."""
+    """Equal, simultaneous transfers from each worker of one group to each worker of another. left: bytes of each."""
 
-    def __init__(self, source: Kind, target: Kind, arrives: Callable[[float], None]) -> None:
+    def __init__(self, source: Group, target: Group, arrives: Callable[[float], None]) -> None:
         self.arrives = arrives
-        # Of a link, how many of the transfers it carries.
-        self.links = (
+        self.links = (  # and how many transfers of the stream cross each of them
             (("up", source.number), source.others(target)),
             (("down", target.number), target.others(source)),
         )
@@ -67,94 +69,85 @@ class Stream:
 
 
 class Colocated:
-    """A run, and when what comes to pass in it; NaN where there is nothing of a kind.
+    """The times of all events of a run, in seconds; an event that does not happen is NaN.
 
-    kind_of: by worker. start, ready: when workers begin a step, and have computed; answered: when servers answer;
-    shape (steps, kinds). arrived, pulled: when gradients, and parameters, are there; shape (steps, kinds of servers'
-    hosts, kinds of workers).
+    group_of: by worker. start, ready: when workers begin a step, and have computed; answered: when servers answer;
+    shape (steps, groups). arrived, pulled: when gradients, and parameters, arrive; shape (steps, groups of the
+    servers' hosts, groups of workers).
     """
 
     def __init__(self, scenario: Scenario, drawn: Floats, apply_seconds: float) -> None:
-        cluster, groups = scenario.cluster, kinds(scenario)
+        cluster, groups = scenario.cluster, groups_of_workers(scenario)
         assert groups is not None, "otherwise there is no recurrence"
-        self.kinds = [
-            Kind(
+        self.groups = [
+            Group(
                 number, members, drawn[:, members[0]].tolist(),
                 cluster.up(members[0]), cluster.down(members[0]), members[0] < len(scenario.servers),
             )
             for number, members in enumerate(groups)
         ]  # fmt: skip
-        self.kind_of = np.empty(cluster.workers, np.intp)
-        for kind in self.kinds:
-            self.kind_of[kind.members] = kind.number
-        self.servers = [kind for kind in self.kinds if kind.serves]
+        self.group_of = np.empty(cluster.workers, np.intp)
+        for group in self.groups:
+            self.group_of[group.members] = group.number
+        self.servers = [group for group in self.groups if group.serves]
         self.latency, self.apply_seconds = cluster.latency_seconds, apply_seconds
         self.bytes = scenario.gradient_bytes / len(scenario.servers)
-        self.capacities = {("up", kind.number): kind.up for kind in self.kinds}
-        self.capacities |= {("down", kind.number): kind.down for kind in self.kinds}
-        self.steps, number = len(drawn), len(self.kinds)
+        self.capacities = {("up", group.number): group.up for group in self.groups}
+        self.capacities |= {("down", group.number): group.down for group in self.groups}
+        self.steps, number = len(drawn), len(self.groups)
         self.start, self.ready, self.answered = np.full((3, self.steps, number), math.nan)
         self.arrived, self.pulled = np.full((2, self.steps, number, number), math.nan)
         self.agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self.order = count()
         self.streams: list[Stream] = []  # under way
-        # What a server, or a worker, of this kind is still to get in its step.
-        self.gradients = [0] * number
-        self.parameters = [0] * number
+        self.gradients = [0] * number  # by group: streams that a server has received in its step
+        self.parameters = [0] * number  # by group: streams that a worker still waits for in its step
 
-    def by_server(self, away: Floats, at_home: Floats) -> Floats:
-        """Times by step and two kinds, and those of a worker with its own server, as (steps, servers, workers)."""
-        own = np.arange(sum(len(kind.members) for kind in self.servers))
-        hosts = self.kind_of[own]
-        found = away[:, hosts[:, None], self.kind_of]
-        found[:, own, own] = at_home[:, hosts]
-        return np.asarray(found)
+    # Events: each method runs at its moment.
 
-    # What happens, each at its moment.
+    def compute(self, group: Group, step: int, now: float) -> None:
+        self.start[step, group.number] = now
+        self.parameters[group.number] = sum(1 for server in self.servers if group.others(server)) + group.serves
+        self._at(now + group.seconds[step], partial(self.push, group, step))
 
-    def compute(self, kind: Kind, step: int, now: float) -> None:
-        self.start[step, kind.number] = now
-        self.parameters[kind.number] = sum(1 for server in self.servers if kind.others(server)) + kind.serves
-        self._at(now + kind.seconds[step], partial(self.push, kind, step))
-
-    def push(self, kind: Kind, step: int, now: float) -> None:
-        self.ready[step, kind.number] = now
+    def push(self, group: Group, step: int, now: float) -> None:
+        self.ready[step, group.number] = now
         for server in self.servers:
-            if kind.others(server):
-                self._send(kind, server, partial(self.arrive, kind, server, step), now)
-        if kind.serves:
-            self.receive(kind, step, now)
+            if group.others(server):
+                self._send(group, server, partial(self.arrive, group, server, step), now)
+        if group.serves:
+            self.receive(group, step, now)
 
-    def arrive(self, kind: Kind, server: Kind, step: int, now: float) -> None:
-        self.arrived[step, server.number, kind.number] = now
+    def arrive(self, group: Group, server: Group, step: int, now: float) -> None:
+        self.arrived[step, server.number, group.number] = now
         self.receive(server, step, now)
 
-    def receive(self, server: Kind, step: int, now: float) -> None:
-        expected = sum(1 for kind in self.kinds if server.others(kind)) + 1
+    def receive(self, server: Group, step: int, now: float) -> None:
+        expected = sum(1 for group in self.groups if server.others(group)) + 1
         self.gradients[server.number] += 1
         if self.gradients[server.number] == expected:
             self.gradients[server.number] = 0
             self._at(now + self.apply_seconds, partial(self.answer, server, step))
 
-    def answer(self, server: Kind, step: int, now: float) -> None:
+    def answer(self, server: Group, step: int, now: float) -> None:
         self.answered[step, server.number] = now
-        for kind in self.kinds:
-            if server.others(kind):
-                self._send(server, kind, partial(self.pull, kind, server, step), now)
+        for group in self.groups:
+            if server.others(group):
+                self._send(server, group, partial(self.pull, group, server, step), now)
         self.go_on(server, step, now)
 
-    def pull(self, kind: Kind, server: Kind, step: int, now: float) -> None:
-        self.pulled[step, server.number, kind.number] = now
-        self.go_on(kind, step, now)
+    def pull(self, group: Group, server: Group, step: int, now: float) -> None:
+        self.pulled[step, server.number, group.number] = now
+        self.go_on(group, step, now)
 
-    def go_on(self, kind: Kind, step: int, now: float) -> None:
-        self.parameters[kind.number] -= 1
-        if not self.parameters[kind.number] and step + 1 < self.steps:
-            self.compute(kind, step + 1, now)
+    def go_on(self, group: Group, step: int, now: float) -> None:
+        self.parameters[group.number] -= 1
+        if not self.parameters[group.number] and step + 1 < self.steps:
+            self.compute(group, step + 1, now)
 
     # The clock and the links.
 
-    def _send(self, source: Kind, target: Kind, arrives: Callable[[float], None], now: float) -> None:
+    def _send(self, source: Group, target: Group, arrives: Callable[[float], None], now: float) -> None:
         self._at(now + self.latency, partial(self._join, Stream(source, target, arrives)))
 
     def _join(self, stream: Stream, _: float) -> None:
@@ -165,9 +158,9 @@ class Colocated:
         heappush(self.agenda, (seconds, next(self.order), happens))
 
     def play(self) -> None:
-        """From one event to the next, until nothing is left to happen."""
-        for kind in self.kinds:
-            self.compute(kind, 0, 0.0)
+        """Goes from event to event until none is left."""
+        for group in self.groups:
+            self.compute(group, 0, 0.0)
         now = 0.0
         while self.agenda or self.streams:
             before = now
@@ -187,7 +180,7 @@ class Colocated:
             self._divide()
 
     def _divide(self) -> None:
-        """Max-min fair rates, as `network.fairness` finds them: the link with the smallest equal share, and so on."""
+        """Max-min fair rates by progressive filling, as in `network.fairness`, of streams in place of flows."""
         left = dict(self.capacities)
         open_streams = list(self.streams)
         while open_streams:
@@ -204,19 +197,45 @@ class Colocated:
             open_streams = [stream for stream in open_streams if all(link != narrowest for link, _ in stream.links)]
 
 
-def moments(scenario: Scenario, drawn: Floats, apply_seconds: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """When workers start and are ready, and by server when gradients arrive, and answers leave and are there.
+def cannot(scenario: Scenario) -> str | None:
+    """What of `scenario`, whose servers wait for all, has no recurrence here; None where there is one."""
+    if scenario.cluster.nodes is not None:
+        return "cluster.nodes"
+    if scenario.receive == "fifo":
+        return 'communication.colocated = true and receive = "fifo"'
+    groups = groups_of_workers(scenario)
+    if groups is None:
+        return "communication.colocated = true and times that are drawn"
+    if len(groups) > MOST_GROUPS:
+        return f"communication.colocated = true and workers of {len(groups)} kinds"
+    return None
 
-    The first two have the shape (steps, workers), as `drawn`, the seconds of each step's work; the others (steps,
-    servers, workers).
-    """
-    run = Colocated(scenario, drawn, apply_seconds)
-    run.play()
-    answered = np.broadcast_to(run.answered[:, :, None], run.pulled.shape)
-    return (
-        run.start[:, run.kind_of],
-        run.ready[:, run.kind_of],
-        run.by_server(run.arrived, at_home=run.ready),
-        run.by_server(answered, at_home=run.answered),
-        run.by_server(run.pulled, at_home=run.answered),
-    )
+
+def run(scenario: Scenario, apply_seconds: float) -> Trace:
+    """Works `scenario` out. apply_seconds: each server's own work for each update."""
+    times = Colocated(scenario, drawn_seconds(scenario), apply_seconds)
+    times.play()
+    groups = times.group_of
+    step = np.repeat(np.arange(times.steps), len(groups))
+    worker = np.tile(np.arange(len(groups), dtype=np.int32), times.steps)
+    start, ready = times.start[:, groups].ravel(), times.ready[:, groups].ravel()
+
+    def by_worker(group: int, away: Floats, at_home: Floats) -> Floats:
+        """What one server of `group` does with each worker, (steps × workers,); at home: with its own host's."""
+        found = away[:, group, groups]
+        found[:, own] = at_home[:, group]
+        return found.ravel()
+
+    of_servers = []
+    for own in range(len(scenario.servers)):
+        group = int(groups[own])
+        answered = times.answered[:, group]
+        of_servers.append(
+            Steps(
+                worker=worker, step=step, read_version=step, start=start, ready=ready, began=ready,
+                arrived=by_worker(group, times.arrived, times.ready), outcome=(step + 1).astype(np.float64),
+                answered=np.repeat(answered, len(groups)), pulled=by_worker(group, times.pulled, times.answered),
+                cut=np.full(len(step), math.nan), updates=answered,
+            )
+        )  # fmt: skip
+    return steps_trace(scenario, "recurrence", of_servers, apply_seconds)

@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from distsim.arrays import Floats
-from distsim.engine import loop
 from distsim.engine.recurrence.rows import drawn_seconds
 from distsim.engine.recurrence.sharing import shared_ends
 from distsim.engine.steps import Steps, steps_trace
@@ -71,10 +70,13 @@ class OneServer:
 
 def cannot(scenario: Scenario) -> str | None:
     """What of `scenario`, which waits for all or cancels, has no recurrence here; None where there is one."""
-    missing = loop.cannot(scenario)
-    if missing is not None:
-        return missing
     cluster = scenario.cluster
+    if cluster.nodes is not None:
+        return "cluster.nodes"
+    if scenario.communication.colocated:
+        return "communication.colocated = true"
+    if len(scenario.servers) > 1:
+        return None  # the loop, which is as fast where NICs differ, cannot serve them
     workers = range(cluster.workers)
     if scenario.receive == "concurrent" and len({cluster.up(worker) for worker in workers}) > 1:
         return 'cluster.nic with different up-links and receive = "concurrent"'
@@ -102,7 +104,7 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
     received = applied if server.fifo else applied | (arrived <= (update + apply_seconds)[:, None])
     step = np.repeat(np.arange(steps), workers)
     ready += zero
-    columns = Steps(
+    found = Steps(
         worker=np.tile(np.arange(workers, dtype=np.int32), steps),
         step=step,
         read_version=step,
@@ -116,4 +118,4 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
         cut=np.where(applied, math.nan, answers[:, None]).ravel(),
         updates=answers,
     )
-    return steps_trace(scenario, "recurrence", columns, apply_seconds)
+    return steps_trace(scenario, "recurrence", [found] * len(scenario.servers), apply_seconds)

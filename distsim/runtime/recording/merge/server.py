@@ -10,9 +10,11 @@ has arrived, and what it slept in between served nothing.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import Counter
 
+import numpy as np
+
+from distsim.arrays import Floats
 from distsim.runtime.recording.merge.computes import PARTS
 from distsim.runtime.recording.recorder import Record
 from distsim.scenario import Scenario
@@ -82,38 +84,39 @@ class ServerMerge:
         """A worker's gradients on their way to a server."""
         if self.scenario.host(server) == worker:
             return  # they cross no network
-        sent = rows_of(self.workers[worker], "pushes", server)
-        for (_, step, _, start, _), (_, _, _, posted, arrived) in zip(
-            sent, rows_of(self.servers[server], "arrivals", worker), strict=True
-        ):
-            if (max(start, posted) if self.fifo else start) > self.ends[server]:
-                self.left_out[worker, server] += 1
-                continue
-            arrived = max(arrived, start)
-            self.builder.push(
-                worker, server, int(step), self.num_bytes,
-                start - self.zero, arrived - self.zero, began_seconds=min(max(start, posted), arrived) - self.zero,
-            )  # fmt: skip
+        sent, arrivals = (
+            rows_of(self.workers[worker], "pushes", server),
+            rows_of(self.servers[server], "arrivals", worker),
+        )
+        assert len(sent) == len(arrivals), "the server receives each gradient that a worker sends"
+        step, start, posted, arrived = (column(sent, 1), column(sent, 3), column(arrivals, 3), column(arrivals, 4))
+        began = np.maximum(start, posted)
+        kept = (began if self.fifo else start) <= self.ends[server]
+        self.left_out[worker, server] += int((~kept).sum())
+        arrived = np.where(kept, np.maximum(arrived, start), math.nan)
+        self.builder.push(
+            worker, server, step, self.num_bytes,
+            start - self.zero, arrived - self.zero, np.minimum(began, arrived) - self.zero,
+        )  # fmt: skip
 
     def pulls(self, worker: int, server: int) -> None:
         """A server's answers on their way to a worker."""
         starts, steps = self.began(worker)
         received = rows_of(self.workers[worker], "pulls", server)
         answers = rows_of(self.servers[server], "answers", worker)
-        local = self.scenario.host(server) == worker
         # Answers that only stop a worker after the last update have no row at the server.
-        for (_, _, ended), (_, _, asked, start) in zip(received, answers, strict=False):
-            step = steps[bisect_left(starts, ended) - 1]
-            asked = start if math.isnan(asked) else asked
-            ended = max(start, ended)
-            if not local:
-                self.builder.pull(
-                    worker, server, step, self.num_bytes, asked - self.zero, start - self.zero, ended - self.zero
-                )
-            elif ended > asked:
-                self.builder.span(worker, SpanKind.WAIT, step, asked - self.zero, ended - self.zero)
-        if not local:
+        count = min(len(received), len(answers))
+        asked, start, ended = (
+            column(rows[:count], place) for rows, place in ((answers, 2), (answers, 3), (received, 2))
+        )
+        step = np.array(steps)[np.searchsorted(starts, ended) - 1]
+        asked = np.where(np.isnan(asked), start, asked)
+        ended = np.maximum(start, ended)
+        if self.scenario.host(server) == worker:
+            start, ended = ended, np.full(len(ended), math.nan)  # nothing is sent, and all of it is waiting
+        else:
             self.left_out[server, worker] += len(received) - len(answers)
+        self.builder.pull(worker, server, step, self.num_bytes, asked - self.zero, start - self.zero, ended - self.zero)
 
     def began(self, worker: int) -> tuple[list[float], list[int]]:
         """When a worker began its steps, and which they were."""
@@ -125,3 +128,8 @@ class ServerMerge:
 def rows_of(record: Record, table: str, rank: int) -> list[list[float]]:
     """The rows of a table that begin with this rank."""
     return [row for row in record.rows(table) if row[0] == rank]
+
+
+def column(rows: list[list[float]], place: int) -> Floats:
+    """One column of a table's rows."""
+    return np.array([row[place] for row in rows], dtype=np.float64)
