@@ -2,12 +2,11 @@
 
 objective       what is learned, as a replay sees it:
 quadratic           a known optimum, and noise
-logistic            digits, without torch
 sparse              a made-up task whose gradients touch few of the parameters
 torch_model         any torch model
 problems        the models of real runs and their data
 kernels         which of torch's routines compute them
-digits, cifar   data
+digits          data
 batches         which samples each worker has
 rates           learning rates, and the effective batch that they go with
 optimizers      SGD, momentum, Adam

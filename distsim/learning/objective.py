@@ -1,7 +1,6 @@
 """What is learned, as a replay sees it: a loss over numbered samples, of one flat array of parameters.
 
 quadratic    a known optimum and noise                                         numpy
-logistic     digits                                                            numpy
 sparse       a made-up task of which each sample knows few of the features     numpy
 torch_model  any torch model: the MLP and the CNN on digits, or one of yours   torch
 """

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from distsim.learning.batches import seeds
-from distsim.learning.experiments.batch_size import (
+from distsim.learning.torch_model import TorchModel
+from distsim.statistics import interval
+from tests.learning.experiments.batch_size import (
     EPOCHS,
     LARGE,
     SMALL,
@@ -17,8 +19,6 @@ from distsim.learning.experiments.batch_size import (
     sharpnesses,
     updates_per_epoch,
 )
-from distsim.learning.torch_model import TorchModel
-from distsim.statistics import interval
 
 EVERY = LARGE[-1]
 SAMPLES = TorchModel.of("mlp").samples

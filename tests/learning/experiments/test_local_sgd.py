@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from distsim.learning.batches import seeds
-from distsim.learning.experiments.local_sgd import (
+from distsim.statistics import interval
+from distsim.theory.collectives import ring_all_reduce_seconds
+from distsim.theory.local_sgd import exponential_local_step_seconds, local_sgd_step_seconds
+from tests.learning.experiments.local_sgd import (
     DECLARED,
     FAST,
     MOST_STEPS,
@@ -22,9 +25,6 @@ from distsim.learning.experiments.local_sgd import (
     seconds_to_target,
     simulated,
 )
-from distsim.statistics import interval
-from distsim.theory.collectives import ring_all_reduce_seconds
-from distsim.theory.local_sgd import exponential_local_step_seconds, local_sgd_step_seconds
 
 ENDS = (PERIODS[0], PERIODS[-1])
 

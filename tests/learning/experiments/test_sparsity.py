@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from distsim.learning.batches import seeds
-from distsim.learning.experiments.sparsity import DENSE, SPARSE, WORDS, harm
 from distsim.statistics import interval
 from distsim.theory.staleness import collision_share
+from tests.learning.experiments.sparsity import DENSE, SPARSE, WORDS, harm
 
 
 @pytest.mark.whole

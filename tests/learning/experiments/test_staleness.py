@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from distsim.learning.batches import seeds
-from distsim.learning.experiments.staleness import DELAYS, of_asynchronous_runs, of_fixed_delays
 from distsim.statistics import chance_that_none_is_larger, interval
+from tests.learning.experiments.staleness import DELAYS, of_asynchronous_runs, of_fixed_delays
 
 SIGNIFICANCE = 0.01
 
