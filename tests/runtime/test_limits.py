@@ -8,8 +8,9 @@ import pytest
 
 from distsim import Scenario
 from distsim.errors import InputError
-from distsim.policies import POLICIES
+from distsim.policies import POLICIES, write_policy
 from distsim.runtime.limits import check_available
+from tests.test_policies import smallest
 
 SERVER = {"kind": "parameter_server"}
 PIPELINE: dict[str, Any] = {"kind": "pipeline", "micro_batches": 8}
@@ -54,7 +55,6 @@ def test_a_scenario_that_only_a_simulation_can_run_is_refused(
 
 @pytest.mark.parametrize("kind", POLICIES)
 def test_every_policy_can_be_really_run(kind: str) -> None:
-    fields = {"backup": {"backups": 1}, "stale_synchronous": {"staleness": 1}, "local_sgd": {"period": 2}}
-    policy = PIPELINE if kind == "pipeline" else {"kind": kind, **fields.get(kind, {})}
+    policy = write_policy(smallest(kind))
     communication = SERVER if "parameter_server" in POLICIES[kind].collectives else {"kind": "ring"}
     check_available(scenario(policy, communication))
