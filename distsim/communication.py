@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from distsim.collectives import ALL_REDUCES
 from distsim.description import Description
 
-Collective = Literal["ring", "tree", "halving_doubling", "parameter_server", "hierarchical"]
+if TYPE_CHECKING:
+    AllReduceKind = str
+else:
+    AllReduceKind = Literal[tuple(ALL_REDUCES)]
 Sends = Literal["rendezvous", "eager"]
 Receive = Literal["concurrent", "fifo"]
 
@@ -17,14 +21,15 @@ class Communication(Description):
     """The `[communication]` table.
 
     sends: "rendezvous": a transfer starts when both ends are ready; "eager": as soon as the sender is.
-    receive: does a server take several pushes at once, or one after the other? None: the policy's own way.
-    implementation: in a real run, the backend's own all-reduce or our schedule over point-to-point sends.
+    receive: a server takes several pushes at once ("concurrent"), or one after the other ("fifo"). None: as the policy
+    prefers.
+    implementation: a real run calls the backend's own all-reduce, or runs our schedule over point-to-point sends.
 
     >>> Communication(kind="ring").sends
     'rendezvous'
     """
 
-    kind: Collective = Field(examples=["ring"])
+    kind: AllReduceKind = Field(examples=["ring"])
     servers: Annotated[int, Field(ge=1, le=10**6)] = 1
     colocated: bool = False
     sends: Sends = "rendezvous"

@@ -15,7 +15,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, Va
 
 from distsim import files, size, toml
 from distsim.cluster import Cluster
-from distsim.collectives import Schedule, halving_doubling, hierarchical, parameter_server, ring, tree
+from distsim.collectives import ALL_REDUCES, Collective, Schedule, Topology
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
 from distsim.description import LARGEST_NAME, Count, Description
@@ -26,6 +26,7 @@ from distsim.validation import explain
 from distsim.workload import Workload
 
 LARGEST_MEGABYTES = 1  # of a scenario's file
+SERVER = {True: "required", False: "none"}  # has_servers of a collective, as policies put it
 
 
 class Scenario(Description):
@@ -87,23 +88,24 @@ class Scenario(Description):
 
     def _check_communication(self) -> None:
         communication, policy = self.communication, self.policy
-        if communication.kind not in policy.collectives:
+        possible = [row.kind for row in ALL_REDUCES.values() if policy.server in ("possible", SERVER[row.has_servers])]
+        if communication.kind not in possible:
             raise ValueError(
                 f"communication.kind = {communication.kind!r} makes no sense with policy.kind = {policy.kind!r}. "
-                f"Cure: take {' or '.join(policy.collectives)}"
-            )
-        if communication.kind == "hierarchical" and self.cluster.nodes is None:
-            raise ValueError(
-                "communication.kind = 'hierarchical' needs nodes with a fast tier. Cure: write nodes = { per_node = 4, "
-                'bandwidth = "300 GB/s", latency = "2 us" } in [cluster]'
+                f"Cure: take {' or '.join(possible)}"
             )
         nodes, workers = self.cluster.nodes, self.cluster.workers
-        if communication.kind == "hierarchical" and nodes is not None and workers % nodes.per_node:
+        if self.collective.needs_nodes and nodes is None:
+            raise ValueError(
+                f"communication.kind = {communication.kind!r} needs nodes with a fast tier. "
+                'Cure: write nodes = { per_node = 4, bandwidth = "300 GB/s", latency = "2 us" } in [cluster]'
+            )
+        if self.collective.needs_nodes and nodes is not None and workers % nodes.per_node:
             raise ValueError(
                 f"cluster.nodes.per_node = {nodes.per_node} must divide the {workers} workers with "
-                "communication.kind = 'hierarchical'. Cure: fill every node with workers"
+                f"communication.kind = {communication.kind!r}. Cure: fill every node with workers"
             )
-        if communication.kind == "parameter_server":
+        if self.collective.has_servers:
             self._check_servers()
             return
         for key, value, default in (
@@ -156,7 +158,7 @@ class Scenario(Description):
     @property
     def servers(self) -> tuple[int, ...]:
         """The ranks of the parameter servers: workers count 0 to W - 1, servers from W."""
-        if self.communication.kind != "parameter_server":
+        if not self.collective.has_servers:
             return ()
         return tuple(range(self.cluster.workers, self.cluster.workers + self.communication.servers))
 
@@ -169,22 +171,22 @@ class Scenario(Description):
         """How many hosts the ranks live on."""
         return self.cluster.workers if self.communication.colocated else self.ranks
 
+    @property
+    def collective(self) -> Collective:
+        """The row of its collective."""
+        return ALL_REDUCES[self.communication.kind]
+
+    @property
+    def topology(self) -> Topology:
+        """The hosts among which its collective runs."""
+        nodes, communication = self.cluster.nodes, self.communication
+        per_node = nodes.per_node if nodes else 1
+        return Topology(self.cluster.workers, per_node, communication.servers, communication.colocated)
+
     def schedule(self) -> Schedule:
         """The all-reduce of this scenario, as data. Raises InputError where that would fit no memory."""
         size.check_schedule(self)
-        workers, communication = self.cluster.workers, self.communication
-        match communication.kind:
-            case "ring":
-                return ring(workers)
-            case "tree":
-                return tree(workers)
-            case "halving_doubling":
-                return halving_doubling(workers)
-            case "hierarchical":
-                assert self.cluster.nodes is not None, "checked when the scenario was read"
-                return hierarchical(workers, self.cluster.nodes.per_node)
-            case "parameter_server":
-                return parameter_server(workers, communication.servers, colocated=communication.colocated)
+        return self.collective.schedule(self.topology)
 
     @property
     def ranks(self) -> int:

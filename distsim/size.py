@@ -79,19 +79,4 @@ def _all_reduce_rows(scenario: Scenario) -> int:
 
 def transfers(scenario: Scenario) -> int:
     """How many transfers one all-reduce of `scenario` has, without making its schedule."""
-    workers, nodes = scenario.cluster.workers, scenario.cluster.nodes
-    match scenario.communication.kind:
-        case "ring":
-            return 2 * (workers - 1) * workers
-        case "tree":
-            return 2 * (workers - 1)
-        case "halving_doubling":
-            rounds = workers.bit_length() - 1
-            core = 1 << rounds
-            return 2 * (rounds * core + workers - core)
-        case "hierarchical":
-            assert nodes is not None, "checked when the scenario was read"
-            return 2 * workers * (nodes.per_node - 1 + workers // nodes.per_node - 1)
-        case "parameter_server":
-            servers, at_home = scenario.communication.servers, scenario.communication.colocated
-            return 2 * (workers - at_home) * servers
+    return scenario.collective.transfers(scenario.topology)

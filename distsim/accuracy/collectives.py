@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
-from distsim import collectives
 from distsim.accuracy.claim import Claim, all_exactly
 from distsim.cluster import Cluster
-from distsim.collectives import Schedule
+from distsim.collective_costs import collective_seconds
+from distsim.collectives import COLLECTIVES, Collective, Schedule, Topology
 from distsim.engine import collective
-from distsim.theory.collectives import (
-    all_gather_seconds,
-    all_to_all_seconds,
-    broadcast_seconds,
-    gather_seconds,
-    halving_doubling_all_reduce_seconds,
-    hierarchical_all_reduce_seconds,
-    parameter_server_seconds,
-    reduce_scatter_seconds,
-    reduce_seconds,
-    ring_all_reduce_seconds,
-    scatter_seconds,
-    tree_all_reduce_seconds,
-)
 from distsim.units import write
 
 Pair = tuple[float, float]  # seconds by the closed form, simulated seconds
 
-COSTS: dict[str, tuple[Callable[[int], Schedule], Callable[..., float]]] = {
-    "ring": (collectives.ring, ring_all_reduce_seconds),
-    "tree": (collectives.tree, tree_all_reduce_seconds),
-    "halving_doubling": (collectives.halving_doubling, halving_doubling_all_reduce_seconds),
-    "parameter_server": (collectives.parameter_server, parameter_server_seconds),
-    "broadcast": (collectives.broadcast, broadcast_seconds),
-    "reduce": (collectives.reduce, reduce_seconds),
-    "scatter": (collectives.scatter, scatter_seconds),
-    "gather": (collectives.gather, gather_seconds),
-    "all_gather": (collectives.all_gather, all_gather_seconds),
-    "reduce_scatter": (collectives.reduce_scatter, reduce_scatter_seconds),
-    "all_to_all": (collectives.all_to_all, all_to_all_seconds),
-}
 # (bytes, bytes per second, latency): bound by bytes, bound by latency, and one between, where the order of arrivals
 # can change; nothing to send, and no latency.
 LINKS = ((3e7, 1.25e9, 5e-5), (1e3, 1e9, 1e-2), (1e6, 1e9, 3e-3), (0.0, 1e9, 1e-3), (1e8, 1e9, 0.0))
@@ -51,9 +24,12 @@ TWO_TIERS = ((1, 1), (4, 1), (4, 4), (8, 4), (8, 2), (12, 3), (15, 5), (24, 8)) 
 
 def claims() -> list[Claim]:
     """Each closed form over many sizes, links and numbers of ranks; the row shows the one that differs most."""
-    rows = {name: costs(name) for name in COSTS}
+    rows = {row.kind: costs(row) for row in COLLECTIVES.values() if not row.needs_nodes}
     rows |= {"sharded servers": sharded(colocated=False), "sharded servers, colocated": sharded(colocated=True)}
-    rows |= {"hierarchical, a NIC per worker": two_tiers("worker"), "hierarchical, a NIC per node": two_tiers("node")}
+    for row in COLLECTIVES.values():
+        if row.needs_nodes:
+            rows |= {f"{row.kind}, a NIC per worker": two_tiers(row, "worker")}
+            rows |= {f"{row.kind}, a NIC per node": two_tiers(row, "node")}
     return [_worst(case, pairs) for case, pairs in rows.items()]
 
 
@@ -62,14 +38,11 @@ def _worst(case: str, pairs: Iterator[Pair]) -> Claim:
     return all_exactly(f"{case}: worst of {len(found)}", expressions, found)
 
 
-def costs(name: str) -> Iterator[Pair]:
+def costs(row: Collective) -> Iterator[Pair]:
     """One collective on all `LINKS` and `RANKS`."""
-    schedule_of, seconds = COSTS[name]
     for num_bytes, speed, latency in LINKS:
         for ranks in RANKS:
-            vector = ranks * num_bytes if name == "all_to_all" else num_bytes
-            simulated = simulated_seconds(schedule_of(ranks), vector, _cluster(ranks, speed, latency))
-            yield seconds(num_bytes, ranks, speed, latency), simulated
+            yield pair(row, num_bytes, _cluster(ranks, speed, latency), Topology(ranks))
 
 
 def sharded(colocated: bool) -> Iterator[Pair]:
@@ -77,25 +50,26 @@ def sharded(colocated: bool) -> Iterator[Pair]:
     num_bytes, speed, latency = 3e7, 1.25e9, 5e-3
     for workers in SHARDED:
         for servers in range(1, workers + 1 if colocated else 2 * workers + 2):
-            schedule = collectives.parameter_server(workers, servers, colocated=colocated)
-            expression = parameter_server_seconds(num_bytes, workers, speed, latency, servers, colocated)
-            yield expression, simulated_seconds(schedule, num_bytes, _cluster(workers, speed, latency))
+            topology = Topology(workers, servers=servers, colocated=colocated)
+            yield pair(COLLECTIVES["parameter_server"], num_bytes, _cluster(workers, speed, latency), topology)
 
 
-def two_tiers(nic_per: Literal["worker", "node"]) -> Iterator[Pair]:
-    """Rings inside nodes and between them."""
+def two_tiers(row: Collective, nic_per: Literal["worker", "node"]) -> Iterator[Pair]:
+    """A collective inside nodes and between them."""
     for num_bytes, fast, latency in ((3e7, 3e10, 5e-5), (1e6, 2e9, 1e-3)):
         for workers, per_node in TWO_TIERS:
             nodes = {
                 "per_node": per_node, "bandwidth": write(fast, "byte/second"), "latency": "2 us", "nic_per": nic_per,
             }  # fmt: skip
-            simulated = simulated_seconds(
-                collectives.hierarchical(workers, per_node), num_bytes, _cluster(workers, 1.25e9, latency, nodes=nodes)
-            )
-            expression = hierarchical_all_reduce_seconds(
-                num_bytes, workers, 1.25e9, latency, per_node, fast, 2e-6, nic_per
-            )
-            yield expression, simulated
+            cluster = _cluster(workers, 1.25e9, latency, nodes=nodes)
+            yield pair(row, num_bytes, cluster, Topology(workers, per_node))
+
+
+def pair(row: Collective, num_bytes: float, cluster: Cluster, topology: Topology) -> Pair:
+    """One call by the closed form, and simulated; num_bytes: of each worker."""
+    whole = row.whole_bytes(num_bytes, topology.workers)
+    simulated = simulated_seconds(row.schedule(topology), whole, cluster)
+    return collective_seconds(row, num_bytes, cluster, topology), simulated
 
 
 def simulated_seconds(schedule: Schedule, num_bytes: float, cluster: Cluster) -> float:

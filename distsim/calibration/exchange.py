@@ -21,11 +21,11 @@ import numpy as np
 from annotated_types import Ge, Le
 from pydantic import ConfigDict
 
-from distsim.communication import Collective
+from distsim.collective_costs import collective_seconds
+from distsim.communication import AllReduceKind
 from distsim.description import Count
 from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
-from distsim.theory import collectives
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 from distsim.units import BOUNDS, rate, show, write
 
@@ -49,7 +49,7 @@ class Exchange:
 
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)  # in files
 
-    kind: Collective
+    kind: AllReduceKind
     workers: Count
     bandwidth_bytes_per_second: Annotated[float, Ge(BOUNDS["byte/second"][0]), Le(BOUNDS["byte/second"][1])]
     latency_seconds: Time
@@ -173,25 +173,12 @@ def _cost(scenario: Scenario) -> tuple[float, float]:
 
 
 def _all_reduce_seconds(scenario: Scenario, num_bytes: float, latency_seconds: float) -> float:
-    """Of the scenario's all-reduce, with links of one byte per second."""
-    workers, communication = scenario.cluster.workers, scenario.communication
-    match communication.kind:
-        case "ring":
-            return collectives.ring_all_reduce_seconds(num_bytes, workers, 1.0, latency_seconds)
-        case "tree":
-            return collectives.tree_all_reduce_seconds(num_bytes, workers, 1.0, latency_seconds)
-        case "halving_doubling":
-            return collectives.halving_doubling_all_reduce_seconds(num_bytes, workers, 1.0, latency_seconds)
-        case "hierarchical":
-            nodes = scenario.cluster.nodes
-            assert nodes is not None, "checked when the scenario was read"
-            return collectives.hierarchical_all_reduce_seconds(
-                num_bytes, workers, 1.0, latency_seconds, nodes.per_node, 1.0, latency_seconds, nodes.nic_per
-            )
-        case "parameter_server":
-            return collectives.parameter_server_seconds(
-                num_bytes, workers, 1.0, latency_seconds, communication.servers, communication.colocated
-            )
+    """Of the scenario's all-reduce, where all links, also those inside nodes, carry one byte per second."""
+    links = {"bandwidth_bytes_per_second": 1.0, "latency_seconds": latency_seconds}
+    nodes = scenario.cluster.nodes
+    tiers = {"nodes": nodes.model_copy(update=links)} if nodes else {}
+    cluster = scenario.cluster.model_copy(update=links | tiers)
+    return collective_seconds(scenario.collective, num_bytes, cluster, scenario.topology)
 
 
 def exchange_seconds(trace: Trace) -> np.ndarray[Any, np.dtype[np.float64]]:

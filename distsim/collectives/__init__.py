@@ -11,12 +11,19 @@ from distsim.collectives.reduce import reduce
 from distsim.collectives.reduce_scatter import reduce_scatter
 from distsim.collectives.ring import ring
 from distsim.collectives.scatter import scatter
-from distsim.collectives.schedule import Schedule, ScheduleError, Transfer
+from distsim.collectives.schedule import Schedule, ScheduleError
+from distsim.collectives.table import ALL_REDUCES, COLLECTIVES, Collective, Topology
+from distsim.collectives.transfer import RingRound, Transfer
 from distsim.collectives.tree import tree
 
 __all__ = [
+    "ALL_REDUCES",
+    "COLLECTIVES",
+    "Collective",
+    "RingRound",
     "Schedule",
     "ScheduleError",
+    "Topology",
     "Transfer",
     "all_gather",
     "all_to_all",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule
+from distsim.collectives.transfer import RingRound
 
 
 def all_gather(workers: int) -> Schedule:
@@ -10,8 +11,5 @@ def all_gather(workers: int) -> Schedule:
 
     >>> all_gather(5).check()
     """
-    rounds = tuple(
-        tuple(Transfer(rank, (rank + 1) % workers, (rank - number) % workers, reduce=False) for rank in range(workers))
-        for number in range(workers - 1)
-    )
+    rounds = tuple(RingRound(workers, -number, reduce=False) for number in range(workers - 1))
     return Schedule("all_gather", workers, workers, rounds, start=frozenset((rank, rank) for rank in range(workers)))

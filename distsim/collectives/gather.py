@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule
+from distsim.collectives.transfer import Transfer
 
 
 def gather(workers: int, root: int = 0) -> Schedule:

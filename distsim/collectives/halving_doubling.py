@@ -7,7 +7,8 @@ sum back in the end.
 
 from __future__ import annotations
 
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule
+from distsim.collectives.transfer import Transfer
 
 
 def halving_doubling(workers: int) -> Schedule:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule
+from distsim.collectives.transfer import Transfer
 from distsim.errors import InputError
 
 

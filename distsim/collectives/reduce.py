@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from distsim.collectives.broadcast import broadcast
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule
+from distsim.collectives.transfer import Transfer
 
 
 def reduce(workers: int, root: int = 0) -> Schedule:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule
+from distsim.collectives.transfer import RingRound
 
 
 def reduce_scatter(workers: int) -> Schedule:
@@ -10,10 +11,5 @@ def reduce_scatter(workers: int) -> Schedule:
 
     >>> reduce_scatter(5).check()
     """
-    rounds = tuple(
-        tuple(
-            Transfer(rank, (rank + 1) % workers, (rank - 1 - number) % workers, reduce=True) for rank in range(workers)
-        )
-        for number in range(workers - 1)
-    )
+    rounds = tuple(RingRound(workers, -1 - number, reduce=True) for number in range(workers - 1))
     return Schedule("reduce_scatter", workers, workers, rounds, end=frozenset((rank, rank) for rank in range(workers)))

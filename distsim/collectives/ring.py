@@ -5,7 +5,8 @@ Source: Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clu
 
 from __future__ import annotations
 
-from distsim.collectives.schedule import Schedule, Transfer
+from distsim.collectives.schedule import Schedule
+from distsim.collectives.transfer import RingRound
 
 
 def ring(workers: int) -> Schedule:
@@ -17,15 +18,7 @@ def ring(workers: int) -> Schedule:
     (6, 4)
     """
     # Reduce-scatter: in round r rank i sends chunk i - r, to which it has added its own part.
-    reduce_scatter = [
-        tuple(Transfer(rank, (rank + 1) % workers, (rank - number) % workers, reduce=True) for rank in range(workers))
-        for number in range(workers - 1)
-    ]
+    reduce_scatter = [RingRound(workers, -number, reduce=True) for number in range(workers - 1)]
     # All-gather: rank i now holds the sum of chunk i + 1 and passes it on.
-    all_gather = [
-        tuple(
-            Transfer(rank, (rank + 1) % workers, (rank + 1 - number) % workers, reduce=False) for rank in range(workers)
-        )
-        for number in range(workers - 1)
-    ]
+    all_gather = [RingRound(workers, 1 - number, reduce=False) for number in range(workers - 1)]
     return Schedule("ring", workers, workers, tuple(reduce_scatter + all_gather), gate="process")

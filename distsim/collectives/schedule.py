@@ -6,7 +6,7 @@ began; at the target a chunk is either added (`reduce`) or replaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -14,30 +14,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.collectives.transfer import RingRound, Transfer
 from distsim.errors import InputError, problem
 
 START = -1  # the number of the round before the first
 Gate = Literal["process", "data"]
 Parts = NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Chunks from one rank to another; `reduce` adds them to the target's, else they take those chunks' place.
-
-    chunk: the first of them. chunks: how many, in one message.
-    """
-
-    source: int
-    target: int
-    chunk: int
-    reduce: bool
-    chunks: int = 1
-
-    @property
-    def carried(self) -> range:
-        """The chunks it carries."""
-        return range(self.chunk, self.chunk + self.chunks)
 
 
 class ScheduleError(InputError):
@@ -65,7 +47,7 @@ class Schedule:
     name: str
     workers: int
     chunks: int
-    rounds: tuple[tuple[Transfer, ...], ...]
+    rounds: tuple[Sequence[Transfer], ...]
     servers: int = 0
     gate: Gate = "process"
     start: frozenset[tuple[int, int]] | None = None
@@ -75,6 +57,44 @@ class Schedule:
     def ranks(self) -> int:
         """Workers and servers."""
         return self.workers + self.servers
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether in every round each rank sends one chunk to the next rank and goes on when its round is over."""
+        return (
+            self.gate == "process"
+            and not self.servers
+            and all(isinstance(found, RingRound) and found.ranks == self.workers for found in self.rounds)
+        )
+
+    def is_sequential(self, *, eager: bool) -> bool:
+        """Whether no rank ever sends, or receives, two transfers at once.
+
+        It takes gate "process", and at most one send and one receive per rank and round. With eager sends a target
+        does not wait, and a source waits only for the last round in which it took part. So all of a rank's rounds but
+        its first and those after its last send must have a send of its own, which waits for the round before it.
+
+        >>> from distsim.collectives import halving_doubling, parameter_server
+        >>> halving_doubling(4).is_sequential(eager=False), parameter_server(4).is_sequential(eager=False)
+        (True, False)
+        """
+        if self.gate != "process":
+            return False
+        unsent: dict[int, bool] = {}  # by rank that took part: whether a later round had no send of its own
+        for members in self.rounds:
+            sources, targets = {one.source for one in members}, {one.target for one in members}
+            if len(sources) < len(members) or len(targets) < len(members):
+                return False
+            if eager and any(unsent.get(source) for source in sources):
+                return False
+            for rank in sources | targets:
+                unsent[rank] = rank in unsent and (unsent[rank] or rank not in sources)
+        return True
+
+    def moves_like(self, other: Schedule) -> bool:
+        """Whether the same transfers wait for the same: all is equal but the name, the start and the end."""
+        own, its = ((one.workers, one.servers, one.chunks, one.gate, len(one.rounds)) for one in (self, other))
+        return own == its and all(map(_equal_rounds, self.rounds, other.rounds))
 
     def transfers(self) -> Iterator[tuple[int, Transfer]]:
         """(round, transfer) in order."""
@@ -147,7 +167,7 @@ class Schedule:
             yield held
         self._check_end(held, complete)
 
-    def _written_at_once(self, held: Parts, transfers: tuple[Transfer, ...]) -> bool:
+    def _written_at_once(self, held: Parts, transfers: Sequence[Transfer]) -> bool:
         """Writes a round that is right and has each (rank, chunk) written once; any other one leaves `held` as it is.
 
         Arrays do so a hundred times faster than the transfers one by one, which find and name the first fault.
@@ -168,7 +188,7 @@ class Schedule:
         held[target, chunk] = written
         return True
 
-    def _write_one_by_one(self, held: Parts, number: int, transfers: tuple[Transfer, ...]) -> None:
+    def _write_one_by_one(self, held: Parts, number: int, transfers: Sequence[Transfer]) -> None:
         for transfer in transfers:
             self._check_names(number, transfer)
         before = held.copy() if _reads_what_it_writes(transfers) else held
@@ -242,10 +262,14 @@ class Schedule:
         return ScheduleError(problem(f"schedule {self.name!r}, round {number}: {what}", value, rule, cure), number, *at)
 
 
+def _equal_rounds(one: Sequence[Transfer], other: Sequence[Transfer]) -> bool:
+    return len(one) == len(other) and all(map(Transfer.__eq__, one, other))
+
+
 def _slice(transfer: Transfer) -> slice:
     return slice(transfer.chunk, transfer.chunk + transfer.chunks)
 
 
-def _reads_what_it_writes(transfers: tuple[Transfer, ...]) -> bool:
+def _reads_what_it_writes(transfers: Sequence[Transfer]) -> bool:
     written = {(transfer.target, chunk) for transfer in transfers for chunk in transfer.carried}
     return any((transfer.source, chunk) in written for transfer in transfers for chunk in transfer.carried)

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import plotly.graph_objects as go
 
-from distsim.accuracy.collectives import COSTS
 from distsim.cluster import Cluster
+from distsim.collective_costs import collective_seconds
+from distsim.collectives import COLLECTIVES, Topology
 from distsim.engine import collective as simulated
 from distsim.explorers import tables
 from distsim.explorers.controls import Choice, Pick, Slider
@@ -21,15 +22,14 @@ from distsim.units import show
 STEPS = 20
 MOST_RANKS = 16
 ROUNDS, SENT, TIME, FORMULA = "rounds", "most that a rank sends (MB)", "simulated (ms)", "formula (ms)"
-BY_SCHEDULE = ("ring", "tree", "halving_doubling")  # what a scenario can do, transfer by transfer
-IN_A_SCENARIO = (*BY_SCHEDULE, "parameter_server")
+KINDS = {kind: row for kind, row in COLLECTIVES.items() if not row.needs_nodes}
 
 
 @dataclass(frozen=True)
 class Parameters:
     """What the controls set.
 
-    kind: a name of `COSTS`. workers: a server is one more. after: how many rounds the picture shows as done.
+    kind: a key of `KINDS`. workers: a server is one more. after: how many rounds the picture shows as done.
     gradient_mib: of each worker, in MiB. gbit_per_second: bandwidth of every NIC, each direction. latency_us: of each
     message, in microseconds.
     """
@@ -50,13 +50,14 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
     >>> scenarios(Parameters(kind="broadcast"))
     ()
     """
-    if parameters.kind not in IN_A_SCENARIO:
+    row = KINDS[parameters.kind]
+    if not row.all_reduce:
         return ()
-    communication = {"kind": parameters.kind}
-    if parameters.kind in BY_SCHEDULE:
+    communication = {"kind": row.kind}
+    if not row.has_servers:
         communication["implementation"] = "schedule"
     table = {
-        "name": f"{parameters.kind.replace('_', '-')}-of-{parameters.workers}",
+        "name": f"{row.kind.replace('_', '-')}-of-{parameters.workers}",
         "steps": STEPS,
         "cluster": _links(parameters),
         "compute": {"mean": "20 ms"},
@@ -77,13 +78,14 @@ def explore(parameters: Parameters) -> Captioned:
     (6, 20.433)
     """
     drawn = _drawn(parameters.kind, parameters.workers)
-    schedule, seconds = COSTS[parameters.kind][0](parameters.workers), COSTS[parameters.kind][1]
+    row, topology = KINDS[parameters.kind], Topology(parameters.workers)
+    schedule = row.schedule(topology)
     num_bytes, cluster = parameters.gradient_mib * 2**20, Cluster(**_links(parameters))  # type: ignore[arg-type]
-    whole = parameters.workers * num_bytes if parameters.kind == "all_to_all" else num_bytes  # each has its own data
+    whole = row.whole_bytes(num_bytes, parameters.workers)
     ends = simulated.run(schedule, cluster, whole).ends_seconds
-    formula = seconds(num_bytes, parameters.workers, cluster.bandwidth_bytes_per_second, cluster.latency_seconds)
+    formula = collective_seconds(row, num_bytes, cluster, topology)
     sent = whole * float(schedule.sent_chunks.max()) / schedule.chunks
-    row: Row = {
+    shown: Row = {
         "collective": parameters.kind.replace("_", " "),
         ROUNDS: len(schedule.rounds),
         SENT: sent / 1e6,
@@ -92,7 +94,7 @@ def explore(parameters: Parameters) -> Captioned:
     }
     figure = _at_round(drawn, parameters.after)
     took = f"On these links it takes {show(max(ends), 'second')}; the formula says {show(formula, 'second')}."
-    return Captioned(figure, f"{drawn.summary} {took}", [row])
+    return Captioned(figure, f"{drawn.summary} {took}", [shown])
 
 
 def explorer() -> Frame[Parameters]:
@@ -108,7 +110,7 @@ def explorer() -> Frame[Parameters]:
         question="Squares are chunks, and the number in one says how many workers' parts it sums.",
         start=Parameters(),
         controls=[
-            Pick("kind", "collective", tuple(COSTS)),
+            Pick("kind", "collective", tuple(KINDS)),
             Slider("workers", "workers", "", 1, MOST_RANKS),
             Slider("after", "rounds done", "", 0, 2 * (MOST_RANKS - 1)),
         ],
@@ -130,7 +132,7 @@ def _links(parameters: Parameters) -> dict[str, object]:
 @lru_cache(maxsize=4)
 def _drawn(kind: str, workers: int) -> Captioned:
     """Moving any other control draws nothing anew."""
-    return collective(COSTS[kind][0](workers))
+    return collective(KINDS[kind].schedule(Topology(workers)))
 
 
 def _at_round(drawn: Captioned, after: int) -> go.Figure:

@@ -85,7 +85,7 @@ def play(schedule: Schedule, most: int) -> Rounds:
     held = np.zeros((*counts.shape, schedule.workers), dtype=np.int32)
     try:
         for number, held in enumerate(schedule.states(), start=START):
-            transfers = () if number == START else schedule.rounds[number]
+            transfers = () if number == START else tuple(schedule.rounds[number])
             _recount(counts, held, transfers)
             if number in kept:
                 found.append(Round(number, counts.copy(), transfers))

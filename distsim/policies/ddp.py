@@ -35,7 +35,7 @@ class Ddp(Policy):
     compression: Annotated[float, Ge(1e-6), Le(1.0)] = 1.0
 
     kind: ClassVar = "ddp"
-    collectives: ClassVar = ("ring", "tree", "halving_doubling", "hierarchical")
+    server: ClassVar = "none"
 
     def check_steps(self, steps: int) -> None:
         """Raises ValueError where a run of so many steps would make no update."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
     from distsim.policies.rule import Rule
@@ -15,7 +15,7 @@ class Policy:
     """When updates are applied. Its fields are the keys of the `[policy]` table.
 
     kind: the name in scenario files. has_global_step: whether all workers compute on one version at a time.
-    collectives: the values of `communication.kind` that fit. receive: how a server takes pushes unless the scenario
+    server: whether bytes travel through a parameter server. receive: how a server takes pushes unless the scenario
     says it. single_server: whether several servers make no sense. all_reduces: whether the workers' gradients or
     parameters are summed.
 
@@ -25,7 +25,7 @@ class Policy:
 
     kind: ClassVar[str]
     has_global_step: ClassVar[bool] = True
-    collectives: ClassVar[tuple[str, ...]] = ("ring", "tree", "halving_doubling", "parameter_server", "hierarchical")
+    server: ClassVar[Literal["required", "possible", "none"]] = "possible"
     receive: ClassVar[str] = "concurrent"
     single_server: ClassVar[bool] = True
     all_reduces: ClassVar[bool] = True
@@ -52,7 +52,7 @@ class Policy:
 class WithServer(Policy, ABC):
     """A policy whose parameter server decides by a rule; the simulator and the real server ask the same rule."""
 
-    collectives: ClassVar[tuple[str, ...]] = ("parameter_server",)
+    server: ClassVar[Literal["required", "possible", "none"]] = "required"
 
     @abstractmethod
     def rule(self, workers: int) -> Rule:

@@ -14,7 +14,7 @@ class Synchronous(WithServer):
     """Each update uses one gradient of every worker; the slowest worker sets the pace."""
 
     kind: ClassVar = "synchronous"
-    collectives: ClassVar = Policy.collectives
+    server: ClassVar = "possible"
     single_server: ClassVar = False
     real_failures: ClassVar = True
 

@@ -85,7 +85,7 @@ def _check_all_reduce(scenario: Scenario) -> None:
     if communication.kind == "parameter_server":
         if scenario.receive == "fifo":
             _refuse("communication.receive", "fifo", scenario.policy.kind, "take concurrent")
-    elif communication.kind != "ring" and communication.implementation == "backend":
+    elif not scenario.collective.backend and communication.implementation == "backend":
         raise InputError.of(
             "communication.implementation", "backend", "means the backend's own all-reduce, which is a ring and not "
             f"kind = {communication.kind!r}", 'write implementation = "schedule", or kind = "ring"',

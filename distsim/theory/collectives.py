@@ -1,9 +1,7 @@
 """What collectives cost on equal links: p workers, n bytes each, B bytes per second per direction, latency a seconds.
 
 Sources: Thakur, Rabenseifner and Gropp 2005, Optimization of collective communication operations in MPICH;
-Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of workstations; for the
-factors of the bus bandwidth, nccl-tests (doc/PERFORMANCE.md, and the GetBw functions in src/ for gather, scatter
-and send).
+Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of workstations.
 """
 
 from __future__ import annotations
@@ -234,8 +232,8 @@ def reduce_scatter_seconds(num_bytes: float, workers: int, bytes_per_second: flo
 def all_to_all_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
     """Seconds of an all-to-all in p - 1 rounds of one exchange each: (p - 1) (a + n / (p B)).
 
-    num_bytes: n, of one worker's vector, as in `bus_bandwidth_bytes_per_second`; the schedule's data is that of all
-    workers together, p n. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of one worker's vector; the schedule's data are the vectors of all workers, p n. workers: p >= 1.
+    bytes_per_second: B. latency_seconds: a.
 
     >>> all_to_all_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
     0.753
@@ -265,37 +263,22 @@ def server_link_bytes(num_bytes: float, workers: int) -> float:
     return workers * num_bytes
 
 
-# The least bytes that the busiest link direction carries, as a multiple of num_bytes, for p ranks.
-BUS_FACTORS: dict[str, Callable[[int], float]] = {
-    "all_reduce": lambda p: 2 * (p - 1) / p,
-    "all_gather": lambda p: (p - 1) / p,
-    "reduce_scatter": lambda p: (p - 1) / p,
-    "all_to_all": lambda p: (p - 1) / p,
-    "gather": lambda p: (p - 1) / p,
-    "scatter": lambda p: (p - 1) / p,
-    "broadcast": lambda p: 1.0,  # noqa: ARG005 - the root sends everything, whatever p is
-    "reduce": lambda p: 1.0,  # noqa: ARG005 - the root receives everything
-    "send": lambda p: 1.0,  # noqa: ARG005 - one link
+# By kind of collective. All take num_bytes, workers, bytes_per_second and latency_seconds; with servers also servers
+# and colocated; with nodes also per_node, node_bytes_per_second, node_latency_seconds and nic_per.
+CLOSED_FORMS: dict[str, Callable[..., float]] = {
+    "ring": ring_all_reduce_seconds,
+    "tree": tree_all_reduce_seconds,
+    "halving_doubling": halving_doubling_all_reduce_seconds,
+    "parameter_server": parameter_server_seconds,
+    "hierarchical": hierarchical_all_reduce_seconds,
+    "broadcast": broadcast_seconds,
+    "reduce": reduce_seconds,
+    "scatter": scatter_seconds,
+    "gather": gather_seconds,
+    "all_gather": all_gather_seconds,
+    "reduce_scatter": reduce_scatter_seconds,
+    "all_to_all": all_to_all_seconds,
 }
-
-
-def bus_bandwidth_bytes_per_second(collective: str, num_bytes: float, workers: int, seconds: float) -> float:
-    """The speed a link must at least have had: factor(p) n / seconds, comparable across collectives and p.
-
-    No correct measurement exceeds the bandwidth of the link. Source of the factors: nccl-tests, doc/PERFORMANCE.md.
-
-    collective: a key of `BUS_FACTORS`. num_bytes: n, of the whole vector: for all_gather, gather, reduce_scatter and
-    scatter that of all p parts together. seconds: how long the collective took.
-
-    >>> bus_bandwidth_bytes_per_second("all_reduce", 1e9, workers=4, seconds=1.5)
-    1000000000.0
-    """
-    if collective not in BUS_FACTORS:
-        raise InputError.of("collective", collective, "has no bus factor", f"take one of {', '.join(BUS_FACTORS)}")
-    _check(num_bytes, workers)
-    if not seconds > 0:
-        raise InputError.of("seconds", seconds, "must be above 0", "give the measured duration")
-    return BUS_FACTORS[collective](workers) * num_bytes / seconds
 
 
 def _check(num_bytes: float, workers: int, bytes_per_second: float = 1.0, latency_seconds: float = 0.0) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from distsim.accuracy.collectives import COSTS
+from distsim.collectives import ALL_REDUCES, Topology
 from distsim.explorers.collectives import (
     FORMULA,
-    IN_A_SCENARIO,
+    KINDS,
     ROUNDS,
     TIME,
     Parameters,
@@ -17,12 +17,12 @@ from distsim.explorers.collectives import (
 )
 
 
-@pytest.mark.parametrize("kind", COSTS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("workers", [1, 5, 8])
 def test_every_kind_takes_what_its_formula_says(kind: str, workers: int) -> None:
     (row,) = explore(Parameters(kind=kind, workers=workers)).table
     assert row[TIME] == pytest.approx(row[FORMULA])
-    assert row[ROUNDS] == len(COSTS[kind][0](workers).rounds)
+    assert row[ROUNDS] == len(KINDS[kind].schedule(Topology(workers)).rounds)
 
 
 def test_the_round_control_leads_the_picture_through_the_rounds() -> None:
@@ -37,9 +37,9 @@ def test_the_round_control_leads_the_picture_through_the_rounds() -> None:
 
 
 def test_scenarios_are_those_that_train_by_it() -> None:
-    for kind in COSTS:
+    for kind in KINDS:
         found = scenarios(Parameters(kind=kind))
-        assert [scenario.communication.kind for scenario in found] == ([kind] if kind in IN_A_SCENARIO else [])
+        assert [scenario.communication.kind for scenario in found] == ([kind] if kind in ALL_REDUCES else [])
 
 
 def test_what_cannot_be_trained_by_is_not_run_for_real() -> None:

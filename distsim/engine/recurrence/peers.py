@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from distsim.arrays import Floats
+from distsim.collectives import Schedule, parameter_server, tree
 from distsim.engine.recurrence.all_reduce import AllReduce, in_sequence, tell_all_reduces, transfers
-from distsim.engine.recurrence.rounds import Layout, Ring, Rounds, Ways, may_share
+from distsim.engine.recurrence.rounds import Layout, Ring, Rounds, may_share
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.engine.recurrence.server import OneServer
 from distsim.engine.recurrence.tree import Tree
@@ -21,26 +22,33 @@ from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """What of `scenario`, where all take part in each all-reduce, has no recurrence; None where there is one."""
+    """What of `scenario`, where all take part in each all-reduce, has no recurrence; None where there is one.
+
+    The schedule decides, whatever its kind is called: each recurrence is exact for the schedules that it checks for.
+    """
     communication, nodes = scenario.communication, scenario.cluster.nodes
-    match communication.kind:
-        case "ring":
-            return None  # only neighbours use a link, also that of a node
-        case "tree":
-            return None if nodes is None else "communication.kind = 'tree' with cluster.nodes"
-        case "parameter_server" if communication.colocated:
-            return "communication.colocated = true"
-        case "parameter_server":
-            return None if nodes is None else "communication.kind = 'parameter_server' with cluster.nodes"
-    if nodes is None and communication.sends == "rendezvous":
-        return None  # a link belongs to one worker, which does one thing after the other
-    link = may_share(scenario.schedule(), scenario.cluster, eager=communication.sends == "eager")
+    if communication.colocated:
+        return "communication.colocated = true"
+    kind, schedule = f"communication.kind = {communication.kind!r}", _schedule(scenario)
+    if schedule.is_ring:
+        return None  # only neighbours use a link, also that of a node
+    if schedule.moves_like(parameter_server(schedule.workers)) or schedule.moves_like(tree(schedule.workers)):
+        return None if nodes is None else f"{kind} with cluster.nodes"
+    eager = communication.sends == "eager"
+    if schedule.servers or not schedule.is_sequential(eager=eager):
+        return f"{kind} with sends = {communication.sends!r}, where a rank may do several transfers at once"
+    link = may_share(schedule, scenario.cluster, eager=eager)
     if link is None:
         return None
     return (
-        f"communication.kind = {communication.kind!r} with sends = {communication.sends!r}, "
-        f"where transfers may share the {link[0]}-link of host {link[1]}"
+        f"{kind} with sends = {communication.sends!r}, where transfers may share the {link[0]}-link of host {link[1]}"
     )
+
+
+def _schedule(scenario: Scenario) -> Schedule:
+    """The schedule of `scenario`; that of a large ring, which the story could not hold, is small enough here."""
+    collective = scenario.collective
+    return collective.schedule(scenario.topology) if collective.compact else scenario.schedule()
 
 
 def all_reduces(scenario: Scenario, sizes: Sequence[float], updates: int) -> list[AllReduce]:
@@ -51,15 +59,13 @@ def all_reduces(scenario: Scenario, sizes: Sequence[float], updates: int) -> lis
 
 
 def _maker(scenario: Scenario) -> Callable[[float, int], AllReduce]:
-    """What makes the all-reduce of a size, given how many calls there will be."""
-    cluster, eager = scenario.cluster, scenario.communication.sends == "eager"
-    if scenario.communication.kind == "tree":
+    """A function that makes the all-reduce of a size, given how many calls there will be."""
+    cluster, eager, schedule = scenario.cluster, scenario.communication.sends == "eager", _schedule(scenario)
+    if schedule.is_ring:
+        return lambda num_bytes, calls: Ring(schedule, cluster, num_bytes, eager=eager, calls=calls)
+    if schedule.moves_like(tree(schedule.workers)):
         return lambda num_bytes, _: Tree(cluster, num_bytes, eager=eager)
-    if scenario.communication.kind == "ring":
-        ranks = np.arange(cluster.workers, dtype=np.int32)
-        ways = Ways.of(cluster, ranks, (ranks + 1) % cluster.workers)
-        return lambda num_bytes, calls: Ring(ways, num_bytes, eager=eager, calls=calls)
-    layout = Layout.of(scenario.schedule(), cluster)
+    layout = Layout.of(schedule, cluster)
     return lambda num_bytes, _: Rounds(layout, num_bytes, eager=eager)
 
 
@@ -101,7 +107,7 @@ def _through_one_server(
     workers, num_bytes = scenario.cluster.workers, scenario.gradient_bytes
     ready, began, arrived, answered, pulled = OneServer(scenario).exchanges(work, apply_seconds)
     worker, number = np.arange(workers), np.arange(len(work))[:, None]
-    origins, aims = ([f"{way} worker {rank}" for rank in range(workers)] for way in ("from", "to"))
+    origins, aims = ([f"{side} worker {rank}" for rank in range(workers)] for side in ("from", "to"))
     rows.add(SpanKind.RECEIVE, workers, number, began, arrived, num_bytes, (worker, origins))
     if apply_seconds > 0.0:
         rows.add(SpanKind.APPLY, workers, number, answered[:, :1] - apply_seconds, answered[:, :1])

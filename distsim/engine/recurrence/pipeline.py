@@ -16,7 +16,7 @@ import numpy as np
 
 from distsim.arrays import Flags, Floats, Indices
 from distsim.cluster import Cluster, Link
-from distsim.engine.recurrence.rounds import Ways
+from distsim.engine.recurrence.rounds import Routes
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Pipeline
 from distsim.policies.pipeline import Piece
@@ -94,7 +94,7 @@ def timeline(scenario: Scenario) -> Timeline:
     work = {"forward": (1.0 - share) * seconds, "backward": share * seconds}
     ways = wires(stages)
     source, target = np.array(ways, dtype=np.int32).reshape(-1, 2).T
-    on_wire = dict(zip(ways, Ways.of(scenario.cluster, source, target).seconds(message_bytes(scenario)), strict=True))
+    on_wire = dict(zip(ways, Routes.of(scenario.cluster, source, target).seconds(message_bytes(scenario)), strict=True))
     pieces = list(pieces_in_order(policy, stages))
     place = {piece: row for row, piece in enumerate(pieces)}
     starts, ends = np.empty((2, len(pieces), steps))

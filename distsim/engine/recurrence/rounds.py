@@ -19,7 +19,7 @@ import numpy as np
 
 from distsim.arrays import Floats, Indices
 from distsim.cluster import Cluster, Link
-from distsim.collectives import Schedule
+from distsim.collectives import RingRound, Schedule
 from distsim.engine.recurrence.all_reduce import AllReduce
 
 HALO = 16  # rounds between two closings of the circle
@@ -44,22 +44,22 @@ def matrix_of(turns: Callable[[Floats], Turns], ranks: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Ways:
-    """From hosts to others, each with its links to itself: seconds of latency, and bytes per second; one shape."""
+class Routes:
+    """Routes between hosts whose links carry nothing else: seconds of latency, and bytes per second; one shape."""
 
     latencies: Floats
     speeds: Floats
 
     @classmethod
-    def of(cls, cluster: Cluster, source: Indices, target: Indices) -> Ways:
-        """The ways from workers to others."""
+    def of(cls, cluster: Cluster, source: Indices, target: Indices) -> Routes:
+        """The routes from workers `source` to workers `target`."""
         if cluster.nodes is None:
             ups, downs = (
-                np.array([way(rank) for rank in range(cluster.workers)]) for way in (cluster.up, cluster.down)
+                np.array([speed(rank) for rank in range(cluster.workers)]) for speed in (cluster.up, cluster.down)
             )
             return cls(np.full(len(source), cluster.latency_seconds), np.minimum(ups[source], downs[target]))
         capacities = cluster.capacities(cluster.workers)
-        routes = [cluster.route(*way) for way in zip(source.tolist(), target.tolist(), strict=True)]
+        routes = [cluster.route(*ends) for ends in zip(source.tolist(), target.tolist(), strict=True)]
         speeds = [min(capacities[link] for link in links) for links, _ in routes]
         return cls(np.array([latency for _, latency in routes]), np.array(speeds))
 
@@ -108,7 +108,7 @@ class MaxPlus(AllReduce):
 
 @dataclass(frozen=True)
 class Layout:
-    """A schedule's transfers, round by round, and the ways they go; `bounds`: the first of each round, and the end."""
+    """A schedule's transfers, round by round, and their routes; `bounds`: the first of each round, and the end."""
 
     schedule: Schedule
     source: Indices
@@ -116,7 +116,7 @@ class Layout:
     chunk: Indices
     chunks: Indices
     bounds: list[int]
-    ways: Ways
+    routes: Routes
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster) -> Layout:
@@ -126,11 +126,11 @@ class Layout:
         ]
         source, target, chunk, chunks = np.array(rows, dtype=np.int32).reshape(-1, 4).T.copy()
         bounds = np.cumsum([0, *(len(members) for members in schedule.rounds)]).tolist()
-        return cls(schedule, source, target, chunk, chunks, bounds, Ways.of(cluster, source, target))
+        return cls(schedule, source, target, chunk, chunks, bounds, Routes.of(cluster, source, target))
 
 
 class Rounds(MaxPlus):
-    """The all-reduce of a schedule."""
+    """The all-reduce of a schedule that `is_sequential`, and whose transfers share no link."""
 
     def __init__(self, layout: Layout, num_bytes: float, *, eager: bool) -> None:
         self.layout = layout
@@ -138,7 +138,7 @@ class Rounds(MaxPlus):
         self.eager = eager
         self.source, self.target, self.chunk = layout.source, layout.target, layout.chunk
         self.bytes = np.multiply(layout.chunks, num_bytes / layout.schedule.chunks, dtype=np.float64)
-        self.seconds = layout.ways.seconds(self.bytes)
+        self.seconds = layout.routes.seconds(self.bytes)
         self.after = self.matrix[0] if (self.matrix == self.matrix[0]).all() else None
 
     def turns(self, starts: Floats) -> Turns:
@@ -217,24 +217,22 @@ def ring_matrix(transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats
 
 
 class Ring(MaxPlus):
-    """The ring all-reduce: `collectives.ring`, without its rounds being spelled out.
+    """The collective of a schedule that `is_ring`. calls: how many there will be."""
 
-    ways: from each rank to the next. calls: how many there will be.
-    """
-
-    def __init__(self, ways: Ways, num_bytes: float, *, eager: bool, calls: int) -> None:
-        self.workers = len(ways.speeds)
+    def __init__(self, schedule: Schedule, cluster: Cluster, num_bytes: float, *, eager: bool, calls: int) -> None:
+        self.workers, self.rounds = schedule.workers, len(schedule.rounds)
         self.eager = eager
         self.by_matrix = calls * MATRIX_PAYS > self.workers**2
-        self.rounds = 2 * (self.workers - 1)
         ranks = np.arange(self.workers, dtype=np.int32)
-        self.source, self.target = np.tile(ranks, self.rounds), np.tile((ranks + 1) % self.workers, self.rounds)
-        self.chunk = (ranks - np.arange(self.rounds, dtype=np.int32)[:, None]).ravel() % self.workers
-        self.bytes = np.full(len(self.source), num_bytes / self.workers)
-        self.by_rank = ways.seconds(num_bytes / self.workers)
+        following = (ranks + 1) % self.workers
+        ahead = np.array([found.ahead for found in schedule.rounds if isinstance(found, RingRound)], dtype=np.int32)
+        self.source, self.target = np.tile(ranks, self.rounds), np.tile(following, self.rounds)
+        self.chunk = (ranks + ahead[:, None]).ravel() % self.workers
+        self.bytes = np.full(len(self.source), num_bytes / schedule.chunks)
+        self.by_rank = Routes.of(cluster, ranks, following).seconds(num_bytes / schedule.chunks)
         self.seconds = np.tile(self.by_rank, self.rounds)
-        # On equal links, N - 1 rounds are enough for all to feel the last to join, and 2 (N - 1) follow.
-        equal = (self.by_rank == self.by_rank[0]).all()
+        # On equal links, all ranks feel the last one to join after N - 1 rounds.
+        equal = self.rounds >= self.workers - 1 and (self.by_rank == self.by_rank[0]).all()
         self.after = finished(self.turns(np.zeros(self.workers))) if equal else None
 
     def turns(self, starts: Floats) -> Turns:

@@ -56,8 +56,7 @@ def follows_schedule(scenario: Scenario) -> bool:
 
     The back end has no parameter servers. A scenario with servers therefore always follows its schedule.
     """
-    communication = scenario.communication
-    return communication.implementation == "schedule" or communication.kind == "parameter_server"
+    return scenario.communication.implementation == "schedule" or scenario.collective.has_servers
 
 
 def task_of(scenario: Scenario, rank: int, floats: int) -> ScheduleTask:
