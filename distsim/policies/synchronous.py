@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distsim.policies.policy import Policy, WithServer
+from distsim.policies.policy import WithServer
 from distsim.policies.rule import HELD, Decision
 
 

@@ -21,42 +21,61 @@ from tests.engine.test_engines import assert_same
 UNSHARED = ["ring", "tree", "halving_doubling"]  # kinds of which variants are made
 
 
-def random_schedule(generator: random.Random, workers: int, *, one_at_a_time: bool) -> Schedule:
-    """An all-reduce in which every message of chunks climbs a random tree of ranks, and comes down another.
+class Rounds:
+    """Rounds to place transfers in. one_at_a_time: no rank sends twice, or receives twice, in a round."""
 
-    A transfer is in a random later round than those that it needs. one_at_a_time: and in one in which its source has
-    no other send, and its target no other receive.
-    """
-    chunks = generator.randint(1, 4)
-    bounds = sorted({0, chunks, *(generator.randint(0, chunks) for _ in range(2))})
-    rounds: list[list[Transfer]] = []
+    def __init__(self, generator: random.Random, *, one_at_a_time: bool) -> None:
+        self.generator = generator
+        self.one_at_a_time = one_at_a_time
+        self.rounds: list[list[Transfer]] = []
 
-    def place(transfer: Transfer, earliest: int) -> int:
-        number = earliest + generator.choice([0, 0, 0, 1, 2])
+    def place(self, transfer: Transfer, earliest: int) -> int:
+        """Places it in some round from `earliest` on, and returns the round after that."""
+        number = earliest + self.generator.choice([0, 0, 0, 1, 2])
         while True:
-            while number >= len(rounds):
-                rounds.append([])
-            taken = any(one.source == transfer.source or one.target == transfer.target for one in rounds[number])
-            if not (one_at_a_time and taken):
-                rounds[number].append(transfer)
-                return number
+            self.rounds += [[] for _ in range(number + 1 - len(self.rounds))]
+            members = self.rounds[number]
+            taken = any(one.source == transfer.source or one.target == transfer.target for one in members)
+            if not (self.one_at_a_time and taken):
+                members.append(transfer)
+                return number + 1
             number += 1
 
+    def schedule(self, name: str, workers: int, chunks: int, gate: Any) -> Schedule:
+        return Schedule(name, workers, chunks, tuple(tuple(members) for members in self.rounds if members), gate=gate)
+
+
+def random_trees(generator: random.Random, workers: int, *, one_at_a_time: bool) -> Schedule:
+    """An all-reduce in which every message of chunks climbs a random tree of ranks, and comes down another."""
+    chunks = generator.randint(1, 4)
+    bounds = sorted({0, chunks, *(generator.randint(0, chunks) for _ in range(2))})
+    rounds = Rounds(generator, one_at_a_time=one_at_a_time)
     for first, last in pairwise(bounds):
         ranks = generator.sample(range(workers), workers)
-        parents = [generator.randrange(index) for index in range(1, workers)]
-        ready = [0] * workers  # by place, the round in which it may send its sum
+        parents = [generator.randrange(child) for child in range(1, workers)]
+        ready = [0] * workers  # the round from which on each may send its sum
         for child in range(workers - 1, 0, -1):
-            up = Transfer(ranks[child], ranks[parents[child - 1]], first, reduce=True, chunks=last - first)
-            ready[parents[child - 1]] = max(ready[parents[child - 1]], place(up, ready[child]) + 1)
-        others = generator.sample(range(1, workers), workers - 1)
+            parent = parents[child - 1]
+            up = Transfer(ranks[child], ranks[parent], first, reduce=True, chunks=last - first)
+            ready[parent] = max(ready[parent], rounds.place(up, ready[child]))
         holds = {0: ready[0]}
-        for child in others:
+        for child in generator.sample(range(1, workers), workers - 1):
             parent = generator.choice(list(holds))
             down = Transfer(ranks[parent], ranks[child], first, reduce=False, chunks=last - first)
-            holds[child] = place(down, holds[parent]) + 1
-    found = tuple(tuple(members) for members in rounds if members)
-    return Schedule("random", workers, chunks, found, gate=generator.choice(["process", "process", "data"]))
+            holds[child] = rounds.place(down, holds[parent])
+    return rounds.schedule("trees", workers, chunks, generator.choice(["process", "process", "data"]))
+
+
+def uneven_ring(generator: random.Random, workers: int) -> Schedule:
+    """A ring whose chunks go around when they like: a rank may only receive for some rounds, from its neighbour."""
+    rounds = Rounds(generator, one_at_a_time=True)
+    chunks = generator.randint(1, workers)
+    for chunk in generator.sample(range(chunks), chunks):
+        ready = 0
+        for hop in range(2 * (workers - 1)):
+            source = (chunk + hop) % workers
+            ready = rounds.place(Transfer(source, (source + 1) % workers, chunk, reduce=hop < workers - 1), ready)
+    return rounds.schedule("uneven ring", workers, chunks, "process")
 
 
 def variant(generator: random.Random, schedule: Schedule) -> Schedule:
@@ -79,8 +98,9 @@ def variant(generator: random.Random, schedule: Schedule) -> Schedule:
 
 def schedules(seed: int, workers: int) -> Iterator[Schedule]:
     generator = random.Random(seed)
-    yield random_schedule(generator, workers, one_at_a_time=False)
-    yield random_schedule(generator, workers, one_at_a_time=True)
+    yield random_trees(generator, workers, one_at_a_time=False)
+    yield random_trees(generator, workers, one_at_a_time=True)
+    yield uneven_ring(generator, workers)
     yield variant(generator, ALL_REDUCES[generator.choice(UNSHARED)].schedule(Topology(workers)))
 
 
