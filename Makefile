@@ -3,14 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 WORKERS ?= 2
-# Tests that start ranks or a browser go one after the other: what they time should have the machine to itself.
-TEST := $(BIN)/python -m pytest
-# These also start ranks, but on a virtual clock: other work beside them changes nothing.
-VIRTUAL := tests/testbed tests/labs
-GRADING := tests/grading
+# Each test runs in one of two stages, `make test` or `make test-more`: the mark `more` decides, see pyproject.toml.
+# In both, tests share the cores, file by file, but those marked `alone`, which run one after the other.
+TEST := $(BIN)/python -m pytest --durations=10
+SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+NBVAL := TQDM_DISABLE=1 $(TEST) --nbval-lax --nbval-cell-timeout=120
+# Files with such tests: pytest need not collect all others anew.
+MORE = $(sort $(shell grep -rlE --include='test_*.py' 'mark\.(more|whole|thorough)' tests))
+ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark\.alone' tests))
+COUNTED = $(sort $(shell grep -rl --include='test_*.py' 'max_examples=reduced' tests))
+CHAPTER := course/02_one_step.ipynb
+CHAPTERS := $(wildcard course/*.ipynb)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pictures test test-all course site slides lint clean
+.PHONY: help demo pictures test test-more test-all course site slides lint clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -35,15 +41,19 @@ pictures: $(STAMP)  ## draw the pictures of README.md anew, from a real run of t
 	$(BIN)/distsim figure critical-path out/measured.npz --end "450 ms" -o course/pictures/critical_path.svg
 	$(BIN)/distsim figure heat-map out/sweep.csv -o course/pictures/heat_map.svg
 
-test: lint  ## lint, then every test that fits in minutes
-	$(TEST) --durations=10 -n $(WORKERS) -m "not real and not chromium"
-	$(TEST) --durations=10 -n $(WORKERS) -m real $(VIRTUAL)
-	$(TEST) --durations=10 -n $(WORKERS) --dist loadfile -m real $(GRADING)
-	$(TEST) --durations=15 -m "real or chromium" $(patsubst %,--ignore=%,$(VIRTUAL) $(GRADING))
-	TQDM_DISABLE=1 $(TEST) -n $(WORKERS) --dist loadscope --nbval-lax --nbval-cell-timeout=120 course --ignore=course/explorers  # tests/explorers runs those
+test: lint  ## lint, then a test of everything, in ten minutes
+	$(TEST) $(SHARED) -m "not more and not alone"
+	$(TEST) -m "not more and alone" $(ALONE)
+	$(NBVAL) $(CHAPTER)
+
+test-more: $(STAMP)  ## the tests that `make test` leaves out, in half an hour
+	$(TEST) $(SHARED) -m "more and not alone" $(MORE)
+	$(TEST) -m "more and alone" $(filter $(MORE),$(ALONE))
+	DISTSIM_EXAMPLES=whole $(TEST) -n $(WORKERS) -m "hypothesis and not more" $(COUNTED)
+	$(NBVAL) -n $(WORKERS) --dist loadscope $(filter-out $(CHAPTER),$(CHAPTERS))
 
 test-all: export DISTSIM_TESTS = whole
-test-all: test  ## the same, with statistical and stress tests whole
+test-all: test test-more  ## both, with statistical and stress tests whole
 
 course: $(STAMP)  ## open the course in JupyterLab
 	$(BIN)/distsim course

@@ -7,7 +7,9 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,7 @@ from distsim.errors import InputError
 
 WHOLE = os.environ.get("DISTSIM_TESTS") == "whole"
 NO_SKIPS = os.environ.get("DISTSIM_NO_SKIPS") == "1"
+LONG = {"whole", "thorough"}  # marks of tests that are left to `make test-more`
 TOOLS = {"chromium": "chromium", "iproute2": "ip"}
 
 settings.register_profile("distsim", deadline=None, derandomize=True, print_blob=True)
@@ -54,7 +57,25 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str, *, 
         config.hook.pytest_deselected(items=marked)
 
 
+def _place(items: list[pytest.Item]) -> None:
+    """Marks long tests `more`. Raises UsageError where the Makefile, which reads files, would miss a mark."""
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if marks & LONG:
+            item.add_marker(pytest.mark.more)
+        for mark in marks & {*LONG, "more", "alone"}:
+            if f"mark.{mark}" not in _text(item.path):
+                raise pytest.UsageError(f"{item.path}: write pytest.mark.{mark} in this file, so that make finds it")
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _place(items)
     _leave_out(config, items, "thorough", unless=lambda: WHOLE)
     _leave_out(config, items, "cuda", unless=lambda: import_module("torch").cuda.is_available())
     for item in items:

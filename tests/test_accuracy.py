@@ -21,6 +21,8 @@ def three_runs(name: str) -> list[Experiment]:
 
 
 @pytest.mark.real
+@pytest.mark.alone
+@pytest.mark.more
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_median_step_is_predicted(name: str) -> None:

@@ -34,7 +34,7 @@ from distsim.simulation import simulate
 from distsim.trace import Trace
 from distsim.workload import Model
 
-pytestmark = [pytest.mark.real, pytest.mark.iproute2, pytest.mark.whole]
+pytestmark = [pytest.mark.real, pytest.mark.iproute2, pytest.mark.whole, pytest.mark.alone, pytest.mark.more]
 
 TRIES = 2
 CLUSTERS = [

@@ -77,6 +77,8 @@ def wait_for(port: int) -> None:
     pytest.fail(f"nobody listens on {port}")
 
 
+@pytest.mark.more
+@pytest.mark.alone
 @pytest.mark.chromium  # starts servers, which want the machine to themselves as browsers do
 @pytest.mark.parametrize(
     ("options", "sign", "page"),
@@ -111,6 +113,8 @@ def test_it_serves_this_machine_alone_and_ends_on_ctrl_c(
         urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
 
 
+@pytest.mark.more
+@pytest.mark.alone
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("number", "again", "code"),

@@ -165,6 +165,7 @@ def test_a_name_that_ends_otherwise_is_refused_before_anything_is_read(tmp_path:
 
 
 @pytest.mark.chromium
+@pytest.mark.more
 def test_make_pictures_makes_the_pictures_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the target's commands, but with a simulated run in place of the real one."""
     target = (ROOT / "Makefile").read_text("utf-8").partition("\npictures:")[2].partition("\n\n")[0]

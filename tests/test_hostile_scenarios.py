@@ -19,6 +19,7 @@ from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.size import rows
+from tests.counts import reduced
 
 SLOW_SECONDS = 20.0  # of a scenario with a few steps, on a busy machine
 MOST_ROWS = 20_000  # of a run that the test waits for
@@ -153,7 +154,7 @@ def hostile_tables(draw: st.DrawFn) -> dict[str, Any]:
     return table
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+@settings(max_examples=reduced(600), suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
 @given(hostile_tables())
 def test_any_table_is_a_scenario_that_runs_or_an_input_error(or_input_error: Any, table: dict[str, Any]) -> None:
     start = time.monotonic()

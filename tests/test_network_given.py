@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from distsim.network import Network, flow_ends
 from distsim.network.offline_flows import WORTH_COMPILING, in_columns
+from tests.counts import reduced
 
 Floats = NDArray[np.float64]
 Problem = tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats, Floats]
@@ -80,7 +81,7 @@ def random_flows(flows: int, hosts: int, seed: int) -> Problem:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=reduced(150))
 @given(problem=problems())
 def test_ends_are_those_of_the_network_on_a_clock(ends_of: Callable[..., Floats], problem: Problem) -> None:
     assert ends_of(*problem) == pytest.approx(by_the_network(*problem), rel=1e-12)

@@ -49,6 +49,7 @@ def test_python_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.more
 def test_python_that_measures_runs(tmp_path: Path) -> None:
     (code,) = [code for code in blocks("python") if "measure" in code]
     *accuracies, losses = run(code, tmp_path).splitlines()
@@ -69,6 +70,7 @@ def test_make_targets_exist() -> None:
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_commands_run_in_their_order(tmp_path: Path) -> None:
     scenario = example("backup_server").replacing({"steps": 10, "compute.mean": "10 ms", "workload.gradient": "64 KiB"})
@@ -85,6 +87,7 @@ def test_commands_run_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_commands_of_labs_run_in_their_order(tmp_path: Path) -> None:
     """On the small lab of the tests, under the number and name that the README takes as its example."""

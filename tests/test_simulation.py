@@ -21,6 +21,7 @@ from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory import collectives
 from distsim.trace import SpanKind, Trace, violations
+from tests.counts import reduced
 
 HARMONIC = np.cumsum(1.0 / np.arange(1, 101))
 
@@ -192,7 +193,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=reduced(150))
 @given(scenarios())
 def test_every_simulated_trace_is_sound(found: Scenario) -> None:
     trace = simulate(found)

@@ -27,6 +27,7 @@ from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace
 from distsim.trace.trace import TABLES
+from tests.counts import reduced
 
 Document = dict[str, Any]
 GOOD = simulate(
@@ -250,7 +251,7 @@ def use(trace: Trace) -> None:
             shown.print(comparison_table(compared), causes_line(compared), *link_differences(*pair))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=reduced(200), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_json_with_any_value_in_any_place_is_refused_or_used(
     tmp_path_factory: pytest.TempPathFactory, document: Document, or_input_error: Any, data: st.DataObject
@@ -277,7 +278,7 @@ def test_json_with_any_value_in_any_place_is_refused_or_used(
         use(Trace.load(path))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=reduced(200), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_columns_with_any_value_in_any_place_are_refused_or_used(
     tmp_path_factory: pytest.TempPathFactory, arrays: dict[str, np.ndarray], or_input_error: Any, data: st.DataObject

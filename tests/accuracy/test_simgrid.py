@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from distsim.accuracy.simgrid import SHIPPED, relative_error, validate
 from distsim.errors import InputError
+from tests.counts import reduced
 
 ALGORITHMS = (
     "ring", "ring_eager", "ps1", "psN", "rhd", "tree", "train_ps", "train_async", "train_ring",
@@ -143,7 +144,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=reduced(150))
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_recomputed(
     tmp_path_factory: pytest.TempPathFactory, or_input_error: Any, data: st.DataObject

@@ -11,7 +11,7 @@ import pytest
 
 from tests.test_course_command import free_port, read_until, started, wait_for
 
-pytestmark = [pytest.mark.chromium, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.timeout(240)]
 
 
 def test_the_course_opens_at_its_syllabus_and_its_links_lead_on(page: Any, problems: list[str], tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def figures_of(path: Path) -> Iterator[dict[str, Any]]:
                 yield output.data[PLOTLY_MIME]
 
 
+@pytest.mark.more
 def test_the_site_is_whole(site: Path) -> None:
     """One test for all pages: what is built once is looked at once."""
     assert [path for path in (*CHAPTERS, *LABS, *EXPLORERS, *DOCUMENTS) if not in_site(site, path).exists()] == []
@@ -172,6 +173,7 @@ def test_faults_of_a_site_are_seen(tmp_path: Path, change: str, check: Any) -> N
 
 
 @pytest.mark.chromium
+@pytest.mark.more
 def test_a_chapter_is_drawn_without_a_network(site: Path, page: Any, problems: list[str]) -> None:
     asked: list[str] = []
     page.context.set_offline(True)

@@ -38,6 +38,7 @@ def test_a_chapter_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.chromium
+@pytest.mark.more
 def test_slides_are_wide_pictures_with_large_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "slides", lambda chapter: slides(chapter)[:2])
     done = CliRunner().invoke(main, [str(tmp_path), CHAPTERS[0].name[:2]])

@@ -20,6 +20,7 @@ from distsim.simulation import simulate
 from distsim.trace import NO_SERVER, SpanKind, Trace, TraceBuilder
 from distsim.trace.tables import Table
 from distsim.trace.trace import TABLES
+from tests.counts import reduced
 
 
 def in_order(table: Table) -> Table:
@@ -89,7 +90,7 @@ def with_a_server(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(max_examples=250)
+@settings(max_examples=reduced(250))
 @given(with_a_server(), st.sampled_from([0.0, 1.7e-3]))
 def test_the_loop_means_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
     assert_same(story.run(scenario, apply_seconds), loop.run(scenario, apply_seconds))
@@ -117,7 +118,7 @@ def with_a_recurrence(draw: st.DrawFn) -> Scenario:
     return Scenario.of(table)
 
 
-@settings(max_examples=250)
+@settings(max_examples=reduced(250))
 @given(with_a_recurrence(), st.sampled_from([0.0, 1.7e-3]))
 def test_recurrences_mean_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
     assert recurrence.cannot(scenario) is None
@@ -256,25 +257,25 @@ def assert_same_or_refused(scenario: Scenario, apply_seconds: float = 0.0) -> No
     assert fastest(scenario) != "recurrence"
 
 
-@settings(max_examples=300)
+@settings(max_examples=reduced(300))
 @given(with_several_servers(), st.sampled_from([0.0, 1.7e-3]))
 def test_several_servers_by_recurrence_mean_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
     assert_same_or_refused(scenario, apply_seconds)
 
 
-@settings(max_examples=150)
+@settings(max_examples=reduced(150))
 @given(among_peers(LOCAL_SGD), st.sampled_from([0.0, 1.7e-3]))
 def test_local_sgd_by_recurrence_means_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
     assert_same_or_refused(scenario, apply_seconds)
 
 
-@settings(max_examples=150)
+@settings(max_examples=reduced(150))
 @given(among_peers(DDP))
 def test_ddp_by_recurrence_means_what_the_story_means(scenario: Scenario) -> None:
     assert_same_or_refused(scenario)
 
 
-@settings(max_examples=150)
+@settings(max_examples=reduced(150))
 @given(pipelines())
 def test_pipelines_by_recurrence_mean_what_the_story_means(scenario: Scenario) -> None:
     assert_same_or_refused(scenario)

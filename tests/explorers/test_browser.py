@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,9 +56,16 @@ VOILAS_OWN = ("https://cdn.jsdelivr.net/npm/@fortawesome", "/voila/api/shutdown/
 REAL_RUN_MILLISECONDS = 120_000
 MOVES_TIMED, MOST_SECONDS = 5, 0.4  # from a key to the figure, on a calm machine
 
-STANDING_FOR_ALL = ("backup_workers", "race", "your_cluster")
+FIRST, *OTHERS = ("race", "backup_workers", "your_cluster")
 
-pytestmark = [pytest.mark.chromium, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.chromium, pytest.mark.timeout(240), pytest.mark.alone]
+
+
+def when(name: str) -> Sequence[pytest.MarkDecorator]:
+    """The mark of the stage that drives this explorer; `make test` drives the first."""
+    if name == FIRST:
+        return ()
+    return [pytest.mark.more if name in OTHERS else pytest.mark.thorough]
 
 
 def test_every_explorer_is_driven() -> None:
@@ -67,7 +74,7 @@ def test_every_explorer_is_driven() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in STANDING_FOR_ALL else pytest.mark.thorough) for name in EXPLORERS],
+    [pytest.param(name, marks=when(name)) for name in EXPLORERS],
 )
 def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Lab, name: str) -> None:
     drive, entry = DRIVES[name], EXPLORERS[name]
@@ -117,6 +124,7 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Lab, 
     assert min(took) < MOST_SECONDS, f"from a key to the figure, scaled to a calm machine: {took} s"
 
 
+@pytest.mark.more
 def test_it_runs_for_real_in_a_notebook(page: Any, problems: list[str], lab: Lab) -> None:
     _run_notebook(page, lab, "collectives")
     explorer = page.locator(".distsim-explorer")
@@ -136,6 +144,7 @@ def test_it_runs_for_real_in_a_notebook(page: Any, problems: list[str], lab: Lab
     assert not problems, problems
 
 
+@pytest.mark.more
 def test_voila_shows_it_without_code(page: Any, problems: list[str], app: str) -> None:
     page.goto(f"{app}voila/render/index.ipynb")
     page.get_by_role("heading", name="Which question do you have?").wait_for(state="visible")
@@ -155,6 +164,7 @@ def test_voila_shows_it_without_code(page: Any, problems: list[str], app: str) -
     assert not wrong, wrong
 
 
+@pytest.mark.more
 def test_the_report_draws_itself_without_a_network(page: Any, problems: list[str], tmp_path: Path) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -39,6 +39,7 @@ def test_html_stands_alone_with_sentence_and_table(shown: Captioned, tmp_path: P
 
 
 @pytest.mark.chromium
+@pytest.mark.more
 def test_png_and_svg_are_pictures_of_the_figures_size(shown: Captioned, tmp_path: Path) -> None:
     height = shown.figure.layout.height
     shown.save(tmp_path / "figure.png")
@@ -53,6 +54,7 @@ def test_png_and_svg_are_pictures_of_the_figures_size(shown: Captioned, tmp_path
 
 
 @pytest.mark.chromium
+@pytest.mark.more
 def test_a_picture_of_an_animation_has_no_buttons_and_the_figure_keeps_them(tmp_path: Path) -> None:
     animation = collective(ring(3))
     animation.save(tmp_path / "ring.svg")
@@ -98,6 +100,7 @@ def page() -> Iterator[Any]:
 
 
 @pytest.mark.chromium
+@pytest.mark.more
 def test_an_animation_plays_and_pauses_without_an_error_in_the_console(page: Any, tmp_path: Path) -> None:
     collective(ring(4)).save(tmp_path / "ring.html")
     page.goto(f"file://{tmp_path / 'ring.html'}")

@@ -111,6 +111,7 @@ def test_the_table_of_a_submission_is_headed_by_lab_and_student(
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "ada").mkdir()
@@ -131,6 +132,7 @@ def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) 
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.iproute2
 @pytest.mark.timeout(300)
 def test_a_run_on_the_links_of_the_scenario_takes_as_long_as_they_do(lab: Lab) -> None:
@@ -142,6 +144,7 @@ def test_a_run_on_the_links_of_the_scenario_takes_as_long_as_they_do(lab: Lab) -
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_a_run_of_what_is_not_written_yet_names_the_line(run: Run) -> None:
     code, _, err = run("lab", "run", "90")

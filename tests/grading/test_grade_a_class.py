@@ -33,6 +33,7 @@ def members(lab: Lab) -> Iterator[tuple[str, str, float]]:
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.timeout(1200)
 def test_a_class_is_graded_in_time_whatever_interrupts(tmp_path: Path, whole: Callable[[int, int], int]) -> None:
     count, points = whole(3, 30), {}

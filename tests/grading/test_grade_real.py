@@ -23,7 +23,7 @@ from distsim.grading.session import Session
 from distsim.grading.submission import Submission
 from tests.grading.conftest import LABS, SUM
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900), pytest.mark.more]
 
 SOLUTION = (SUM / "solution.py").read_bytes()
 STUB = (SUM / "tasks.py").read_bytes()

@@ -13,7 +13,7 @@ from distsim.grading.lab import TASKS, Lab, all_labs
 LABS = Path(__file__).parents[2] / "labs"
 STANDING_FOR_ALL = ("03_ring", "07_asynchronous")  # one among peers, one with a server
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.more]
 
 
 def lab_run(lab: Lab, folder: Path) -> subprocess.CompletedProcess[str]:

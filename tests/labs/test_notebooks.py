@@ -36,6 +36,7 @@ def run_all(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("tasks", ["solution.py", "tasks.py"])
 @pytest.mark.parametrize("key", [FIRST, *(pytest.param(key, marks=pytest.mark.thorough) for key in OTHERS)])

@@ -121,6 +121,7 @@ def watched(
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.parametrize("workers", [2, 4])
 def test_ranks_of_ddp_are_one_process(workers: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     batches = Batches(SAMPLES, 1, TOGETHER, SEED)
@@ -139,6 +140,7 @@ def test_ranks_of_ddp_are_one_process(workers: int, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.parametrize("workers", [pytest.param(2, marks=pytest.mark.thorough), 4])
 def test_real_runs_log_the_losses_of_one_process(workers: int) -> None:
     asked = [

@@ -21,6 +21,7 @@ from distsim.runtime.measure import measure, measure_all
 from distsim.trace import SpanKind, Trace, violations
 
 pytestmark = pytest.mark.real
+more = pytest.mark.more
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
 DEADLINES = (30.0, 120.0)  # a busy machine may still be starting the ranks when the first has passed
 LATE_SECONDS = 5.0  # what the end of a run may take beyond its deadline
@@ -62,8 +63,12 @@ def computed(trace: Trace, worker: int) -> list[int]:
     return spans.where(spans.worker == worker).step.tolist()
 
 
-@pytest.mark.parametrize("fault", ["kill", pytest.param("exit", marks=pytest.mark.thorough), "raise"])
-@pytest.mark.parametrize(("kind", "where", "call"), [("ring", "peers", 4), ("parameter_server", "worker", 7)])
+@pytest.mark.parametrize(
+    "fault", ["kill", pytest.param("exit", marks=pytest.mark.thorough), pytest.param("raise", marks=more)]
+)
+@pytest.mark.parametrize(
+    ("kind", "where", "call"), [("ring", "peers", 4), pytest.param("parameter_server", "worker", 7, marks=more)]
+)
 def test_what_was_recorded_until_a_rank_went_is_told(
     monkeypatch: pytest.MonkeyPatch, kind: str, where: str, call: int, fault: str
 ) -> None:
@@ -77,6 +82,7 @@ def test_what_was_recorded_until_a_rank_went_is_told(
     assert len(timeline(trace).figure.data)
 
 
+@more
 def test_a_deadline_leaves_what_each_rank_was_doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for deadline in (9.0, *DEADLINES):
         monkeypatch.setenv("DISTSIM_TEST_FAULT", json.dumps({"rank": 1, "where": "peers", "call": 3, "fault": "print"}))
@@ -105,6 +111,7 @@ def test_mismatched_collectives_end_with_the_ranks_named(monkeypatch: pytest.Mon
     assert len(trace.updates) <= 3
 
 
+@more
 def test_a_message_longer_than_expected_names_who_received_it(monkeypatch: pytest.MonkeyPatch) -> None:
     message, trace = failed(monkeypatch, "parameter_server", rank=1, where="length", call=7)
     assert re.search(r"rank 2 \(server 2\) (raised \w+|was ended by SIG\w+)", message), message
@@ -127,6 +134,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     subprocess.run(["umount", disk], check=True)
 
 
+@more
 def test_a_full_disk_is_named_and_nothing_stays_on_it(monkeypatch: pytest.MonkeyPatch, small_disk: Path) -> None:
     message, trace = failed(monkeypatch, "ring", rank=1, where="peers", call=4, fault="fill")
     assert re.search(
@@ -137,6 +145,7 @@ def test_a_full_disk_is_named_and_nothing_stays_on_it(monkeypatch: pytest.Monkey
     assert list(small_disk.iterdir()) == []
 
 
+@more
 def test_a_full_disk_before_the_run_is_bad_input(monkeypatch: pytest.MonkeyPatch, small_disk: Path) -> None:
     monkeypatch.setenv("DISTSIM_FOLDER", str(small_disk))
     filler = small_disk / "filler"
@@ -148,6 +157,7 @@ def test_a_full_disk_before_the_run_is_bad_input(monkeypatch: pytest.MonkeyPatch
     assert list(small_disk.iterdir()) == [filler]
 
 
+@more
 def test_a_port_in_use_is_nobodys_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setenv("MASTER_PORT", str(taken.getsockname()[1]))

@@ -23,7 +23,7 @@ from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.more]
 
 BAND = 3.0  # loopback is at the mercy of whatever else runs here; a wrong number of bytes or messages goes beyond
 TRIES = 2

@@ -263,6 +263,7 @@ def check(trace: Trace) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.more
 def test_a_device_with_a_group_of_its_own_runs_the_same_stories() -> None:
     """The ranks fail where a sum is wrong, or where a moment is read before the work was waited for."""
     on_cpus, late = runs(), runs(LATE)
@@ -298,6 +299,7 @@ def on_gpus(ranks: int) -> list[Trace]:
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.cuda
 def test_nccl_sums_and_learns_what_gloo_does(only: Callable[[int], None]) -> None:
     ranks = min(torch.cuda.device_count(), 4)
@@ -311,6 +313,7 @@ def test_nccl_sums_and_learns_what_gloo_does(only: Callable[[int], None]) -> Non
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.cuda
 def test_two_ranks_do_not_share_a_gpu(only: Callable[[int], None]) -> None:
     only(1)

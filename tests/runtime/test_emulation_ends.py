@@ -22,7 +22,7 @@ from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import State
 
-pytestmark = [pytest.mark.real, pytest.mark.iproute2]
+pytestmark = [pytest.mark.real, pytest.mark.iproute2, pytest.mark.alone, pytest.mark.more]
 RANKS_FOLDER = Path(__file__).parent / "ranks"
 RANKS = 3
 ROLES = [f"worker {rank}" for rank in range(RANKS)]

@@ -15,7 +15,7 @@ from distsim.network import Network
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.launcher import Launch, launched
 
-pytestmark = [pytest.mark.real, pytest.mark.iproute2]
+pytestmark = [pytest.mark.real, pytest.mark.iproute2, pytest.mark.alone, pytest.mark.more]
 STREAMS = Path(__file__).parent / "ranks" / "streams.py"
 MIB = 1024 * 1024
 HOSTS = 3

@@ -69,6 +69,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @real
+@pytest.mark.more
 @iproute2
 def test_without_root_a_user_namespace_gives_the_right(folder: Path) -> None:
     # Another user might not reach this Python; root with this one capability is let into a user namespace, no more.
@@ -81,6 +82,7 @@ def test_without_root_a_user_namespace_gives_the_right(folder: Path) -> None:
 
 
 @real
+@pytest.mark.more
 @iproute2
 @pytest.mark.parametrize("way", WITHOUT_RIGHTS)
 def test_without_the_right_there_is_one_sentence(folder: Path, way: str) -> None:
@@ -117,6 +119,7 @@ def test_a_trial_tells_what_a_run_would(folder: Path) -> None:
 
 
 @real
+@pytest.mark.more
 @iproute2
 def test_a_network_that_cannot_be_finished_is_none(folder: Path) -> None:
     """The shaper fails at the second host: the first one's links stood already."""

@@ -60,6 +60,8 @@ GROUPS = {
 
 
 @real
+@pytest.mark.more
+@pytest.mark.alone
 @iproute2
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
@@ -77,6 +79,7 @@ def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
 
 
 @real
+@pytest.mark.alone
 @iproute2
 def test_a_slow_nic_sets_the_pace_of_a_ring() -> None:
     slow = scenario({"kind": "synchronous"}, RING, bandwidth="200 Mbit/s", nic={"1": {"up": "20 Mbit/s"}})
@@ -85,6 +88,8 @@ def test_a_slow_nic_sets_the_pace_of_a_ring() -> None:
 
 
 @real
+@pytest.mark.more
+@pytest.mark.alone
 @iproute2
 def test_compare_predicts_with_the_links_that_were_imposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -101,6 +106,8 @@ def test_compare_predicts_with_the_links_that_were_imposed(
 
 
 @real
+@pytest.mark.more
+@pytest.mark.alone
 @iproute2
 @pytest.mark.thorough
 def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() -> None:

@@ -6,52 +6,72 @@ from typing import Any
 
 import pytest
 
-from distsim.runtime.measure import measure
+from distsim.policies import POLICIES
+from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
+from distsim.trace import Trace
 
 STEPS, WORKERS = 8, 3
-WITH_SERVER: list[dict[str, Any]] = [
-    {"kind": "synchronous"},
-    {"kind": "asynchronous"},
-    {"kind": "stale_synchronous", "staleness": 1},
-    {"kind": "flexrr"},
-]
-AMONG_PEERS: list[dict[str, Any]] = [
-    {"kind": "local_sgd", "period": 2},
-    {"kind": "ddp", "bucket": "64 KiB", "first_bucket": "64 KiB"},
-]
-STANDING_FOR_ALL = ("asynchronous", "ddp", "flexrr")
-PAIRS = [("parameter_server", policy) for policy in WITH_SERVER] + [("ring", policy) for policy in AMONG_PEERS]
-
-
-@pytest.mark.real
-@pytest.mark.parametrize(
-    ("kind", "policy"),
-    [
-        pytest.param(
-            *pair, marks=() if pair[1]["kind"] in STANDING_FOR_ALL else pytest.mark.thorough, id=pair[1]["kind"]
-        )
-        for pair in PAIRS
+# One launch for each: its scenarios have the same number of ranks.
+LAUNCHES: dict[str, list[dict[str, Any]]] = {
+    "parameter_server": [
+        {"kind": "synchronous"},
+        {"kind": "backup", "backups": 1},
+        {"kind": "asynchronous"},
+        {"kind": "stale_synchronous", "staleness": 1},
+        {"kind": "flexrr"},
     ],
-)
-def test_the_real_run_makes_the_simulated_updates(kind: str, policy: dict[str, Any]) -> None:
-    scenario = Scenario.of(
+    "ring": [
+        {"kind": "synchronous"},
+        {"kind": "local_sgd", "period": 2},
+        {"kind": "ddp", "bucket": "64 KiB", "first_bucket": "64 KiB"},
+        {"kind": "pipeline", "micro_batches": 2},
+    ],
+}
+PAIRS = [(kind, policy["kind"]) for kind, policies in LAUNCHES.items() for policy in policies]
+
+
+def scenario(kind: str, policy: dict[str, Any]) -> Scenario:
+    return Scenario.of(
         {
-            "name": "every-policy",
+            "name": policy["kind"],
             "steps": STEPS,
             "seed": 3,
             "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
             "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
-            "workload": {"gradient": "256 KiB", "batch": 8, "layers": 4},
+            "workload": {"gradient": "256 KiB", "batch": 8, "layers": 4}
+            | ({"activation": "64 KiB"} if policy["kind"] == "pipeline" else {}),
             "policy": policy,
             "communication": {"kind": kind},
         }
     )
-    predicted, measured = simulate(scenario), measure(scenario)
-    assert measured.producer == "measured"
-    assert measured.updates.version.tolist() == predicted.updates.version.tolist()
-    work = [int(run.contributions.items[run.contributions.applied].sum()) for run in (measured, predicted)]
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[tuple[str, str], Trace]:
+    """The real runs, by kind of communication and of policy."""
+    return {
+        (kind, trace.scenario.policy.kind): trace
+        for kind, policies in LAUNCHES.items()
+        for trace in measure_all([scenario(kind, policy) for policy in policies])
+    }
+
+
+def test_no_policy_is_left_out() -> None:
+    assert {policy for _, policy in PAIRS} == set(POLICIES)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("kind", "policy"), PAIRS)
+def test_the_real_run_makes_the_simulated_updates(
+    measured: dict[tuple[str, str], Trace], kind: str, policy: str
+) -> None:
+    ours = measured[kind, policy]
+    predicted = simulate(ours.scenario)
+    assert ours.producer == "measured"
+    assert ours.updates.version.tolist() == predicted.updates.version.tolist()
+    work = [int(run.contributions.items[run.contributions.applied].sum()) for run in (ours, predicted)]
     assert work[0] == work[1]
     # Nobody can be faster than the drawn compute times, and 2 cores are no reason to be several times slower.
-    assert 0.8 < measured.updates.time_seconds[-1] / predicted.updates.time_seconds[-1] < 4.0
+    assert 0.8 < ours.updates.time_seconds[-1] / predicted.updates.time_seconds[-1] < 4.0

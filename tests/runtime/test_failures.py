@@ -57,6 +57,8 @@ def of_worker(trace: Trace, worker: int, *kinds: SpanKind) -> list[tuple[float, 
 
 
 @pytest.mark.real
+@pytest.mark.alone
+@pytest.mark.more
 @pytest.mark.parametrize(("kind", "policy", "seed"), KINDS)
 def test_what_failures_cost_is_what_the_simulator_predicts(kind: str, policy: dict[str, Any], seed: int) -> None:
     scenario = failing(kind, policy, seed)
@@ -85,6 +87,8 @@ def test_what_failures_cost_is_what_the_simulator_predicts(kind: str, policy: di
 
 
 @pytest.mark.real
+@pytest.mark.alone
+@pytest.mark.more
 def test_an_error_of_ones_own_ends_the_run_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     fault = {"rank": 1, "where": "peers", "call": 4, "fault": "raise"}
     monkeypatch.setenv("DISTSIM_TEST_FAULT", json.dumps(fault))

@@ -20,7 +20,7 @@ from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import measure_all
 
 RANKS = Path(__file__).parent / "ranks"
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.more]
 LATE_SECONDS = 5.0  # what the end of a run may take beyond its deadline
 
 

@@ -82,6 +82,7 @@ def check(trace: Trace) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.more
 def test_the_losses_of_a_run_are_those_of_its_trace_and_a_ring_learns_the_same() -> None:
     traces = measure_all([scenario_of(policy, {"kind": "parameter_server"}) for policy in POLICIES])
     for trace in traces:
@@ -91,6 +92,7 @@ def test_the_losses_of_a_run_are_those_of_its_trace_and_a_ring_learns_the_same()
 
 
 @pytest.mark.real
+@pytest.mark.more
 @pytest.mark.thorough
 def test_servers_share_the_parameters_also_where_the_last_has_fewer() -> None:
     # 4810 parameters in three shares, each beside a worker
@@ -98,6 +100,7 @@ def test_servers_share_the_parameters_also_where_the_last_has_fewer() -> None:
 
 
 @pytest.mark.real
+@pytest.mark.more
 def test_an_update_of_several_steps_has_the_mean_of_their_losses() -> None:
     policies = [{"kind": "local_sgd", "period": 5}, {"kind": "ddp", "accumulate": 5}]
     for trace in measure_all([scenario_of(policy, {"kind": "ring"}) for policy in policies]):

@@ -23,7 +23,7 @@ from distsim.runtime.recording.rank_status import State
 from distsim.trace import Trace
 from distsim.trace.invariants import violations
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone, pytest.mark.more]
 PAIR = Path(__file__).parent / "ranks" / "pair.py"
 NO_RIGHT = 77
 PATIENCE_SECONDS = 150

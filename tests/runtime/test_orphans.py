@@ -19,7 +19,7 @@ from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.rank_status import State
 from distsim.trace import Trace
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone, pytest.mark.more]
 PARENT = Path(__file__).parent / "ranks" / "parent.py"
 RANKS = 3
 

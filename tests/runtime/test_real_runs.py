@@ -12,7 +12,7 @@ from distsim import Scenario, Trace
 from distsim.runtime.measure import measure, measure_all
 from distsim.trace import SpanKind, violations
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 STEPS, WORKERS = 8, 3
 GRADIENT_BYTES = 64 * 1024
 

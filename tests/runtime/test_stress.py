@@ -17,7 +17,7 @@ import pytest
 from distsim import RunError, Scenario
 from distsim.runtime.measure import measure_all
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.more]
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
 FAULTS = ("kill", "exit", "raise", "loop", "print")
 ENDLESS = ("loop", "print")

@@ -50,6 +50,7 @@ def test_where_it_is_forbidden_all_stays_as_it_was(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.real
+@pytest.mark.more
 def test_the_backends_threads_are_patient_and_the_ranks_own_are_not() -> None:
     scenario = example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 40})
     found: dict[str, set[int]] = {BACKEND_THREAD: set(), "main": set()}
