@@ -1,9 +1,9 @@
 """A student's code run for real: ranks under torchrun, gloo between them, or NCCL where every rank has a GPU.
 
-What the ranks do is the function `real(tasks, ...)` of the lab's ranks.py, which returns JSON: a dict of seconds, say.
-Where it has an argument `seconds` that nobody gives, that is what the lab's scenario draws: by rank, of each step.
-And `unwritten` are the names in tasks.py that cannot be run yet: it leaves out what needs them.
-This is for a student's own machine and own code: nothing is confined here, and nothing is judged.
+Each rank calls the function `real(tasks, ...)` of the lab's ranks.py, which returns JSON, such as a dict of seconds.
+Unless the caller gives it, the argument `seconds` of `real` is what the lab's scenario draws, by rank and step. The
+argument `unwritten` holds the names in tasks.py that cannot be run yet, so that `real` leaves out what needs them.
+A student runs own code on an own machine here: nothing is confined, and nothing is graded.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def run(
     """What `real` returned, by rank.
 
     ranks: how many; default: as many as lab.toml says. arguments: of `real`, by name, as JSON. folder: where tasks.py
-    is, if not with the lab. emulate: on links as the lab's scenario has them, in place of this machine's own.
+    is, if not with the lab. emulate: whether the links of the lab's scenario are imposed.
 
     Raises InputError where the lab has no `real`, there is no tasks.py or no torch, or this machine cannot emulate
-    links; RunError where a rank failed, or all that there is to run is still to be written.
+    links. Raises RunError where a rank failed, or nothing to run has been written yet.
     """
     check_machine(deadline_seconds)
     tasks = _tasks(lab, folder)
@@ -65,7 +65,7 @@ def run(
 
 
 def still_unwritten(lab: Lab, folder: Path | None = None) -> list[Unwritten]:
-    """The functions that are still to be written. Raises InputError where there is no tasks.py."""
+    """The functions that have not been written yet. Raises InputError where there is no tasks.py."""
     return unwritten(_text(_tasks(lab, folder)))
 
 
@@ -88,7 +88,7 @@ def _text(tasks: Path) -> str:
 
 
 def _complete(lab: Lab, given: dict[str, Any], ranks: int, tasks: str) -> dict[str, Any]:
-    """The arguments of `real`: those given, and the scenario's times and what is unwritten where it asks for them."""
+    """The arguments of `real`: those given, and the scenario's times and the unwritten names where it has them."""
     tree = ast.parse(files.read(lab.folder / RANKS, MOST_MEGABYTES))
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
     if not found:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Takes the seat first, so that a rank that hangs or fails while importing torch can be told as well."""
+    """Enters the context first, so that a hang or an error while torch is imported is reported too."""
     with rank_context.entered() as context:
         context.slot.doing("import torch")
         from distsim.runtime.transport import backend
@@ -49,7 +49,7 @@ def _takes_gpu() -> bool:
 
 
 def _run(context: RankContext) -> None:
-    """Calls `real` with the student's module, and leaves what it returns."""
+    """Calls `real` with the student's module, and writes what it returns into a file."""
     context.slot.doing("import of tasks.py")
     tasks = _module("tasks", Path(context.job["tasks_file"]))
     ranks = _module("ranks", Path(context.job["ranks_file"]))

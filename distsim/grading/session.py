@@ -1,7 +1,7 @@
-"""One run of a lab's pristine notebook over a tasks.py, in processes of its own, of which none is left.
+"""Runs a lab's pristine notebook over a tasks.py, in processes of its own, all of which end with the run.
 
-The process that this module is the main program of runs the notebook through nbval. It ends, and all below it, when
-the process that started it is gone.
+As a main program, this module runs the notebook through nbval. Its process, and all processes below it, end when the
+process that started them is gone.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SETTINGS = "[pytest]\n"  # pytest looks for none further up
 
 
 class StoppedError(Exception):
-    """The run was given up, since somebody asked for that."""
+    """The run was stopped because the caller asked for it."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a run of the notebook left. noted: what `Notebook` wrote, or nothing; late: whether the deadline passed.
+    """The outcome of a notebook's run. noted: what `Notebook` wrote, empty if it wrote nothing.
 
-    said: the end of what pytest printed.
+    late: whether the deadline passed. said: the end of what pytest printed.
     """
 
     noted: dict[str, Any]
@@ -49,9 +49,9 @@ class Session:
 
 
 def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event | None = None) -> Session:
-    """Runs the lab's notebook with `content` as its tasks.py, in a folder that is gone afterwards.
+    """Runs the lab's notebook with `content` as its tasks.py, in a folder that is removed afterwards.
 
-    trust: whether ranks may run without confinement. stop: once set, everything is ended, and StoppedError raised.
+    trust: whether ranks may run without confinement. stop: once set, all processes end and StoppedError is raised.
     """
     deadline = START_SECONDS + lab.about.check_seconds * len(lab.checks)
     with tempfile.TemporaryDirectory(prefix="distsim-grade-", ignore_cleanup_errors=True) as made:
@@ -103,7 +103,7 @@ def _environment(results: Path, trust: bool) -> dict[str, str]:
 
 
 def main(place: Path, check_seconds: float) -> int:
-    """Runs the notebook in `place` through nbval; gives pytest's exit status, which decides nothing."""
+    """Runs the notebook in `place` through nbval. Returns pytest's exit status, which decides nothing."""
     lifeline.keep(process_tree.abandon, inherit=False)
     import pytest
 
@@ -121,9 +121,9 @@ def main(place: Path, check_seconds: float) -> int:
 
 
 def _kernels_on_sockets(folder: Path) -> None:
-    """Has nbval's kernel listen on sockets in `folder`.
+    """Makes nbval's kernel listen on sockets in `folder`.
 
-    TCP ports, as it would by itself, are chosen before they are bound: several graders at once may choose the same.
+    By default a kernel chooses TCP ports before it binds them, so two graders at once may choose the same port.
     """
     from jupyter_client.manager import KernelManager
     from nbval import kernel

@@ -1,4 +1,4 @@
-"""This machine, calibrated by real runs: a plan in, the measured machine out. All launching goes through `measure`."""
+"""Calibrates this machine by real runs: a plan in, the measured machine out. `measure` does all launching."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from distsim.progress import Report
 from distsim.runtime.limits import check_available
 from distsim.runtime.measure import check_machine, measure_all
 
-SHORTEST_SECONDS = 1e-7  # of a clock's tick: what took no time that it could see counts as so much
+SHORTEST_SECONDS = 1e-7  # a clock's tick: what took less counts as this long
 
 
 def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
-    """Measures what `plan` says, in as many launches as there are different numbers of ranks.
+    """Measures what `plan` says, with one launch for each number of ranks.
 
-    progress: called with (steps done, steps in all) now and then. Raises RunError where a rank fails, and InputError
-    where torch, or the right to emulate links, is missing or the plan asks for something impossible; then nothing was
-    measured.
+    progress: called with (steps done, steps in all) now and then. Raises RunError where a rank fails. Raises InputError
+    before any measurement where torch or the right to emulate links is missing, or the plan cannot be run.
     """
     launches = plan.launches()
     check_machine(None)
@@ -44,7 +43,7 @@ def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
 
 
 def _imposed(plan: Plan, latencies: Sequence[float | None]) -> Imposed | None:
-    """latencies: what the launches imposed, None where the kernel could not."""
+    """The imposed links. latencies: those that the launches imposed, None where the kernel could not."""
     if plan.bandwidth is None:
         return None
     return Imposed(
@@ -53,7 +52,7 @@ def _imposed(plan: Plan, latencies: Sequence[float | None]) -> Imposed | None:
 
 
 def _after(before: int, total: int, progress: Report | None) -> Report | None:
-    """Reports of one launch as those of all."""
+    """Turns the progress of one launch into the progress of all launches."""
     if progress is None:
         return None
     report = progress

@@ -1,4 +1,4 @@
-"""One collective for real, outside a scenario: a schedule in, its ranks' transfers and times out, the result checked.
+"""Runs one collective for real, outside a scenario: a schedule in, transfers and times out, and the result checked.
 
 The real twin of `distsim.engine.collective.run`: the same schedule object, bytes and starts.
 """
@@ -26,9 +26,9 @@ from distsim.workload import FLOAT_BYTES
 
 @dataclass(frozen=True)
 class RealCollective:
-    """What the ranks saw of each repeat. Seconds count from the moment that the repeat began.
+    """What the ranks saw of each repeat. Seconds count from the moment at which the repeat began.
 
-    joined_seconds, ends_seconds: shape (repeats, ranks). transfers: `collective` is the number of the repeat.
+    joined_seconds, ends_seconds: shape (repeats, ranks). transfers: column `collective` is the number of the repeat.
     sent_bytes, sent_messages: by rank, counted by the ranks themselves, over all repeats.
     """
 
@@ -40,7 +40,7 @@ class RealCollective:
 
     @property
     def seconds(self) -> Floats:
-        """From the moment that the last rank joined until the last one had its result, of each repeat."""
+        """For each repeat, the time from the moment at which the last rank joined until all ranks had their results."""
         return np.asarray(self.ends_seconds.max(axis=1) - self.joined_seconds.max(axis=1))
 
 
@@ -55,12 +55,12 @@ def run_schedule(
 ) -> RealCollective:
     """Runs `schedule` for real on a gradient of `num_bytes`, a process per rank; rank i joins at starts_seconds[i].
 
-    Before the clock starts the ranks run it twice, to open connections. Whoever wants a chunk at the end must have
-    got the very numbers that the backend's own all-reduce gives; else RunError names the rank. Raises InputError
-    where the schedule is wrong by itself (`Schedule.check`), or torch is missing.
+    Before the clock starts, the ranks run the schedule twice to open connections. Each chunk that a rank wants at the
+    end must equal the result of the back end's own all-reduce; otherwise RunError names the rank. Raises InputError
+    where the schedule itself is wrong (`Schedule.check`), or torch is missing.
 
-    starts_seconds: default 0, all at once. sends: "eager": receives wait for the sender, who need not wait for them.
-    repeats: how often it is run, all ranks beginning together each time. deadline_seconds: from the launch.
+    starts_seconds: default 0, all ranks at once. sends: "eager" posts receives before the sends, so no sender waits.
+    repeats: how often the schedule is run; all ranks begin each repeat together. deadline_seconds: from the launch.
     """
     (found,) = run_schedules(
         [schedule], num_bytes, starts_seconds, sends, repeats=repeats, deadline_seconds=deadline_seconds
@@ -102,7 +102,7 @@ def run_schedules(
 
 
 def _check(schedules: Sequence[Schedule], repeats: int) -> int:
-    """The number of ranks that all of the schedules have."""
+    """The number of ranks that all schedules have."""
     if repeats < 1:
         raise InputError.of("repeats", repeats, "must be at least 1", "write 1")
     for schedule in schedules:

@@ -1,4 +1,4 @@
-"""The measured half: a scenario in, the Trace of its real run out, with a process per worker and server."""
+"""Real runs of scenarios: a scenario in, the Trace of its real run out, with a process per worker and server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
 RANK_ENTRY = ("-m", "distsim.runtime.ranks.entry_point")
-# The estimate of a deadline: far above what a run takes, far below what a person waits for one that hangs.
+# The estimated deadline is far above the time of a run, and far below what a person waits for a run that hangs.
 START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 MEETING_SECONDS = 120.0  # until all machines of a run have been started
 COMPUTE_FACTOR = 3.0
@@ -50,14 +50,14 @@ def measure(
 ) -> Trace:
     """Runs `scenario` for real on this machine.
 
-    The scenario's seeded compute times are slept, after real forward and backward where the workload has a model.
-    emulate: whether the scenario's links are imposed; if not, the machine's own links carry the bytes. What was imposed
-    stands in the trace's metadata under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
-    policy's, which is loaded by the server alone. deadline_seconds: from the launch (default: estimated). progress:
-    called with (steps done, steps in all) many times a second, from the launch on; what it raises ends the run.
-    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then, as
-    do KeyboardInterrupt and the SystemExit of a SIGTERM; and InputError where torch, or the right to emulate links, is
-    missing or the rule decides something impossible.
+    Workers sleep the scenario's seeded compute times, after real forward and backward where the workload has a model.
+    emulate: whether the scenario's links are imposed; otherwise the machine's own links carry the bytes. The trace's
+    metadata says under "emulation" what was imposed. rule: "my_rule.py:MyRule", a rule of your own in place of the
+    policy's; only the server loads it. deadline_seconds: from the launch (default: estimated). progress: called with
+    (steps done, steps in all) many times a second, from the launch on; an error in it ends the run.
+    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then.
+    KeyboardInterrupt and the SystemExit of a SIGTERM carry that trace too. Raises InputError where torch or the right
+    to emulate links is missing, or the rule decides something impossible.
     """
     (trace,) = measure_all(
         [scenario], emulate=emulate, rules=[rule], deadline_seconds=deadline_seconds, progress=progress
@@ -77,7 +77,7 @@ def measure_all(
     """Runs scenarios with the same number of ranks one after the other in one launch, which costs one start.
 
     Arguments and errors are those of `measure`, for all scenarios together. rules: one for each of the first
-    scenarios. entry: what torchrun starts as each rank.
+    scenarios; the others have none. entry: what torchrun starts as each rank.
     """
     _check(scenarios, deadline_seconds)
     _check_rules(scenarios, rules)
@@ -101,12 +101,12 @@ def measure_on_node(
     progress: Progress | None = None,
     entry: Sequence[str] = RANK_ENTRY,
 ) -> Trace | None:
-    """This machine's part of a run on several, all of which call it: the trace on number 0, None on the others.
+    """This machine's part of a run on several. All machines call it: the trace on machine 0, None on the others.
 
-    The arguments, but for `node`, are the same on all machines, and those of `measure_all`. The clocks of the machines
-    are compared before and after the run; by how much they may be off stands in the trace's metadata under "clock".
-    Raises what `measure` raises, and InputError where the scenario cannot run on several machines, or this one cannot
-    reach the others. A machine that ends early makes the others end with RunError.
+    All arguments but `node` are those of `measure_all`, and the same on all machines. The clocks of the machines are
+    compared before and after the run; the trace's metadata says under "clock" how large the error may be. Raises what
+    `measure` raises, and InputError where the scenario cannot run on several machines, or this machine cannot reach
+    the others. A machine that ends early makes the other machines end with RunError.
     """
     _check([scenario], deadline_seconds)
     _check_rules([scenario], [rule])
@@ -140,7 +140,7 @@ def _launch(
     network: NetworkPlan | None,
     machines: Sequence[Sequence[int]] = (),
 ) -> Launch:
-    """What all measurements have in common. machines: the ranks of each, where there are several."""
+    """The launch of a measurement. machines: the ranks of each machine, where there are several."""
     own = [located(rule) if rule else None for rule in rules]
     deadline = deadline_seconds
     if deadline is None:
@@ -164,7 +164,7 @@ def _launch(
 
 
 def _added(rule: str | None, emulation: dict[str, Any] | None) -> dict[str, Any]:
-    """What the metadata says besides: only what there is."""
+    """The rule and the emulation for the metadata, where there are any."""
     return {key: value for key, value in (("rule", rule), ("emulation", emulation)) if value is not None}
 
 
@@ -180,7 +180,7 @@ def _network(scenarios: Sequence[Scenario]) -> NetworkPlan:
 
 
 def estimated_seconds(scenarios: Sequence[Scenario], network: NetworkPlan | None = None) -> float:
-    """A deadline in seconds that only a run that hangs should reach. network: emulated links, if any."""
+    """A deadline in seconds that only a run that hangs reaches. network: emulated links, if any."""
     slow, waits = SLOW_BYTES_PER_SECOND, 0.0
     if network is not None:
         slow = min(slow, network.slowest_bytes_per_second / EMULATION_FACTOR)
@@ -206,7 +206,7 @@ def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
 
 
 def _with_failures_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
-    """Raises InputError where the run would never get on."""
+    """The same with failures. Raises InputError where the run would make no progress."""
     useful = _run_seconds(scenario.model_copy(update={"failures": None}), slow_bytes_per_second)
     assert scenario.failures is not None
     restart = max(scenario.failures.restart_cost_seconds, RESTART_SECONDS + RESTART_SECONDS_PER_RANK * scenario.ranks)
@@ -226,7 +226,7 @@ def _check(scenarios: Sequence[Scenario], deadline_seconds: float | None) -> Non
 
 
 def check_machine(deadline_seconds: float | None) -> None:
-    """Raises InputError where nothing can be really run here, or not until such a deadline."""
+    """Raises InputError where this machine cannot run anything for real, or the deadline makes no sense."""
     if sys.platform == "win32":
         raise InputError.of("real run on", sys.platform, "needs Linux or macOS", "use the Windows Subsystem for Linux")
     if find_spec("torch") is None:

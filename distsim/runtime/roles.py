@@ -7,12 +7,12 @@ from distsim.scenario import Scenario
 
 
 def among_peers(scenario: Scenario) -> bool:
-    """Whether no server decides anything: workers follow a plan, and servers at most a schedule."""
+    """Whether no server decides anything: workers follow a plan, and servers at most follow a schedule."""
     return not (scenario.servers and isinstance(scenario.policy, WithServer))
 
 
 def roles(scenario: Scenario) -> list[str]:
-    """The role of each rank. A server that only follows a schedule, and is colocated, is its worker's own process.
+    """The role of each rank. A colocated server that only follows a schedule has no rank: its worker's process is both.
 
     >>> from distsim.examples import example
     >>> roles(example("backup_server"))[4:]

@@ -21,7 +21,7 @@ def table_of(schedule: Schedule) -> dict[str, Any]:
 
 
 def schedule_of(table: dict[str, Any]) -> Schedule:
-    """The schedule of a table that `table_of` made."""
+    """The schedule that `table_of` made the table of."""
     rounds = tuple(tuple(Transfer(**transfer) for transfer in transfers) for transfers in table["rounds"])
     ends = {
         key: None if table[key] is None else frozenset((rank, chunk) for rank, chunk in table[key])

@@ -92,7 +92,7 @@ def test_a_rank_that_vanishes_is_named_with_what_it_was_doing(fault: str, how: s
 )
 def test_a_torchrun_that_is_ended_is_named_and_its_ranks_are_ended(fault: str, how: str) -> None:
     message = error_of(fault)
-    assert f"torchrun was ended by {how}, and no rank reported a failure: somebody else ended the run" in message
+    assert f"torchrun was ended by {how}, and no rank reported a failure: something outside ended the run" in message
     assert "\n" not in message
 
 

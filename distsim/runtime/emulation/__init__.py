@@ -1,11 +1,11 @@
 """An emulated cluster on one Linux machine: the scenario's links for the ranks of a real run.
 
-`plan` says what is to be built, `shaping` with which numbers, `namespaces` and `network` build it in the kernel, and
-`order` is what the launching process, torchrun's agent and the ranks say to each other about it. `trial` tells before
-a run whether there could be one.
+`plan` says what to build, and `shaping` with which numbers. `namespaces` and `network` build it in the kernel through
+`iproute`. `coordination` holds the files by which the launching process, torchrun's agent and the ranks agree on it.
+`trial` finds out before a run whether the machine can emulate a cluster, and `report` describes what was emulated.
 
-torchrun's agent leaves the machine's network for a namespace of its own, the switch, and opens one more for each
-host. Each rank enters its host's before it does anything else. None of them has a name: the kernel removes them
-with the last process that sits in one or holds one open, whatever that process died of. So nothing has to be
-cleaned up, two emulated clusters know nothing of each other, and the machine's own network is never touched.
+torchrun's agent leaves the machine's network for a network namespace of its own, the switch, and opens another
+namespace for each host. Each rank enters the namespace of its host before anything else. The namespaces have no names:
+the kernel removes a namespace when the last process in it, or that holds it open, is gone, for whatever reason. So
+nothing has to be cleaned up, emulated clusters do not affect each other, and the machine's own network is not touched.
 """

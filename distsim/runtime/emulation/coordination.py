@@ -1,8 +1,8 @@
-"""What the launching process, torchrun's agent and the ranks say to each other about an emulated cluster.
+"""The files by which the launching process, torchrun's agent and the ranks agree on an emulated cluster.
 
-The launching process places the plan in the run's folder. The agent fulfils it before anything else, or refuses: it
-is in the switch then, so its store is reached from every host. The ranks, its children, are born in the switch and
-enter their hosts before they take their seats. Without a plan all of them stay in the machine's own network.
+The launching process writes the plan into the run's folder. The agent builds the network before anything else, or
+refuses. The agent is in the switch then, so every host reaches its store. The ranks are its children: they start in the
+switch, and enter their hosts before anything else. Without a plan all processes stay in the machine's own network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOOPBACK_ADDRESS = "127.0.0.1"
 
 
 def place(folder: Path, plan: NetworkPlan) -> None:
-    """The launching process orders a network for the run in `folder`."""
+    """Writes the plan for the run in `folder`. The launching process calls it."""
     write_text(folder / PLAN_FILE, json.dumps(plan.table()))
 
 
@@ -56,13 +56,13 @@ def _facts(plan: NetworkPlan, network: Network) -> dict[str, Any]:
 
 
 def refused(folder: Path) -> InputError | None:
-    """Why the agent did not build what was ordered, if so."""
+    """Why the agent could not build the network; None where it could."""
     file = folder / REFUSAL_FILE
     return InputError(file.read_text("utf-8")) if file.exists() else None
 
 
 def enter_host(rank: int) -> None:
-    """A rank moves to its host."""
+    """Moves a rank to the network namespace of its host."""
     if hosts := os.environ.get(HOSTS_VARIABLE):
         namespaces.enter_path(hosts.split()[rank])
 
@@ -70,7 +70,7 @@ def enter_host(rank: int) -> None:
 def imposed(folder: Path) -> dict[str, Any] | None:
     """What was really imposed on the links of the run in `folder`: values that JSON can hold. None without a plan.
 
-    hosts: ranks and bytes per second, up and down, of each; bandwidth_counts: what of the bytes on the wire;
+    hosts: the ranks and the bytes per second, up and down, of each; bandwidth_counts: which bytes the bandwidth counts;
     latency_seconds: None where the kernel could not impose it; measured_latency_seconds: what `note_latency` noted.
     """
     file = folder / IMPOSED_FILE
@@ -79,5 +79,5 @@ def imposed(folder: Path) -> dict[str, Any] | None:
 
 
 def note_latency(folder: Path, seconds: float) -> None:
-    """A rank has measured how long a message without content takes from one host to another."""
+    """Adds the measured time of an empty message between two hosts to the facts. A rank calls it."""
     write_text(folder / IMPOSED_FILE, json.dumps((imposed(folder) or {}) | {"measured_latency_seconds": seconds}))

@@ -1,4 +1,4 @@
-"""The programs `ip` and `tc`, which configure the kernel's network, and how their refusals are told."""
+"""The programs `ip` and `tc`, which configure the kernel's network, and the errors for what they refuse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from distsim.errors import InputError
 
-SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")  # where they are; not on every user's PATH
+SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")  # of `ip` and `tc`, which are not on every user's PATH
 NOT_PERMITTED = "not permitted"
 RIGHTS_CURE = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu also "
@@ -26,7 +26,7 @@ def refusal(reason: str, cure: str = RIGHTS_CURE) -> InputError:
 
 @dataclass(frozen=True)
 class Iproute:
-    """Both programs, at work in the network namespace that this process is in."""
+    """Runs both programs in the network namespace of this process."""
 
     ip_path: str
     tc_path: str
@@ -43,15 +43,15 @@ class Iproute:
         return cls(str(programs["ip"]), str(programs["tc"]))
 
     def ip(self, *commands: str) -> None:
-        """Carries out commands of `ip`. Raises InputError with what it said where one fails."""
+        """Carries out commands of `ip`. Raises InputError with its message where a command fails."""
         self._carry_out(self.ip_path, commands)
 
     def tc(self, *commands: str) -> None:
-        """Carries out commands of `tc`. Raises InputError with what it said where one fails."""
+        """Carries out commands of `tc`. Raises InputError with its message where a command fails."""
         self._carry_out(self.tc_path, commands)
 
     def kernel_delays(self) -> bool:
-        """Whether the kernel has `netem`, which adds latency: tried on this namespace's loopback."""
+        """Whether the kernel has `netem`, which adds latency. Tries it on this namespace's loopback."""
         tried = _run(self.tc_path, ["qdisc add dev lo root netem delay 1us"])
         if tried.returncode == 0:
             self.tc("qdisc del dev lo root")

@@ -1,6 +1,6 @@
-"""Network namespaces without a name: each lives as long as a process sits in it or holds it open.
+"""Network namespaces without a name: a namespace exists while a process is in it or holds it open.
 
-Python has these calls from 3.12 on; here they are the C library's.
+Python has these calls from 3.12 on; this module calls the C library.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ NEW_USER = 0x10000000  # CLONE_NEWUSER
 
 
 def leave_the_machines() -> str:
-    """Moves this process into a network namespace of its own. Its children are born there.
+    """Moves this process into a network namespace of its own, in which its children start.
 
-    Where it may not, it becomes root of a user namespace of its own first. It must have no other thread then. Returns
-    by which right it was done; raises OSError where there is none.
+    A process without the right to do so first becomes root of a user namespace of its own; then it must have no other
+    thread. Returns the name of the right that was used. Raises OSError where the process has neither right.
     """
     try:
         _call("unshare", NEW_NETWORK)
@@ -33,28 +33,28 @@ def leave_the_machines() -> str:
 
 
 def fresh() -> int:
-    """Moves this process into a new network namespace, and holds that open: a file descriptor."""
+    """Moves this process into a new network namespace. Returns a file descriptor that holds the namespace open."""
     _call("unshare", NEW_NETWORK)
     return here()
 
 
 def here() -> int:
-    """Holds the network namespace open that this process is in: a file descriptor."""
+    """A file descriptor that holds the network namespace of this process open."""
     return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def enter(descriptor: int) -> None:
-    """Moves this process into a network namespace that is held open."""
+    """Moves this process into the network namespace that the descriptor holds open."""
     _call("setns", descriptor, NEW_NETWORK)
 
 
 def path(descriptor: int) -> str:
-    """The name under which other processes find what this one holds open."""
+    """The path by which other processes find a namespace that this process holds open."""
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def enter_path(name: str) -> None:
-    """Moves this process into a network namespace that another one holds open."""
+    """Moves this process into a network namespace that another process holds open."""
     descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         enter(descriptor)

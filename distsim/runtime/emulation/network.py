@@ -3,8 +3,8 @@
     host 0 [eth0] --up-->   [port0]  switch  [port1]   <--up-- [eth0] host 1
                   <--down--         (bridge)          --down-->
 
-Each end shapes what it sends: eth0 the host's up-link, the port of the switch the host's down-link. The latency is
-added at the port, before the shaper, where the kernel can do that.
+Each end shapes what it sends: eth0 the host's up-link, the port of the switch the host's down-link. The port adds
+the latency before its shaper, where the kernel can do that.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NIC = "eth0"  # of every host
 
 @dataclass(frozen=True)
 class Network:
-    """A network that stands. It falls with the process that built it and those that have entered its hosts.
+    """A network that has been built. The kernel removes it with the last process that is in it.
 
-    hosts: a path for each, for `namespaces.enter_path`. latency_imposed: whether the plan's latency is.
-    right: by which this process could build it.
+    hosts: a path for each host, for `namespaces.enter_path`. latency_imposed: whether the kernel adds the plan's
+    latency. right: the right by which this process could build the network.
     """
 
     hosts: tuple[str, ...]
@@ -36,7 +36,7 @@ class Network:
 
 
 def address_of(host: int) -> str:
-    """Of the host with this number in its plan.
+    """The address of host number `host` of a plan.
 
     >>> address_of(0)
     '10.0.0.1'
@@ -45,9 +45,9 @@ def address_of(host: int) -> str:
 
 
 def build(plan: NetworkPlan) -> Network:
-    """Builds `plan` around a switch; from then on this process is in the switch, and never comes back.
+    """Builds `plan` around a switch. From then on this process is in the switch, for good.
 
-    Raises InputError where the machine or this process's rights do not allow it; what is there by then falls with
+    Raises InputError where the machine or this process's rights do not allow it. What has been built by then goes with
     the process.
     """
     tools = Iproute.found()
@@ -79,7 +79,7 @@ def _built(plan: NetworkPlan, tools: Iproute, right: str) -> Network:
 
 
 def _host(tools: Iproute, host: Host, number: int, addresses: list[str], switch: str, window: shaping.Window) -> None:
-    """The host's own end of its cable, seen from the host."""
+    """Sets up the host's own NIC, from inside the host."""
     up = shaping.up_link(host.up_bytes_per_second)
     far_end = f"port{number} mtu {shaping.MTU_BYTES} netns {switch}"
     for sockets in ("tcp_rmem", "tcp_wmem"):
@@ -96,7 +96,7 @@ def _host(tools: Iproute, host: Host, number: int, addresses: list[str], switch:
 
 
 def _port(tools: Iproute, host: Host, number: int, addresses: list[str], latency_seconds: float) -> None:
-    """The other end, seen from the switch."""
+    """Sets up the host's port of the switch, from inside the switch."""
     down = shaping.down_link(host.down_bytes_per_second)
     tools.ip(f"link set port{number} master switch up")
     tools.tc(*down.commands(f"port{number}", "src", addresses, latency_seconds))

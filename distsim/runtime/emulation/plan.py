@@ -1,4 +1,4 @@
-"""What an emulated cluster is to be: hosts, which ranks live on them, what their NICs carry, and the latency."""
+"""The plan of an emulated cluster: hosts, the ranks on each, the bandwidths of their NICs, and the latency."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Host:
-    """One host. ranks: who runs there; up, down: what its NIC sends and receives, in bytes of payload per second."""
+    """One host. ranks: those that run there. up, down: what its NIC sends and receives, in payload bytes per second."""
 
     ranks: tuple[int, ...]
     up_bytes_per_second: float
@@ -22,7 +22,7 @@ class Host:
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """The hosts around one switch, which is no bottleneck. latency_seconds: one way, from NIC to NIC.
+    """Hosts around one switch, which limits nothing. latency_seconds: from one NIC to another, in one direction.
 
     >>> from distsim.examples import example
     >>> plan = NetworkPlan.of(example("backup_server"))
@@ -44,7 +44,7 @@ class NetworkPlan:
                 "the emulated cluster has no fast tier inside a node",
                 "remove nodes from [cluster], or simulate it",
             )
-        # Colocated servers live on the first workers' hosts.
+        # Colocated servers are on the hosts of the first workers.
         homes = range(len(servers)) if scenario.communication.colocated else servers
         ranks: dict[int, list[int]] = {worker: [worker] for worker in range(cluster.workers)}
         for server, home in zip(servers, homes, strict=True):
@@ -54,7 +54,7 @@ class NetworkPlan:
 
     @classmethod
     def of_table(cls, table: dict[str, Any]) -> NetworkPlan:
-        """Reads what `table` wrote."""
+        """The plan that `table` wrote."""
         hosts = (Host(**host | {"ranks": tuple(host["ranks"])}) for host in table["hosts"])
         return cls(tuple(hosts), table["latency_seconds"])
 
@@ -68,10 +68,10 @@ class NetworkPlan:
 
     @property
     def slowest_bytes_per_second(self) -> float:
-        """Of all links."""
+        """The rate of the slowest link."""
         return min(min(host.up_bytes_per_second, host.down_bytes_per_second) for host in self.hosts)
 
     @property
     def fastest_bytes_per_second(self) -> float:
-        """Of all links."""
+        """The rate of the fastest link."""
         return max(max(host.up_bytes_per_second, host.down_bytes_per_second) for host in self.hosts)

@@ -1,4 +1,4 @@
-"""What a reader of a run on an emulated cluster should know, from the "emulation" in its trace's metadata."""
+"""Describes the emulated cluster of a run, from the "emulation" in its trace's metadata."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def predicted_on(scenario: Scenario, emulation: dict[str, Any]) -> Scenario:
-    """The scenario that a prediction of this run takes: its own links, but the measured latency if none was imposed."""
+    """The scenario for a prediction of this run: with the measured latency, where the scenario's was not imposed."""
     if not latency_is_measured(emulation):
         return scenario
     return scenario.replacing({"cluster.latency": write(emulation["measured_latency_seconds"], "second")})
@@ -23,7 +23,7 @@ def latency_is_measured(emulation: dict[str, Any]) -> bool:
 
 
 def describe(emulation: dict[str, Any]) -> str:
-    """For the report: which links were imposed, and which latency, if any.
+    """A sentence for the report: which links were imposed, and which latency, if any.
 
     >>> host = {"ranks": [0], "up_bytes_per_second": 125e6, "down_bytes_per_second": 25e6}
     >>> describe({"hosts": [host], "latency_seconds": 0.001})

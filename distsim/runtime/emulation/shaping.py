@@ -1,30 +1,29 @@
-"""With which numbers a bandwidth is imposed: packet size, token buckets, window.
+"""The numbers that impose a bandwidth: packet size, token buckets, window.
 
-A bandwidth counts payload, as everywhere in distsim: the shaper's rate is higher by what Ethernet, IP and TCP add to
-each segment, and bare acknowledgements pass it without waiting. So a message of S bytes takes S / bandwidth, whatever
-goes the other way.
+A bandwidth counts payload, as everywhere in distsim. So the shaper's rate is higher by what Ethernet, IP and TCP add to
+each segment, and bare acknowledgements pass the shaper without waiting. A message of S bytes takes S / bandwidth,
+whatever travels in the opposite direction.
 
-Bytes leave a NIC through a token bucket (a class of `htb`). Two things falsify it, and pull in opposite directions. A
-link that was idle has a full bucket, whose bytes then pass at once: large buckets make messages too fast. And a timer
-that fires late loses the tokens that its bucket cannot hold, each packet needs a timer, and timers cost CPU: small
-packets and small buckets make everything too slow as soon as the cores are busy. Hence packets and buckets are times
-at the link's own rate. These times keep an all-reduce of four ranks on two cores within a few percent; half of them
-double its error. The price is that a message which finds its link idle is early by PACKET_SECONDS + UP_LATE_SECONDS
-at most: 5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
+Bytes leave a NIC through a token bucket (a class of `htb`). Two effects falsify the rate, in opposite directions. An
+idle link has a full bucket, whose bytes pass at once, so large buckets make messages too fast. A timer that fires late
+loses the tokens that its bucket cannot hold; each packet needs a timer, and timers cost CPU. So small packets and small
+buckets make everything too slow when the cores are busy. Therefore packets and buckets are set as times at the link's
+own rate. The times below keep an all-reduce of four ranks on two cores within a few percent; half these times double
+the error. The price: a message that finds its link idle is early by PACKET_SECONDS + UP_LATE_SECONDS at most, which is
+5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
 
-The down-link's bucket is larger than the up-link's, so that a single stream, which comes at the rate already, does
-not wait for a second timer.
+The down-link's bucket is larger than the up-link's. A single stream already arrives at the rate, and so does not wait
+for a second timer.
 
-Flows that share a link are to get equal shares of it, as in the simulator's network: each NIC has a queue for every
-other host and serves them in turn. None may lose a packet, since a lost one costs a retransmission timeout. So nothing
-controls congestion by loss: queues are larger than all that can ever be under way, and each flow keeps one fixed
-congestion window under way, from its first byte. Not the window that the receiver offers: that one stays large, first
-because bytes that wait to be read would fill it, and a rank that gets no core for a while would stop the flow; and
-because data whose acknowledgement is older than the largest window ever offered is thrown away (RFC 5961), which
-bare acknowledgements that overtake data would bring about.
+Flows that share a link get equal shares of it, as in the simulator's network: each NIC has a queue for every other
+host, and serves the queues in turn. No packet may be lost, since a loss costs a retransmission timeout. So queues are
+larger than all bytes that can be in flight, and each flow keeps one fixed congestion window in flight from its first
+byte. The window that the receiver offers stays large, for two reasons. Bytes that wait to be read fill that window, so
+a rank that gets no core for a while would stop the flow. And TCP throws away data whose acknowledgement is older than
+the largest window ever offered (RFC 5961), which would happen here because bare acknowledgements overtake data.
 
-One place stays unfair: a flow whose own link carries just what its share of the next one would be (100 Mbit/s up, two
-flows into 200 Mbit/s) cannot catch up on any turn it missed, and the other flow takes these.
+One case stays unfair: a flow whose up-link carries exactly its share of the down-link (100 Mbit/s up, two flows into
+200 Mbit/s down) cannot make up for a turn that it missed, so the other flow takes that turn.
 """
 
 from __future__ import annotations
@@ -59,16 +58,16 @@ AddressField = Literal["src", "dst"]
 
 @dataclass(frozen=True)
 class ShapedLink:
-    """How one direction of a NIC is shaped. wire_bytes_per_second: of frames; packet, bucket: in bytes of frames."""
+    """How one direction of a NIC is shaped. The rate counts bytes of frames, and so do packet and bucket."""
 
     wire_bytes_per_second: float
     packet_bytes: int
     bucket_bytes: int
 
     def commands(self, device: str, end: AddressField, others: Sequence[str], delay_seconds: float = 0.0) -> list[str]:
-        """For `tc`: what `device` sends is shaped like this, in equal shares for `others`, and delayed before.
+        """Commands for `tc` that shape what `device` sends, in equal shares for `others`, and delay it before.
 
-        others: the addresses that it comes from (end "src") or goes to ("dst").
+        others: the addresses that the bytes come from (end "src") or go to (end "dst").
         """
         rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
         faster = f"{round(16 * self.wire_bytes_per_second)}bit"
@@ -90,7 +89,7 @@ class ShapedLink:
 
     @property
     def largest_packet_bytes(self) -> int:
-        """For `gso_max_size`."""
+        """The value for `gso_max_size`."""
         return min(self.packet_bytes + HEADROOM_BYTES, LARGEST_PACKET_BYTES)
 
 
@@ -118,20 +117,20 @@ def _link(bytes_per_second: float, late_seconds: float) -> ShapedLink:
 
 @dataclass(frozen=True)
 class Window:
-    """What every flow of a cluster keeps under way, and how much its sockets hold besides."""
+    """The bytes that every flow of a cluster keeps in flight, and the size of its sockets' buffers."""
 
     window_bytes: int
     buffer_bytes: int
 
     @property
     def route(self) -> str:
-        """For `ip route`: Reno does nothing where nothing is lost, and so leaves the window as it is."""
+        """The option for `ip route`. Reno changes nothing where nothing is lost, so the window stays as it is."""
         segments = math.ceil(self.window_bytes / SEGMENT_BYTES)
         return f"congctl reno cwnd lock {segments} initcwnd {segments}"
 
 
 def window(fastest_bytes_per_second: float, latency_seconds: float) -> Window:
-    """The window that keeps the fastest link busy over a round trip. It is one for all: shares of a link go by it."""
+    """The window that keeps the fastest link busy over a round trip. All flows have it, so that shares are equal."""
     needed = math.ceil(fastest_bytes_per_second * (WINDOW_SECONDS + 2 * latency_seconds))
     size = max(needed, SMALLEST_WINDOW_BYTES)
     return Window(size, max(4 * size, SMALLEST_BUFFER_BYTES))

@@ -1,4 +1,4 @@
-"""Whether an emulated cluster can be had here, before anything runs for real: one is built and falls at once."""
+"""Finds out before a run whether this machine can emulate a cluster: builds the cluster and drops it at once."""
 
 from __future__ import annotations
 

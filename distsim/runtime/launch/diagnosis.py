@@ -1,4 +1,4 @@
-"""What went wrong in a run, in one message: which rank, what it was doing, and where."""
+"""Says in one message what went wrong in a run: which rank failed, what it was doing, and where."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Frame = tuple[str, int, str]  # file, line, function
 
 
 class Evidence:
-    """What the ranks of a run left behind. roles: what each rank is, such as "worker 2"; now: monotonic seconds."""
+    """What the ranks of a run left behind. roles: what each rank is, such as "worker 2". now: monotonic seconds."""
 
     def __init__(self, folder: Path, roles: Sequence[str], statuses: list[Status], output: Output, now: float) -> None:
         self._folder = folder
@@ -38,9 +38,9 @@ class Evidence:
         self._now = now
 
     def of_deadline(self) -> str:
-        """A line for each rank, the most telling first, and the Python stacks."""
+        """A line for each unfinished rank, the likeliest cause first, and the Python stacks."""
         unfinished = [status for status in self._statuses if not status.over]
-        # Who waits, waits for somebody: so first those who do not; and then whoever stands there longest.
+        # A rank that waits for others is no cause: ranks that do not wait come first, then those that wait longest.
         unfinished.sort(key=lambda status: (status.state is State.RUNNING, status.waiting, status.since_seconds))
         lines = [self._standing(status) for status in unfinished]
         for status in unfinished:
@@ -50,19 +50,19 @@ class Evidence:
         return "\n".join(lines)
 
     def of_input(self) -> str | None:
-        """What is wrong with what the user gave, where a rank found that out only during the run."""
+        """What is wrong with the user's input, where a rank found the error only during the run; otherwise None."""
         own = self._own_failure()
         return str(own["text"]) if own and own["input"] else None
 
     def of_failure(self, agent_code: int | None) -> str:
-        """The failure that came first; what followed from it is left out."""
+        """The failure that came first. Failures that follow from it are left out."""
         own, records = self._own_failure(), self._records()
         if own:
             return self._raised(own)
         recorded = {record["rank"] for record in records}
         exits = self._exits()
         for number, (rank, code) in enumerate(exits.items()):
-            # torchrun ends the others by SIGTERM: only its first notice of that signal can be the cause.
+            # torchrun ends the other ranks by SIGTERM: only the first rank that it saw so ended can be the cause.
             if rank not in recorded and (number == 0 or code != -signal.SIGTERM):
                 return self._died(rank, code)
         if not records and agent_code != 0:
@@ -76,7 +76,7 @@ class Evidence:
         return consequence
 
     def _own_failure(self) -> dict[str, Any] | None:
-        """The first failure that is no consequence of another rank's."""
+        """The first failure that does not follow from another rank's."""
         own = [record for record in self._records() if not record["consequence"]]
         return min(own, key=lambda record: float(record["seconds"]), default=None)
 
@@ -100,8 +100,8 @@ class Evidence:
 
     def _launcher(self, code: int | None) -> str:
         if code is not None and code < 0:
-            who = "somebody else ended the run, such as a scheduler at its time limit or a system without memory"
-            return f"torchrun was ended by {_signal_name(-code)}, and no rank reported a failure: {who}"
+            cause = "something outside ended the run, such as a scheduler at its time limit or a system without memory"
+            return f"torchrun was ended by {_signal_name(-code)}, and no rank reported a failure: {cause}"
         how = "did not come to an end" if code is None else f"ended with exit code {code}"
         return f"torchrun {how}, and no rank reported a failure{self._printed('agent')}"
 
@@ -131,7 +131,7 @@ class Evidence:
         return "".join(["; it last printed:", *(f"\n  {line[:300]}" for line in lines)]) if lines else ""
 
     def _stack(self, rank: int) -> list[Frame]:
-        """The stack of the main thread, innermost call first, down to the script that the rank runs."""
+        """The stack of the main thread, from the innermost call to the script that the rank runs."""
         file = stacks_file(self._folder, rank)
         if not file.exists():
             return []
@@ -147,7 +147,7 @@ class Evidence:
         return json.loads(file.read_text("utf-8")) if file.exists() else None
 
     def _exits(self) -> dict[int, int]:
-        """Exit codes by rank, in the order in which torchrun noticed them."""
+        """Exit codes by rank, in the order in which torchrun saw them."""
         file = self._folder / FAILURES_FILE
         failures = json.loads(file.read_text("utf-8")) if file.exists() else []
         return {failure["rank"]: failure["exitcode"] for failure in failures}
@@ -157,7 +157,7 @@ def _telling(frame: Frame) -> bool:
     """Whether the code is ours or the user's, rather than a library's."""
     file = frame[0]
     if file == clock.__file__:
-        return False  # who sleeps is told by who called
+        return False  # the caller of a sleep says more
     return file.startswith(OUR_FOLDER) or not file.startswith((*LIBRARY_FOLDERS, "<"))
 
 

@@ -1,4 +1,4 @@
-"""Runs a script as so many ranks through torchrun, watches them, and leaves nothing behind: no process and no file.
+"""Runs a script as the ranks of a run through torchrun, watches them, and leaves no process and no file behind.
 
 prepare -> start -> watch -> (diagnose) -> end
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from distsim.trace import Trace
 
 LOOK_SECONDS = 0.05
-FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the others, once a rank has reported a failure
+FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the other ranks, once a rank has reported a failure
 STACKS_GRACE_SECONDS = 1.0  # for the ranks to write their stacks
 INTERRUPTS = (KeyboardInterrupt, SystemExit)  # Ctrl-C, and SIGTERM; they carry a `trace` as RunError does
 
@@ -46,16 +46,15 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Launch:
-    """What to run.
+    """A run to start.
 
-    what: its name in messages. roles: what each rank is, such as "worker 2"; one process for each.
-    entry: a script, or "-m" and a module. job: what every rank is told. steps: how many the run has, for progress.
-    progress: called with (steps done, steps in all) at every look; what it raises ends the run.
-    network: the emulated cluster to run on; without one, this machine.
-    node, here: of a run on several machines, which of them this is, and which ranks run here.
-    restarts: how often all ranks are started again when one has failed.
-    salvage: makes of the folder of a run that failed, or was interrupted, the trace of what was recorded, for the
-    error to carry.
+    what: its name in messages. roles: what each rank is, such as "worker 2"; a process runs for each role.
+    entry: a script, or "-m" and a module. job: what every rank is told, as JSON. steps: the run's steps, for progress.
+    progress: called with (steps done, steps in all) at every look. An error in it ends the run.
+    network: the emulated cluster to run on. None: this machine's own network.
+    node, here: in a run on several machines, which machine this is, and which ranks run here.
+    restarts: how often all ranks are started again after a failure.
+    salvage: makes a trace of the folder of a run that failed or was interrupted. The error carries the trace.
     """
 
     what: str
@@ -73,17 +72,17 @@ class Launch:
 
     @property
     def own(self) -> Sequence[int]:
-        """The ranks that this process watches over."""
+        """The ranks that this process watches."""
         return self.here if self.node else range(len(self.roles))
 
 
 @contextmanager
 def launched(launch: Launch) -> Iterator[Path]:
-    """The folder of a run that all ranks have ended well, with the records that they wrote.
+    """Runs `launch`; the folder with the records that its ranks wrote.
 
-    Raises RunError where a rank failed or the deadline passed: which rank, what it was doing and where; InputError
-    where this machine cannot emulate the network. In any case, and also when interrupted or terminated, all processes
-    of the run are ended, its network with them, and the folder is removed.
+    Raises RunError where a rank failed or the deadline passed: it names the rank, what the rank was doing, and where.
+    Raises InputError where this machine cannot emulate the network. In every case, also when interrupted or terminated,
+    all processes of the run end, its emulated network goes, and the folder is removed.
     """
     with termination_raises(), _folder() as folder:
         _prepare(folder, launch)
@@ -157,7 +156,7 @@ def _environment(folder: Path, launch: Launch) -> dict[str, str]:
 
 
 def loopback() -> str:
-    """The name of this machine's interface to itself."""
+    """The name of this machine's loopback interface."""
     for name, addresses in psutil.net_if_addrs().items():
         if any(address.address == "127.0.0.1" for address in addresses):
             return name
@@ -165,11 +164,11 @@ def loopback() -> str:
 
 
 def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output: Output) -> None:
-    """Returns when all ranks have ended well; raises RunError when one has not, or when the deadline has passed."""
+    """Returns when all ranks have ended well. Raises RunError when a rank has failed, or the deadline has passed."""
     deadline = time.monotonic() + launch.deadline_seconds
     failed_at = float("inf")
     done = 0
-    # Where torchrun starts the ranks again, one that has met an error of its own would only meet it again.
+    # Where torchrun starts the ranks again, a rank with an error of its own would only meet the error again.
     grace = FAILURE_GRACE_SECONDS if not launch.restarts else 0.0
     while True:
         with suppress(subprocess.TimeoutExpired):
@@ -203,14 +202,14 @@ def _late(folder: Path, launch: Launch, output: Output) -> str:
     if launch.node and all(slots[rank].state is State.NOT_STARTED for rank in launch.own):
         return (
             f"{late}Node {launch.node.number} has waited at {launch.node.endpoint}, and not all {launch.node.nodes} "
-            "nodes have come. Cure: start the same command on each, with a --node-rank of its own"
+            "nodes have come. Cure: start the same command on each node, with a --node-rank of its own"
         )
     cure = "Cure: find out why the first rank below did not go on, or give a longer deadline"
     return f"{late}{cure}\n{evidence.of_deadline()}"
 
 
 def _ask_for_stacks(folder: Path, slots: list[Status]) -> None:
-    """Has every rank that is ready for it write its Python stacks; a stopped one is not waited for long."""
+    """Makes every running rank write its Python stacks. A stopped rank is not waited for long."""
     asked = []
     for slot in slots:
         if slot.state is State.RUNNING:

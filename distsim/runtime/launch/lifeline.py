@@ -1,6 +1,7 @@
-"""A pipe whose write end the launching process alone holds: when that process is gone, however it went, reading ends.
+"""A pipe that tells the processes of a run when the launching process is gone.
 
-torchrun's agent inherits the read end as its standard input, and each rank inherits it from the agent.
+Only the launching process holds the write end, so reading ends when that process ends, however it ends. torchrun's
+agent inherits the read end as its standard input, and each rank inherits it from the agent.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ RUN_VARIABLE = "DISTSIM_RUN"  # in the environment of every process of a run: th
 
 
 def keep(at_end: Callable[[], None], *, inherit: bool) -> None:
-    """Calls `at_end` in a thread of its own when the launching process is gone; it should end this process.
+    """Calls `at_end` in a thread of its own when the launching process is gone. `at_end` should end this process.
 
-    inherit: whether children are to get the lifeline as their standard input. If not, they get an empty one.
+    inherit: whether children get the lifeline as their standard input; otherwise they get an empty standard input.
     Does nothing where standard input is no lifeline, as in a rank that was started by hand.
     """
     if RUN_VARIABLE not in os.environ or not stat.S_ISFIFO(os.fstat(0).st_mode):

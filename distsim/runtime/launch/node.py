@@ -1,7 +1,7 @@
-"""One machine of a real run on several: which ranks are its own, and where the machines meet.
+"""One machine of a real run on several: which ranks run there, and where the machines meet.
 
-Every machine is started with the same scenario. torchrun numbers ranks as the machines come; here they are divided in
-order of the machines' own numbers, so that everybody knows beforehand who runs where.
+Every machine is started with the same scenario. torchrun numbers ranks in the order in which machines arrive. Here they
+are divided by the machines' own numbers, so that it is known before the run which rank runs where.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from distsim.scenario import Scenario
 
 NODE_FILE = "node.json"
-RANKS_VARIABLE = "DISTSIM_RANKS"  # of the ranks of a machine among several: which ranks of the run they are, in order
+RANKS_VARIABLE = "DISTSIM_RANKS"  # in a run on several machines: the ranks of this machine, in order
 
 
 @dataclass(frozen=True)
 class Node:
-    """A machine: number `number` of `nodes`, which meet where number 0 listens. Number 0 gets the trace.
+    """Machine number `number` of `nodes`. All meet where machine 0 listens, and machine 0 gets the trace.
 
     >>> Node(1, 2, "10.0.0.1", 29500)
     Node(number=1, nodes=2, host='10.0.0.1', port=29500)
@@ -60,16 +60,16 @@ class Node:
 
     @property
     def endpoint(self) -> str:
-        """As torchrun reads it."""
+        """The meeting point, as torchrun reads it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def gathers(self) -> bool:
-        """Whether the records of all ranks come here."""
+        """Whether this machine gets the records of all ranks."""
         return self.number == 0
 
     def address(self) -> str:
-        """This machine's own address on its way to the meeting point. Raises InputError where there is no way."""
+        """The address from which this machine reaches the meeting point. Raises InputError where it cannot."""
         try:
             family, kind, *_, target = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_DGRAM)[0]
             with socket.socket(family, kind) as probe:
@@ -82,7 +82,7 @@ class Node:
             ) from None  # fmt: skip
 
     def check(self) -> None:
-        """Raises InputError where this machine cannot reach the meeting point, or as number 0 cannot listen there."""
+        """Raises InputError where this machine cannot reach the meeting point, or machine 0 cannot listen there."""
         address = self.address()
         if not self.gathers:
             return
@@ -106,21 +106,21 @@ class Node:
         return None
 
     def place(self, folder: Path) -> None:
-        """The launching process tells torchrun's agent, in the run's folder."""
+        """Writes this node into the run's folder, for torchrun's agent."""
         write_text(folder / NODE_FILE, json.dumps(asdict(self)))
 
     @classmethod
     def placed(cls, folder: Path) -> Node | None:
-        """What `place` wrote, if it did."""
+        """The node that `place` wrote; None where it wrote none."""
         file = folder / NODE_FILE
         return cls(**json.loads(file.read_text("utf-8"))) if file.exists() else None
 
 
 def shares(scenario: Scenario, ranks: int, nodes: int) -> list[list[int]]:
-    """The ranks of each machine: divided in order, the first machines taking one more where it does not come out even.
+    """The ranks of each machine: the scenario's hosts in order, in parts that differ by one host at most.
 
-    Ranks that live on one host of the scenario stay together: a colocated server goes where its worker is. Raises
-    InputError where a machine would be left without a rank.
+    Ranks on one host of the scenario stay together: a colocated server runs where its worker runs. Raises InputError
+    where a machine would have no rank.
 
     >>> from distsim.examples import example
     >>> shares(example("backup_server"), ranks=6, nodes=4)
@@ -140,7 +140,7 @@ def shares(scenario: Scenario, ranks: int, nodes: int) -> list[list[int]]:
 
 
 def take_rank() -> int:
-    """Which rank of the run this process is, by what torchrun and the agent say. torch is told the same."""
+    """The rank of this process in the run, as torchrun and the agent say. Sets RANK, which torch reads, to it."""
     if ranks := os.environ.get(RANKS_VARIABLE):
         os.environ["RANK"] = ranks.split()[int(os.environ["LOCAL_RANK"])]
     return int(os.environ["RANK"])

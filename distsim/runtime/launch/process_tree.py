@@ -1,4 +1,4 @@
-"""Ends every process of a run, wherever it has gone: children, children's children, and those that left the tree."""
+"""Ends every process of a run: children, their children, and processes that have left the tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied, Process
 def of_run(run_id: str, groups: Iterable[int] = (), since: float = 0.0) -> list[psutil.Process]:
     """The living processes that carry the run's id in their environment, or belong to one of these process groups.
 
-    since: seconds since the epoch; an older process in such a group only has a number that was used again.
+    since: seconds since the epoch. An older process in such a group only has a number that is used again.
     """
     groups = frozenset(groups)
     return [process for process in psutil.process_iter() if _belongs(process, run_id, groups, since)]

@@ -1,6 +1,6 @@
-"""What every rank has before it imports anything heavy: a lifeline, a status slot, a stack dump, a failure record.
+"""What a rank has before it imports anything heavy: a lifeline, a status slot, a stack dump and a failure record.
 
-A rank's script, whoever wrote it:
+A rank's script looks like this:
 
     from distsim.runtime.launch import rank_context
 
@@ -36,21 +36,21 @@ from distsim.runtime.recording.rank_status import StatusSlot
 FOLDER_VARIABLE = "DISTSIM_FOLDER"  # the run's folder
 JOB_FILE = "job.json"
 STACK_SIGNAL = signal.SIGUSR1
-# What gloo and NCCL say when another rank has gone: a consequence of a failure, not its cause.
+# Words of gloo and NCCL when another rank has gone: the error follows from a failure and is not its cause.
 CONSEQUENCES = (
     "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused", "timed out",
     "Timed out", "Socket closed", "recvValue failed", "Connection was likely closed", "failed to recv", "not connected",
     "gloo/transport", "remote process exited",
 )  # fmt: skip
-# Kept from the start for the record of a failure, which may be that the disk is full.
+# Kept free from the start for the record of a failure, since the failure may be a full disk.
 RESERVE_BYTES = 32 * 1024
-# A rank that failed because another had gone stays that long, so that torchrun sees the other one first.
+# A rank that fails because another rank has gone waits so long, so that torchrun sees the other rank first.
 LINGER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class RankContext:
-    """Where a rank sits. folder: the run's; job: what it is to do; slot: where it says what it does."""
+    """A rank in its run. folder: the run's folder; job: what the rank has to do; slot: where it says what it does."""
 
     rank: int
     folder: Path
@@ -59,22 +59,22 @@ class RankContext:
 
 
 def stacks_file(folder: Path, rank: int) -> Path:
-    """Where rank `rank` writes its Python stacks when it gets STACK_SIGNAL."""
+    """The file into which rank `rank` writes its Python stacks when it gets STACK_SIGNAL."""
     return folder / f"stacks-{rank}.txt"
 
 
 def failure_file(folder: Path, rank: int) -> Path:
-    """Where rank `rank` writes how it failed."""
+    """The file into which rank `rank` writes how it failed."""
     return folder / f"failure-{rank}.json"
 
 
 def reserve(file: Path) -> None:
-    """Keeps room on the disk for what is to be written when something has failed; `use_reserve` frees it."""
+    """Reserves space on the disk for the record of a failure. `use_reserve` frees the space."""
     file.write_bytes(bytes(RESERVE_BYTES))
 
 
 def use_reserve(file: Path) -> None:
-    """The moment has come."""
+    """Frees the reserved space, right before the record is written."""
     file.unlink(missing_ok=True)
 
 
@@ -89,7 +89,7 @@ def _reserve_file(folder: Path, rank: int) -> Path:
 
 @contextmanager
 def entered() -> Iterator[RankContext]:
-    """This process is the rank that torchrun's environment names. It ends with the block; errors are recorded."""
+    """Makes this process the rank that torchrun's environment names. Errors are recorded, and the process ends."""
     rank, folder = take_rank(), Path(os.environ[FOLDER_VARIABLE])
     coordination.enter_host(rank)
     lifeline.keep(_end_group, inherit=False)
@@ -110,7 +110,7 @@ def entered() -> Iterator[RankContext]:
 
 
 def _end_group() -> None:
-    """The launching process is gone: ends this rank and what it started."""
+    """Ends this rank and the processes that it started, since the launching process is gone."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -125,7 +125,7 @@ def _redirect_output(folder: Path, rank: int) -> None:
 
 
 def end(code: int) -> NoReturn:
-    """Ends the process at once: taking torch down costs a quarter of a second, and threads could hold it up."""
+    """Ends the process at once. An orderly end of torch takes a quarter of a second, and threads could delay it."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -146,7 +146,7 @@ def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
         "frames": [[frame.filename, frame.lineno, frame.name] for frame in traceback.extract_tb(error.__traceback__)],
     }
     if consequence and restarts():
-        time.sleep(LINGER_SECONDS)  # torchrun ends this rank and starts all again; else there is something to tell
+        time.sleep(LINGER_SECONDS)  # torchrun usually ends this rank here, and starts all ranks again
     use_reserve(_reserve_file(folder, rank))
     write_text(failure_file(folder, rank), json.dumps(record))
     if consequence:

@@ -1,4 +1,4 @@
-"""What the ranks print: drained all the time, so that nobody blocks; only its end is kept, so that nothing fills up."""
+"""What the ranks print: read all the time, so that no rank blocks. Only the end is kept, so that memory stays small."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ CHUNK_BYTES = 64 * 1024
 
 
 def output_pipe(folder: Path, name: str) -> Path:
-    """The named pipe that process `name` prints into."""
+    """The named pipe into which process `name` prints."""
     return folder / f"output-{name}"
 
 
 class Output:
-    """Named pipes, one per process, and a thread that empties them for as long as the `with` block lasts."""
+    """Named pipes, one per process, and a thread that reads them while the `with` block lasts."""
 
     def __init__(self, folder: Path, names: list[str]) -> None:
         self._tails = {name: bytearray() for name in names}
         self._pipes: dict[int, str] = {}
         for name in names:
             os.mkfifo(output_pipe(folder, name), 0o600)
-            # Open for both directions: opening waits for no writer, and reading never ends before we stop.
+            # Opened for reading and writing: opening waits for no writer, and the pipe never reports its end.
             self._pipes[os.open(output_pipe(folder, name), os.O_RDWR | os.O_NONBLOCK)] = name
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._drain, name="output", daemon=True)

@@ -1,4 +1,4 @@
-"""SIGTERM unwinds the stack, so that what was started is ended and what was begun is put away."""
+"""Makes SIGTERM unwind the stack, so that processes are ended and folders removed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 @contextmanager
 def termination_raises() -> Iterator[None]:
-    """SIGTERM unwinds the stack, as Ctrl-C does, unless the program has its own idea about it."""
+    """In the block SIGTERM raises SystemExit, unless the program has set a handler of its own."""
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
     def leave(number: int, _frame: FrameType | None) -> None:

@@ -1,6 +1,6 @@
 """torchrun, in a process of its own: `python -m distsim.runtime.launch.torchrun_agent FOLDER RANKS RESTARTS ENTRY...`.
 
-The same parse and run as the `torchrun` command; only the failures of ranks go into a file instead of a banner.
+It parses and runs as the `torchrun` command does, but writes the failures of ranks into a file instead of a banner.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from distsim.runtime.launch.rank_context import end, reserve, use_reserve
 FAILURES_FILE = "failures.json"
 RESERVE_FILE = "reserve"
 LOOK_SECONDS = 0.1  # how often torchrun looks after its ranks
-PATIENCE_SECONDS = 86400  # with machines that have not come yet: the launching process's deadline ends it
-CLOSE_SECONDS = 2  # what torchrun gives the other ranks once one has failed
+PATIENCE_SECONDS = 86400  # for machines that have not come yet; the launching process's deadline comes first
+CLOSE_SECONDS = 2  # that torchrun gives the other ranks once one has failed
 
 
 def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
-    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks here. The exit status is 0 if all ended well.
+    """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks here. Returns 0 if all ranks ended well.
 
-    restarts: how often all ranks are started again when one has failed.
+    restarts: how often all ranks are started again after a failure.
     """
-    # Before a second thread lives: a process may only take a user namespace while it is alone.
+    # Before a second thread starts: only a process with one thread may enter a user namespace.
     address = coordination.fulfil(folder)
     if address is None:
         return InputError.exit_code
@@ -53,14 +53,14 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
     try:
         run(arguments)  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
-        # In the order of torchrun's notice: who failed by itself, then who was ended because of that.
+        # In the order in which torchrun saw them: the rank that failed by itself, then the ranks that torchrun ended.
         failures = [
             {"rank": own[failure.local_rank], "exitcode": failure.exitcode} for failure in error.failures.values()
         ]
         use_reserve(folder / RESERVE_FILE)
         write_text(folder / FAILURES_FILE, json.dumps(failures))
         return 1
-    except SignalException as error:  # torchrun has ended the ranks; the launching process is to see why
+    except SignalException as error:  # torchrun has ended the ranks; the exit status says why
         signal.signal(error.sigval, signal.SIG_DFL)
         os.kill(os.getpid(), error.sigval)
     return 0

@@ -1,8 +1,8 @@
-"""A worker's one stream of communication in distributed data parallel: buckets are all-reduced one after the other.
+"""A worker's stream of communication in distributed data parallel: it all-reduces one bucket after the other.
 
 take   torch hands over a bucket when the last of its gradients is there, and goes on with backward.
 mean   the bucket's gradients become their mean over the workers.
-tell   when each all-reduce began and ended, once the step has waited for all of them.
+tell   records when each all-reduce began and ended, once the step has waited for all of them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class Stream(ABC):
-    """What both have. more: whether another update with the same buckets follows.
+    """What both streams have. more: whether another update with the same buckets follows.
 
-    last_handed_over: when the last bucket's gradients were there. shapes: of each bucket as it travels, how many
+    last_handed_over: when the last bucket's gradients were there. shapes: for each bucket as it travels, how many
     numbers of how many bytes.
     """
 
@@ -47,17 +47,17 @@ class Stream(ABC):
         self.shapes: dict[int, tuple[int, int]] = {}
 
     def record_in(self, recorder: Recorder) -> None:
-        """What follows is written down there, and calls count from 0."""
+        """Records into `recorder` from now on, with calls counted from 0."""
         self._recorder, self._call = recorder, 0
         self.shapes.clear()
 
     @abstractmethod
     def take(self, bucket: Bucket) -> Mean:
-        """A bucket whose gradients are there takes its turn; returns what will be their mean over the workers."""
+        """Queues a bucket whose gradients are there; returns a future of their mean over the workers."""
 
     @abstractmethod
     def tell(self) -> None:
-        """Writes down what it has not yet; the step has waited for all its buckets."""
+        """Records the rest, once the step has waited for all its buckets."""
 
     def _note_shape(self, bucket: Bucket) -> None:
         buffer = bucket.buffer()
@@ -68,7 +68,7 @@ class Stream(ABC):
 
 
 class ThreadStream(Stream):
-    """On a CPU: a thread, which calls the backend or follows a schedule."""
+    """On a CPU: a thread that calls the back end or follows a schedule."""
 
     def __init__(self, scenario: Scenario, worker: int, slot: StatusSlot) -> None:
         super().__init__(scenario)
@@ -82,14 +82,14 @@ class ThreadStream(Stream):
         threading.Thread(target=self._work, name="stream", daemon=True).start()
 
     def take(self, bucket: Bucket) -> Mean:
-        """It queues up."""
+        """Queues the bucket for the thread."""
         done: Mean = torch.futures.Future()
         self.last_handed_over = ON_CPU.moment()
         self._queue.put((bucket, done))
         return done
 
     def tell(self) -> None:
-        """There is nothing left: an all-reduce is written down as it ends."""
+        """Does nothing: the thread records each all-reduce as it ends."""
 
     def _work(self) -> None:
         while True:
@@ -128,17 +128,17 @@ class ThreadStream(Stream):
 
 
 class QueueStream(Stream):
-    """On a GPU: NCCL's own queue. Nobody waits for a bucket but the GPU, when backward is over."""
+    """On a GPU: NCCL's own queue. Only the GPU waits for buckets, when backward is over."""
 
     def __init__(self, scenario: Scenario, device: Device) -> None:
         super().__init__(scenario)
         self._group = device.group
         self._stopwatch = device.stopwatch
-        self._reduced: dict[int, tuple[Moment, Moment]] = {}  # of each call, when it was ready and when it ended
-        self._free = 0.0  # when the all-reduce before had ended
+        self._reduced: dict[int, tuple[Moment, Moment]] = {}  # of each call: when it was ready, and when it ended
+        self._free = 0.0  # when the previous all-reduce ended
 
     def take(self, bucket: Bucket) -> Mean:
-        """Its all-reduce queues up behind the gradients' own computation."""
+        """Queues the all-reduce behind the computation of the gradients."""
         call, ready = self._call, self._stopwatch.moment()
         self._call += 1
         self.last_handed_over = ready
@@ -146,14 +146,14 @@ class QueueStream(Stream):
         self._count(bucket)
 
         def ended(mean: Mean) -> torch.Tensor:
-            # torch calls this at once, but among work that waits for this all-reduce: that moment is its end.
+            # torch calls this at once, but in a stream that waits for the all-reduce, so the moment is its end.
             self._reduced[call] = ready, self._stopwatch.moment()
             return mean.value()
 
         return backend.bucket_mean(bucket, self._group, halved=self._halved).then(ended)
 
     def tell(self) -> None:
-        """An all-reduce begins when the one before has ended: NCCL takes them in the order in which they came."""
+        """Records all all-reduces. Each begins when the previous has ended, since NCCL runs them in order."""
         for call in sorted(self._reduced):
             ready, ended = self._reduced.pop(call)
             begun, self._free = max(ready(), self._free), ended()

@@ -1,4 +1,4 @@
-"""One rank of `run_schedule`: join, take part, compare with the backend's own all-reduce."""
+"""One rank of `run_schedule`: join, run the schedule, compare with the back end's own all-reduce."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from distsim.runtime.transport.messages import num_floats
 from distsim.runtime.transport.schedule_run import ScheduleTask, runner_of
 
 WARM_UP_CALLS = 2
-POSITIONS = 1021  # each number tells its place, so that no chunk can pass for another
+POSITIONS = 1021  # numbers differ from place to place, so that no chunk equals another
 
 
 def run(context: RankContext) -> None:
-    """All schedules of the job, one after the other."""
+    """Runs all schedules of the job, one after the other."""
     with process_group(context):
         for number, table in enumerate(context.job["schedules"]):
             recorder = _one(context, schedule_of(table), number * context.job["repeats"])
@@ -30,10 +30,10 @@ def run(context: RankContext) -> None:
 
 
 def _one(context: RankContext, schedule: Schedule, done: int) -> Recorder:
-    """All repeats of one schedule, after some that are not recorded."""
+    """Runs all repeats of one schedule, after warm-up calls that are not recorded."""
     job, rank = context.job, context.rank
     own = contribution(schedule, rank, num_floats(job["num_bytes"]))
-    taking_part = runner_of(ScheduleTask(schedule, rank, len(own), job["sends"]), context.slot)
+    runner = runner_of(ScheduleTask(schedule, rank, len(own), job["sends"]), context.slot)
     data = own.clone()
     recorder, began = Recorder(), []
     for call in range(-WARM_UP_CALLS, job["repeats"]):
@@ -42,7 +42,7 @@ def _one(context: RankContext, schedule: Schedule, done: int) -> Recorder:
         sleep_until(moment + (job["starts_seconds"][rank] if call >= 0 else 0.0))
         joined = time.monotonic()
         context.slot.doing(f"{schedule.name}, repeat {call}", waiting=True)
-        taking_part.run(data, call, recorder if call >= 0 else Recorder(), more=call + 1 < job["repeats"])
+        runner.run(data, call, recorder if call >= 0 else Recorder(), more=call + 1 < job["repeats"])
         ended = time.monotonic()
         check(schedule, rank, own, data)
         if call >= 0:
@@ -54,9 +54,9 @@ def _one(context: RankContext, schedule: Schedule, done: int) -> Recorder:
 
 
 def contribution(schedule: Schedule, rank: int, floats: int) -> torch.Tensor:
-    """What `rank` holds at the start: whole numbers, whose sums float32 holds exactly; and 0 where it holds nothing.
+    """The numbers that `rank` holds at the start: whole numbers whose sums float32 holds exactly, 0 where it has none.
 
-    All are different from place to place and from rank to rank.
+    They differ from place to place and from rank to rank.
     """
     numbers = ((torch.arange(floats) % POSITIONS + 1) * (rank + 1)).to(torch.float32)
     bounds = schedule.chunk_bounds(floats)
@@ -71,7 +71,7 @@ def _holds(schedule: Schedule, rank: int, chunk: int) -> bool:
 
 
 def check(schedule: Schedule, rank: int, own: torch.Tensor, data: torch.Tensor) -> None:
-    """Raises WrongSumError where a chunk that this rank wants is not what the backend's all-reduce makes of it."""
+    """Raises WrongSumError where a chunk that this rank wants differs from the back end's own all-reduce."""
     total = own.clone()
     backend.all_reduce(total)
     bounds = schedule.chunk_bounds(len(own))

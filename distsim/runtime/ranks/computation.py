@@ -1,6 +1,6 @@
-"""What a worker computes in one step, before the drawn time is slept: next to nothing, or a real forward and backward.
+"""What a worker computes in a step before it sleeps the drawn time: next to nothing, or a real forward and backward.
 
-The same for every policy: `work` fills the gradient, and tells from when on the drawn time counts.
+For every policy, `work` fills the gradient and returns the moment from which the drawn time counts.
 
     begun = computation.work(step, start)
     sleep_until(begun + seconds)
@@ -29,24 +29,24 @@ LARGEST_FACTOR = 1000  # keeps the sums within the whole numbers that float32 ho
 
 
 class Computation(Protocol):
-    """A worker's gradient and parameters, each one flat tensor of float32 that stays where it is."""
+    """A worker's gradient and parameters: two flat tensors of float32 whose memory never moves."""
 
     gradient: torch.Tensor
     parameters: torch.Tensor
 
     def record_in(self, recorder: Recorder) -> None:
-        """Where it writes down from now on what it did and when; until then nowhere."""
+        """Records into `recorder` from now on. Before the first call nothing is kept."""
         ...
 
     def work(self, step: int, start: float) -> float:
-        """Computes the gradient of step `step` at the parameters; returns when the drawn time begins to count.
+        """Computes the gradient of step `step` at the parameters; returns the moment from which the drawn time counts.
 
-        start: when the step began. Both in seconds of the monotonic clock.
+        start: when the step began. Both moments are seconds of the monotonic clock.
         """
         ...
 
     def descend(self, share: float) -> None:
-        """Moves the parameters by `share` of the gradient, downhill."""
+        """Moves the parameters against the gradient, by the learning rate times `share`."""
         ...
 
 
@@ -60,7 +60,7 @@ class Filling:
         self.parameters = torch.zeros_like(gradient)
 
     def record_in(self, recorder: Recorder) -> None:
-        """There is nothing to tell."""
+        """Does nothing: there is nothing to record."""
 
     def work(self, step: int, start: float) -> float:
         """Fills the gradient."""
@@ -73,12 +73,12 @@ class Filling:
 
 
 def factor(worker: int, step: int) -> int:
-    """How many times the pattern a worker's gradient of a step is, where there is no model."""
+    """Without a model, a worker's gradient of a step is the pattern times this factor."""
     return worker + 1 + step % LARGEST_FACTOR
 
 
 class Training:
-    """A model: forward and backward for real, where the gradient is, and then the drawn time on top."""
+    """A model: real forward and backward on the gradient's device. The drawn time comes on top."""
 
     def __init__(
         self, scenario: Scenario, worker: int, gradient: torch.Tensor, stopwatch: Stopwatch = ON_CPU
@@ -95,7 +95,7 @@ class Training:
         self.record_in(Recorder())
 
     def _adopt(self) -> None:
-        """The model's parameters and gradients become parts of the two flat tensors."""
+        """Moves the model's parameters and gradients into the two flat tensors."""
         place = 0
         for parameter in self._problem.model.parameters():
             own = slice(place, place + parameter.numel())
@@ -106,7 +106,7 @@ class Training:
         assert place == len(self.parameters), "the workload counts the parameters that the model has"
 
     def record_in(self, recorder: Recorder) -> None:
-        """Forwards, backwards and losses."""
+        """Records forwards, backwards and losses."""
         self._forwards, self._backwards = recorder.table("forwards"), recorder.table("backwards")
         self._losses = recorder.table("losses")
 
@@ -129,7 +129,7 @@ class Training:
 
 
 def problem_on(place: torch.device, scenario: Scenario) -> Problem:
-    """The scenario's problem, its model and its data at `place`."""
+    """The scenario's problem, with its model and data on device `place`."""
     found = problem(scenario.workload, scenario.seed)
     training = Data(found.training.inputs.to(place), found.training.targets.to(place))
     return replace(found, model=found.model.to(place), training=training)

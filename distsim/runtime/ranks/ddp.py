@@ -1,12 +1,12 @@
 """Distributed data parallel for real, by torch's DistributedDataParallel: forward -> backward, while buckets travel.
 
-forward      the model's own, and the first part of the drawn time.
-backward     the model's own, and the rest of the drawn time in equal parts for the layers, the last layer first.
+forward      the model's own forward, and the first part of the drawn time.
+backward     the model's own backward, and the rest of the drawn time in equal parts for the layers, last layer first.
 all_reduce   torch hands over a bucket when the last of its gradients is there, and goes on with backward. A worker
              has one stream of communication, which all-reduces one bucket after the other.
-With `accumulate` = k all but every k-th step are under torch's `no_sync`, which adds gradients up.
+With `accumulate` = k, all steps but every k-th run under torch's `no_sync`, which adds gradients up.
 
-Torch fills its buckets anew after the first step, in the order in which gradients came; the warm-up sees to that.
+After the first step torch fills its buckets again, in the order in which gradients came. The warm-up runs that step.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def bucket_options(policy: Ddp) -> dict[str, Any]:
 
 
 class DdpWorker:
-    """One worker's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
+    """The role of one worker: `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
     def __init__(
         self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int, device: Device
@@ -79,21 +79,21 @@ class DdpWorker:
             layers, process_group=device.group, gradient_as_bucket_view=True, broadcast_buffers=False,
             **bucket_options(scenario.policy),
         )  # fmt: skip
-        # torch compares annotations of a hook with its own types, so this one has none.
+        # torch compares annotations of a hook with its own types, so this hook has no annotations.
         self._ddp.register_comm_hook(None, lambda _state, bucket: self._stream.take(bucket))
         self._recorder = recorder
         self._slot = slot
         self._done_before = done_before
 
     def warm_up(self) -> None:
-        """Opens the connections, touches the memory, and lets torch fill its buckets anew."""
+        """Opens the connections, touches the memory, and lets torch fill its buckets again."""
         for update in range(WARM_UP_UPDATES):
-            self._stream.more = update > 0  # the buckets of the first are not those of the others
+            self._stream.more = update > 0  # the first update has other buckets
             self._forward_and_backward(0, time.monotonic(), 0.0, Recorder(), communicates=True)
             self._clear()
 
     def run(self, start: float) -> None:
-        """All steps, the first of them from `start` on (monotonic seconds)."""
+        """Runs all steps, the first from `start` on (monotonic seconds)."""
         steps, accumulate = self._scenario.steps, self._policy.accumulate
         updates = self._policy.updates(steps, self._scenario.cluster.workers)
         self._stream.record_in(self._recorder)
@@ -132,7 +132,7 @@ class DdpWorker:
             recorder.table("losses")((step, loss.item()))
 
     def _learn(self, *, last: bool) -> None:
-        """What follows from the mean of the gradients. Without a model it is only looked at in the end."""
+        """Updates the model by the mean gradients. Without a model, the last mean is kept for `verify`."""
         if last:
             self._means = [gradient.clone() for gradient in self._gradients()]
         if self._has_model:
@@ -159,7 +159,7 @@ class DdpWorker:
         if not updates:
             return
         expected = self._layers.expected(workers, range((updates - 1) * accumulate, updates * accumulate))
-        # Each worker's share of the mean may round, and each addition.
+        # Each worker's share of the mean may be rounded, and each addition too.
         tolerance = 2.0 ** (-10 if self._policy.compression == 0.5 else -23) * (workers + accumulate)
         wrong = sum(
             int((~torch.isclose(found, wanted, rtol=tolerance, atol=0.0)).sum())

@@ -1,4 +1,4 @@
-"""Layers whose backward takes the drawn time, so that gradients come one layer after the other, the last first."""
+"""Layers whose backward takes the drawn time, so that gradients come layer by layer, the last layer first."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from distsim.scenario import Scenario
 
 
 class Pace:
-    """The drawn time of one backward, in equal parts: a layer's gradient is there when its part is over.
+    """Divides the drawn time of a backward into equal parts: a layer's gradient is there when its part is over.
 
-    absorbs: whether what the layers really compute is part of the drawn time, or comes on top of it.
+    absorbs: whether the layers' own computation is part of the drawn time; otherwise it comes on top.
     """
 
     def __init__(self, layers: int, stopwatch: Stopwatch, *, absorbs: bool) -> None:
@@ -28,50 +28,50 @@ class Pace:
         self.begin(0.0, 0.0)
 
     def begin(self, now: float, seconds: float) -> None:
-        """Backward begins; both in seconds, `now` of the monotonic clock."""
+        """Backward begins at `now`, in seconds of the monotonic clock, and takes `seconds`."""
         self._moment, self._part = now, seconds / self._layers
 
     def pause(self) -> None:
-        """The next layer's part. Without drawn time nothing waits, not even for the layers before."""
+        """Waits for the next layer's part. Without drawn time it waits for nothing, not even earlier layers."""
         if self._part > 0.0:
             self._moment = (self._moment if self._absorbs else self._stopwatch.wait()) + self._part
             sleep_until(self._moment)
 
 
 class Pause(torch.autograd.Function):
-    """Stands behind a layer: nothing in forward; in backward, which meets it first, it waits for the layer's part."""
+    """Follows a layer. Forward does nothing; backward reaches it before the layer, and waits for the layer's part."""
 
     @staticmethod
     def forward(ctx: Any, outputs: torch.Tensor, pace: Pace) -> torch.Tensor:
-        """Hands on what comes."""
+        """Passes the values on."""
         ctx.pace = pace
         return outputs.view_as(outputs)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """Hands back what comes, when it is time."""
+        """Passes the gradient back after the pause."""
         ctx.pace.pause()
         return gradient, None
 
 
 def paused(outputs: torch.Tensor, pace: Pace) -> torch.Tensor:
-    """A layer's outputs, with the pause behind it."""
-    standing_behind: torch.Tensor = Pause.apply(outputs, pace)  # type: ignore[no-untyped-call] # torch
-    return standing_behind
+    """A layer's outputs, followed by the pause."""
+    delayed: torch.Tensor = Pause.apply(outputs, pace)  # type: ignore[no-untyped-call] # torch
+    return delayed
 
 
 class Filled(torch.autograd.Function):
-    """A layer without a model: its gradient is what it is told to be."""
+    """A layer without a model: its gradient is a given tensor."""
 
     @staticmethod
     def forward(ctx: Any, inputs: torch.Tensor, parameter: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ARG004
-        """Hands on what comes."""
+        """Passes the values on."""
         ctx.gradient = gradient
         return inputs.view_as(inputs)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
-        """Hands back what comes, and the parameter's gradient."""
+        """Passes the gradient back, with the given gradient for the parameter."""
         return gradient, ctx.gradient, None
 
 
@@ -90,7 +90,7 @@ class FilledLayers(nn.Module):
         )
 
     def forward(self, step: int) -> torch.Tensor:
-        """A scalar, whose backward fills the gradients of step `step`."""
+        """A scalar whose backward fills the gradients of step `step`."""
         torch.mul(self._pattern, factor(self._worker, step), out=self._gradient)
         value = torch.zeros(1, device=self._gradient.device)
         for parameter, start, end in zip(self.layers, self._bounds, self._bounds[1:], strict=False):
@@ -99,14 +99,14 @@ class FilledLayers(nn.Module):
         return value.sum()
 
     def expected(self, workers: int, steps: range) -> list[torch.Tensor]:
-        """The mean over the workers of the gradients of these steps, added up, for each layer."""
+        """For each layer, the mean over the workers of their summed gradients of these steps."""
         total = sum(factor(worker, step) for worker in range(workers) for step in steps)
         mean = self._pattern * (total / workers)
         return [mean[start:end] for start, end in zip(self._bounds, self._bounds[1:], strict=False)]
 
 
 class PacedModel(nn.Module):
-    """A real model with a pause behind each of its layers; its forward is the loss of one step's batch."""
+    """A real model with a pause after each layer. Its forward returns the loss of one step's batch."""
 
     def __init__(self, scenario: Scenario, worker: int, pace: Pace, place: torch.device) -> None:
         super().__init__()

@@ -1,14 +1,15 @@
-"""A real run with failures: workers end themselves when the simulator says, torchrun starts all ranks anew, and they go
-on from the last checkpoint.
+"""A real run with failures: workers end themselves at the simulator's times, torchrun starts all ranks again, and the
+ranks go on from the last checkpoint.
 
 save     after the first update that comes `checkpoint_every` after the last checkpoint, the keeper of the parameters
-         (a server, or worker 0) writes them; everybody stands still for `checkpoint_cost` at least, and only then does
-         the checkpoint count.
+         (a server, or worker 0) writes them. All ranks pause for at least `checkpoint_cost`, and only then does the
+         checkpoint count.
 fail     a worker ends itself by SIGKILL at the wall-clock time that the simulator draws from the seed.
 restart  torchrun starts all ranks again. They go on `restart_cost` after the failure, or later if starting takes
-         longer; failures that strike meanwhile make it begin again, as in the simulator.
+         longer. A failure in the meantime begins the restart again, as in the simulator.
 
-The wall clock is the host's: its zero, when the ranks last went on, and the checkpoint are files in the run's folder.
+Times are on the host's monotonic clock. Files in the run's folder hold its zero, the moment at which the ranks last
+went on, and the checkpoint.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.roles import among_peers
 from distsim.scenario import Scenario
 
-START_VARIABLE = "TORCHELASTIC_RESTART_COUNT"  # how often torchrun has started the ranks again
+START_VARIABLE = "TORCHELASTIC_RESTART_COUNT"  # how often torchrun has restarted the ranks
 GO_ON, SAVE = 1, 2
 
 
 class Saved(NamedTuple):
-    """A checkpoint: after how many updates and how many steps of a worker, and what its keeper then had."""
+    """A checkpoint, after so many updates and steps of each worker. state: what its keeper saved."""
 
     update: int
     step: int
@@ -54,7 +55,7 @@ def start_number() -> int:
 
 
 def begun(folder: Path, number: int) -> bool:
-    """Whether the clock of scenario number `number` had started, so that those before it are over."""
+    """Whether the clock of scenario number `number` has started. Then all earlier scenarios are over."""
     return _clock_file(folder, number).exists()
 
 
@@ -63,7 +64,7 @@ def _clock_file(folder: Path, number: int) -> Path:
 
 
 class FailureRecovery:
-    """A rank's part in failing and coming back. saved: from where it goes on."""
+    """A rank's checkpoints, failures and restarts in one scenario. saved: the checkpoint that it goes on from."""
 
     def __init__(self, context: RankContext, number: int, scenario: Scenario, recorder: Recorder) -> None:
         assert scenario.failures is not None
@@ -75,14 +76,14 @@ class FailureRecovery:
         self._decisions_file = context.folder / f"decisions-{number}-{start_number()}"
         self._recorder = recorder
         self._over = threading.Event()
-        self._since = 0.0  # from when on work has not been saved
+        self._since = 0.0  # work since this moment has not been saved
         self.saved = Saved(*torch.load(self._file, weights_only=True)) if self._file.exists() else NOTHING
         self._clock = json.loads(self._clock_file.read_text("utf-8")) if self._clock_file.exists() else None
         if context.rank == self._keeper:
             self._decisions_file.write_bytes(bytes(self._updates + 1))
 
     def begin(self, moment: float) -> float:
-        """All ranks are ready at `moment` (monotonic seconds). Waits until they go on, and returns when that is."""
+        """All ranks are ready at `moment` (monotonic seconds). Waits until the ranks go on; returns that moment."""
         coming = failing(self._failures.mean_time_between_seconds, self._scenario.seed, self._scenario.cluster.workers)
         failure, worker = next(coming)
         zero = start = moment
@@ -90,7 +91,7 @@ class FailureRecovery:
             zero, before = self._clock["zero"], self._clock["since"]
             while zero + failure < before:
                 failure, worker = next(coming)
-            # A rank may also have gone for a reason of its own, at a time that nobody knows.
+            # A rank may also have failed for another reason, at an unknown time.
             failed = min(zero + failure, moment)
             start = failed + self._failures.restart_cost_seconds
             while zero + failure < max(start, moment):
@@ -117,13 +118,13 @@ class FailureRecovery:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def end(self) -> None:
-        """The work is done: nothing fails any more."""
+        """The work is done: this rank fails no more."""
         self._over.set()
 
     def after_update(self, update: int, step: int, now: float, state: Callable[[], dict[str, Any]]) -> float:
-        """A checkpoint, if it is time for one; from when on there is work again (monotonic seconds).
+        """Makes a checkpoint if one is due; returns the moment at which work goes on (monotonic seconds).
 
-        update, step: how many there were until `now`. state: of the keeper, what to save.
+        update, step: how many updates and steps there were until `now`. state: gives what the keeper saves.
         """
         if update == self._updates or not self._due(update, now):
             return now
@@ -134,7 +135,7 @@ class FailureRecovery:
         sleep_until(now + self._failures.checkpoint_cost_seconds)
         if self._context.rank == self._keeper:
             if time.monotonic() >= self._failure:
-                # A worker has failed meanwhile: torchrun is about to end this rank, and nothing has been saved.
+                # A worker has failed during the checkpoint: it does not count, and torchrun is about to end this rank.
                 self._context.slot.doing("the restart", waiting=True)
                 threading.Event().wait()
             os.replace(part, self._file)
@@ -143,7 +144,7 @@ class FailureRecovery:
         return self._since
 
     def _due(self, update: int, now: float) -> bool:
-        """Whether to save after this update: the keeper decides by its clock, and the others do the same."""
+        """Whether to save after this update. The keeper decides by its clock, and the other ranks follow."""
         if self._context.rank == self._keeper:
             due = now - self._since >= self._failures.checkpoint_every_seconds
             self._decisions[update] = SAVE if due else GO_ON

@@ -1,4 +1,4 @@
-"""FlexRR's sums: the gradients of pieces that one worker did for another, added up there and taken in here."""
+"""FlexRR's sums: a helper adds up the gradients of pieces that it did, and sends the sum to the helped worker."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from distsim.runtime.transport.channel import Channel
 from distsim.runtime.transport.messages import Message, MessageKind, Tag, pattern
 from distsim.runtime.transport.senders import Senders, Sending
 
-WEIGHTS = 7  # items weigh 1 to 7, so that a sum tells whether one was lost and another done twice
+WEIGHTS = 7  # items weigh 1 to 7, so that a lost item and an item done twice change the sum
 
 
 def weight(item: int) -> int:
-    """How much an item's gradient counts within its step's."""
+    """The weight of an item's gradient in the gradient of its step."""
     return 1 + item % WEIGHTS
 
 
 def total_weight(items: int) -> int:
-    """Of all items of a step."""
+    """The weight of all items of a step."""
     return sum(map(weight, range(items)))
 
 
 class OutgoingSums:
-    """What a worker has done for another since it last sent: one sum at a time is added up, others travel."""
+    """The sums that a helper sends. It adds up one sum at a time, while earlier sums travel."""
 
     def __init__(self, helped: Iterable[int], floats: int, recorder: Recorder) -> None:
         self._floats = floats
@@ -39,11 +39,11 @@ class OutgoingSums:
         self._unused = [Message(floats), Message(floats)]
         self._on_the_way: list[Sending] = []
         self._sum: Message | None = None
-        self._of = (-1, -1)  # the worker and step of the sum, and
-        self._items = 0  # how many items are in it
+        self._of = (-1, -1)  # the worker and the step of the sum
+        self._items = 0  # how many items are in the sum
 
     def add(self, worker: int, step: int, item: int) -> None:
-        """Does the work of an item; the row of pieces for one step of one worker makes one sum."""
+        """Adds the gradient of an item. Pieces in a row for one step of one worker make one sum."""
         if self._sum is None:
             self._sum, self._of, self._items = self._buffer(), (worker, step), 0
             self._sum.payload.zero_()
@@ -51,11 +51,11 @@ class OutgoingSums:
         self._items += 1
 
     def row_is_over(self, piece: tuple[int, int] | None) -> bool:
-        """Whether there is a sum that a next piece, of this (worker, step), does not belong to."""
+        """Whether there is a sum, and the next piece, of this (worker, step), does not belong to it."""
         return self._sum is not None and piece != self._of
 
     def send(self, own_step: int) -> None:
-        """The sum leaves for the worker it was made for."""
+        """Sends the sum to the helped worker."""
         assert self._sum is not None
         worker, step = self._of
         self._sum.write(MessageKind.SUM, step=step, items=self._items)
@@ -64,7 +64,7 @@ class OutgoingSums:
         self._sum = None
 
     def end(self) -> None:
-        """Tells all others that no sum will follow; returns when they have heard."""
+        """Tells all helped workers that no sum will follow. Returns when they have received that."""
         goodbye = Message(0)
         goodbye.write(MessageKind.GOODBYE)
         for worker in self._helped:
@@ -79,7 +79,7 @@ class OutgoingSums:
 
 
 class IncomingSums:
-    """A thread for each helper takes its sums in as they come."""
+    """A thread for each helper receives its sums and adds them to the gradient."""
 
     def __init__(self, helpers: Iterable[int], gradient: Message, items: int, recorder: Recorder) -> None:
         self._gradient = gradient
@@ -97,18 +97,18 @@ class IncomingSums:
             thread.start()
 
     def begin(self, step: int) -> None:
-        """A step begins: nothing of its gradient is there."""
+        """A step begins: its gradient is zero."""
         self._step, self._sums, self._items_done = step, 0, 0
         self._gradient.payload.zero_()
 
     def add(self, gradient: torch.Tensor, factor: int, items: int) -> None:
-        """Adds `factor` times a gradient of so many items."""
+        """Adds `factor` times a gradient of `items` items."""
         with self._changed:
             self._gradient.payload.add_(gradient, alpha=factor)
             self._items_done += items
 
     def wait(self, sums: int) -> None:
-        """Returns when so many sums have come; the gradient must be whole then."""
+        """Returns when `sums` sums have come. Raises DisagreementError where the gradient is not whole then."""
         with self._changed:
             self._changed.wait_for(lambda: self._sums == sums)
             if self._items_done != self._items:
@@ -117,7 +117,7 @@ class IncomingSums:
                 )
 
     def join(self) -> None:
-        """Returns when all helpers have said that no sum will follow."""
+        """Returns when all helpers have said goodbye."""
         for thread in self._threads:
             thread.join()
 

@@ -1,9 +1,9 @@
-"""A FlexRR worker: that of a server, which does its steps piece by piece, and pieces of others' while it waits.
+"""A FlexRR worker: it does its steps piece by piece, and pieces of other workers' steps while it waits.
 
-compute      piece by piece, from the front, as the work assigner says; then it waits for what others do for it.
-exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, a thread helps:
-    hand over    the work assigner says whose piece it does.
-    compute      at the worker's own speed: that of its latest step. A piece that has begun is done to its end.
+compute      the worker does its pieces from the front, as the work assigner says, and waits for the helpers' sums.
+exchange     push, wait and pull as every worker. From the push on, a thread helps other workers:
+    hand over    the work assigner says which piece to do.
+    compute      at the speed of the worker's own latest step. A piece that has begun is done to its end.
     send         the sum of the pieces done in a row for one worker travels to that worker.
 """
 
@@ -25,7 +25,7 @@ from distsim.runtime.transport.messages import pattern
 
 
 class FlexRRWorker(Worker):
-    """One worker's story under FlexRR, whose only server has the work assigner beside it."""
+    """The role of one worker under FlexRR, whose only server runs the work assigner too."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class FlexRRWorker(Worker):
         self._helper.start()
 
     def _compute(self, step: int, start: float) -> bool:
-        """A step's pieces: those that nobody takes from this worker, and the wait for the others."""
+        """Does the pieces of a step that no helper takes, and waits for the sums of the others."""
         self._step = step
         self._piece_seconds = self._work.seconds(step, self._read) / self._items
         self._incoming.begin(step)
@@ -73,7 +73,7 @@ class FlexRRWorker(Worker):
         return False
 
     def _exchange(self, step: int) -> float:
-        """Push, wait, pull; meanwhile the worker helps, and before it goes on it ends the piece it has begun."""
+        """Push, wait, pull. Meanwhile the worker helps; it ends a piece that it has begun before it goes on."""
         self._tell(HostMessageKind.IDLE)
         ready = self._back(super()._exchange(step))
         self._read = self._server.version
@@ -94,7 +94,7 @@ class FlexRRWorker(Worker):
         super()._end()
 
     def _help(self) -> None:
-        """Pieces of others, as the work assigner orders; a piece begins when the one before has ended."""
+        """Does pieces of other workers as ordered. A piece begins when the previous piece has ended."""
         until: float | None = None
         while True:
             order = self._mailboxes.orders[self._work.worker].get()
@@ -116,14 +116,14 @@ class FlexRRWorker(Worker):
                 return
 
     def _do(self, worker: int, step: int, item: int, start: float) -> float:
-        """A piece, its own or another's, in an equal share of the time of its own latest step; when it is done."""
+        """Does a piece of any worker in an equal share of the time of its own latest step; returns its end."""
         sleep_until(start + self._piece_seconds)
         end = time.monotonic()
         self._did((worker, step, item, self._step, self._read, start, end))
         return end
 
     def _back(self, ready: float) -> float:
-        """The worker has something of its own to do; when it can do that, at the earliest when it is `ready`."""
+        """Stops helping. Returns when the worker can go on with its own work: at `ready`, or when its piece ends."""
         self._slot.doing("the end of a piece for another", waiting=True)
         self._tell(HostMessageKind.BACK)
         self._left.wait()
@@ -131,7 +131,7 @@ class FlexRRWorker(Worker):
         return max(ready, self._helped_until)
 
     def _ask(self, kind: HostMessageKind, item: int = 0) -> HostMessage:
-        """What the work assigner replies about this worker's own step."""
+        """Tells the work assigner about this worker's own step, and returns the reply."""
         self._tell(kind, self._work.worker, self._step, item)
         return self._mailboxes.replies[self._work.worker].get()
 

@@ -1,4 +1,4 @@
-"""What a rank does in a run without a server that decides."""
+"""The roles of ranks in a run without a server that decides."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from distsim.scenario import Scenario
 
 
 class PeerRole(Protocol):
-    """One rank's story: `warm_up`, then `run` from an agreed moment on, then `verify`."""
+    """The role of one rank: `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
     def warm_up(self) -> None:
-        """Opens the connections and touches the memory; nothing of it is recorded."""
+        """Opens the connections and touches the memory. Nothing is recorded."""
         ...
 
     def run(self, start: float) -> None:
-        """All steps, the first of them from `start` on (monotonic seconds)."""
+        """Runs all steps, the first from `start` on (monotonic seconds)."""
         ...
 
     def verify(self) -> None:
-        """Raises where the numbers that came out are not what they must be."""
+        """Raises an error where the resulting numbers are wrong."""
         ...
 
 
@@ -37,10 +37,9 @@ def peer_role_of(
     device: Device,
     recovery: FailureRecovery | None = None,
 ) -> PeerRole:
-    """The story of `rank`.
+    """The role of `rank`.
 
-    done_before: steps of the scenarios before this one, for progress. device: where it works. recovery: of a run with
-    failures.
+    done_before: steps of the scenarios before this one, for progress. recovery: only in a run with failures.
     """
     if isinstance(scenario.policy, Ddp):
         from distsim.runtime.ranks.ddp import DdpWorker

@@ -1,9 +1,9 @@
 """Workers that sum among themselves: compute -> all_reduce.
 
-compute      the gradient is filled in, or computed for real, and the drawn time is slept.
-all_reduce   synchronous: of the gradients, after each step. Local SGD: of the parameters, after every `period` steps
-             of one's own and at the end.
-Where the all-reduce follows a schedule with servers, those are ranks that do nothing else.
+compute      fill in the gradient, or compute it for real, and sleep the drawn time.
+all_reduce   synchronous: the gradients, after each step. Local SGD: the parameters, after every `period` steps and at
+             the end.
+Where the all-reduce follows a schedule with servers, the servers are ranks that do nothing else.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ WARM_UP_CALLS = 3
 
 
 class WrongSumError(RuntimeError):
-    """An all-reduce gave something else than the sum."""
+    """An all-reduce did not give the sum."""
 
 
 class Peer:
-    """One worker's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
+    """The role of one worker: `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
     def __init__(
         self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int, device: Device,
@@ -66,7 +66,7 @@ class Peer:
         self._stopwatch.wait()
 
     def run(self, start: float) -> None:
-        """All steps, the first of them from `start` on (monotonic seconds)."""
+        """Runs all steps, the first from `start` on (monotonic seconds)."""
         slot, steps, computation = self._slot, self._scenario.steps, self._computation
         computed, reduced = self._recorder.table("computes"), self._recorder.table("all_reduces")
         computation.record_in(self._recorder)
@@ -101,7 +101,7 @@ class Peer:
         return not isinstance(policy, LocalSgd) or policy.averages_after(step, self._scenario.steps)
 
     def _learn(self) -> None:
-        """What follows from a sum. Without a model, the sum of gradients is only looked at in the end."""
+        """Applies the sum. Without a model, `verify` looks at the last sum of gradients only."""
         if self._local:
             self._shared.mul_(1.0 / self._workers)
         elif not isinstance(self._computation, Filling):
@@ -116,7 +116,7 @@ class Peer:
         if self._local:
             total = sum(factor(worker, step) for worker in range(self._workers) for step in steps)
             expected = pattern(self._shared.numel()) * (-total / self._workers)
-            # Every step, sum and division may round by half a unit in the last place of float32.
+            # Every step, sum and division may be rounded by half a unit in the last place of float32.
             tolerance = 2.0**-24 * (self._workers + 2) * len(steps)
         else:
             total = sum(factor(worker, steps[-1]) for worker in range(self._workers))
@@ -131,7 +131,7 @@ class Peer:
 
 
 class ScheduleServer:
-    """A rank that only takes part in the all-reduces of the workers, as their schedule says."""
+    """The role of a server that only takes part in the workers' all-reduces, as their schedule says."""
 
     def __init__(
         self,
@@ -148,12 +148,12 @@ class ScheduleServer:
         self._recorder = recorder
 
     def warm_up(self) -> None:
-        """Its part in the workers' warm-up."""
+        """Takes part in the workers' warm-up."""
         for call in range(WARM_UP_CALLS):
             self._serve(call, Recorder(), more=True)
 
-    def run(self, start: float) -> None:  # noqa: ARG002 - it is ready at once
-        """Its part in all of the workers' all-reduces."""
+    def run(self, start: float) -> None:  # noqa: ARG002 - a server is ready at once
+        """Takes part in all of the workers' all-reduces."""
         updates = self._scenario.policy.updates(self._scenario.steps, self._scenario.cluster.workers)
         for call in range(self._first, updates):
             self._serve(call, self._recorder, more=call + 1 < updates)
@@ -163,13 +163,13 @@ class ScheduleServer:
         self._runner.run(self._sums, call, recorder, more=more)
 
     def verify(self) -> None:
-        """The workers verify; but if they compare notes, all ranks must."""
+        """Joins the workers' comparison of parameters, which all ranks must call."""
         if self._scenario.workload.model is not None:
             check_equal(self._sums, self._scenario.cluster.workers)
 
 
 def check_equal(parameters: torch.Tensor, workers: int) -> None:
-    """Raises WrongSumError where two workers have other parameters; all ranks must call it."""
+    """Raises WrongSumError where two workers have different parameters. All ranks must call it."""
     checksums = backend.all_gather(zlib.crc32(parameters.cpu().numpy().data))[:workers]
     for worker, checksum in enumerate(checksums):
         if checksum != checksums[0]:

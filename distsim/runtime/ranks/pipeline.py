@@ -1,9 +1,9 @@
 """Pipeline parallelism for real, by torch.distributed.pipelining: receive -> compute -> send, for each micro-batch.
 
-receive     torch's schedule turns to a piece and posts the receive of what that needs.
-compute     forward or backward of one micro-batch: next to nothing, and then the drawn time is slept.
-send        the result leaves without waiting; gloo moves it when the neighbour has posted its receive.
-flush       a step ends when the first stage has done its last backward, which all others have gone before.
+receive     before a forward or backward of a micro-batch, torch's schedule posts the receive of its input.
+compute     the forward or backward itself is next to nothing; then the stage sleeps the drawn time.
+send        the result is sent without waiting. gloo moves it when the neighbour has posted its receive.
+flush       a step ends when the first stage has done its last backward, after all other stages.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 
 class WrongPipelineError(RuntimeError):
-    """What came out of a stage is not what the stages before or behind it lead to."""
+    """The output or the gradient of a stage is wrong."""
 
 
 class Doubling(nn.Module):
-    """A stage's part of the model: activations times one weight, which is 2; so whatever comes out is exact."""
+    """A stage's part of the model: activations times one weight, which is 2, so that results are exact."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,9 +46,9 @@ class Doubling(nn.Module):
 
 
 class TimedStage(PipelineStage):
-    """torch's stage, whose pieces take the drawn time, and which writes down when it did what.
+    """torch's stage, whose forwards and backwards take the drawn time, and which records them and its messages.
 
-    torch asks for the receives and sends of a piece right before it posts them.
+    torch asks for the receives and sends of a forward or backward right before it posts them.
     """
 
     def __init__(self, stage: int, stages: int, slot: StatusSlot) -> None:
@@ -58,7 +58,7 @@ class TimedStage(PipelineStage):
         self.begin_step(0, (0.0, 0.0), Recorder())
 
     def begin_step(self, step: int, seconds: tuple[float, float], recorder: Recorder) -> None:
-        """What follows is step `step`. seconds: that a micro-batch takes forward and backward."""
+        """Step `step` begins. seconds: of the forward and the backward of a micro-batch."""
         self._step, self._seconds, self._recorder = step, seconds, recorder
         self._traffic = Traffic(recorder)
         self._turned: dict[tuple[int, int], tuple[float, list[P2POp]]] = {}
@@ -80,14 +80,14 @@ class TimedStage(PipelineStage):
         return self._hand_over(BACKWARD, bwd_chunk_id, super().get_bwd_send_ops(bwd_chunk_id))
 
     def forward_one_chunk(self, fwd_chunk_id: int, *arguments: Any, **options: Any) -> Any:
-        """Forward of one micro-batch, which has what it needs."""
+        """The forward of one micro-batch, whose input has arrived."""
         start = self._begin(FORWARD, fwd_chunk_id)
         output = super().forward_one_chunk(fwd_chunk_id, *arguments, **options)
         self._end(FORWARD, fwd_chunk_id, start)
         return output
 
     def backward_one_chunk(self, bwd_chunk_id: int, *arguments: Any, **options: Any) -> None:
-        """Backward of one micro-batch, which has what it needs."""
+        """The backward of one micro-batch, whose gradient has arrived."""
         start = self._begin(BACKWARD, bwd_chunk_id)
         super().backward_one_chunk(bwd_chunk_id, *arguments, **options)
         self._end(BACKWARD, bwd_chunk_id, start)
@@ -124,7 +124,7 @@ class TimedStage(PipelineStage):
 
 
 class PipelineWorker:
-    """One stage's story; `warm_up`, then `run` from an agreed moment on, then `verify`."""
+    """The role of one stage: `warm_up`, then `run` from an agreed moment on, then `verify`."""
 
     def __init__(self, scenario: Scenario, worker: int, recorder: Recorder, slot: StatusSlot, done_before: int) -> None:
         assert isinstance(scenario.policy, Pipeline)
@@ -149,8 +149,8 @@ class PipelineWorker:
             self._stage.begin_step(0, (0.0, 0.0), Recorder())
             self._one_step()
 
-    def run(self, start: float) -> None:  # noqa: ARG002 - it begins with whatever comes first
-        """All steps."""
+    def run(self, start: float) -> None:  # noqa: ARG002 - a stage begins when its first input arrives
+        """Runs all steps."""
         for step, seconds in enumerate(self._times[: self._steps]):
             forward, backward = (1.0 - self._share) * seconds, self._share * seconds
             per_pass = (forward / self._micro_batches, backward / self._micro_batches)
@@ -164,14 +164,14 @@ class PipelineWorker:
         self._output = self._schedule.step(*inputs, target=self._batch if self._stage.is_last else None)
 
     def verify(self) -> None:
-        """Raises WrongPipelineError where the last step's output or gradient is not what the stages lead to.
+        """Raises WrongPipelineError where the last step's output or gradient is wrong.
 
-        Each stage doubles, so the weight of any of them has the gradient 2^(stages - 1) from each number of the batch.
+        Each stage doubles, so each number of the batch adds 2^(stages - 1) to the gradient of any stage's weight.
         """
         numbers, twice = self._batch.numel(), 2.0 ** (self._stages - 1)
         assert self._stage.model.weight.grad is not None, "a step has been run"
         gradient = float(self._stage.model.weight.grad)
-        # The gradient is one sum over many numbers.
+        # The gradient is a rounded sum over many numbers.
         if abs(gradient - numbers * twice) > 1e-5 * numbers * twice:
             raise WrongPipelineError(f"the gradient of stage {self._worker} is {gradient}, not {numbers * twice}")
         if self._stage.is_last and not bool((self._output == 2.0 * twice).all()):

@@ -1,12 +1,12 @@
 """The parameter server: receive -> decide -> apply -> answer, until the policy's last update.
 
-receive: the next push, by the scenario's `receive`. decide: the policy's own rule says what becomes of it; the
-simulator asks the very same object. apply: the gradients of an update change the parameters, for real.
-answer: who is to go on is sent the parameters of the newest version, while other messages come and go.
+receive: the server takes the next push, as the scenario's `receive` says. decide: the policy's own rule says what
+becomes of the push; the simulator asks the same object. apply: the gradients of an update change the parameters.
+answer: each worker that may go on is sent the parameters of the newest version, while other messages travel.
 
-After the last update nothing counts any more: every worker is sent a stop with the last parameters, whoever still
-computes when its push has come, and the server leaves when all have said goodbye. Of several servers each does so
-with its share of the parameters, and a worker goes on until all have told it to stop.
+After the last update no push counts. Every worker is sent a stop with the last parameters; a worker that still computes
+gets it when its push has come. The server leaves when all workers have said goodbye. Each of several servers does this
+with its share of the parameters, and a worker goes on until all servers have told it to stop.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from distsim.runtime.transport.senders import Senders, Sending
 
 @dataclass(frozen=True)
 class ServerTask:
-    """What a server is to do: `updates` updates as `rule` decides.
+    """What a server has to do: `updates` updates as `rule` decides.
 
-    cancels: the rule may answer who has not pushed. progress: told each version that has been made. weight: how many
-    times what it stands for a gradient is. model: the share of a model that is learned; None: there is none.
-    recovery: of a run with failures.
+    cancels: whether the rule may answer a worker that has not pushed. progress: called with each new version. weight:
+    the factor by which gradients are too large. model: the share of a model that is learned; None: no model.
+    recovery: only in a run with failures.
     """
 
     rule: Rule
@@ -52,14 +52,14 @@ class ServerTask:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A worker waits for an answer: after which of its steps, and since when."""
+    """A worker that waits for an answer: after which of its steps, and since when."""
 
     step: int
     since_seconds: float
 
 
 class Server:
-    """One server's story."""
+    """The role of one server."""
 
     def __init__(self, task: ServerTask, channels: Sequence[Channel], recorder: Recorder, slot: StatusSlot) -> None:
         self._task = task
@@ -77,7 +77,7 @@ class Server:
 
         self._parameters = Parameters(task.floats, task.workers, task.updates, task.weight, task.model)
         self._contributors: list[tuple[int, int, int]] = []  # worker, step, read_version of what is pending
-        self._reading = [0] * task.workers  # the version each worker was last sent
+        self._reading = [0] * task.workers  # the version that each worker was last sent
         self._waiting: dict[int, Waiting] = {}  # workers whose push has come
         self._through: set[int] = set()  # workers that have done all their steps
         self._stopped: set[int] = set()  # workers that have been told to stop
@@ -89,8 +89,8 @@ class Server:
         return self._parameters.version >= self._task.updates
 
     def run(self, start: float) -> None:
-        """All updates, and the end."""
-        del start  # a server acts when it is spoken to
+        """Makes all updates, and stops the workers."""
+        del start  # a server acts when a message comes
         if self._task.recovery is not None and self._task.recovery.saved.update:
             self._come_back(self._task.recovery.saved)
         while not self.over and len(self._through) < self._task.workers:
@@ -106,7 +106,7 @@ class Server:
         self._facts |= {"num_bytes": self._parameters.newest.num_bytes, "counts": self._counts}
 
     def _come_back(self, saved: Saved) -> None:
-        """From the last checkpoint: the rule hears again of what it has decided, and all are sent the parameters."""
+        """Goes on from a checkpoint: tells the rule all earlier arrivals, and sends all workers the parameters."""
         for version in range(saved.update):
             for worker in range(self._task.workers):
                 self._task.rule.arrived(worker, version, version)
@@ -124,7 +124,7 @@ class Server:
     def _decide(self, arrival: Arrival) -> None:
         worker, message = arrival.worker, arrival.message
         step, read_version = message.step, message.version
-        if self._note(arrival):
+        if self._record(arrival):
             self._inbox.free(worker)
             return
         decision = self._task.rule.arrived(worker, step, read_version)
@@ -147,8 +147,8 @@ class Server:
         self._answer(decision.answers, worker, step)
         self._check_somebody_comes()
 
-    def _note(self, arrival: Arrival) -> bool:
-        """Writes the arrival down; whether its step has been cancelled before, so that nobody asks for it."""
+    def _record(self, arrival: Arrival) -> bool:
+        """Records the arrival; returns whether its step had been cancelled."""
         message, worker = arrival.message, arrival.worker
         self._settle(worker, message.version)
         self._arrived((worker, message.step, message.version, arrival.posted_seconds, arrival.seconds))
@@ -191,7 +191,7 @@ class Server:
             self._stopped.add(worker)
 
     def _settle(self, worker: int, version: int) -> None:
-        """The worker has read `version`, so that answer and those before it have gone through."""
+        """Takes back the buffers of answers up to `version`, since the worker has read that version."""
         answers = self._on_the_way[worker]
         while answers and answers[0].message.version <= version:
             answer = answers.popleft()
@@ -199,7 +199,7 @@ class Server:
             self._parameters.take_back(answer.message)
 
     def _check_somebody_comes(self) -> None:
-        """Raises InputError where every worker waits for an answer, or is through, so that no push can come."""
+        """Raises InputError where every worker waits for an answer or has done its steps, so that no push can come."""
         if not self.over and self._waiting and len(self._waiting.keys() | self._through) == self._task.workers:
             worker, waiting = next(iter(self._waiting.items()))
             raise no_answer(worker, waiting.step, self._parameters.version, self._task.updates)
@@ -209,7 +209,7 @@ class Server:
         return f"{'workers' if len(missing) > 1 else 'worker'} {', '.join(missing)}"
 
     def _finish(self) -> None:
-        """Stops every worker, and waits for their goodbyes."""
+        """Stops every worker, and waits for the goodbyes."""
         self._parameters.end()
         for worker in sorted(self._waiting.keys() | self._through - self._stopped):
             self._send(worker)
@@ -223,7 +223,7 @@ class Server:
                 if message.expected_checksum != self._parameters.newest.checksum():
                     raise DisagreementError(f"worker {worker} ends with other parameters than the server")
                 here.discard(worker)
-            elif message.kind is MessageKind.THROUGH or not self._note(arrival):
+            elif message.kind is MessageKind.THROUGH or not self._record(arrival):
                 self._send(worker)
             self._inbox.free(worker)
         self._senders.close()

@@ -39,10 +39,10 @@ WARM_UP_STEPS = 3
 
 @dataclass(frozen=True)
 class ServerRoles:
-    """What this rank does in one scenario.
+    """Makes the role of this rank in one scenario.
 
-    rule: the user's own, "my_rule.py:MyRule", in place of the policy's. number: the scenario's in the job; done: steps
-    of those before it. recovery: of a run with failures.
+    rule: the user's own rule, "my_rule.py:MyRule", in place of the policy's. number: of the scenario in the job. done:
+    steps of the scenarios before. recovery: only in a run with failures.
     """
 
     scenario: Scenario
@@ -55,7 +55,7 @@ class ServerRoles:
     def warm_up(self) -> float | None:
         """Opens the connections and touches the memory.
 
-        Returns what a server's own work for an update took, in seconds; None for a worker.
+        Returns the seconds that a server's own work for an update took; None for a worker.
         """
         scenario = self.scenario
         short = scenario.model_copy(
@@ -71,7 +71,7 @@ class ServerRoles:
         return median(end - begin for _, begin, end in updates) if updates else None
 
     def role(self, recorder: Recorder, *, idle: bool = False) -> Server | Worker:
-        """The story to run from an agreed moment on. idle: without compute."""
+        """The role, to be run from an agreed moment on. idle: without compute."""
         if self.context.rank not in self.scenario.servers:
             return self._worker(recorder, self._agree(None), idle)
         workers = self.scenario.cluster.workers
@@ -79,7 +79,7 @@ class ServerRoles:
         return self._server(recorder, rule, self._agree(rule))
 
     def _agree(self, rule: Rule | None) -> bool:
-        """Whether the servers' rule cancels. Workers know that of a policy; of a user's own rule they are told."""
+        """Whether the rule cancels. Of a user's own rule only the server knows, and it tells the workers."""
         if self.rule is None:
             return bool(getattr(self._policy, "cancel", False))
         self.context.slot.doing("the loading of the rule", waiting=rule is None)
@@ -152,7 +152,7 @@ class ServerRoles:
         return ServerProxy(channel, shared.gradient, recorder, slot)
 
     def _shared_buffer(self, worker: int, server: int) -> SharedBuffer | None:
-        """What the two share if they are on one host."""
+        """The buffer that the two share if they are on one host."""
         if self.scenario.host(server) != worker:
             return None
         return SharedBuffer(self.context.folder, f"{self.number}-{server}", self._floats)
@@ -167,14 +167,14 @@ class ServerRoles:
 
     @property
     def _floats(self) -> int:
-        """Numbers in the share of the parameters that one server keeps."""
+        """How many numbers are in one server's share of the parameters."""
         servers = len(self.scenario.servers)
         if self.scenario.workload.model is None:
             return num_floats(self.scenario.gradient_bytes / servers)
         return math.ceil(num_floats(self.scenario.gradient_bytes) / servers)
 
     def _first_parameters(self) -> FirstParameters | None:
-        """Of this server's share of the model, if there is one."""
+        """The first parameters of this server's share of the model; None without a model."""
         scenario = self.scenario
         if scenario.workload.model is None:
             return None

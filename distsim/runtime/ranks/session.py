@@ -1,4 +1,4 @@
-"""One scenario on one rank: warm-up, start of the clock, the rank's story, verification, record."""
+"""Runs the scenarios of a job on one rank: for each warm-up, start of the clock, the rank's role, checks, record."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from distsim.runtime.transport.gathering import hand_in, introduce
 from distsim.runtime.transport.ping_pong import measured, one_way_seconds
 from distsim.scenario import Scenario
 
-START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that all have heard of it
+START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that all ranks know of it in time
 
 
 def run(context: RankContext) -> None:
-    """All scenarios of the job, one after the other, as the rank of this context."""
+    """Runs all scenarios of the job, one after the other, as the rank of this context."""
     done = 0
     scenarios = [Scenario.of(table) for table in context.job["scenarios"]]
     with process_group(context):
@@ -57,12 +57,12 @@ def run(context: RankContext) -> None:
 
 
 def _over(context: RankContext, number: int) -> bool:
-    """Whether this scenario had come to its end when torchrun started the ranks again, for the sake of a later one."""
+    """Whether this scenario was over before torchrun restarted the ranks: a later scenario has begun already."""
     return any(begun(context.folder, later) for later in range(number + 1, len(context.job["scenarios"])))
 
 
 def _offset(context: RankContext) -> Offset:
-    """Of this machine's clock, if there are several."""
+    """The offset of this machine's clock in a run on several machines."""
     machines = context.job["machines"]
     if not machines:
         return NONE
@@ -71,13 +71,13 @@ def _offset(context: RankContext) -> Offset:
 
 
 def _patience(context: RankContext) -> timedelta:
-    """Of the backends. Whoever waits too long is to be found by the launcher's deadline, which tells where."""
+    """How long the back end may wait: longer than the launcher's deadline, which tells where a rank waits."""
     return timedelta(seconds=3600 + 2 * float(context.job["deadline_seconds"]))
 
 
 @contextmanager
 def process_group(context: RankContext) -> Iterator[None]:
-    """All ranks of the run, in one group."""
+    """Connects all ranks of the run while the block lasts."""
     patience = _patience(context)
     context.slot.doing("init_process_group", waiting=True)
     meeting = backend.meet(patience, start_number())
@@ -117,7 +117,7 @@ def _one(
 
 
 def _start(recorder: Recorder, slot: StatusSlot, recovery: FailureRecovery | None, offset: Offset) -> float:
-    """The moment (monotonic seconds) at which all ranks begin, agreed upon and then waited for."""
+    """Agrees on the moment (monotonic seconds) at which all ranks begin, and waits for it."""
     moment = agreed_moment(slot, offset)
     if recovery is not None:
         return recovery.begin(moment)
@@ -129,7 +129,7 @@ def _start(recorder: Recorder, slot: StatusSlot, recovery: FailureRecovery | Non
 
 
 def agreed_moment(slot: StatusSlot, offset: Offset = NONE) -> float:
-    """A moment soon to come (monotonic seconds of this machine), the same for all ranks."""
+    """A moment in the near future (monotonic seconds of this machine), the same for all ranks."""
     slot.doing("the start barrier", waiting=True)
     backend.barrier()
     return backend.largest(time.monotonic() + offset.seconds + START_LEAD_SECONDS) - offset.seconds

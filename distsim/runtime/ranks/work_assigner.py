@@ -1,7 +1,7 @@
 """The work assigner of a FlexRR run: it keeps the plan, beside the server, and tells each worker which piece to do.
 
-It says what the simulator's story says at the same points: begin, own, ask, hand over, done. A worker asks while the
-piece lasts that it asks for: a piece begins when the one before has ended, so that asking takes no time.
+It calls the plan at the same points as the simulator does: begin, own, ask, hand over, done. A piece begins when the
+previous piece has ended. So the time in which a worker asks for a piece is part of that piece's time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from distsim.runtime.transport.host_messages import HostMessage, HostMessageKind
 
 
 class WorkAssigner:
-    """Asks the plan for all workers. over: whether the last update has been made, after which nobody helps."""
+    """Asks the plan for all workers. over: whether the last update has been made; then no worker helps."""
 
     def __init__(self, plan: FlexRRPlan, rank: int, mailboxes: Mailboxes, over: Callable[[], bool]) -> None:
         self._plan = plan
@@ -27,13 +27,13 @@ class WorkAssigner:
         self._mailboxes = mailboxes
         self._over = over
         workers = plan.workers
-        self._idle = [False] * workers  # who has nothing of its own to do
-        self._busy = [False] * workers  # who is doing another's piece
-        self._helping: list[tuple[int, int] | None] = [None] * workers  # (worker, step) of the pieces in a row
-        self._sums = [0] * workers  # by worker: how many sums for its step helpers have begun
+        self._idle = [False] * workers  # whether the worker has no work of its own
+        self._busy = [False] * workers  # whether the worker is doing a piece of another worker
+        self._helping: list[tuple[int, int] | None] = [None] * workers  # whose step its pieces in a row are of
+        self._sums = [0] * workers  # how many sums helpers have begun for the worker's step
 
     def work(self) -> None:
-        """Until all workers have said goodbye."""
+        """Answers until all workers have said goodbye."""
         here = self._plan.workers
         while here:
             message = self._mailboxes.questions.get()
@@ -67,7 +67,7 @@ class WorkAssigner:
                     here -= 1
 
     def _own(self, worker: int) -> None:
-        """The next piece of its own step, or how many sums it has to wait for."""
+        """Replies with the next piece of the worker's own step, or with the number of sums to wait for."""
         piece = self._plan.own(worker)
         reply = (
             HostMessage(HostMessageKind.ENOUGH, self._rank, item=self._sums[worker])
@@ -77,7 +77,7 @@ class WorkAssigner:
         self._mailboxes.replies[worker].put(reply)
 
     def _hand_over(self, helper: int) -> None:
-        """A piece of another's step, or a pause."""
+        """Orders a piece of another worker's step, or a pause."""
         piece = None if self._over() else self._plan.hand_over(helper)
         if piece is None:
             if self._helping[helper] is not None:
@@ -103,13 +103,13 @@ class Mailboxes:
         self.orders = {worker: Mailbox(folder, f"{name}-orders-{worker}") for worker in workers}
 
     def close(self) -> None:
-        """This side has done with all of them."""
+        """Closes this process's ends of all mailboxes."""
         for mailbox in (self.questions, *self.replies.values(), *self.orders.values()):
             mailbox.close()
 
 
 class AssigningServer(Server):
-    """A server with the work assigner beside it, in a thread of its own."""
+    """A server that runs the work assigner in a thread of its own."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class AssigningServer(Server):
         self._assigner_thread.start()
 
     def run(self, start: float) -> None:
-        """All updates, and the end."""
+        """Makes all updates, and stops the workers."""
         super().run(start)
         self._assigner_thread.join()
         self._mailboxes.close()

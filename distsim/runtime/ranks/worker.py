@@ -1,11 +1,12 @@
 """A worker with servers: compute -> push -> wait -> pull, until all answers say stop.
 
-compute: of a model forward and backward, and then the drawn time is slept. push: the gradient goes to the server.
-wait, pull: the answer brings the parameters of a newer version. With several servers it does so with each at once, and
-goes on when all have answered. At the end the worker says goodbye, with a checksum of the parameters it has.
+compute: the worker computes forward and backward of a model, if there is one, and sleeps the drawn time. push: it sends
+the gradient to the server. wait, pull: the answer brings the parameters of a newer version. With several servers, the
+worker exchanges with all of them at once, and goes on when all have answered. At the end it says goodbye, with a
+checksum of its parameters.
 
-Under a rule that cancels, an answer may come before the push: a thread always has a receive posted, and an answer that
-comes during compute ends that step. A push that has begun goes through, and the server throws it away.
+Under a rule that cancels, an answer may come before the push. So a thread always has a receive posted, and an answer
+during compute ends the step. A push that has begun is completed, and the server throws it away.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from distsim.runtime.transport.messages import Message, MessageKind, pattern
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """What a worker is to do.
+    """What a worker has to do.
 
-    seconds: of compute, by (step, version read). last_step: how many steps; None: no end. training: the model; None:
-    the gradient is the same pattern in all steps.
-    first_step: above 0 where it goes on after a failure, with the parameters that the server sends it.
+    seconds: of compute, by (step, version read). last_step: how many steps; None: until the server stops it. training:
+    the model; None: the gradient is the same pattern in all steps. first_step: above 0 where the worker goes on after
+    a failure, with the parameters that the server sends.
     """
 
     worker: int
@@ -44,9 +45,9 @@ class WorkerTask:
 
 
 class ServerProxy:
-    """One server, as a worker knows it: the gradient for it, and the parameters that it has answered with.
+    """One server, as a worker sees it: the gradient for the server, and the parameters of its last answer.
 
-    gradient: the buffer to push from, for this server's share of the parameters.
+    gradient: the buffer to push from, for the server's share of the parameters.
     """
 
     def __init__(self, channel: Channel, gradient: Message, recorder: Recorder, slot: StatusSlot) -> None:
@@ -54,8 +55,8 @@ class ServerProxy:
         self.server = channel.rank
         self.gradient = gradient
         self.parameters = Message(gradient.payload.numel())
-        self.version = 0  # that the worker has read last
-        self.stop = False  # whether that was the last one
+        self.version = 0  # the version that the worker read last
+        self.stop = False  # whether that version was the last
         self._slot = slot
         self._pushed = recorder.table("pushes")
         self._pulled = recorder.table("pulls")
@@ -68,7 +69,7 @@ class ServerProxy:
         self.pull()
 
     def push(self, step: int) -> None:
-        """The gradient's channel to the server."""
+        """Sends the gradient to the server."""
         self._slot.doing(f"push of step {step} to the server, rank {self.server}", waiting=True)
         self.gradient.write(MessageKind.PUSH, step=step, version=self.version)
         start = time.monotonic()
@@ -76,19 +77,19 @@ class ServerProxy:
         self._pushed((self.server, step, self.version, start, time.monotonic()))
 
     def pull(self) -> None:
-        """The parameters' channel back."""
+        """Receives the parameters."""
         self.receive(self.parameters)
         self.read(self.parameters)
 
     def receive(self, answer: Message) -> float:
-        """The next answer comes into this buffer; when it was here."""
+        """Receives the next answer into this buffer; returns when it had arrived."""
         self.channel.receive(answer)
         now = time.monotonic()
         self._pulled((self.server, answer.version, now))
         return now
 
     def read(self, answer: Message) -> None:
-        """The worker goes on from this answer."""
+        """Makes this answer the one that the worker goes on from."""
         self.parameters, self.version, self.stop = answer, answer.version, answer.stop
 
     def through(self) -> None:
@@ -98,21 +99,21 @@ class ServerProxy:
         self.channel.send(self.gradient)
 
     def goodbye(self) -> None:
-        """The last message."""
+        """Sends the last message."""
         self._slot.doing("goodbye", waiting=True)
         self.gradient.write(MessageKind.GOODBYE, checksum=self.parameters.checksum())
         self.channel.send(self.gradient)
 
 
 class Worker:
-    """One worker's story under a rule that never cancels."""
+    """The role of one worker under a rule that never cancels."""
 
     def __init__(self, work: WorkerTask, servers: Sequence[ServerProxy], recorder: Recorder, slot: StatusSlot) -> None:
         self._work = work
         self._servers = servers
         self._slot = slot
         self._computed = recorder.table("computes")
-        self._pool = ThreadPoolExecutor(len(servers), "with server") if len(servers) > 1 else None
+        self._pool = ThreadPoolExecutor(len(servers), "exchange") if len(servers) > 1 else None
         self._model: WorkerModel | None = None
         if work.training is not None:
             work.training.record_in(recorder)
@@ -123,7 +124,7 @@ class Worker:
         recorder.facts["num_bytes"] = servers[0].gradient.num_bytes
 
     def run(self, start: float) -> None:
-        """All steps, the first of them from `start` on (monotonic seconds)."""
+        """Runs all steps, the first from `start` on (monotonic seconds)."""
         step = self._work.first_step
         if step:
             start = self._come_back()
@@ -135,7 +136,7 @@ class Worker:
         self._end()
 
     def _come_back(self) -> float:
-        """The parameters of the last checkpoint come from the servers; when they are here."""
+        """Receives the parameters of the last checkpoint from the servers; returns when they had arrived."""
         for server in self._servers:
             self._slot.doing(f"recv of the checkpoint from the server, rank {server.server}", waiting=True)
             server.pull()
@@ -146,7 +147,7 @@ class Worker:
         return all(server.stop for server in self._servers)
 
     def _compute(self, step: int, start: float) -> bool:
-        """A step's work; whether it was cancelled."""
+        """Computes a step; returns whether it was cancelled."""
         version = self._servers[0].version
         self._slot.doing(f"compute of step {step}")
         if self._model is not None:
@@ -160,7 +161,7 @@ class Worker:
         return False
 
     def _exchange(self, step: int) -> float:
-        """With each server at once: push, wait, pull; from when on the worker can go on."""
+        """Push, wait, pull, with all servers at once; returns when the worker can go on."""
         if self._pool is None:
             self._servers[0].exchange(step)
         else:
@@ -172,12 +173,12 @@ class Worker:
         return time.monotonic()
 
     def _adopt(self) -> None:
-        """The model goes on from the parameters that have come."""
+        """Gives the model the parameters that have come."""
         if self._model is not None:
             self._model.adopt([server.parameters.payload for server in self._servers])
 
     def _await_end(self) -> None:
-        """A worker that has done all its steps waits until the run is over."""
+        """Waits until the run is over, after all steps are done."""
         if not self._over:
             for server in self._servers:
                 server.through()
@@ -185,7 +186,7 @@ class Worker:
                     server.pull()
 
     def _end(self) -> None:
-        """The worker leaves."""
+        """Says goodbye to all servers."""
         for server in self._servers:
             server.goodbye()
         if self._pool is not None:
@@ -193,7 +194,7 @@ class Worker:
 
 
 class CancelledWorker(Worker):
-    """One worker's story under a rule that cancels; such a rule has one server."""
+    """The role of one worker under a rule that cancels. Such a rule has one server."""
 
     def __init__(self, work: WorkerTask, servers: Sequence[ServerProxy], recorder: Recorder, slot: StatusSlot) -> None:
         super().__init__(work, servers, recorder, slot)
@@ -204,7 +205,7 @@ class CancelledWorker(Worker):
         self._lock = threading.Lock()
 
     def run(self, start: float) -> None:
-        """All steps, the first of them from `start` on (monotonic seconds)."""
+        """Runs all steps, the first from `start` on (monotonic seconds)."""
         listener = threading.Thread(target=self._listen, name="answers", daemon=True)
         listener.start()
         step = 0
@@ -229,11 +230,11 @@ class CancelledWorker(Worker):
         return wait_until(until, self._news)
 
     def _read(self) -> float:
-        """Waits for an answer, and goes on from the newest, which may have come long ago; when that was here."""
+        """Waits for an answer and goes on from the newest; returns when that answer had arrived."""
         self._news.wait()
         with self._lock:
             self._news.clear()
-            # Answers that came during a push are skipped, all but the newest.
+            # Of the answers that came during a push, only the newest counts.
             self._server.read(self._answer)
             self._adopt()
             return self._answered_at

@@ -1,4 +1,4 @@
-"""A worker's model beside its servers: parameters come from them in shares, and its gradient goes to them in shares."""
+"""A worker's model: each server sends a share of its parameters, and receives a share of its gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distsim.runtime.transport.messages import Message
 
 
 def shares(floats: int, servers: int) -> list[slice]:
-    """The parameters that each server keeps, in order: equally many each, and what is left by the last.
+    """The parameters that each server keeps, in order: shares of equal size, the last of which may be smaller.
 
     >>> shares(10, 3)
     [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
@@ -23,7 +23,7 @@ def shares(floats: int, servers: int) -> list[slice]:
 
 
 class WorkerModel:
-    """One worker's model. gradients: for each server the message that its share is pushed with."""
+    """One worker's model. gradients: for each server, the message that pushes its share."""
 
     def __init__(self, training: Training, gradients: Sequence[Message]) -> None:
         self._training = training
@@ -34,13 +34,13 @@ class WorkerModel:
         self._own = [training.parameters[share] for share in shares(training.parameters.numel(), len(gradients))]
 
     def work(self, step: int, start: float) -> float:
-        """Forward and backward of a step that begins at `start`; when they are over, in monotonic seconds."""
+        """Computes forward and backward of a step that begins at `start`; returns their end in monotonic seconds."""
         self._training.work(step, start)
         for gradient, payload in self._to_servers:
             payload.copy_(gradient)
         return time.monotonic()
 
     def adopt(self, answers: Sequence[torch.Tensor]) -> None:
-        """The parameters that each server has answered with become the model's."""
+        """Copies the parameters of each server's answer into the model."""
         for own, answer in zip(self._own, answers, strict=True):
             own.copy_(answer[: own.numel()])
