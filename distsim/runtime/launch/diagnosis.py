@@ -21,6 +21,8 @@ THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
 FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
 TORCHRUN_LOG = re.compile(r"^[EWI]\d{4} .*torch/distributed/")
 OUR_FOLDER = str(Path(distsim.__file__).parent)
+# A rank that sleeps, or waits in the back end, is told by the line that called them.
+CALLED = (clock.__file__, str(Path(OUR_FOLDER, "runtime", "transport", "backend.py")))
 LIBRARY_FOLDERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 LARGEST_TRACEBACK = 4000
 
@@ -156,9 +158,7 @@ class Evidence:
 def _telling(frame: Frame) -> bool:
     """Whether the code is ours or the user's, rather than a library's."""
     file = frame[0]
-    if file == clock.__file__:
-        return False  # the caller of a sleep says more
-    return file.startswith(OUR_FOLDER) or not file.startswith((*LIBRARY_FOLDERS, "<"))
+    return file not in CALLED and (file.startswith(OUR_FOLDER) or not file.startswith((*LIBRARY_FOLDERS, "<")))
 
 
 def _place(frame: Frame) -> str:

@@ -9,7 +9,7 @@ from distsim.runtime.launch import rank_context
 
 
 def main() -> None:
-    """Takes the context first, so that a rank that hangs or fails while importing torch can be told as well."""
+    """Enters the context first, so that a hang or an error while torch is imported is reported too."""
     with rank_context.entered() as context:
         context.slot.doing("import torch")
         if "schedules" in context.job:

@@ -1,6 +1,6 @@
-"""A worker's or a server's roles in one scenario with parameter servers: what it is given, and its warm-up.
+"""The roles of ranks in a run with parameter servers that decide, and their warm-up.
 
-The warm-up is a short synchronous run over the same connections, without compute: it opens them and touches the memory.
+The warm-up is a short synchronous run over the same connections, without compute. It opens them and touches the memory.
 """
 
 from __future__ import annotations
