@@ -125,8 +125,8 @@ def test_a_launcher_that_fails_is_told_from_its_ranks(scene: Scene, code: int | 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_launcher_that_was_ended_is_told_in_one_sentence(scene: Scene, number: signal.Signals) -> None:
     assert scene.of_failure(agent_code=-number) == (
-        f"torchrun was ended by {number.name}, and no rank reported a failure: something outside ended the run, such as "
-        "a scheduler at its time limit or a system without memory"
+        f"torchrun was ended by {number.name}, and no rank reported a failure: something outside ended the run, such "
+        "as a scheduler at its time limit or a system without memory"
     )
 
 
