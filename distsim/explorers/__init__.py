@@ -1,5 +1,5 @@
 """Explorers: move a control, and the scenario is simulated and drawn anew. One module per idea, one frame for all."""
 
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 
-__all__ = ["Frame"]
+__all__ = ["Explorer"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from distsim.explorers import tables
+from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Slider, Switch
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.timeline import timeline
-from distsim.figures.wording import signed
+from distsim.figures.wording import counted, signed
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -48,13 +48,13 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
     >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
     ['synchronous', 'backup']
     """
-    compute = tables.compute(MEAN, parameters.cv)
+    compute = scenario_tables.compute(MEAN, parameters.cv)
     if parameters.pause_percent > 0:
         compute["pauses"] = {"probability": round(parameters.pause_percent / 100.0, 6), "duration": PAUSE}
     table = {
         "steps": STEPS,
         "seed": parameters.seed,
-        "cluster": tables.cluster(parameters.workers, parameters.gbit_per_second),
+        "cluster": scenario_tables.cluster(parameters.workers, parameters.gbit_per_second),
         "compute": compute,
         "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
         "communication": {"kind": "parameter_server"},
@@ -75,13 +75,13 @@ def explore(parameters: Parameters) -> Captioned:
     ['synchronous', '2 backups']
     """
     synchronous, backup = (simulate(scenario) for scenario in scenarios(parameters))
-    names = ["synchronous", f"{parameters.backups} backup{'s' if parameters.backups != 1 else ''}"]
+    names = ["synchronous", counted(parameters.backups, "backup")]
     lanes = timeline(synchronous, backup, names=names)
     table = [_row(trace, name) for trace, name in zip((synchronous, backup), names, strict=True)]
     return Captioned(lanes.figure, _sentence(table, parameters, len(backup.contributions)), table)
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -89,7 +89,7 @@ def explorer() -> Frame[Parameters]:
     >>> view.shown.table[1]["policy"]
     '2 backups'
     """
-    return Frame(
+    return Explorer(
         title="Synchronous or backup workers?",
         question="Both runs train with one parameter server on the same draws of compute time; the mean is 50 ms.",
         start=Parameters(),

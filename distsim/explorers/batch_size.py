@@ -18,7 +18,7 @@ import numpy as np
 
 from distsim.errors import InputError
 from distsim.explorers.controls import Choice, Pick, Slider
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures import batch_grid
 from distsim.figures.captioned import Captioned, Row
 from distsim.learning.batches import seeds
@@ -108,14 +108,14 @@ def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
     return replace(shown, table=_table(curves, parameters))
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it, and progress until it has learned.
 
     >>> view = explorer()
     >>> view.settled(120.0), [row["batch"] for row in view.shown.table]
     (True, ['8 samples', '32 samples', '128 samples'])
     """
-    return Frame(
+    return Explorer(
         title="Which rate does a batch bear?",
         question="A perceptron of 64 hidden units learns scikit-learn's digits by plain SGD without warm-up.",
         start=Parameters(),

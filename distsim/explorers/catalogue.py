@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distsim.explorers.frame import Frame
+    from distsim.explorers.explorer import Explorer
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Entry:
     title: str
     question: str
 
-    def open(self) -> Frame[Any]:
+    def open(self) -> Explorer[Any]:
         """The explorer as a widget, at its first values."""
-        view: Frame[Any] = importlib.import_module(f"distsim.explorers.{self.name}").explorer()
+        view: Explorer[Any] = importlib.import_module(f"distsim.explorers.{self.name}").explorer()
         return view
 
 

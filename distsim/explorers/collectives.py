@@ -11,9 +11,9 @@ from distsim.cluster import Cluster
 from distsim.collective_costs import collective_seconds
 from distsim.collectives import COLLECTIVES, Topology
 from distsim.engine import collective as simulated
-from distsim.explorers import tables
+from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Pick, Slider
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.collective import collective
 from distsim.scenario import Scenario
@@ -97,7 +97,7 @@ def explore(parameters: Parameters) -> Captioned:
     return Captioned(figure, f"{drawn.summary} {took}", [shown])
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -105,7 +105,7 @@ def explorer() -> Frame[Parameters]:
     >>> view.shown.table[0]["collective"]
     'tree'
     """
-    return Frame(
+    return Explorer(
         title="How does a collective work?",
         question="Squares are chunks, and the number in one says how many workers' parts it sums.",
         start=Parameters(),
@@ -126,7 +126,7 @@ def explorer() -> Frame[Parameters]:
 
 
 def _links(parameters: Parameters) -> dict[str, object]:
-    return tables.cluster(parameters.workers, parameters.gbit_per_second, parameters.latency_us)
+    return scenario_tables.cluster(parameters.workers, parameters.gbit_per_second, parameters.latency_us)
 
 
 @lru_cache(maxsize=4)

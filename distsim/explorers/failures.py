@@ -10,7 +10,7 @@ from distsim.arrays import Floats
 from distsim.engine.failures import failing, goals, played
 from distsim.errors import InputError
 from distsim.explorers.controls import Choice, Slider
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.failures import Failures
 from distsim.figures import checkpoints
 from distsim.figures.captioned import Captioned
@@ -82,7 +82,7 @@ def explore(parameters: Parameters) -> Captioned:
     return checkpoints(failures, workers, _goodputs(updates, failures, intervals, workers, parameters.seed))
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -90,7 +90,7 @@ def explorer() -> Frame[Parameters]:
     >>> view.changed.value.count("useful work between checkpoints from 60 to 20")
     1
     """
-    return Frame(
+    return Explorer(
         title="How often to save?",
         question=f"{STEPS * STEP_SECONDS / 3600.0:.0f} hours of work in steps of a minute. Any worker's failure throws "
         f"all back to the last checkpoint. Each point is the mean of {SEEDS} simulated runs.",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from distsim.explorers import tables
+from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Slider, Switch
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures import overlap
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.wording import signed
@@ -76,8 +76,8 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
         "name": f"buckets-of-{parameters.bucket_mib:g}-MiB",
         "steps": STEPS,
         "seed": parameters.seed,
-        "cluster": tables.cluster(parameters.workers, parameters.gbit_per_second, parameters.latency_us),
-        "compute": tables.compute(f"{parameters.compute_ms:g} ms", parameters.cv),
+        "cluster": scenario_tables.cluster(parameters.workers, parameters.gbit_per_second, parameters.latency_us),
+        "compute": scenario_tables.compute(f"{parameters.compute_ms:g} ms", parameters.cv),
         "workload": {"gradient": f"{parameters.gradient_mib:g} MiB", "layers": parameters.layers},
         "policy": policy,
         "communication": {"kind": "ring"},
@@ -97,7 +97,7 @@ def explore(parameters: Parameters) -> Captioned:
     return Captioned(overlap(trace).figure, _sentence(table, parameters), table)
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -105,7 +105,7 @@ def explorer() -> Frame[Parameters]:
     >>> view.changed.value.count("bucket size from 25 to 1000")
     1
     """
-    return Frame(
+    return Explorer(
         title="What hides behind backward?",
         question="Gradients leave in buckets as soon as they are there, the last layer's first, over a ring. "
         "Drawn is worker 0's first step that sends.",

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from distsim.errors import InputError
-from distsim.explorers import tables
+from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Pick, Slider, Switch
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures import pipeline
 from distsim.figures.captioned import Captioned, Row
+from distsim.figures.wording import counted
 from distsim.metrics import worker_seconds
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -64,14 +65,14 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
         rule = f"must be at most the {parameters.batch} samples of a batch"
         cure = f"take {parameters.batch} or fewer, or a larger batch"
         raise InputError.of("micro-batches", parameters.micro_batches, rule, cure)
-    compute = tables.compute(f"{parameters.sample_ms * parameters.batch:g} ms", parameters.cv)
+    compute = scenario_tables.compute(f"{parameters.sample_ms * parameters.batch:g} ms", parameters.cv)
     if parameters.slow > 1.0:
         compute["slow"] = {parameters.stages // 2: round(parameters.slow, 6)}
     table = {
         "name": f"{parameters.schedule}-{parameters.stages}-stages-{parameters.micro_batches}-micro-batches",
         "steps": STEPS,
         "seed": parameters.seed,
-        "cluster": tables.cluster(parameters.stages, parameters.gbit_per_second, LATENCY_US),
+        "cluster": scenario_tables.cluster(parameters.stages, parameters.gbit_per_second, LATENCY_US),
         "compute": compute,
         "workload": {"batch": parameters.batch, "activation": f"{parameters.activation_mib * parameters.batch:g} MiB"},
         "policy": {"kind": "pipeline", "schedule": parameters.schedule, "micro_batches": parameters.micro_batches},
@@ -100,7 +101,7 @@ def explore(parameters: Parameters) -> Captioned:
     return Captioned(lanes.figure, _sentence(table, parameters), table)
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -108,7 +109,7 @@ def explorer() -> Frame[Parameters]:
     >>> view.shown.table[0][HELD]
     4
     """
-    return Frame(
+    return Explorer(
         title="What fills a pipeline?",
         question="A model in stages, one per worker; a batch in micro-batches that follow each other. "
         f"{STEPS} steps are simulated; the first is drawn.",
@@ -168,8 +169,8 @@ def _row(name: str, parameters: Parameters, step: float | None, computes: float,
 
 def _sentence(table: list[Row], parameters: Parameters) -> str:
     simulated, _, free = table
-    stages = f"{parameters.stages} stage{'s' if parameters.stages > 1 else ''}"
-    micro = f"{parameters.micro_batches} micro-batch{'es' if parameters.micro_batches > 1 else ''}"
+    stages = counted(parameters.stages, "stage")
+    micro = counted(parameters.micro_batches, "micro-batch")
     took = show(float(simulated[STEP] or 0.0) / 1e3, "second")
     return (
         f"With {NAMES[parameters.schedule]} on {stages}, a batch of {parameters.batch} samples in {micro} takes {took} "

@@ -15,7 +15,7 @@ import numpy as np
 
 from distsim.errors import InputError
 from distsim.explorers.controls import Choice, Slider
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures import loss
 from distsim.figures.captioned import Captioned, Row, shown
 from distsim.learning.curve import COLUMNS, Curve
@@ -103,7 +103,7 @@ def explore(parameters: Parameters) -> Captioned:
     return Captioned(loss(curves, ["seconds"]).figure, _sentence(table), table)
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -111,7 +111,7 @@ def explorer() -> Frame[Parameters]:
     >>> view.shown.table[1]["policy"]
     'first 2 of 8'
     """
-    return Frame(
+    return Explorer(
         title="Who is ahead, and for how long?",
         question="A noisy quadratic, learnt by plain SGD with each policy's own gradients, in its own order. Messages "
         "are free; a gradient takes a worker 1 s on average.",

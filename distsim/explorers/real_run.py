@@ -1,108 +1,110 @@
-"""The part of an explorer that runs it for real: a button, progress, cancel, and the comparison that comes of it."""
+"""Whether this machine can run a scenario for real, and the run: predicted, measured, compared, one at a time."""
 
 from __future__ import annotations
 
-from html import escape
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
-import ipywidgets as widgets
+import psutil
 
 from distsim.calibration import Calibration
-from distsim.experiment import Experiment
-from distsim.explorers.background import Background, CancelledError
-from distsim.explorers.measuring import obstacle, run_for_real
-from distsim.explorers.waiting import Waiting
-from distsim.figures.captioned import Captioned
-from distsim.figures.comparison import comparison
+from distsim.errors import InputError
+from distsim.experiment import Experiment, predict_and_emulate, predict_and_measure
+from distsim.progress import Report
+from distsim.runtime.calibrate import usable_cores
+from distsim.runtime.emulation import trial
+from distsim.runtime.emulation.plan import NetworkPlan
+from distsim.runtime.limits import check_available
+from distsim.runtime.measure import check_machine
 from distsim.scenario import Scenario
+from distsim.units import show
+
+RANKS_PER_CORE = 4
+LEAST_RANKS = 8  # that any machine may start
+BYTES_PER_RANK = 0.3 * 2**30  # torch, loaded
+FASTEST_EMULATED = 125e6  # bytes per second of a NIC: shapers keep to 1 Gbit/s on two cores
 
 
-class RealRun:
-    """Measures the scenario that the explorer shows, in the background, and sets the prediction beside it.
+def obstacle(scenario: Scenario) -> str | None:
+    """Why `scenario` cannot be run for real here, in one sentence; None where it can.
 
-    controls: the button and what stands under it. result: the comparison. Where the machine cannot run the scenario,
-    the button is disabled and a line says why.
+    >>> from distsim.examples import example
+    >>> obstacle(example("backup_server").replacing({"cluster.workers": 1000})).split(";")[0][:22]
+    'a real run starts 1001'
     """
-
-    def __init__(self) -> None:
-        self.button = widgets.Button(
-            description="run it for real", tooltip="measure this scenario on this machine", layout={"width": "150px"}
+    try:
+        check_machine(None)
+        check_available(scenario)
+    except InputError as error:
+        return str(error)
+    ranks, most = scenario.ranks, max(LEAST_RANKS, RANKS_PER_CORE * usable_cores())
+    if ranks > most:
+        return f"a real run starts {ranks} processes; on {usable_cores()} cores at most {most} tell anything"
+    free = psutil.virtual_memory().available
+    if free < ranks * BYTES_PER_RANK:
+        return (
+            f"a real run starts {ranks} processes of {show(BYTES_PER_RANK, 'byte')} each; {show(free, 'byte')} are free"
         )
-        self.button.on_click(self._clicked)
-        self.waiting = Waiting("running for real", self._cancel)
-        self.why, self.heading, self.caption = (widgets.HTML() for _ in range(3))
-        self.output = widgets.Output()
-        self.controls = widgets.VBox([self.button, self.why, self.waiting])
-        self.result = widgets.VBox([self.heading, self.output, self.caption], layout={"display": "none"})
-        self.background = Background(self.waiting.tell)
-        self.found: Experiment | None = None
-        self.scenario: Scenario | None = None
-        self.calibration: Calibration | None = None
-        self._ran_with: Calibration | None = None
-
-    def about(self, scenario: Scenario | None, calibration: Calibration | None = None) -> None:
-        """From now on the button runs `scenario`; None where the explorer has none to run.
-
-        calibration: what the prediction takes; None: what the run itself finds out before it begins.
-        """
-        self.scenario, self.calibration = scenario, calibration
-        self.controls.layout.display = "none" if scenario is None else "flex"
-        self._offer()
-        if self.found is not None:
-            self._head(self.found)
-
-    def _offer(self) -> None:
-        if self.scenario is None or self.background.busy:
-            return
-        why = obstacle(self.scenario)
-        self.button.disabled = why is not None
-        self.why.value = "" if why is None else f'<p class="distsim-why">Not here: {escape(why)}.</p>'
-
-    def _clicked(self, _: object) -> None:
-        scenario, calibration = self.scenario, self.calibration
-        if scenario is None or self.background.busy:
-            return
-        self.button.disabled = True
-        self.why.value = ""
-        self.waiting.begin()
-        self.background.start(
-            lambda report: run_for_real(scenario, report, calibration),
-            lambda found: self._ended(found, calibration),
-            self._failed,
-        )
-
-    def _cancel(self) -> None:
-        self.background.cancel()
-
-    def _ended(self, found: Experiment, calibration: Calibration | None) -> None:
-        self.found, self._ran_with = found, calibration
-        self.waiting.end()
-        self._head(found)
-        self.result.layout.display = "flex"  # before the figure, which takes the width of what is to be seen
-        captioned = comparison(found.comparison)
-        self.output.outputs = (bundled(captioned),)
-        notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
-        self.caption.value = f"{captioned.caption_html()}<ul>{notes}</ul>"
-        self._offer()
-
-    def _failed(self, error: Exception) -> None:
-        self.waiting.end()
-        self._offer()
-        if not isinstance(error, CancelledError):
-            text = f"The real run failed: {error}" if str(error) else f"The real run failed: {type(error).__name__}"
-            self.why.value = f'<div class="distsim-message" role="alert">{escape(text)}</div>'
-        else:
-            self.why.value = '<p class="distsim-why" role="status">Cancelled; nothing is left of the run.</p>'
-
-    def _head(self, found: Experiment) -> None:
-        """What was run, and whether the controls still say the same."""
-        ran = found.measured.scenario
-        same = (ran, self._ran_with) == (self.scenario, self.calibration)
-        since = "" if same else " The controls have been moved since."
-        self.heading.value = (
-            f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {ran.cluster.workers} workers.{since}</h4>'
-        )
+    return None
 
 
-def bundled(captioned: Captioned) -> dict[str, object]:
-    """A figure as one output of an Output widget."""
-    return {"output_type": "display_data", "data": captioned.bundle(), "metadata": {}}
+def run_for_real(scenario: Scenario, progress: Report, calibration: Calibration | None = None) -> Experiment:
+    """Predicts and measures `scenario`, on emulated links where this machine can, else on its own, and says which.
+
+    progress: called many times a second; what it raises ends the run, its processes and its files.
+    calibration: what the prediction takes instead; the run then has such links as it was made on.
+    Raises InputError while another such run is under way on this machine, where the calibration was made on emulated
+    links and this machine cannot emulate the scenario's, and what `predict_and_measure` raises.
+    """
+    with _alone():
+        if calibration is not None and not (calibration.machine and calibration.machine.emulated):
+            return predict_and_measure(scenario, calibration, progress=progress)
+        hindrance = _cannot_emulate(scenario)
+        if calibration is not None:
+            if hindrance is not None:
+                raise InputError(
+                    f"the calibration was made on emulated links, and here those of the scenario cannot be: {hindrance}"
+                )
+            return predict_and_emulate(scenario, calibration, progress=progress)
+        if hindrance is None:
+            return predict_and_emulate(scenario, progress=progress)
+        found = predict_and_measure(scenario, progress=progress)
+        note = f"the machine's own links took the place of the scenario's: {hindrance}"
+        return replace(found, notes=[*found.notes, note])
+
+
+def _cannot_emulate(scenario: Scenario) -> str | None:
+    try:
+        plan = NetworkPlan.of(scenario)
+        if plan.fastest_bytes_per_second > FASTEST_EMULATED:
+            fastest = show(plan.fastest_bytes_per_second, "byte/second")
+            return f"{fastest} is more than {show(FASTEST_EMULATED, 'byte/second')}, up to which links are emulated"
+        trial.check(plan)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two runs at once would measure each other. The lock is on this very file, so none is left behind."""
+    if sys.platform == "win32":  # where nothing is run for real
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(__file__, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another real run is under way on this machine, and two would disturb each other. "
+                "Cure: wait for its end, or cancel it"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from distsim.explorers import tables
+from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Slider, Switch
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.step_times import step_times
-from distsim.figures.wording import signed
+from distsim.figures.wording import counted, signed
 from distsim.metrics import step_durations, summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -60,7 +60,7 @@ def explore(parameters: Parameters) -> Captioned:
     >>> [row["way"] for row in explore(Parameters(servers=2)).table]
     ['ring', '2 servers']
     """
-    names = ("ring", f"{parameters.servers} server{'s' if parameters.servers != 1 else ''}")
+    names = ("ring", counted(parameters.servers, "server"))
     whole = scenarios(parameters)
     least = (2, parameters.servers if parameters.colocated else 2)
     curves: dict[str, dict[int, float]] = {}
@@ -74,7 +74,7 @@ def explore(parameters: Parameters) -> Captioned:
     return Captioned(drawn.figure, _sentence(table, parameters), table)
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -82,7 +82,7 @@ def explorer() -> Frame[Parameters]:
     >>> view.shown.table[1]["way"]
     '4 servers'
     """
-    return Frame(
+    return Explorer(
         title="A ring or a parameter server?",
         question=f"Each step takes {COMPUTE_MILLISECONDS} ms of compute on every worker, and then gradients travel.",
         start=Parameters(),
@@ -103,7 +103,7 @@ def explorer() -> Frame[Parameters]:
 
 
 def _scenario(parameters: Parameters, communication: dict[str, Any]) -> Scenario:
-    cluster = tables.cluster(parameters.workers, parameters.gbit_per_second)
+    cluster = scenario_tables.cluster(parameters.workers, parameters.gbit_per_second)
     if parameters.slow != 1.0:
         slow = f"{parameters.gbit_per_second / parameters.slow:.6g} Gbit/s"
         cluster["nic"] = {"0": {"up": slow, "down": slow}}

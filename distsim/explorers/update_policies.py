@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from distsim.explorers import tables
+from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Pick, Slider
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.staleness import staleness
 from distsim.figures.timeline import timeline
@@ -50,13 +50,13 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario, Scenario]:
     >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
     ['synchronous', 'asynchronous', 'stale_synchronous']
     """
-    compute = tables.compute(MEAN, parameters.cv)
+    compute = scenario_tables.compute(MEAN, parameters.cv)
     if parameters.slow != 1.0:
         compute["slow"] = {"0": round(parameters.slow, 6)}
     table = {
         "steps": STEPS,
         "seed": parameters.seed,
-        "cluster": tables.cluster(parameters.workers, parameters.gbit_per_second),
+        "cluster": scenario_tables.cluster(parameters.workers, parameters.gbit_per_second),
         "compute": compute,
         "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
         "communication": {"kind": "parameter_server"},
@@ -84,7 +84,7 @@ def explore(parameters: Parameters) -> Captioned:
     return Captioned(drawn.figure, _sentence(table, parameters), table)
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -93,7 +93,7 @@ def explorer() -> Frame[Parameters]:
     >>> held < 1.1 * waiting
     True
     """
-    return Frame(
+    return Explorer(
         title="Wait for all, for some, or for nobody?",
         question="Three runs with one parameter server and the same draws; the mean compute time is 50 ms.",
         start=Parameters(),

@@ -10,11 +10,12 @@ from typing import Any
 from distsim.calibration import Calibration, far_beyond
 from distsim.calibration.machine import family_of
 from distsim.errors import InputError
-from distsim.explorers import tables
+from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Pick, Slider, Text
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.scaling import SpeedUps, scaling
+from distsim.figures.wording import counted
 from distsim.metrics import summary, throughput_samples_per_second
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -67,8 +68,8 @@ class Parameters:
             "name": f"your-cluster-{self.workers}",
             "steps": self.steps,
             "seed": self.seed,
-            "cluster": tables.cluster(self.workers, self.gbit_per_second, self.latency_us),
-            "compute": tables.compute(f"{self.mean_ms:g} ms", self.cv),
+            "cluster": scenario_tables.cluster(self.workers, self.gbit_per_second, self.latency_us),
+            "compute": scenario_tables.compute(f"{self.mean_ms:g} ms", self.cv),
             "workload": {"gradient": f"{self.gradient_mib:g} MiB"},
             "policy": dict(policy),
             "communication": {"kind": kind},
@@ -120,7 +121,7 @@ def explore(parameters: Parameters) -> Captioned:
     traces = {count: simulate(scenario, calibration) for count, scenario in curve.items()}
     predicted = SpeedUps.of_traces(f"predicted, {parameters.way}", list(traces.values()))
     speed_up = predicted.values[predicted.workers.index(parameters.workers)]
-    marked = SpeedUps(_workers(parameters.workers), [parameters.workers], [speed_up])
+    marked = SpeedUps(counted(parameters.workers, "worker"), [parameters.workers], [speed_up])
     row = _row(traces[parameters.workers], parameters, calibration)
     sentences = [_links(row, calibration), _finding(row, parameters, speed_up)]
     if calibration is not None:
@@ -128,7 +129,7 @@ def explore(parameters: Parameters) -> Captioned:
     return Captioned(scaling(predicted, marked).figure, " ".join(sentences), [row])
 
 
-def explorer() -> Frame[Parameters]:
+def explorer() -> Explorer[Parameters]:
     """The explorer as a widget: a notebook cell that ends in it shows it.
 
     >>> view = explorer()
@@ -136,7 +137,7 @@ def explorer() -> Frame[Parameters]:
     >>> "cannot be read" in view.message.value
     True
     """
-    return Frame(
+    return Explorer(
         title="What would your cluster do?",
         question=(
             f"On your machine, {COMMAND} measures its links; name that file here and the prediction takes them. "
@@ -170,10 +171,6 @@ def _with_workers(scenario: Scenario, workers: int) -> Scenario:
     if workers == 1 and scenario.policy.kind == "backup":
         change["policy.backups"] = 0
     return scenario.replacing(change)
-
-
-def _workers(count: int) -> str:
-    return f"{count} worker{'s' if count != 1 else ''}"
 
 
 def _row(trace: Trace, parameters: Parameters, calibration: Calibration | None) -> Row:
@@ -217,7 +214,7 @@ def _links(row: Row, calibration: Calibration | None) -> str:
 
 
 def _finding(row: Row, parameters: Parameters, speed_up: float) -> str:
-    give = f"{_workers(parameters.workers)} {'gives' if parameters.workers == 1 else 'give'}"
+    give = f"{counted(parameters.workers, 'worker')} {'gives' if parameters.workers == 1 else 'give'}"
     return (
         f"With them {give} {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times what one gives; "
         f"a median step takes {row[STEP]:.1f} ms."

@@ -180,16 +180,14 @@ def _add_diverged(figure: go.Figure, cells: Mapping[Cell, Found], batches: list[
         if not marked:
             continue
         shift = 0.0 if all_of_them else 0.36
-        figure.add_trace(
-            go.Scatter(
-                x=[batches.index(batch) + shift for batch, _ in marked], y=[rates.index(rate) for _, rate in marked],
-                mode="markers", name=name, hovertext=[f"batch {batch}, rate {rate:.4g}" for batch, rate in marked],
-                hovertemplate=f"%{{hovertext}}: {name}<extra></extra>",
-                marker={
-                    "symbol": symbol, "size": 10 if len(cells) <= MOST_NUMBERS else 5, "color": DROPPED,
-                    "line": {"color": INK, "width": 1},
-                },
-            )
+        figure.add_scatter(
+            x=[batches.index(batch) + shift for batch, _ in marked], y=[rates.index(rate) for _, rate in marked],
+            mode="markers", name=name, hovertext=[f"batch {batch}, rate {rate:.4g}" for batch, rate in marked],
+            hovertemplate=f"%{{hovertext}}: {name}<extra></extra>",
+            marker={
+                "symbol": symbol, "size": 10 if len(cells) <= MOST_NUMBERS else 5, "color": DROPPED,
+                "line": {"color": INK, "width": 1},
+            },
         )  # fmt: skip
 
 
@@ -206,11 +204,9 @@ def _add_outlines(
         column, row = batches.index(batch), rates.index(rate)
         x += [column - reach, column + reach, column + reach, column - reach, column - reach, None]
         y += [row - reach, row - reach, row + reach, row + reach, row - reach, None]
-    figure.add_trace(
-        go.Scatter(
-            x=x, y=y, mode="lines", name=name, hoverinfo="skip",
-            line={"color": INK, "width": 2.5 if dash == "solid" else 1.5, "dash": dash},
-        )
+    figure.add_scatter(
+        x=x, y=y, mode="lines", name=name, hoverinfo="skip",
+        line={"color": INK, "width": 2.5 if dash == "solid" else 1.5, "dash": dash},
     )  # fmt: skip
 
 

@@ -93,24 +93,20 @@ def _reach(intervals: Sequence[float], best: float) -> Floats:
 
 
 def _add_curve(figure: go.Figure, seconds: Floats, shares: Floats) -> None:
-    figure.add_trace(
-        go.Scatter(
-            x=seconds / 60.0, y=100.0 * shares, mode="lines", name="formula",
-            line={"color": FORMULA.colour, "width": 2.5},
-            hovertemplate="every %{x:,.4~r} min: %{y:.1f} %<extra>formula</extra>",
-        )
+    figure.add_scatter(
+        x=seconds / 60.0, y=100.0 * shares, mode="lines", name="formula",
+        line={"color": FORMULA.colour, "width": 2.5},
+        hovertemplate="every %{x:,.4~r} min: %{y:.1f} %<extra>formula</extra>",
     )  # fmt: skip
 
 
 def _add_rules(figure: go.Figure, table: Sequence[Row]) -> None:
     """The best interval as a line with its name; what the rules of thumb say as marks on the curve."""
     for row, symbol in zip(table[2:], ("triangle-up", "triangle-down"), strict=False):
-        figure.add_trace(
-            go.Scatter(
-                x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name=str(row[NAME]),
-                marker={"symbol": symbol, "size": 12, "color": "#f0e442", "line": {"color": INK, "width": 1}},
-                hovertemplate=f"{row[NAME]}: %{{x:.3g}} min, %{{y:.1f}} %<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name=str(row[NAME]),
+            marker={"symbol": symbol, "size": 12, "color": "#f0e442", "line": {"color": INK, "width": 1}},
+            hovertemplate=f"{row[NAME]}: %{{x:.3g}} min, %{{y:.1f}} %<extra></extra>",
         )  # fmt: skip
     for row in table[1:2]:
         minutes = float(row[MINUTES] or 0.0)
@@ -127,26 +123,22 @@ def _add_runs(figure: go.Figure, runs: Goodputs) -> None:
     spread = [interval(found) if len(found) > 1 else None for found in runs.values()]
     means = np.array([100.0 * float(np.mean(found)) for found in runs.values()])
     reach = np.array([0.0 if of is None else 100.0 * (of.high - of.mean) for of in spread])
-    figure.add_trace(
-        go.Scatter(
-            x=[seconds / 60.0 for seconds in runs], y=means, mode="markers", name="runs, mean and 95 % interval",
-            error_y={"type": "data", "array": reach, "color": INK, "thickness": 1.2, "width": 5},
-            marker={"size": 9, "color": PREDICTED.colour, "line": {"color": INK, "width": 1}}, customdata=reach,
-            hovertemplate="every %{x:,.4~r} min: %{y:.1f} ± %{customdata:.1f} %<extra>runs</extra>",
-        )
+    figure.add_scatter(
+        x=[seconds / 60.0 for seconds in runs], y=means, mode="markers", name="runs, mean and 95 % interval",
+        error_y={"type": "data", "array": reach, "color": INK, "thickness": 1.2, "width": 5},
+        marker={"size": 9, "color": PREDICTED.colour, "line": {"color": INK, "width": 1}}, customdata=reach,
+        hovertemplate="every %{x:,.4~r} min: %{y:.1f} ± %{customdata:.1f} %<extra>runs</extra>",
     )  # fmt: skip
 
 
 def _add_chosen(figure: go.Figure, row: Row) -> None:
-    figure.add_trace(
-        go.Scatter(
-            x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name="chosen",
-            marker={
-                "symbol": "square-open", "size": 17, "color": MEASURED.colour,
-                "line": {"color": "#d55e00", "width": 3},
-            },
-            hovertemplate="chosen: %{x:,.4~r} min, %{y:.1f} %<extra></extra>",
-        )
+    figure.add_scatter(
+        x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name="chosen",
+        marker={
+            "symbol": "square-open", "size": 17, "color": MEASURED.colour,
+            "line": {"color": "#d55e00", "width": 3},
+        },
+        hovertemplate="chosen: %{x:,.4~r} min, %{y:.1f} %<extra></extra>",
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from distsim.figures import collective_matrix, collective_ring
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.collective_rounds import Rounds, play
 from distsim.figures.theme import SMALL, template
+from distsim.figures.wording import counted
 
 MOST_FRAMES = 400
 MOST_CELLS = 2_000_000  # of all frames of a matrix
@@ -97,17 +98,17 @@ def _sentence(played: Rounds) -> str:
         place = "" if fault.rank is None else f", at rank {fault.rank} in chunk {fault.chunk}"
         when = "at the start" if fault.round == START else f"in round {fault.round}"
         return f"{schedule.name}, {schedule.ranks} ranks, is wrong {when}{place}: {fault}"
-    ranks = f"{schedule.ranks} rank{'s' if schedule.ranks != 1 else ''}"
+    ranks = counted(schedule.ranks, "rank")
     transfers = sum(map(len, schedule.rounds))
     if not transfers:
         return f"{schedule.name}, {ranks}: nothing is sent, and all hold what they want."
     most = int(schedule.sent_chunks.max())
     drawn = len(played.rounds) - 1
     part = "" if drawn == len(schedule.rounds) else f" Drawn: {drawn} of the rounds."
-    rounds = f"{len(schedule.rounds)} round{'s' if len(schedule.rounds) != 1 else ''}"
+    rounds = counted(len(schedule.rounds), "round")
     return (
-        f"{schedule.name}, {ranks}: {transfers} transfer{'s' if transfers != 1 else ''} in {rounds}; "
-        f"no rank sends more than {most} chunk{'s' if most != 1 else ''}, all data being {schedule.chunks}, "
+        f"{schedule.name}, {ranks}: {counted(transfers, 'transfer')} in {rounds}; "
+        f"no rank sends more than {counted(most, 'chunk')}, all data being {schedule.chunks}, "
         f"and all end complete.{part}"
     )
 

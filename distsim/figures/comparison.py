@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 from distsim.comparison import Comparison, compare
 from distsim.figures.captioned import Captioned, shown
 from distsim.figures.theme import COMMUNICATION, COMPUTE, INK, MEASURED, PREDICTED, SMALL, TOTAL, WAIT, marker, template
-from distsim.figures.wording import signed
+from distsim.figures.wording import signed, time_unit
 from distsim.metrics import Summary
 from distsim.trace import Trace
 
@@ -77,9 +77,9 @@ def of_files(predicted: Trace, measured: Trace) -> Captioned:
 
 def _quantities(predicted: Summary, measured: Summary) -> list[Quantity]:
     steps = tuple(None if run.step_seconds is None else run.step_seconds.median for run in (predicted, measured))
-    scale, unit = _scale(max(step or 0.0 for step in steps))
+    scale, unit = time_unit(max(step or 0.0 for step in steps), 1.0)
     ours, theirs = (None if step is None else step * scale for step in steps)
-    total_scale, total_unit = _scale(max(predicted.total_seconds, measured.total_seconds))
+    total_scale, total_unit = time_unit(max(predicted.total_seconds, measured.total_seconds), 1.0)
     found = [
         Quantity("step time, median", unit, ours, theirs),
         Quantity("total", total_unit, predicted.total_seconds * total_scale, measured.total_seconds * total_scale),
@@ -97,10 +97,6 @@ def _quantities(predicted: Summary, measured: Summary) -> list[Quantity]:
     return found
 
 
-def _scale(seconds: float) -> tuple[float, str]:
-    return (1.0, "s") if seconds >= 1.0 else (1e3, "ms")
-
-
 def _percent(share: float | None) -> float | None:
     return None if share is None else 100.0 * share
 
@@ -108,12 +104,10 @@ def _percent(share: float | None) -> float | None:
 def _add_pair(figure: go.Figure, column: int, quantity: Quantity) -> None:
     values = [quantity.predicted, quantity.measured]
     for look, value in zip((PREDICTED, MEASURED), values, strict=True):
-        figure.add_trace(
-            go.Bar(
-                x=[look.name], y=[value], marker=marker(look), text=[shown(value)], textposition="outside",
-                cliponaxis=False, width=0.7, name=look.name, legendgroup=look.name, showlegend=column == 1,
-                hovertemplate=f"{quantity.name}, {look.name}<br>%{{y:.4g}} {quantity.unit}<extra></extra>",
-            ),
+        figure.add_bar(
+            x=[look.name], y=[value], marker=marker(look), text=[shown(value)], textposition="outside",
+            cliponaxis=False, width=0.7, name=look.name, legendgroup=look.name, showlegend=column == 1,
+            hovertemplate=f"{quantity.name}, {look.name}<br>%{{y:.4g}} {quantity.unit}<extra></extra>",
             row=1, col=column,
         )  # fmt: skip
     highest = max((value for value in values if value is not None), default=1.0) or 1.0
@@ -139,19 +133,17 @@ def _wrapped(title: str) -> str:
 def _add_causes(figure: go.Figure, axis: int, comparison: Comparison) -> None:
     causes = comparison.error_pct.causes
     total = sum(causes.values())
-    scale, unit = _scale(max(map(abs, [*causes.values(), total])))
+    scale, unit = time_unit(max(map(abs, [*causes.values(), total])), 1.0)
     names = [*CAUSES, "total"]
     values = [scale * seconds for seconds in (*(causes[cause] for cause in CAUSES), total)]
     share = 100.0 / (scale * comparison.measured.total_seconds) if comparison.measured.total_seconds else 0.0
     for cause, value in zip(names, values, strict=True):
         name = comparison.cause_words(cause)
-        figure.add_trace(
-            go.Bar(
-                orientation="h", y=[name], x=[value], marker=marker(CAUSES.get(cause, TOTAL)), name=name,
-                text=[f"{signed(value, unit)} ({signed(share * value, '%')})"], textposition="outside",
-                cliponaxis=False, showlegend=False,
-                hovertemplate=f"{name}: %{{x:+.4g}} {unit}<extra></extra>",
-            ),
+        figure.add_bar(
+            orientation="h", y=[name], x=[value], marker=marker(CAUSES.get(cause, TOTAL)), name=name,
+            text=[f"{signed(value, unit)} ({signed(share * value, '%')})"], textposition="outside",
+            cliponaxis=False, showlegend=False,
+            hovertemplate=f"{name}: %{{x:+.4g}} {unit}<extra></extra>",
             row=2, col=1,
         )  # fmt: skip
     reach = max(map(abs, values)) or 1.0

@@ -14,6 +14,7 @@ from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import DROPPED, INK
 from distsim.figures.timeline_bars import row_of, rows
 from distsim.figures.timeline_lanes import Drawing, Window, lanes, layout, of_spans, placed
+from distsim.figures.wording import counted
 from distsim.trace import SpanKind, Trace
 from distsim.units import show
 
@@ -99,7 +100,7 @@ def _sentence(trace: Trace, path: CriticalPath, table: Sequence[Row]) -> str:
     seconds = np.bincount(path.spans.worker, path.spans.end_seconds - path.spans.start_seconds)
     most = int(seconds.argmax())
     return (
-        f"The last update, at {show(trace.total_seconds, 'second')}, waited for a chain of {len(path.spans)} "
-        f"span{'s' if len(path.spans) != 1 else ''}: {', '.join(shares)}. "
+        f"The last update, at {show(trace.total_seconds, 'second')}, waited for a chain of "
+        f"{counted(len(path.spans), 'span')}: {', '.join(shares)}. "
         f"{trace.lane(most).capitalize()} holds {100.0 * seconds[most] / seconds.sum():.0f} % of it."
     )

@@ -77,16 +77,14 @@ def decision(
     figure = go.Figure()
     for answer, (colour, mark) in MARKS.items():
         chosen = [place for place, one in enumerate(answers) if one == answer]
-        figure.add_trace(
-            go.Scatter(
-                x=[points[place][0] for place in chosen], y=[points[place][1] for place in chosen],
-                text=[f" {names[place]} " for place in chosen], mode="markers+text", name=answer,
-                textposition=[f"middle {'right' if points[place][0] > 1.0 else 'left'}" for place in chosen],
-                showlegend=answer == BOUND and bool(chosen),  # the others have their corners
-                marker={"color": colour, "symbol": mark, "size": 14, "line": {"color": INK, "width": 1}},
-                hovertemplate="%{text}: %{x:.3g} of a device's memory, %{y:.3g} of your patience<extra></extra>",
-                cliponaxis=False,
-            )
+        figure.add_scatter(
+            x=[points[place][0] for place in chosen], y=[points[place][1] for place in chosen],
+            text=[f" {names[place]} " for place in chosen], mode="markers+text", name=answer,
+            textposition=[f"middle {'right' if points[place][0] > 1.0 else 'left'}" for place in chosen],
+            showlegend=answer == BOUND and bool(chosen),  # the others have their corners
+            marker={"color": colour, "symbol": mark, "size": 14, "line": {"color": INK, "width": 1}},
+            hovertemplate="%{text}: %{x:.3g} of a device's memory, %{y:.3g} of your patience<extra></extra>",
+            cliponaxis=False,
         )  # fmt: skip
     across, up = (_reach([point[axis] for point in points]) for axis in (0, 1))
     across = (across[0] / NAME, NAME * across[1])

@@ -46,10 +46,8 @@ def exchange_times(
     reach = np.geomspace(every[0], every[-1], LINE_POINTS).tolist()
     for number, (name, seconds) in enumerate(curves.items()):
         line = {"color": SERIES[number % len(SERIES)].colour, "dash": DASHES[number % len(DASHES)], "width": 2}
-        figure.add_trace(
-            go.Scatter(
-                x=reach, y=[seconds(size) for size in reach], mode="lines", name=name, line=line, hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=reach, y=[seconds(size) for size in reach], mode="lines", name=name, line=line, hoverinfo="skip",
         )  # fmt: skip
     for name, fill, symbol, own in (
         (FITTED, MEASURED.colour, MARKS[0], {size: times[size] for size in times if size in fitted}),
@@ -57,12 +55,10 @@ def exchange_times(
     ):
         if own:
             mark = {"symbol": symbol, "size": 10, "color": fill, "line": {"color": INK, "width": 1.6}}
-            figure.add_trace(
-                go.Scatter(
-                    x=list(own), y=list(own.values()), mode="markers", name=name, marker=mark,
-                    text=[_size(size) for size in own],
-                    hovertemplate="%{text}: %{y:.3s}s<extra></extra>",
-                )
+            figure.add_scatter(
+                x=list(own), y=list(own.values()), mode="markers", name=name, marker=mark,
+                text=[_size(size) for size in own],
+                hovertemplate="%{text}: %{y:.3s}s<extra></extra>",
             )  # fmt: skip
     figure.update_layout(template=template(), height=HEIGHT, margin={"t": 50, "b": 50, "l": 10, "r": 34})
     ticks = every[:: -(-len(every) // MOST_TICKS)]

@@ -102,35 +102,29 @@ def _add_lines(
             _add_line(figure, line, look, dash, axis, panel)
     broken = [line for line in lines if not line.whole and len(line.x)]
     if broken:
-        figure.add_trace(
-            go.Scatter(
-                x=[line.x[-1] for line in broken], y=[line.loss[-1] for line in broken], mode="markers",
-                name="diverges", text=[line.name for line in broken], showlegend=panel == 1,
-                legendgroup="broken", cliponaxis=False,
-                marker={"symbol": "x", "size": 9, "color": DROPPED, "line": {"color": INK, "width": 1}},
-                hovertemplate="%{text} diverges<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=[line.x[-1] for line in broken], y=[line.loss[-1] for line in broken], mode="markers",
+            name="diverges", text=[line.name for line in broken], showlegend=panel == 1,
+            legendgroup="broken", cliponaxis=False,
+            marker={"symbol": "x", "size": 9, "color": DROPPED, "line": {"color": INK, "width": 1}},
+            hovertemplate="%{text} diverges<extra></extra>",
             row=1, col=panel,
         )  # fmt: skip
 
 
 def _add_line(figure: go.Figure, line: Line, look: Look, dash: str, axis: Against, panel: int) -> None:
     if line.runs > 1:
-        figure.add_trace(
-            go.Scatter(
-                x=np.concatenate([line.x, line.x[::-1]]), y=np.concatenate([line.high, _drawable(line)[::-1]]),
-                fill="toself", mode="lines", line={"width": 0}, fillcolor=look.colour, opacity=0.25,
-                name=f"95 % interval of {line.name}", showlegend=False, legendgroup=line.name, hoverinfo="skip",
-            ),
+        figure.add_scatter(
+            x=np.concatenate([line.x, line.x[::-1]]), y=np.concatenate([line.high, _drawable(line)[::-1]]),
+            fill="toself", mode="lines", line={"width": 0}, fillcolor=look.colour, opacity=0.25,
+            name=f"95 % interval of {line.name}", showlegend=False, legendgroup=line.name, hoverinfo="skip",
             row=1, col=panel,
         )  # fmt: skip
     of = "" if line.runs == 1 else f", mean of {line.runs} runs"
-    figure.add_trace(
-        go.Scatter(
-            x=line.x, y=line.loss, mode="lines", name=line.name, legendgroup=line.name, showlegend=panel == 1,
-            line={"color": look.colour, "dash": dash, "width": 2.5},
-            hovertemplate=f"{line.name}{of}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
-        ),
+    figure.add_scatter(
+        x=line.x, y=line.loss, mode="lines", name=line.name, legendgroup=line.name, showlegend=panel == 1,
+        line={"color": look.colour, "dash": dash, "width": 2.5},
+        hovertemplate=f"{line.name}{of}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
         row=1, col=panel,
     )  # fmt: skip
 
@@ -145,12 +139,10 @@ def _add_others(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: 
     x = np.concatenate([[*line.x, np.nan] for line in lines])
     y = np.concatenate([[*line.loss, np.nan] for line in lines])
     names = [name for line in lines for name in [line.name] * (len(line.x) + 1)]
-    figure.add_trace(
-        go.Scatter(
-            x=x, y=y, text=names, mode="lines", name=f"{len(lines)} others", legendgroup="others",
-            showlegend=panel == 1, line={"color": OTHERS.colour, "width": 1}, connectgaps=False,
-            hovertemplate=f"%{{text}}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
-        ),
+    figure.add_scatter(
+        x=x, y=y, text=names, mode="lines", name=f"{len(lines)} others", legendgroup="others",
+        showlegend=panel == 1, line={"color": OTHERS.colour, "width": 1}, connectgaps=False,
+        hovertemplate=f"%{{text}}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
         row=1, col=panel,
     )  # fmt: skip
 
@@ -180,12 +172,10 @@ def _scale_y(figure: go.Figure, lines: Sequence[Line]) -> None:
 def _add_target(figure: go.Figure, lines: Sequence[Line], target: float, panel: int) -> None:
     first = min(float(line.x[line.x > 0.0].min(initial=np.inf)) for line in lines)
     last = max(float(line.x.max(initial=0.0)) for line in lines)
-    figure.add_trace(
-        go.Scatter(
-            x=[min(first, last), last], y=[target, target], mode="lines", name=f"all come to {target:.3g}",
-            line={"color": INK, "width": 1.5, "dash": "1px,3px"}, showlegend=panel == 1, legendgroup="target",
-            hoverinfo="skip",
-        ),
+    figure.add_scatter(
+        x=[min(first, last), last], y=[target, target], mode="lines", name=f"all come to {target:.3g}",
+        line={"color": INK, "width": 1.5, "dash": "1px,3px"}, showlegend=panel == 1, legendgroup="target",
+        hoverinfo="skip",
         row=1, col=panel,
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from distsim.errors import InputError
 from distsim.figures.arguments import check_policy
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import COMMUNICATION, COMPUTE, DROPPED, FORMULA, INK, Look, marker, template
+from distsim.figures.wording import counted, time_unit
 from distsim.policies import Ddp
 from distsim.theory.overlap import bucket_ready_seconds
 from distsim.trace import SpanKind, Spans, Trace
@@ -85,7 +86,7 @@ exposed; the step takes 75.5 ms.'
     backward_end = float(backward.end_seconds.max()) - begin
     buckets = _buckets(trace, own, begin)
     length = max([backward_end, *(bucket.end_seconds for bucket in buckets)])
-    scale, unit = (1e3, "ms") if length < 3.0 else (1.0, "s")
+    scale, unit = time_unit(length)
     figure = _rows(buckets, scale * length, unit)
     _add_compute(figure, trace, compute, begin, scale, unit)
     _add_all_reduces(figure, buckets, backward_end, scale, unit)
@@ -166,12 +167,10 @@ def _add_compute(figure: go.Figure, trace: Trace, compute: Spans, begin: float, 
     layers = trace.scenario.workload.layers if "scenario" in trace.metadata else 1
     edges = np.linspace(backward.start_seconds.min() - begin, backward.end_seconds.max() - begin, layers + 1)
     numbers = [f"<b>{layer}</b>" for layer in reversed(range(layers))]
-    figure.add_trace(
-        go.Bar(
-            **_bar(BACKWARD, [0] * layers, edges[:-1], edges[1:], scale), hovertext=numbers,
-            text=numbers if layers <= MOST_LAYERS_NUMBERED else None,
-            hovertemplate=f"backward of layer %{{hovertext}}{tail}",
-        )
+    figure.add_bar(
+        **_bar(BACKWARD, [0] * layers, edges[:-1], edges[1:], scale), hovertext=numbers,
+        text=numbers if layers <= MOST_LAYERS_NUMBERED else None,
+        hovertemplate=f"backward of layer %{{hovertext}}{tail}",
     )  # fmt: skip
 
 
@@ -191,12 +190,10 @@ def _add_all_reduces(
         rows = [1 + bucket.number for bucket, _, _ in drawn]
         start, end = np.array([start for _, start, _ in drawn]), np.array([end for _, _, end in drawn])
         sizes = [show(bucket.bytes, "byte") for bucket, _, _ in drawn]
-        figure.add_trace(
-            go.Bar(
-                **_bar(look, rows, start, end, scale), hovertext=sizes,
-                hovertemplate=f"{look.name}, %{{hovertext}}<br>"
-                f"%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
-            )
+        figure.add_bar(
+            **_bar(look, rows, start, end, scale), hovertext=sizes,
+            hovertemplate=f"{look.name}, %{{hovertext}}<br>"
+            f"%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
         )  # fmt: skip
 
 
@@ -210,18 +207,14 @@ def _add_ready(figure: go.Figure, buckets: Sequence[Bucket], scale: float, unit:
     for bucket, ready in known:
         x += [scale * ready, scale * max(ready, bucket.start_seconds), None]
         y += [1 + bucket.number, 1 + bucket.number, None]
-    figure.add_trace(
-        go.Scatter(
-            x=x, y=y, mode="lines", line={"color": INK, "width": 1, "dash": "dot"}, hoverinfo="skip",
-            name="waits for its turn or other workers",
-        )
+    figure.add_scatter(
+        x=x, y=y, mode="lines", line={"color": INK, "width": 1, "dash": "dot"}, hoverinfo="skip",
+        name="waits for its turn or other workers",
     )  # fmt: skip
-    figure.add_trace(
-        go.Scatter(
-            x=[scale * ready for _, ready in known], y=[1 + bucket.number for bucket, _ in known], mode="markers",
-            name="gradients ready", hovertemplate=f"ready at %{{x:.3f}} {unit}<extra></extra>",
-            marker={"symbol": "diamond", "size": 10, "color": "#f0e442", "line": {"color": INK, "width": 1}},
-        )
+    figure.add_scatter(
+        x=[scale * ready for _, ready in known], y=[1 + bucket.number for bucket, _ in known], mode="markers",
+        name="gradients ready", hovertemplate=f"ready at %{{x:.3f}} {unit}<extra></extra>",
+        marker={"symbol": "diamond", "size": 10, "color": "#f0e442", "line": {"color": INK, "width": 1}},
     )  # fmt: skip
 
 
@@ -245,7 +238,7 @@ def _sentence(lane: str, step: int, table: Sequence[Row], length: float) -> str:
     start = f"{lane.capitalize()}, step {step}: "
     if not table:
         return f"{start}nothing is sent; the step takes {show(length, 'second')}."
-    buckets = f"{len(table)} bucket{'s' if len(table) != 1 else ''}"
+    buckets = counted(len(table), "bucket")
     return (
         f"{start}of {show(took, 'second')} of all-reduce in {buckets}, {show(took - exposed, 'second')} pass behind "
         f"the backward and {show(exposed, 'second')} ({100 * exposed / max(took, 1e-300):.0f} %) are exposed; "

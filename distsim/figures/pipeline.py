@@ -17,6 +17,7 @@ from distsim.errors import InputError
 from distsim.figures.arguments import check_policy
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import COMPUTE, INK, SMALL, WAIT, Look, marker, template
+from distsim.figures.wording import counted, time_unit
 from distsim.theory.pipeline import bubble_share
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
@@ -78,7 +79,7 @@ a stage holds at most 8 micro-batches.'
     length = end - begin
     bubbles = _bubbles(pieces, trace.workers, length)
     held = _held(pieces, length)
-    scale, unit = (1e3, "ms") if length < 3.0 else (1.0, "s")
+    scale, unit = time_unit(length)
     figure = _panels(trace.workers, scale * length, unit)
     _add_bubbles(figure, bubbles, scale, unit)
     for look, kind in ((FORWARD, SpanKind.FORWARD), (BACKWARD, SpanKind.BACKWARD)):
@@ -179,14 +180,12 @@ def _panels(stages: int, length: float, unit: str) -> go.Figure:
 
 def _add_pieces(figure: go.Figure, look: Look, own: Pieces, stages: int, scale: float, unit: str) -> None:
     micro = [f"<b>{number}</b>" for number in own.micro.tolist()]
-    figure.add_trace(
-        go.Bar(
-            **_bar(look, stages), y=own.stage, base=scale * own.start_seconds,
-            x=scale * (own.end_seconds - own.start_seconds), hovertext=micro, customdata=scale * own.end_seconds,
-            text=micro if len(own.stage) <= MOST_NUMBERS else None,
-            hovertemplate=f"<b>stage %{{y}}: {look.name} of micro-batch</b> %{{hovertext}}<br>"
-            f"%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
-        ),
+    figure.add_bar(
+        **_bar(look, stages), y=own.stage, base=scale * own.start_seconds,
+        x=scale * (own.end_seconds - own.start_seconds), hovertext=micro, customdata=scale * own.end_seconds,
+        text=micro if len(own.stage) <= MOST_NUMBERS else None,
+        hovertemplate=f"<b>stage %{{y}}: {look.name} of micro-batch</b> %{{hovertext}}<br>"
+        f"%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
         row=1, col=1,
     )  # fmt: skip
 
@@ -197,11 +196,9 @@ def _add_bubbles(figure: go.Figure, bubbles: Sequence[Sequence[tuple[float, floa
     if not flat:
         return
     stage, start, end = (np.array(column) for column in zip(*flat, strict=True))
-    figure.add_trace(
-        go.Bar(
-            **_bar(BUBBLE, stages), y=stage, base=scale * start, x=scale * (end - start),
-            hovertemplate=f"stage %{{y}}: bubble<br>from %{{base:.3f}} {unit}<extra></extra>",
-        ),
+    figure.add_bar(
+        **_bar(BUBBLE, stages), y=stage, base=scale * start, x=scale * (end - start),
+        hovertemplate=f"stage %{{y}}: bubble<br>from %{{base:.3f}} {unit}<extra></extra>",
         row=1, col=1,
     )  # fmt: skip
 
@@ -215,14 +212,12 @@ def _add_held(
     stage, since, until, count = (np.array(column) for column in zip(*held, strict=True))
     height = SHARE_OF_LANE * count / count.max()
     drawn = _bar(HELD, stages) | {"width": height}
-    figure.add_trace(
-        go.Bar(
-            **drawn, y=stage + SHARE_OF_LANE / 2 - height / 2, base=scale * since, x=scale * (until - since),
-            customdata=np.column_stack([stage, count]),
-            text=[str(number) for number in count.tolist()] if len(count) <= MOST_NUMBERS else None,
-            hovertemplate="<b>stage %{customdata[0]} holds %{customdata[1]}</b><br>"
-            f"from %{{base:.3f}} {unit}<extra></extra>",
-        ),
+    figure.add_bar(
+        **drawn, y=stage + SHARE_OF_LANE / 2 - height / 2, base=scale * since, x=scale * (until - since),
+        customdata=np.column_stack([stage, count]),
+        text=[str(number) for number in count.tolist()] if len(count) <= MOST_NUMBERS else None,
+        hovertemplate="<b>stage %{customdata[0]} holds %{customdata[1]}</b><br>"
+        f"from %{{base:.3f}} {unit}<extra></extra>",
         row=2, col=1,
     )  # fmt: skip
 
@@ -256,8 +251,8 @@ def _sentence(trace: Trace, pieces: Pieces, table: Sequence[Row], step: int, len
     share = float(np.mean([float(row["bubbles (%)"] or 0.0) for row in table]))
     most = max(int(row["holds at most (micro-batches)"] or 0) for row in table)
     return (
-        f"Of step {step} with {stages} stage{'s' if stages != 1 else ''} and {micro_batches} "
-        f"micro-batch{'es' if micro_batches != 1 else ''}, {show(length, 'second')} long, {share:.0f} % are bubbles "
+        f"Of step {step} with {counted(stages, 'stage')} and "
+        f"{counted(micro_batches, 'micro-batch')}, {show(length, 'second')} long, {share:.0f} % are bubbles "
         f"({100 * bubble_share(stages, micro_batches):.0f} % without communication); "
-        f"a stage holds at most {most} micro-batch{'es' if most != 1 else ''}."
+        f"a stage holds at most {counted(most, 'micro-batch')}."
     )

@@ -60,16 +60,14 @@ def prediction_errors(
 def _add_both(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]], unit: str, quantity: str) -> None:
     for look, symbol, number in ((PREDICTED, MARKS[0], 0), (MEASURED, MARKS[2], 1)):
         stages = [pair[number] for pair in rows.values()]
-        figure.add_trace(
-            go.Scatter(
-                x=[stage.value for stage in stages], y=list(rows), mode="markers", name=look.name,
-                marker={"color": look.colour, "symbol": symbol, "size": 11, "line": {"color": INK, "width": 1}},
-                error_x={
-                    "array": [stage.high - stage.value for stage in stages],
-                    "arrayminus": [stage.value - stage.low for stage in stages], "color": INK, "thickness": 1.2,
-                },
-                hovertemplate=f"%{{y}}, {look.name}: %{{x:.4g}} {unit}<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=[stage.value for stage in stages], y=list(rows), mode="markers", name=look.name,
+            marker={"color": look.colour, "symbol": symbol, "size": 11, "line": {"color": INK, "width": 1}},
+            error_x={
+                "array": [stage.high - stage.value for stage in stages],
+                "arrayminus": [stage.value - stage.low for stage in stages], "color": INK, "thickness": 1.2,
+            },
+            hovertemplate=f"%{{y}}, {look.name}: %{{x:.4g}} {unit}<extra></extra>",
             row=1, col=1,
         )  # fmt: skip
     least = min(stage.low for pair in rows.values() for stage in pair)
@@ -87,16 +85,14 @@ def _add_both(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]], unit: 
 def _add_errors(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]]) -> None:
     errors = [_error(*stages) for stages in rows.values()]
     ends = [_ends(*stages) for stages in rows.values()]
-    figure.add_trace(
-        go.Bar(
-            orientation="h", x=errors, y=list(rows), marker=marker(TOTAL), showlegend=False,
-            error_x={
-                "array": [high - error for error, (_, high) in zip(errors, ends, strict=True)],
-                "arrayminus": [error - low for error, (low, _) in zip(errors, ends, strict=True)],
-                "color": INK, "thickness": 1.2, "width": 5,
-            },
-            hovertemplate="%{y}: %{x:+.2f} %<extra></extra>",
-        ),
+    figure.add_bar(
+        orientation="h", x=errors, y=list(rows), marker=marker(TOTAL), showlegend=False,
+        error_x={
+            "array": [high - error for error, (_, high) in zip(errors, ends, strict=True)],
+            "arrayminus": [error - low for error, (low, _) in zip(errors, ends, strict=True)],
+            "color": INK, "thickness": 1.2, "width": 5,
+        },
+        hovertemplate="%{y}: %{x:+.2f} %<extra></extra>",
         row=1, col=2,
     )  # fmt: skip
     low, high = min(0.0, *(end for end, _ in ends)), max(0.0, *(end for _, end in ends))

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned
 from distsim.figures.theme import INK, PREDICTED, template
+from distsim.figures.wording import counted
 from distsim.metrics import summary
 from distsim.policies import Backup, Ddp, LocalSgd, Policy, Synchronous
 from distsim.theory.arguments import is_count
@@ -46,25 +47,21 @@ times less; of 1 run, the largest difference from the formula is 0 %.'
     figure, table = go.Figure(), []
     for kind, (formula, colour, dash, _) in ALGORITHMS.items():
         megabytes = [formula(num_bytes, count) / MEGA for count in counts]
-        figure.add_trace(
-            go.Scatter(
-                x=counts, y=[value or None for value in megabytes], mode="lines",  # one worker's ring sends nothing
-                name=f"{_called(kind)}, formula", line={"color": colour, "dash": dash, "width": 2},
-                hovertemplate="%{x} workers: %{y:.4g} MB<extra></extra>",
-            )
+        figure.add_scatter(
+            x=counts, y=[value or None for value in megabytes], mode="lines",  # one worker's ring sends nothing
+            name=f"{_called(kind)}, formula", line={"color": colour, "dash": dash, "width": 2},
+            hovertemplate="%{x} workers: %{y:.4g} MB<extra></extra>",
         )  # fmt: skip
     runs = [_run(trace, num_bytes) for trace in traces]
     for kind in dict.fromkeys(kind for kind, *_ in runs):
         _, colour, _, symbol = ALGORITHMS[kind]
         own = [(count, value / MEGA) for found, count, value in runs if found == kind]
-        figure.add_trace(
-            go.Scatter(
-                x=[count for count, _ in own], y=[value or None for _, value in own], mode="markers",
-                name=f"{_called(kind)}, run", marker={
-                    "color": colour, "symbol": symbol, "size": 10, "line": {"color": INK, "width": 1},
-                },
-                hovertemplate="%{x} workers: %{y:.4g} MB<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[count for count, _ in own], y=[value or None for _, value in own], mode="markers",
+            name=f"{_called(kind)}, run", marker={
+                "color": colour, "symbol": symbol, "size": 10, "line": {"color": INK, "width": 1},
+            },
+            hovertemplate="%{x} workers: %{y:.4g} MB<extra></extra>",
         )  # fmt: skip
     for count in sorted({*counts, *(count for _, count, _ in runs)}):
         row: dict[str, str | float | int | None] = {"workers": count}
@@ -124,12 +121,12 @@ def _growth(num_bytes: float, workers: int, runs: Sequence[tuple[str, int, float
         if (formula := ALGORITHMS[kind][0](num_bytes, count)) and value
     ]
     seen = (
-        f"; of {len(missed)} run{'s' if len(missed) != 1 else ''}, "
+        f"; of {counted(len(missed), 'run')}, "
         f"the largest difference from the formula is {100 * round(max(missed), 6):.2g} %"
         if missed
         else ""
     )
     return (
-        f"With {workers} worker{'s' if workers != 1 else ''} the busiest link carries "
+        f"With {counted(workers, 'worker')} the busiest link carries "
         f"{show(server, 'byte')} per update with one server and {show(ring, 'byte')} around a ring{less}{seen}."
     )

@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import DASHES, GRID, INK, MARKS, SERIES, template
-from distsim.figures.wording import above_or_below
+from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import UnavailableError, throughput_samples_per_second
 from distsim.trace import Trace
 
@@ -136,11 +136,9 @@ def scaling(*curves: SpeedUps) -> Captioned:
     figure = make_subplots(cols=2, horizontal_spacing=0.1)
     reach = [1, max(counts, default=1)]
     for panel, ideal in ((1, reach), (2, [100.0, 100.0])):
-        figure.add_trace(
-            go.Scatter(
-                x=reach, y=ideal, mode="lines", name="ideal", legendgroup="ideal", showlegend=panel == 1,
-                line={"color": INK, "width": 1.5, "dash": "dot"}, hoverinfo="skip",
-            ),
+        figure.add_scatter(
+            x=reach, y=ideal, mode="lines", name="ideal", legendgroup="ideal", showlegend=panel == 1,
+            line={"color": INK, "width": 1.5, "dash": "dot"}, hoverinfo="skip",
             row=1, col=panel,
         )  # fmt: skip
     for curve in curves:
@@ -201,17 +199,15 @@ def _add_curve(figure: go.Figure, curve: SpeedUps, number: int) -> None:
         if curve.low is not None and curve.high is not None:
             up, down = np.array(curve.high) - values, values - np.array(curve.low)
             bars = {"array": up / per, "arrayminus": down / per, "color": INK, "thickness": 1.2, "width": 5}
-        figure.add_trace(
-            go.Scatter(
-                x=workers, y=values / per, error_y=bars, mode="markers" if curve.points else "lines+markers",
-                name=name, legendgroup=name, showlegend=panel == 1,
-                line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
-                marker={
-                    "color": colour, "symbol": MARKS[number % len(MARKS)], "size": 8 if curve.points else 5,
-                    "line": {"color": INK, "width": 1 if curve.points else 0},
-                },
-                hovertemplate=f"{name}, %{{x}} workers: %{{y:.3g}}{'' if panel == 1 else ' %'}<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=workers, y=values / per, error_y=bars, mode="markers" if curve.points else "lines+markers",
+            name=name, legendgroup=name, showlegend=panel == 1,
+            line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
+            marker={
+                "color": colour, "symbol": MARKS[number % len(MARKS)], "size": 8 if curve.points else 5,
+                "line": {"color": INK, "width": 1 if curve.points else 0},
+            },
+            hovertemplate=f"{name}, %{{x}} workers: %{{y:.3g}}{'' if panel == 1 else ' %'}<extra></extra>",
             row=1, col=panel,
         )  # fmt: skip
 
@@ -241,7 +237,7 @@ def _sentence(curves: Sequence[SpeedUps]) -> str:
             f"{'' if place else 'an efficiency of '}{100.0 * curve.values[-1] / end:.0f} %"
             for place, curve in enumerate(group)
         ]
-        parts.append(f"On {end} worker{'s' if end != 1 else ''}: {'; '.join(reached)}.")
+        parts.append(f"On {counted(end, 'worker')}: {'; '.join(reached)}.")
     for curve in drawn:
         best = int(np.argmax(curve.values))
         if curve.values[-1] < SLOWER * curve.values[best] and not curve.points:

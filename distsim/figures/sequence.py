@@ -28,6 +28,7 @@ from distsim.figures.theme import (
     template,
 )
 from distsim.figures.timeline_bars import drops
+from distsim.figures.wording import counted, time_unit
 from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
 from distsim.units import show
 
@@ -79,7 +80,7 @@ def sequence(
         raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), rule, "give seconds of the run")
     if not end > start:
         raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), "must not be empty", "end it later")
-    scale, unit = (1e3, "ms") if end - start < 3.0 else (1.0, "s")
+    scale, unit = time_unit(end - start)
     found = messages(trace, start, end)
     figure = _empty(trace, start, end, scale, unit)
     spans = trace.spans.where((trace.spans.end_seconds > start) & (trace.spans.start_seconds < end))
@@ -132,18 +133,16 @@ def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit:
             continue
         drawn = marker(look) | ({"line": {"width": 0}} if many else {})
         kinds = [list(SpanKind)[kind].words for kind in own.kind]
-        figure.add_trace(
-            go.Bar(
-                x=at[own.worker], base=own.start_seconds * scale,
-                y=(own.end_seconds - own.start_seconds) * scale,
-                width=0.8 if many else BAR_WIDTH.get(look, 0.12), marker=drawn,
-                name=look.name, customdata=own.end_seconds * scale,
-                hovertext=[
-                    f"{trace.lane(rank)}: {kind}" + ("" if look in PAUSES else f", step {step}")
-                    for rank, kind, step in zip(own.worker.tolist(), kinds, own.step.tolist(), strict=True)
-                ],
-                hovertemplate=f"<b>%{{hovertext}}</b><br>%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
-            )
+        figure.add_bar(
+            x=at[own.worker], base=own.start_seconds * scale,
+            y=(own.end_seconds - own.start_seconds) * scale,
+            width=0.8 if many else BAR_WIDTH.get(look, 0.12), marker=drawn,
+            name=look.name, customdata=own.end_seconds * scale,
+            hovertext=[
+                f"{trace.lane(rank)}: {kind}" + ("" if look in PAUSES else f", step {step}")
+                for rank, kind, step in zip(own.worker.tolist(), kinds, own.step.tolist(), strict=True)
+            ],
+            hovertemplate=f"<b>%{{hovertext}}</b><br>%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>",
         )  # fmt: skip
 
 
@@ -159,18 +158,16 @@ def _add_arrows(
     end_x = at[target] - way_right * np.where(target < trace.workers, 0.09, 0.03)
     gaps = np.full(len(own), np.nan)
     many = len(at) > MANY_LIFELINES
-    figure.add_trace(
-        go.Scatter(
-            x=np.column_stack([begin_x, end_x, gaps]).ravel(), y=np.column_stack([start, end, gaps]).ravel(),
-            mode="lines+markers", name=way, line=LINES[way] | ({"width": 0.6, "dash": "solid"} if many else {}),
-            opacity=0.4 if many else 1.0,
-            marker={
-                "symbol": "arrow", "angleref": "previous", "size": np.tile([0, 5 if many else 11, 0], len(own)),
-                "color": LINES[way]["color"],
-            },
-            customdata=np.repeat(own.transfers.bytes, 3), hovertext=np.repeat(np.array(own.text, dtype=object), 3),
-            hovertemplate=f"<b>%{{hovertext}}</b><br>%{{customdata:.4s}}B, %{{y:.3f}} {unit}<extra></extra>",
-        )
+    figure.add_scatter(
+        x=np.column_stack([begin_x, end_x, gaps]).ravel(), y=np.column_stack([start, end, gaps]).ravel(),
+        mode="lines+markers", name=way, line=LINES[way] | ({"width": 0.6, "dash": "solid"} if many else {}),
+        opacity=0.4 if many else 1.0,
+        marker={
+            "symbol": "arrow", "angleref": "previous", "size": np.tile([0, 5 if many else 11, 0], len(own)),
+            "color": LINES[way]["color"],
+        },
+        customdata=np.repeat(own.transfers.bytes, 3), hovertext=np.repeat(np.array(own.text, dtype=object), 3),
+        hovertemplate=f"<b>%{{hovertext}}</b><br>%{{customdata:.4s}}B, %{{y:.3f}} {unit}<extra></extra>",
     )  # fmt: skip
     if not labelled:
         return
@@ -213,14 +210,12 @@ def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scal
         texts = np.repeat(np.array(list(map(str, versions)), dtype=object), 3)
         figure.add_trace(go.Scatter(**lines, text=texts, mode="lines", name="update", line=line, **hover))
         return
-    figure.add_trace(
-        go.Scatter(
-            x=at[servers], y=times, mode="markers+text", name="update",
-            text=[str(version) for version in versions], textposition="middle left", cliponaxis=False,
-            textfont={"size": SMALL + 1},
-            marker={"symbol": "diamond", "size": 12, "color": APPLY.colour, "line": {"color": INK, "width": 1}},
-            **hover,
-        )
+    figure.add_scatter(
+        x=at[servers], y=times, mode="markers+text", name="update",
+        text=[str(version) for version in versions], textposition="middle left", cliponaxis=False,
+        textfont={"size": SMALL + 1},
+        marker={"symbol": "diamond", "size": 12, "color": APPLY.colour, "line": {"color": INK, "width": 1}},
+        **hover,
     )  # fmt: skip
 
 
@@ -229,13 +224,11 @@ def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale:
     at = places(trace)
     for lost in drops(trace, start, end):
         at_server = (lost.server >= trace.workers) & (lost.fate == "dropped")
-        figure.add_trace(
-            go.Scatter(
-                x=at[np.where(at_server, lost.server, lost.rank)], y=lost.seconds * scale,
-                mode="markers", name=f"{lost.fate} gradient", hovertext=lost.text,
-                marker={"symbol": "x", "size": 12, "color": DROPPED, "line": {"color": PAPER, "width": 1}},
-                hovertemplate=f"<b>%{{hovertext}}</b><br>%{{y:.3f}} {unit}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=at[np.where(at_server, lost.server, lost.rank)], y=lost.seconds * scale,
+            mode="markers", name=f"{lost.fate} gradient", hovertext=lost.text,
+            marker={"symbol": "x", "size": 12, "color": DROPPED, "line": {"color": PAPER, "width": 1}},
+            hovertemplate=f"<b>%{{hovertext}}</b><br>%{{y:.3f}} {unit}<extra></extra>",
         )  # fmt: skip
 
 
@@ -283,16 +276,16 @@ def _sentence(trace: Trace, found: dict[Way, Messages], table: Sequence[Row], st
         parts.append(f"{len(own)} {plural}{each}")
     times = trace.updates.time_seconds
     updates = int(((times >= start) & (times <= end)).sum())
-    parts.append(f"{updates} update{'s' if updates != 1 else ''}")
+    parts.append(counted(updates, "update"))
     text = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
     waits = _mean_seconds(trace, table, "waits")
     share = 100.0 * waits / (end - start)
     took = {kind.words: _mean_seconds(trace, table, kind.words) for kind in PAUSE_KINDS}
     paused = ", ".join(f"{words} {show(seconds, 'second')}" for words, seconds in took.items() if seconds)
     policy = trace.scenario.policy.kind.replace("_", " ") if "scenario" in trace.metadata else trace.producer
-    name = f"{policy}, {trace.workers} worker{'s' if trace.workers != 1 else ''}".capitalize()
+    name = f"{policy}, {counted(trace.workers, 'worker')}".capitalize()
     stale = _staleness(trace, start, end)
-    age = "" if not stale else f" The stalest gradient applied is {stale} version{'s' if stale != 1 else ''} old."
+    age = "" if not stale else f" The stalest gradient applied is {counted(stale, 'version')} old."
     return (
         f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
         f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time"

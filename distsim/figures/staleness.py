@@ -13,7 +13,7 @@ from distsim.errors import InputError
 from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import DASHES, INK, SERIES, SMALL, marker, template
-from distsim.figures.wording import above_or_below
+from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
 from distsim.trace import Trace
@@ -50,12 +50,10 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
     for number, (trace, name, histogram, share) in enumerate(zip(traces, shown_names, histograms, shares, strict=True)):
         look = SERIES[number % len(SERIES)]
         mean = mean_staleness(trace)
-        figure.add_trace(
-            go.Bar(
-                x=width * np.arange(len(share)) + (width - 1) / 2, y=share, name=name, marker=marker(look),
-                hovertext=[_called_bar(low, width) for low in range(0, width * len(share), width)],
-                hovertemplate=f"{name}<br>staleness %{{hovertext}}: %{{y:.3g}} % of the gradients<extra></extra>",
-            )
+        figure.add_bar(
+            x=width * np.arange(len(share)) + (width - 1) / 2, y=share, name=name, marker=marker(look),
+            hovertext=[_called_bar(low, width) for low in range(0, width * len(share), width)],
+            hovertemplate=f"{name}<br>staleness %{{hovertext}}: %{{y:.3g}} % of the gradients<extra></extra>",
         )  # fmt: skip
         if mean is not None:
             _add_mean(figure, name, mean, (1.0 + HEADROOM * (number + 1)) * highest, number)
@@ -105,11 +103,9 @@ def _called_bar(low: int, width: int) -> str:
 def _add_mean(figure: go.Figure, name: str, mean: float, height: float, number: int) -> None:
     look = SERIES[number % len(SERIES)]
     line = {"color": look.colour, "width": 2.5, "dash": DASHES[number % len(DASHES)]}
-    figure.add_trace(
-        go.Scatter(
-            x=[mean, mean], y=[0.0, height], mode="lines", line=line, showlegend=False, name=f"mean of {name}",
-            hovertemplate=f"mean of {name}: %{{x:.3g}} versions<extra></extra>",
-        )
+    figure.add_scatter(
+        x=[mean, mean], y=[0.0, height], mode="lines", line=line, showlegend=False, name=f"mean of {name}",
+        hovertemplate=f"mean of {name}: %{{x:.3g}} versions<extra></extra>",
     )  # fmt: skip
     figure.add_annotation(
         x=mean, y=height, text=f"mean {mean:.3g}", showarrow=False, xanchor="left", xshift=4, yanchor="middle",
@@ -122,12 +118,12 @@ def _sentence(trace: Trace, row: Row) -> str:
     name = run[:1].upper() + run[1:]
     if not row["applied gradients"]:
         return f"{name}: no gradient was applied."
-    count, mean = row["applied gradients"], row["mean staleness (versions)"]
+    count, mean = int(row["applied gradients"]), row["mean staleness (versions)"]
     expected = ""
     if "scenario" in trace.metadata and trace.scenario.policy.kind == "asynchronous":
         expected = f" (the long run has {mean_of_a_long_run(trace.workers):.0f})"
     return (
-        f"{name}: the mean staleness of {count} gradient{'s' if count != 1 else ''} is {mean:.3g} versions, "
+        f"{name}: the mean staleness of {counted(count, 'gradient')} is {mean:.3g} versions, "
         f"the largest {row['largest']}{expected}."
     )
 

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import DASHES, INK, MARKS, SERIES, template
+from distsim.figures.wording import counted
 from distsim.theory.arguments import is_count
 from distsim.units import show
 
@@ -34,13 +35,11 @@ def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float
     for number, (name, curve) in enumerate(curves.items()):
         workers = sorted(curve)
         colour = SERIES[number % len(SERIES)].colour
-        figure.add_trace(
-            go.Scatter(
-                x=workers, y=[1e3 * curve[count] for count in workers], mode="lines+markers", name=name,
-                line={"color": colour, "dash": DASHES[number % len(DASHES)], "width": 2},
-                marker={"symbol": MARKS[number % len(MARKS)], "size": 9, "line": {"color": INK, "width": 1}},
-                hovertemplate=f"{name}, %{{x}} workers: %{{y:.4g}} ms<extra></extra>",
-            )
+        figure.add_scatter(
+            x=workers, y=[1e3 * curve[count] for count in workers], mode="lines+markers", name=name,
+            line={"color": colour, "dash": DASHES[number % len(DASHES)], "width": 2},
+            marker={"symbol": MARKS[number % len(MARKS)], "size": 9, "line": {"color": INK, "width": 1}},
+            hovertemplate=f"{name}, %{{x}} workers: %{{y:.4g}} ms<extra></extra>",
         )  # fmt: skip
     counts = sorted({count for curve in curves.values() for count in curve})
     figure.update_layout(template=template(), height=HEIGHT, margin={"t": 50, "b": 50, "l": 10, "r": 14})
@@ -73,7 +72,7 @@ def _sentence(curves: Mapping[str, Mapping[int, float]], compute_seconds: float 
         return "No step time was given, so nothing is drawn."
     told = " and ".join(f"{show(curve[most], 'second')} by {name}" for name, curve in curves.items() if most in curve)
     alone = "" if compute_seconds is None else f"; computing alone takes {show(compute_seconds, 'second')}"
-    return f"On {most} worker{'s' if most != 1 else ''} a step takes {told}{alone}."
+    return f"On {counted(most, 'worker')} a step takes {told}{alone}."
 
 
 def _table(curves: Mapping[str, Mapping[int, float]], counts: list[int]) -> list[Row]:

@@ -16,7 +16,7 @@ from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import COMPUTE, FORMULA, INK, MEASURED, SMALL, marker, template
-from distsim.figures.wording import above_or_below
+from distsim.figures.wording import above_or_below, time_unit
 from distsim.policies import FlexRR
 from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
 from distsim.theory.stragglers import worker_times
@@ -55,7 +55,7 @@ waiting for the slowest 85.9 ms. The slowest of 256 would take 306 ms.'
     ranks = _ranks(len(times))
     order = {k: expected_order_statistic_seconds(times, k) for k in ranks}
     growth = _growth(times)
-    scale, unit = (1e3, "ms") if mean < 3.0 else (1.0, "s")
+    scale, unit = time_unit(mean)
     figure = make_subplots(cols=2, column_widths=[0.58, 0.42], horizontal_spacing=0.1)
     _add_distribution(figure, times, drawn, order[len(times)], scale, unit)
     _add_order(figure, order, mean, scale, unit)
@@ -123,21 +123,17 @@ def _add_distribution(
     edges = np.linspace(low, high, BINS + 1)
     survival = np.mean([time.survival(edges) for time in times], axis=0)
     middle, width = scale * (edges[:-1] + edges[1:]) / 2, scale * (edges[1] - edges[0])
-    figure.add_trace(
-        go.Bar(
-            x=middle, y=-100.0 * np.diff(survival), width=width, name="one worker's time, expected",
-            marker=marker(COMPUTE), hovertemplate=f"about %{{x:.4g}} {unit}: %{{y:.3g}} % of the steps<extra></extra>",
-        ),
+    figure.add_bar(
+        x=middle, y=-100.0 * np.diff(survival), width=width, name="one worker's time, expected",
+        marker=marker(COMPUTE), hovertemplate=f"about %{{x:.4g}} {unit}: %{{y:.3g}} % of the steps<extra></extra>",
         row=1, col=1,
     )  # fmt: skip
     if drawn.size:
         counts, _ = np.histogram(drawn, bins=edges)
-        figure.add_trace(
-            go.Scatter(
-                x=scale * edges, y=np.append(100.0 * counts / drawn.size, 0.0), mode="lines", name="in the run",
-                line={"color": INK, "width": 1.5, "shape": "hv"},
-                hovertemplate=f"from %{{x:.4g}} {unit}: %{{y:.3g}} % of the steps<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=scale * edges, y=np.append(100.0 * counts / drawn.size, 0.0), mode="lines", name="in the run",
+            line={"color": INK, "width": 1.5, "shape": "hv"},
+            hovertemplate=f"from %{{x:.4g}} {unit}: %{{y:.3g}} % of the steps<extra></extra>",
             row=1, col=1,
         )  # fmt: skip
     figure.update_xaxes(title_text=f"compute time of a step ({unit})", range=[scale * low, scale * high], row=1, col=1)
@@ -165,13 +161,11 @@ def _reach(times: Sequence[WorkerTime], drawn: Floats, slowest: float) -> tuple[
 def _add_order(figure: go.Figure, order: dict[int, float], mean: float, scale: float, unit: str) -> None:
     """A mark on the time axis for each expected k-th smallest, and lines at the mean and the slowest."""
     workers = max(order)
-    figure.add_trace(
-        go.Scatter(
-            x=[scale * seconds for seconds in order.values()], y=[0.0] * len(order), mode="markers",
-            name=f"expected k-th of {workers}", cliponaxis=False, customdata=list(order),
-            marker={"symbol": "diamond", "size": 10, "color": FORMULA.colour, "line": {"color": INK, "width": 1}},
-            hovertemplate=f"k = %{{customdata}} of {workers}: %{{x:.4g}} {unit}<extra></extra>",
-        ),
+    figure.add_scatter(
+        x=[scale * seconds for seconds in order.values()], y=[0.0] * len(order), mode="markers",
+        name=f"expected k-th of {workers}", cliponaxis=False, customdata=list(order),
+        marker={"symbol": "diamond", "size": 10, "color": FORMULA.colour, "line": {"color": INK, "width": 1}},
+        hovertemplate=f"k = %{{customdata}} of {workers}: %{{x:.4g}} {unit}<extra></extra>",
         row=1, col=1,
     )  # fmt: skip
     for text, seconds, dash, height in (
@@ -202,22 +196,18 @@ def _add_growth(
         ),
     }  # fmt: skip
     for name, (values, line) in lines.items():
-        figure.add_trace(
-            go.Scatter(
-                x=counts, y=[None if value is None else scale * value for value in values], mode="lines+markers",
-                name=name, line=line, marker={"size": 6},
-                hovertemplate=f"{name}, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=counts, y=[None if value is None else scale * value for value in values], mode="lines+markers",
+            name=name, line=line, marker={"size": 6},
+            hovertemplate=f"{name}, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
             row=1, col=2,
         )  # fmt: skip
     if drawn.size:
-        figure.add_trace(
-            go.Scatter(
-                x=[drawn.shape[1]], y=[scale * float(drawn.max(axis=1).mean())], mode="markers",
-                name="slowest, mean in the run",
-                marker={"symbol": "square", "size": 11, "color": MEASURED.colour, "line": {"color": INK, "width": 1}},
-                hovertemplate=f"in the run, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=[drawn.shape[1]], y=[scale * float(drawn.max(axis=1).mean())], mode="markers",
+            name="slowest, mean in the run",
+            marker={"symbol": "square", "size": 11, "color": MEASURED.colour, "line": {"color": INK, "width": 1}},
+            hovertemplate=f"in the run, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
             row=1, col=2,
         )  # fmt: skip
     powers = [4**power for power in range(12)] if counts[-1] > 16 else [2**power for power in range(5)]

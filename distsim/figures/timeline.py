@@ -11,7 +11,7 @@ from distsim.errors import InputError
 from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.timeline_lanes import Window, lanes, layout, placed, with_legend
-from distsim.figures.wording import above_or_below
+from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import dropped_gradients, paused_seconds, worker_seconds
 from distsim.trace import PAUSE_KINDS, SpanKind, Trace
 
@@ -81,7 +81,7 @@ def _sentence(row: Row) -> str:
     pauses = [(kind.words, row.get(f"{kind.words} (%)")) for kind in PAUSE_KINDS]
     paused = ", ".join(f"{words} {share:.0f} %" for words, share in pauses if share)
     return (
-        f"{str(row['run']).capitalize()}: {row['updates']} update{'s' if row['updates'] != 1 else ''} "
+        f"{str(row['run']).capitalize()}: {counted(int(row['updates'] or 0), 'update')} "
         f"in {row['total (s)']:.3g} s, of which an average worker computes {row['compute (%)']:z.0f} %, "
         f"communicates {row['communication (%)']:z.0f} % and waits {row['waiting (%)']:z.0f} %"
         f"{f'; {paused}' if paused else ''}{lost}."

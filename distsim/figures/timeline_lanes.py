@@ -16,6 +16,7 @@ from distsim.arrays import Flags, Floats
 from distsim.errors import InputError
 from distsim.figures.theme import COMMUNICATION, DROPPED, INK, PAPER, PAUSES, SMALL, Look, marker, template
 from distsim.figures.timeline_bars import Bars, bars, drops, row_of, rows
+from distsim.figures.wording import counted, time_unit
 from distsim.trace import Spans, Trace
 from distsim.units import show
 
@@ -52,12 +53,12 @@ class Window:
     @property
     def scale(self) -> float:
         """How many of the axis' units a second has."""
-        return 1e3 if self.unit == "ms" else 1.0
+        return time_unit(self.end_seconds - self.start_seconds)[0]
 
     @property
     def unit(self) -> str:
         """Of the time axis."""
-        return "ms" if self.end_seconds - self.start_seconds < 3.0 else "s"
+        return time_unit(self.end_seconds - self.start_seconds)[1]
 
     def touches(self, start_seconds: Floats, end_seconds: Floats) -> Flags:
         """What lies in the window, at least partly."""
@@ -191,7 +192,7 @@ def _updates(trace: Trace, window: Window) -> list[Drawing]:
     applied = trace.contributions.where(trace.contributions.applied)
     gradients = np.bincount(applied.version, minlength=int(updates.version.max()) + 1)[updates.version]
     text = [
-        f"update {version} of {count} gradient{'s' if count != 1 else ''}"
+        f"update {version} of {counted(count, 'gradient')}"
         for version, count in zip(updates.version.tolist(), gradients.tolist(), strict=True)
     ]
     gaps = np.full(len(times), np.nan)

@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 from distsim.cluster import Link
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import MEASURED, PAPER, PREDICTED, SMALL, Look, marker, template
+from distsim.figures.wording import counted
 from distsim.link_traffic import bytes_by_link, ended, links, why_none
 from distsim.trace import Trace
 from distsim.units import show
@@ -41,22 +42,18 @@ def traffic(trace: Trace) -> Captioned:
     figure = make_subplots(cols=2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.03)
     rank_numbers, few = np.arange(ranks), ranks <= MOST_WITH_NUMBERS
     gap = 1 if ranks <= LANES_NAMED else 0
-    figure.add_trace(
-        go.Heatmap(
-            z=np.where(between > 0.0, between / MEGA, np.nan), x=rank_numbers, y=rank_numbers, colorscale=SCALE,
-            zmin=0.0, zmax=max(float(between.max()), 1.0) / MEGA, showscale=False, xgap=gap, ygap=gap,
-            texttemplate="%{z:.4~g}" if few else None, name="between ranks",
-            hovertemplate="from rank %{y} to rank %{x}: %{z:.4g} MB<extra></extra>",
-        ),
+    figure.add_heatmap(
+        z=np.where(between > 0.0, between / MEGA, np.nan), x=rank_numbers, y=rank_numbers, colorscale=SCALE,
+        zmin=0.0, zmax=max(float(between.max()), 1.0) / MEGA, showscale=False, xgap=gap, ygap=gap,
+        texttemplate="%{z:.4~g}" if few else None, name="between ranks",
+        hovertemplate="from rank %{y} to rank %{x}: %{z:.4g} MB<extra></extra>",
         row=1, col=1,
     )  # fmt: skip
     owners = [nic_name(trace, nic) for nic in nics]
     for look, of_nics in ((UP, up), (DOWN, down)):
-        figure.add_trace(
-            go.Bar(
-                orientation="h", y=nics, x=of_nics / MEGA, marker=_bar(look, ranks), name=look.name, hovertext=owners,
-                hovertemplate=f"{look.name} of %{{hovertext}}: %{{x:.4g}} MB<extra></extra>",
-            ),
+        figure.add_bar(
+            orientation="h", y=nics, x=of_nics / MEGA, marker=_bar(look, ranks), name=look.name, hovertext=owners,
+            hovertemplate=f"{look.name} of %{{hovertext}}: %{{x:.4g}} MB<extra></extra>",
             row=1, col=2,
         )  # fmt: skip
     _lay_out(figure, trace)
@@ -96,7 +93,7 @@ def _lay_out(figure: go.Figure, trace: Trace) -> None:
 def _sentence(trace: Trace, carried: dict[Link, float], total: float, transfers: int) -> str:
     if not transfers:
         return nothing_drawn(trace)
-    sent = f"{show(total, 'byte')} in {transfers} transfer{'s' if transfers != 1 else ''}"
+    sent = f"{show(total, 'byte')} in {counted(transfers, 'transfer')}"
     over_nics = sum(carried.values()) / 2
     if not over_nics:
         return f"{sent}, all of them inside nodes: no NIC carries anything."

@@ -14,6 +14,7 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import TOTAL, template
 from distsim.figures.traffic import DOWN, UP, link_name, nothing_drawn
+from distsim.figures.wording import time_unit
 from distsim.link_traffic import ended, links, pairs, route
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
@@ -51,23 +52,21 @@ the last update, at most to 28.6 %; the mean of all is 7.1 %.'
         raise InputError.of("utilization(intervals)", intervals, "must be a whole number of at least 1", "take 200")
     in_time = ended(trace)
     total = trace.total_seconds
-    scale, time_unit = (1e3, "ms") if total < 3.0 else (1.0, "s")
+    scale, time_axis = time_unit(total)
     figure = go.Figure()
     unit = "% of the link's speed" if trace.producer == "simulated" else "MB/s"
     figure.update_layout(template=template(), height=360, margin={"t": 50, "b": 50, "l": 10, "r": 14})
-    figure.update_xaxes(title_text=f"time ({time_unit})", range=[0.0, scale * total or 1.0])
+    figure.update_xaxes(title_text=f"time ({time_axis})", range=[0.0, scale * total or 1.0])
     figure.update_yaxes(title_text=f"carried ({unit})", rangemode="tozero")
     if not len(in_time):
         return Captioned(figure, nothing_drawn(trace), [])
     edges = np.linspace(0.0, total, intervals + 1)
     loads = _loads(trace, in_time, edges)
     for load in loads:
-        figure.add_trace(
-            go.Scatter(
-                x=scale * edges, y=np.append(load.values, load.values[-1]), mode="lines", name=load.name,
-                line=LINES[load.drawn_as] | {"shape": "hv"},
-                hovertemplate=f"%{{x:.4g}} {time_unit}: %{{y:.3g}} {unit.split()[0]}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=scale * edges, y=np.append(load.values, load.values[-1]), mode="lines", name=load.name,
+            line=LINES[load.drawn_as] | {"shape": "hv"},
+            hovertemplate=f"%{{x:.4g}} {time_axis}: %{{y:.3g}} {unit.split()[0]}<extra></extra>",
         )  # fmt: skip
     if trace.producer == "simulated":
         figure.update_yaxes(range=[0, 105])

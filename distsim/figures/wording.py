@@ -1,12 +1,12 @@
-"""How far a prediction is from what it predicted, in words: one wording for all figures."""
+"""How all figures word errors, differences, counts and the unit of time."""
 
 from __future__ import annotations
 
-ROUNDING = 1e-6  # percent; what is smaller comes of the arithmetic
+ROUNDING = 1e-6  # percent; smaller errors come from rounding
 
 
 def above_or_below(predicted: float, actual: float) -> str:
-    """The error in percent of what was `actual`, which is not 0, with its side; a rounding has none.
+    """The error in percent of `actual`, which must not be 0, and its side; an error of rounding has no side.
 
     >>> above_or_below(102.0, 100.0), above_or_below(68.8, 100.0), above_or_below(3.0, 3.0)
     ('2 % above', '31 % below', '0 % off')
@@ -18,7 +18,7 @@ def above_or_below(predicted: float, actual: float) -> str:
 
 
 def two_digits(percent: float) -> str:
-    """To two digits, and large ones as a whole number.
+    """A percentage to two digits; from 10 on as a whole number.
 
     >>> two_digits(4.37), two_digits(31.2), two_digits(125.6)
     ('4.4', '31', '126')
@@ -37,3 +37,21 @@ def signed(value: float, unit: str) -> str:
     text = text.rstrip("0").rstrip(".")
     sign = "" if float(text) == 0.0 else "-" if value < 0 else "+"
     return f"{sign}{text} {unit}".strip()
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun in the singular or plural.
+
+    >>> counted(1, "worker"), counted(2, "micro-batch")
+    ('1 worker', '2 micro-batches')
+    """
+    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith(('ch', 'sh')) else 's'}"
+
+
+def time_unit(seconds: float, least_seconds: float = 3.0) -> tuple[float, str]:
+    """How many units one second has, and the unit's name: seconds from `least_seconds` on, milliseconds below.
+
+    >>> time_unit(0.2), time_unit(3.0)
+    ((1000.0, 'ms'), (1.0, 's'))
+    """
+    return (1e3, "ms") if seconds < least_seconds else (1.0, "s")

@@ -25,7 +25,7 @@ def notebook(*sources: str) -> Any:
 
 def test_a_widget_is_saved_as_what_it_drew() -> None:
     made = notebook("explorer()")
-    view = {notebooks.VIEW: {"model_id": "box"}, "text/plain": "Frame()"}
+    view = {notebooks.VIEW: {"model_id": "box"}, "text/plain": "Explorer()"}
     made.cells[0].outputs = [nbformat.v4.new_output("display_data", view)]
     made.cells[0].metadata = nbformat.from_dict({"tags": ["guess"], "execution": {"iopub.busy": "now"}})
     made.metadata["widgets"] = {notebooks.STATE: {"state": STATE}}

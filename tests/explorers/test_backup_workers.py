@@ -12,7 +12,7 @@ import pytest
 from distsim.errors import InputError
 from distsim.explorers.backup_workers import Parameters, explore, explorer, scenarios
 from distsim.explorers.controls import Slider
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import PLOTLY_MIME, Captioned
 from distsim.scenario import Scenario
 
@@ -23,7 +23,7 @@ def text(widget: object) -> str:
 
 
 @pytest.fixture
-def view() -> Frame[Parameters]:
+def view() -> Explorer[Parameters]:
     """A fresh explorer."""
     return explorer()
 
@@ -58,7 +58,7 @@ def test_it_explores_without_a_widget_and_always_the_same() -> None:
     assert (once.table[1]["dropped gradients"] or 0) != 0
 
 
-def test_it_starts_with_a_figure_a_sentence_a_table_and_files(view: Frame[Parameters]) -> None:
+def test_it_starts_with_a_figure_a_sentence_a_table_and_files(view: Explorer[Parameters]) -> None:
     (drawn,) = view.output.outputs
     assert {panel["text"] for panel in drawn["data"][PLOTLY_MIME]["layout"]["annotations"]} == {
         "<b>synchronous</b>",
@@ -70,7 +70,7 @@ def test_it_starts_with_a_figure_a_sentence_a_table_and_files(view: Frame[Parame
     assert tuple(Scenario.loads(file) for file in files) == scenarios(Parameters())
 
 
-def test_a_control_changes_the_figure_and_the_sentence_says_how(view: Frame[Parameters]) -> None:
+def test_a_control_changes_the_figure_and_the_sentence_says_how(view: Explorer[Parameters]) -> None:
     assert view.shown is not None
     before = view.shown
     view.controls["backups"].value = 2
@@ -83,13 +83,13 @@ def test_a_control_changes_the_figure_and_the_sentence_says_how(view: Frame[Para
     assert "synchronous" not in sentence  # its run is the same
 
 
-def test_a_change_without_effect_is_said_aloud(view: Frame[Parameters]) -> None:
+def test_a_change_without_effect_is_said_aloud(view: Explorer[Parameters]) -> None:
     view.controls["backups"].value = 0
     view.controls["cancel"].value = True
     assert text(view.changed) == "Changed cancel late workers from no to yes: no number in the table changed."
 
 
-def test_impossible_combination_gives_the_message_keeps_the_figure_and_recovers(view: Frame[Parameters]) -> None:
+def test_impossible_combination_gives_the_message_keeps_the_figure_and_recovers(view: Explorer[Parameters]) -> None:
     assert view.shown is not None
     figure = view.shown.figure
     view.controls["backups"].value = 5
@@ -104,7 +104,7 @@ def test_impossible_combination_gives_the_message_keeps_the_figure_and_recovers(
     assert text(view.changed).startswith("Changed workers, backups included from 5 to 8, backups from 1 to 5")
 
 
-def test_reset_goes_back_with_one_redraw(view: Frame[Parameters], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reset_goes_back_with_one_redraw(view: Explorer[Parameters], monkeypatch: pytest.MonkeyPatch) -> None:
     assert view.shown is not None
     first = view.shown.figure
     view.controls["workers"].value = 3
@@ -117,7 +117,7 @@ def test_reset_goes_back_with_one_redraw(view: Frame[Parameters], monkeypatch: p
     assert view.shown.figure == first
 
 
-def test_controls_report_on_release_and_tell_unit_and_bounds(view: Frame[Parameters]) -> None:
+def test_controls_report_on_release_and_tell_unit_and_bounds(view: Explorer[Parameters]) -> None:
     headings = re.findall(r'<span class="distsim-label">(.*?)</span>', " ".join(_html_below(view)))
     assert headings == [
         "workers, backups included (2 to 64)",
@@ -139,15 +139,15 @@ def _html_below(widget: object) -> list[str]:
 def test_a_fourth_primary_control_is_refused() -> None:
     controls = [Slider("workers", "workers", "", 2, 64)] * 4
     with pytest.raises(InputError, match="at most three"):
-        Frame("title", "question", Parameters(), controls, [], explore, scenarios, ())
+        Explorer("title", "question", Parameters(), controls, [], explore, scenarios, ())
 
 
-def test_what_a_notebook_stores_is_small(view: Frame[Parameters]) -> None:
+def test_what_a_notebook_stores_is_small(view: Explorer[Parameters]) -> None:
     (drawn,) = view.output.outputs
     assert len(str(drawn)) < 100_000
 
 
-def test_a_redraw_of_five_workers_is_quick(view: Frame[Parameters]) -> None:
+def test_a_redraw_of_five_workers_is_quick(view: Explorer[Parameters]) -> None:
     seconds = []
     for backups in (0, 1, 2, 3, 4, 1):
         start = time.process_time()

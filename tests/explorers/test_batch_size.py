@@ -80,7 +80,7 @@ def test_a_cancelled_exploration_leaves_the_last_figure(monkeypatch: pytest.Monk
     learn = batch_size._learned
 
     def cancelled(*cell: Any) -> Any:
-        view.waiting.button.click()
+        view.progress.button.click()
         return learn(*cell)
 
     monkeypatch.setattr(batch_size, "_learned", cancelled)

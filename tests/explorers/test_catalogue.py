@@ -10,13 +10,13 @@ import pytest
 
 from distsim import explorers
 from distsim.explorers.catalogue import EXPLORERS
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 
 SECONDS = 120.0
 
 
 @pytest.fixture(scope="module", params=EXPLORERS)
-def view(request: pytest.FixtureRequest) -> Frame[Any]:
+def view(request: pytest.FixtureRequest) -> Explorer[Any]:
     """Each explorer, settled."""
     opened = EXPLORERS[request.param].open()
     assert opened.settled(SECONDS)
@@ -37,7 +37,7 @@ def test_questions_are_questions() -> None:
         assert entry.question.endswith("?"), entry.name
 
 
-def test_it_starts_with_a_figure_a_sentence_and_a_table(view: Frame[Any]) -> None:
+def test_it_starts_with_a_figure_a_sentence_and_a_table(view: Explorer[Any]) -> None:
     assert view.shown is not None, view.message.value
     assert len(view.output.outputs) == 1
     assert re.search(r"\d", view.shown.summary)
@@ -45,11 +45,11 @@ def test_it_starts_with_a_figure_a_sentence_and_a_table(view: Frame[Any]) -> Non
     assert view.shown.table
 
 
-def test_each_control_has_a_heading_with_bounds_and_reports_on_release(view: Frame[Any]) -> None:
+def test_each_control_has_a_heading_with_bounds_and_reports_on_release(view: Explorer[Any]) -> None:
     for field, control in view.controls.items():
         assert not getattr(control, "continuous_update", False), field
         assert control.tooltip or control.description, field
 
 
-def test_its_output_is_small_enough_for_a_notebook(view: Frame[Any]) -> None:
+def test_its_output_is_small_enough_for_a_notebook(view: Explorer[Any]) -> None:
     assert len(str(view.output.outputs)) < 250_000

@@ -73,5 +73,5 @@ def test_every_control_changes_what_is_shown_and_the_sentence_on_change(name: st
             assert view.shown.figure != before.figure, field
         assert ">Changed " in view.changed.value, field
         assert name not in ALWAYS_A_NUMBER or "no number in the table changed" not in view.changed.value, field
-        assert view.waiting.layout.display == "none"
+        assert view.progress.layout.display == "none"
     assert view.parameters == replace(start, **MOVES[name])

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from distsim.explorers.catalogue import EXPLORERS
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.speed.floor import scaled_seconds, timeouts_per_second
 
 # By explorer: the functions in which its runs are worked out, as it calls them.
@@ -67,15 +67,15 @@ def test_what_learns_shows_progress_and_ends_when_it_is_cancelled(name: str) -> 
     view = EXPLORERS[name].open()
     assert view.settled(PATIENCE_SECONDS)
     kept, begun = view.shown, threading.Event()
-    view.waiting.bar.observe(lambda change: begun.set() if change.new else None, names="value")
+    view.progress.bar.observe(lambda change: begun.set() if change.new else None, names="value")
     for field, value in LEARNING[name].items():
         view.controls[field].value = value
-    assert view.waiting.layout.display == "flex"
+    assert view.progress.layout.display == "flex"
     assert begun.wait(PATIENCE_SECONDS)
-    view.waiting.button.click()
+    view.progress.button.click()
     assert view.settled(PATIENCE_SECONDS)
-    assert view.waiting.bar.value < 100
-    assert view.waiting.layout.display == "none"
+    assert view.progress.bar.value < 100
+    assert view.progress.layout.display == "none"
     assert "Cancelled" in view.changed.value
     assert view.shown is kept
 
@@ -127,7 +127,7 @@ def percentiles_95(name: str, engine: Stopwatch, moves: int) -> tuple[float, flo
     return float(np.quantile(redraws, 0.95)), float(np.quantile(simulations, 0.95))
 
 
-def seconds_of_a_move(view: Frame[Any], field: str, draws: random.Random, engine: Stopwatch) -> float:
+def seconds_of_a_move(view: Explorer[Any], field: str, draws: random.Random, engine: Stopwatch) -> float:
     """Processor time from the control's move until all is shown."""
     control = view.controls[field]
     value = another(control, draws)

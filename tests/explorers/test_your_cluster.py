@@ -15,8 +15,8 @@ import pytest
 from distsim.calibration import Calibration, Exchange, far_beyond, fitted
 from distsim.calibration.machine import Sample
 from distsim.errors import InputError
-from distsim.explorers import measuring
-from distsim.explorers.frame import Frame
+from distsim.explorers import real_run
+from distsim.explorers.explorer import Explorer
 from distsim.explorers.your_cluster import WAYS, Parameters, explore, explorer, known, scenarios
 from distsim.simulation import simulate
 
@@ -235,10 +235,10 @@ def test_a_run_has_such_links_as_its_calibration_was_made_on(
 ) -> None:
     given = None if emulated is None else calibration(emulated=emulated)
     for name in ("predict_and_measure", "predict_and_emulate"):
-        monkeypatch.setattr(measuring, name, _called(name))
-    monkeypatch.setattr(measuring, "_cannot_emulate", lambda _: hindrance)
+        monkeypatch.setattr(real_run, name, _called(name))
+    monkeypatch.setattr(real_run, "_cannot_emulate", lambda _: hindrance)
     with pytest.raises(CalledError) as found:
-        measuring.run_for_real(scenarios(Parameters())[0], lambda *_: None, given)
+        real_run.run_for_real(scenarios(Parameters())[0], lambda *_: None, given)
     assert found.value.args == (run, given)
 
 
@@ -252,9 +252,9 @@ def _called(name: str) -> Any:
 def test_emulated_links_that_cannot_be_imposed_here_end_the_run_before_it_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(measuring, "_cannot_emulate", lambda _: "no right to. Cure: ask for it")
+    monkeypatch.setattr(real_run, "_cannot_emulate", lambda _: "no right to. Cure: ask for it")
     with pytest.raises(InputError, match=r"made on emulated links.*cannot be: no right to"):
-        measuring.run_for_real(scenarios(Parameters())[0], lambda *_: None, calibration(emulated=True))
+        real_run.run_for_real(scenarios(Parameters())[0], lambda *_: None, calibration(emulated=True))
 
 
 @pytest.mark.real
@@ -278,6 +278,6 @@ def test_predicted_from_the_file_stands_beside_what_is_measured_here(file: Path)
 
 
 def test_the_view_is_of_these_parameters() -> None:
-    view: Frame[Parameters] = explorer()
+    view: Explorer[Parameters] = explorer()
     assert view.parameters == Parameters()
     assert "distsim calibrate --out machine.json" in " ".join(text(child) for child in view.children[:1])

@@ -15,19 +15,19 @@ import ipywidgets as widgets
 
 from distsim.calibration import Calibration
 from distsim.errors import DistsimError, InputError
-from distsim.explorers.background import Background, CancelledError
-from distsim.explorers.changes import sentence
+from distsim.explorers.background_work import Background, CancelledError
+from distsim.explorers.change_summary import sentence
 from distsim.explorers.controls import Control, labelled
-from distsim.explorers.real_run import RealRun, bundled
-from distsim.explorers.style import SHEET
-from distsim.explorers.waiting import Waiting
+from distsim.explorers.progress_bar import ProgressBar
+from distsim.explorers.real_run_panel import RealRunPanel, bundled
+from distsim.explorers.style_sheet import SHEET
 from distsim.figures.captioned import Captioned, Row
 from distsim.scenario import Scenario
 
 Parameters = TypeVar("Parameters")
 
 
-class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidgets has no types
+class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidgets has no types
     """The view of one explorer.
 
     title, question: what stands above. start: the parameters at first and after "reset". controls: the primary ones,
@@ -63,7 +63,9 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         rows: Sequence[str] | None = None,
     ) -> None:
         if len(controls) > 3:
-            raise InputError.of("Frame(controls)", len(controls), "must be at most three", "move the others to `more`")
+            raise InputError.of(
+                "Explorer(controls)", len(controls), "must be at most three", "move the others to `more`"
+            )
         self._start, self._explore, self._scenarios, self._watched = start, explore, scenarios, watched
         self._real, self._calibration, self._rows = real, calibration, rows
         self._all = [*controls, *more]
@@ -74,9 +76,9 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         self.reset = widgets.Button(description="reset", tooltip="back to the first values", layout={"width": "90px"})
         self.message, self.changed, self.caption, self.files = (widgets.HTML() for _ in range(4))
         self.output = widgets.Output()
-        self.real_run = RealRun()
-        self.waiting = Waiting("exploring", self._cancel)
-        self.background = Background(self.waiting.tell) if background else None
+        self.real_run = RealRunPanel()
+        self.progress = ProgressBar("exploring", self._cancel)
+        self.background = Background(self.progress.tell) if background else None
         self.parameters: Parameters = start
         self.shown: Captioned | None = None
         super().__init__(
@@ -96,7 +98,7 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         file = widgets.Accordion([self.files])
         file.set_title(0, "the scenario files, to copy")
         primary = [placed[field] for field in placed if field not in folded]
-        left = [*primary, self.message, *([others] if more else []), self.reset, self.waiting, self.real_run.controls]
+        left = [*primary, self.message, *([others] if more else []), self.reset, self.progress, self.real_run.controls]
         right = [self.changed, self.output, self.caption, self.real_run.result, file]
         return widgets.Box(
             [
@@ -130,7 +132,7 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
                 self._show(parameters, *found)
             return
         self._say("At work …")
-        self.waiting.begin()
+        self.progress.begin()
         self.background.start(
             lambda report: (self._explore(parameters, report), *self._behind(parameters)),
             lambda found: self._show(parameters, *found),
@@ -148,7 +150,7 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
         scenarios: Sequence[Scenario],
         calibration: Calibration | None,
     ) -> None:
-        self.waiting.end()
+        self.progress.end()
         self.message.value = ""
         self._say(self._difference(parameters, captioned))
         self.parameters, self.shown = parameters, captioned
@@ -161,7 +163,7 @@ class Frame(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidge
 
     def _refuse(self, error: Exception) -> None:
         """The last figure stays."""
-        self.waiting.end()
+        self.progress.end()
         if isinstance(error, CancelledError):
             self.message.value = ""
             self._say("Cancelled. The figure shows what was explored before; move a control to explore again.")

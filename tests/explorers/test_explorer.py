@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from distsim.errors import InputError
-from distsim.explorers import measuring
+from distsim.explorers import real_run
 from distsim.explorers.controls import Slider
-from distsim.explorers.frame import Frame
+from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned
 from distsim.progress import Report
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
@@ -55,9 +55,9 @@ def found(parameters: Parameters) -> Captioned:
     return Captioned(figure, f"It is {parameters.amount}.", [{"thing": "it", "amount": parameters.amount}])
 
 
-def frame(explore: Any = found, **options: Any) -> Frame[Parameters]:
+def frame(explore: Any = found, **options: Any) -> Explorer[Parameters]:
     """The tests' explorer."""
-    return Frame(
+    return Explorer(
         "A title", "A question?", Parameters(), [Slider("amount", "amount", "", 1, 10)],
         [Slider("steps", "steps", "", 1, 1000)], explore, scenarios, ("amount",), **options,
     )  # fmt: skip
@@ -99,12 +99,12 @@ def learner() -> Any:
 def test_work_in_the_background_shows_progress_and_then_the_figure(learner: Learner) -> None:
     view = frame(learner, background=True)
     assert learner.begun.acquire(timeout=SECONDS)
-    assert view.waiting.layout.display == "flex"
-    assert view.waiting.bar.value in (25, 50)
+    assert view.progress.layout.display == "flex"
+    assert view.progress.bar.value in (25, 50)
     assert view.shown is None
     learner.may_end.set()
     assert view.settled(SECONDS)
-    assert view.waiting.layout.display == "none"
+    assert view.progress.layout.display == "none"
     assert view.shown is not None
     assert view.shown.summary == "It is 1."
     assert text(view.changed) == "Move a control: this line tells what it changed."
@@ -131,12 +131,12 @@ def test_cancelled_work_leaves_the_last_figure_and_says_so(learner: Learner) -> 
     before = view.shown
     learner.may_end.clear()
     view.controls["amount"].value = 5
-    view.waiting.button.click()
+    view.progress.button.click()
     assert view.settled(SECONDS)
     assert view.shown is before
     assert text(view.changed).startswith("Cancelled.")
     assert text(view.message) == ""
-    assert view.waiting.layout.display == "none"
+    assert view.progress.layout.display == "none"
     learner.may_end.set()
     view.controls["amount"].value = 6
     assert view.settled(SECONDS)
@@ -189,7 +189,7 @@ def test_a_machine_without_torch_or_memory_says_so(monkeypatch: pytest.MonkeyPat
         without.setattr("distsim.runtime.measure.find_spec", lambda _: None)
         assert "needs torch" in text(frame().real_run.why)
     free = replace_available(100e6)
-    monkeypatch.setattr(measuring.psutil, "virtual_memory", lambda: free)
+    monkeypatch.setattr(real_run.psutil, "virtual_memory", lambda: free)
     assert "100 MB are free" in text(frame().real_run.why)
 
 
@@ -203,10 +203,10 @@ def replace_available(amount: float) -> Any:
 def test_it_runs_for_real_and_sets_prediction_beside_measurement() -> None:
     view = frame()
     seen: list[int] = []
-    view.real_run.waiting.bar.observe(lambda change: seen.append(change["new"]), names="value")
+    view.real_run.progress.bar.observe(lambda change: seen.append(change["new"]), names="value")
     view.real_run.button.click()
     assert view.real_run.button.disabled
-    assert view.real_run.waiting.layout.display == "flex"
+    assert view.real_run.progress.layout.display == "flex"
     view.real_run.button.click()  # no second one beside it
     assert view.settled(120.0)
     run = view.real_run.found
@@ -232,7 +232,7 @@ def test_a_cancelled_run_leaves_no_process_and_no_folder(tmp_path: Path, monkeyp
     view.controls["steps"].value = 1000
     begin(view)
     assert len(ranks_below()) >= WORKERS
-    view.real_run.waiting.button.click()
+    view.real_run.progress.button.click()
     assert view.settled(SECONDS)
     assert text(view.real_run.why).startswith("Cancelled")
     assert view.real_run.found is None
@@ -248,9 +248,9 @@ def test_a_run_ends_before_its_first_step_when_it_is_cancelled(tmp_path: Path, m
     view = frame()
     view.controls["steps"].value = 1000
     view.real_run.button.click()
-    view.real_run.waiting.button.click()
+    view.real_run.progress.button.click()
     assert view.settled(SECONDS)
-    assert view.real_run.waiting.bar.value == 0
+    assert view.real_run.progress.bar.value == 0
     assert text(view.real_run.why).startswith("Cancelled")
     assert not ranks_below()
     assert not list(tmp_path.iterdir())
@@ -265,15 +265,15 @@ def test_two_explorers_do_not_measure_at_once() -> None:
     other.real_run.button.click()
     assert other.settled(SECONDS)
     assert "another real run is under way" in text(other.real_run.why)
-    one.real_run.waiting.button.click()
+    one.real_run.progress.button.click()
     assert one.settled(SECONDS)
 
 
-def begin(view: Frame[Parameters]) -> None:
+def begin(view: Explorer[Parameters]) -> None:
     """Starts the real run, and returns when its ranks are at work."""
     told = threading.Event()
-    view.real_run.waiting.bar.observe(lambda _: told.set(), names="value")
-    view.real_run.waiting.layout.observe(lambda change: change["new"] == "none" and told.set(), names="display")
+    view.real_run.progress.bar.observe(lambda _: told.set(), names="value")
+    view.real_run.progress.layout.observe(lambda change: change["new"] == "none" and told.set(), names="display")
     view.real_run.button.click()
     assert told.wait(120.0)
     assert view.real_run.background.busy, text(view.real_run.why)

@@ -8,7 +8,7 @@ SHEET = """<style>
 .distsim-explorer p { margin: 0 0 6px; }
 .distsim-explorer ul { margin: 2px 0 6px; padding-left: 20px; }
 .distsim-label { font-weight: 600; font-size: 13px; }
-.distsim-waiting, .distsim-why { font-size: 13px; }
+.distsim-progress, .distsim-why { font-size: 13px; }
 .distsim-message { background: #fff1e6; color: #222222; border-left: 5px solid #d55e00; padding: 6px 10px;
   font-size: 13px; overflow-wrap: anywhere; }
 .distsim-changed { background: #eef4f9; color: #222222; border-left: 5px solid #0072b2; padding: 6px 10px; }

@@ -8,13 +8,13 @@ from html import escape
 import ipywidgets as widgets
 
 
-class Waiting(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
+class ProgressBar(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
     """A line, a bar and a cancel button; hidden while there is nothing to wait for.
 
-    >>> waiting = Waiting("learning", lambda: None)
-    >>> waiting.begin()
-    >>> waiting.tell(3, 4)
-    >>> waiting.bar.value, waiting.layout.display
+    >>> progress = ProgressBar("learning", lambda: None)
+    >>> progress.begin()
+    >>> progress.tell(3, 4)
+    >>> progress.bar.value, progress.layout.display
     (75, 'flex')
     """
 
@@ -48,4 +48,4 @@ class Waiting(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
         self._cancel()
 
     def _say(self, text: str) -> None:
-        self.line.value = f'<span class="distsim-waiting" role="status">{escape(text)}</span>'
+        self.line.value = f'<span class="distsim-progress" role="status">{escape(text)}</span>'

@@ -1,0 +1,108 @@
+"""The part of an explorer that runs it for real: a button, progress, cancel, and the comparison that comes of it."""
+
+from __future__ import annotations
+
+from html import escape
+
+import ipywidgets as widgets
+
+from distsim.calibration import Calibration
+from distsim.experiment import Experiment
+from distsim.explorers.background_work import Background, CancelledError
+from distsim.explorers.progress_bar import ProgressBar
+from distsim.explorers.real_run import obstacle, run_for_real
+from distsim.figures.captioned import Captioned
+from distsim.figures.comparison import comparison
+from distsim.scenario import Scenario
+
+
+class RealRunPanel:
+    """Measures the scenario that the explorer shows, in the background, and sets the prediction beside it.
+
+    controls: the button and what stands under it. result: the comparison. Where the machine cannot run the scenario,
+    the button is disabled and a line says why.
+    """
+
+    def __init__(self) -> None:
+        self.button = widgets.Button(
+            description="run it for real", tooltip="measure this scenario on this machine", layout={"width": "150px"}
+        )
+        self.button.on_click(self._clicked)
+        self.progress = ProgressBar("running for real", self._cancel)
+        self.why, self.heading, self.caption = (widgets.HTML() for _ in range(3))
+        self.output = widgets.Output()
+        self.controls = widgets.VBox([self.button, self.why, self.progress])
+        self.result = widgets.VBox([self.heading, self.output, self.caption], layout={"display": "none"})
+        self.background = Background(self.progress.tell)
+        self.found: Experiment | None = None
+        self.scenario: Scenario | None = None
+        self.calibration: Calibration | None = None
+        self._ran_with: Calibration | None = None
+
+    def about(self, scenario: Scenario | None, calibration: Calibration | None = None) -> None:
+        """From now on the button runs `scenario`; None where the explorer has none to run.
+
+        calibration: what the prediction takes; None: what the run itself finds out before it begins.
+        """
+        self.scenario, self.calibration = scenario, calibration
+        self.controls.layout.display = "none" if scenario is None else "flex"
+        self._offer()
+        if self.found is not None:
+            self._head(self.found)
+
+    def _offer(self) -> None:
+        if self.scenario is None or self.background.busy:
+            return
+        why = obstacle(self.scenario)
+        self.button.disabled = why is not None
+        self.why.value = "" if why is None else f'<p class="distsim-why">Not here: {escape(why)}.</p>'
+
+    def _clicked(self, _: object) -> None:
+        scenario, calibration = self.scenario, self.calibration
+        if scenario is None or self.background.busy:
+            return
+        self.button.disabled = True
+        self.why.value = ""
+        self.progress.begin()
+        self.background.start(
+            lambda report: run_for_real(scenario, report, calibration),
+            lambda found: self._ended(found, calibration),
+            self._failed,
+        )
+
+    def _cancel(self) -> None:
+        self.background.cancel()
+
+    def _ended(self, found: Experiment, calibration: Calibration | None) -> None:
+        self.found, self._ran_with = found, calibration
+        self.progress.end()
+        self._head(found)
+        self.result.layout.display = "flex"  # before the figure, which takes the width of what is to be seen
+        captioned = comparison(found.comparison)
+        self.output.outputs = (bundled(captioned),)
+        notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
+        self.caption.value = f"{captioned.caption_html()}<ul>{notes}</ul>"
+        self._offer()
+
+    def _failed(self, error: Exception) -> None:
+        self.progress.end()
+        self._offer()
+        if not isinstance(error, CancelledError):
+            text = f"The real run failed: {error}" if str(error) else f"The real run failed: {type(error).__name__}"
+            self.why.value = f'<div class="distsim-message" role="alert">{escape(text)}</div>'
+        else:
+            self.why.value = '<p class="distsim-why" role="status">Cancelled; nothing is left of the run.</p>'
+
+    def _head(self, found: Experiment) -> None:
+        """What was run, and whether the controls still say the same."""
+        ran = found.measured.scenario
+        same = (ran, self._ran_with) == (self.scenario, self.calibration)
+        since = "" if same else " The controls have been moved since."
+        self.heading.value = (
+            f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {ran.cluster.workers} workers.{since}</h4>'
+        )
+
+
+def bundled(captioned: Captioned) -> dict[str, object]:
+    """A figure as one output of an Output widget."""
+    return {"output_type": "display_data", "data": captioned.bundle(), "metadata": {}}
