@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.explorer import Explorer
+from distsim.explorers.result_columns import CANCELLED, DROPPED, IDLE, STEP, TOTAL, results
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.timeline import timeline
 from distsim.figures.wording import counted, signed
-from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.trace import Trace
 
-STEPS = 50
 MEAN, PAUSE = "50 ms", "250 ms"
-STEP, TOTAL, IDLE = "step time, median (ms)", "total (s)", "idle share (%)"
-DROPPED, CANCELLED = "dropped gradients", "cancelled gradients"
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Parameters:
     seed: int = 7
 
 
-def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
+def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
     """The synchronous scenario and the one with backups: the same cluster, the same draws.
 
     Raises InputError where no worker would be left to wait for.
@@ -51,19 +48,10 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
     compute = scenario_tables.compute(MEAN, parameters.cv)
     if parameters.pause_percent > 0:
         compute["pauses"] = {"probability": round(parameters.pause_percent / 100.0, 6), "duration": PAUSE}
-    table = {
-        "steps": STEPS,
-        "seed": parameters.seed,
-        "cluster": scenario_tables.cluster(parameters.workers, parameters.gbit_per_second),
-        "compute": compute,
-        "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
-        "communication": {"kind": "parameter_server"},
-    }
     backup = {"kind": "backup", "backups": parameters.backups, "cancel": parameters.cancel}
-    return (
-        Scenario.of(table | {"name": "synchronous", "policy": {"kind": "synchronous"}}),
-        Scenario.of(table | {"name": f"backup-{parameters.backups}-of-{parameters.workers}", "policy": backup}),
-    )
+    name = f"backup-{parameters.backups}-of-{parameters.workers}"
+    policies: dict[str, dict[str, Any]] = {"synchronous": {"kind": "synchronous"}, name: backup}
+    return scenario_tables.with_one_server(parameters, compute, policies)
 
 
 def explore(parameters: Parameters) -> Captioned:
@@ -77,7 +65,10 @@ def explore(parameters: Parameters) -> Captioned:
     synchronous, backup = (simulate(scenario) for scenario in scenarios(parameters))
     names = ["synchronous", counted(parameters.backups, "backup")]
     lanes = timeline(synchronous, backup, names=names)
-    table = [_row(trace, name) for trace, name in zip((synchronous, backup), names, strict=True)]
+    table: list[Row] = [
+        {"policy": name, **results(trace, STEP, TOTAL, DROPPED, CANCELLED, IDLE)}
+        for trace, name in zip((synchronous, backup), names, strict=True)
+    ]
     return Captioned(lanes.figure, _sentence(table, parameters, len(backup.contributions)), table)
 
 
@@ -109,19 +100,6 @@ def explorer() -> Explorer[Parameters]:
         scenarios=scenarios,
         watched=(STEP, DROPPED, CANCELLED, IDLE),
     )
-
-
-def _row(trace: Trace, name: str) -> Row:
-    found = summary(trace)
-    assert found.step_seconds is not None, "these runs have steps"
-    return {
-        "policy": name,
-        STEP: 1e3 * found.step_seconds.median,
-        TOTAL: found.total_seconds,
-        DROPPED: found.dropped_gradients,
-        CANCELLED: int(trace.contributions.cancelled.sum()),
-        IDLE: None if found.idle_share is None else 100.0 * found.idle_share,
-    }
 
 
 def _sentence(table: list[Row], parameters: Parameters, gradients: int) -> str:

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from distsim.scenario import Scenario
+
+STEPS = 50
+
+
+class ServerRun(Protocol):
+    """The parameters that explorers of one parameter server share."""
+
+    @property
+    def workers(self) -> int: ...
+    @property
+    def gradient_mib(self) -> float: ...
+    @property
+    def gbit_per_second(self) -> float: ...
+    @property
+    def seed(self) -> int: ...
 
 
 def compute(mean: str, cv: float) -> dict[str, Any]:
@@ -25,3 +43,21 @@ def cluster(workers: int, gbit_per_second: float, latency_us: float = 50.0) -> d
     {'workers': 4, 'bandwidth': '10 Gbit/s', 'latency': '50 us'}
     """
     return {"workers": workers, "bandwidth": f"{gbit_per_second:g} Gbit/s", "latency": f"{latency_us:g} us"}
+
+
+def with_one_server(
+    parameters: ServerRun, compute_times: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
+) -> tuple[Scenario, ...]:
+    """A scenario for each policy, by its name: one parameter server, the same cluster, the same draws.
+
+    Raises InputError where a policy does not fit the cluster.
+    """
+    table = {
+        "steps": STEPS,
+        "seed": parameters.seed,
+        "cluster": cluster(parameters.workers, parameters.gbit_per_second),
+        "compute": compute_times,
+        "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
+        "communication": {"kind": "parameter_server"},
+    }
+    return tuple(Scenario.of(table | {"name": name, "policy": policy}) for name, policy in policies.items())

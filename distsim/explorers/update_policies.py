@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.explorer import Explorer
+from distsim.explorers.result_columns import GRADIENTS, IDLE, STALENESS, STEP, results
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.staleness import staleness
 from distsim.figures.timeline import timeline
 from distsim.figures.wording import signed
-from distsim.metrics import Summary, summary, throughput_samples_per_second
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
 
-STEPS = 50
 MEAN = "50 ms"
 NAMES = ("synchronous", "asynchronous", "stale synchronous")
-STEP, STALENESS = "step time, median (ms)", "mean staleness (versions)"
-GRADIENTS, IDLE = "gradients per second", "idle share (%)"
 LEAST_STEPS_SHOWN, MOST_STEPS_SHOWN, WORKER_STEPS_SHOWN = 2, 10, 128
 TIMELINES, HISTOGRAM = "timelines", "staleness"
 
@@ -44,7 +42,7 @@ class Parameters:
     seed: int = 7
 
 
-def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario, Scenario]:
+def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
     """One scenario for each policy: the same cluster, the same draws.
 
     >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
@@ -53,20 +51,12 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario, Scenario]:
     compute = scenario_tables.compute(MEAN, parameters.cv)
     if parameters.slow != 1.0:
         compute["slow"] = {"0": round(parameters.slow, 6)}
-    table = {
-        "steps": STEPS,
-        "seed": parameters.seed,
-        "cluster": scenario_tables.cluster(parameters.workers, parameters.gbit_per_second),
-        "compute": compute,
-        "workload": {"gradient": f"{parameters.gradient_mib:g} MiB"},
-        "communication": {"kind": "parameter_server"},
+    policies: dict[str, dict[str, Any]] = {
+        "synchronous": {"kind": "synchronous"},
+        "asynchronous": {"kind": "asynchronous"},
+        f"stale-synchronous-{parameters.ahead}": {"kind": "stale_synchronous", "staleness": parameters.ahead},
     }
-    stale = {"kind": "stale_synchronous", "staleness": parameters.ahead}
-    return (
-        Scenario.of(table | {"name": "synchronous", "policy": {"kind": "synchronous"}}),
-        Scenario.of(table | {"name": "asynchronous", "policy": {"kind": "asynchronous"}}),
-        Scenario.of(table | {"name": f"stale-synchronous-{parameters.ahead}", "policy": stale}),
-    )
+    return scenario_tables.with_one_server(parameters, compute, policies)
 
 
 def explore(parameters: Parameters) -> Captioned:
@@ -80,7 +70,10 @@ def explore(parameters: Parameters) -> Captioned:
         drawn = timeline(*traces, names=NAMES, end_seconds=_shown_seconds(traces[0]))
     else:
         drawn = staleness(*traces, names=NAMES)
-    table = [_row(trace, name) for trace, name in zip(traces, NAMES, strict=True)]
+    table: list[Row] = [
+        {"policy": name, **results(trace, STEP, STALENESS, GRADIENTS, IDLE)}
+        for trace, name in zip(traces, NAMES, strict=True)
+    ]
     return Captioned(drawn.figure, _sentence(table, parameters), table)
 
 
@@ -118,19 +111,7 @@ def explorer() -> Explorer[Parameters]:
 def _shown_seconds(synchronous: Trace) -> float:
     """So many steps of the slowest run that a screen can show them: fewer of many workers."""
     steps = max(LEAST_STEPS_SHOWN, min(MOST_STEPS_SHOWN, WORKER_STEPS_SHOWN // synchronous.workers))
-    return synchronous.total_seconds * steps / STEPS
-
-
-def _row(trace: Trace, name: str) -> Row:
-    found: Summary = summary(trace)
-    assert found.step_seconds is not None, "these runs have steps"
-    return {
-        "policy": name,
-        STEP: 1e3 * found.step_seconds.median,
-        STALENESS: found.mean_staleness,
-        GRADIENTS: throughput_samples_per_second(trace) / trace.scenario.workload.batch,
-        IDLE: None if found.idle_share is None else 100.0 * found.idle_share,
-    }
+    return synchronous.total_seconds * steps / scenario_tables.STEPS
 
 
 def _sentence(table: list[Row], parameters: Parameters) -> str:

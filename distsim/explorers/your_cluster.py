@@ -13,10 +13,10 @@ from distsim.errors import InputError
 from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Pick, Slider, Text
 from distsim.explorers.explorer import Explorer
+from distsim.explorers.result_columns import GRADIENTS, IDLE, STEP, TOTAL, results
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.scaling import SpeedUps, scaling
 from distsim.figures.wording import counted
-from distsim.metrics import summary, throughput_samples_per_second
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -25,13 +25,12 @@ from distsim.units import show
 COMMAND = "distsim calibrate --out machine.json"
 MOST_WORKERS = 16
 COUNTS = (1, 2, 4, 8, MOST_WORKERS)  # of the curve, besides the chosen one
-STEP, TOTAL, IDLE = "step time, median (ms)", "total (s)", "idle share (%)"
-GRADIENTS, LATENCY, BANDWIDTH = "gradients per second", "latency (us)", "bandwidth (MB/s)"
+LATENCY, BANDWIDTH = "latency (us)", "bandwidth (MB/s)"
 MEASURED_AT, MISS = "links measured at", "their line is off by up to (%)"
 BANDWIDTHS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)  # Gbit/s
 
 # The policy, and what carries its gradients.
-WAYS: Mapping[str, tuple[Mapping[str, Any], str]] = {
+UPDATES: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "synchronous, ring": ({"kind": "synchronous"}, "ring"),
     "synchronous, server": ({"kind": "synchronous"}, "parameter_server"),
     "one backup worker": ({"kind": "backup", "backups": 1}, "parameter_server"),
@@ -44,13 +43,14 @@ WAYS: Mapping[str, tuple[Mapping[str, Any], str]] = {
 class Parameters:
     """What the controls set.
 
-    calibration: path of a file that `distsim calibrate` wrote, or empty: then every NIC is taken to carry
-    gbit_per_second each direction, with latency_us microseconds between two. way: one of `WAYS`. gradient_mib: in MiB.
-    mean_ms, cv: of the compute time, in milliseconds, and its standard deviation / mean.
+    calibration: the path of a file that `distsim calibrate` wrote. If it is empty, every NIC is assumed to carry
+    gbit_per_second in each direction, with a latency of latency_us microseconds between two NICs.
+    updates: a name in `UPDATES`. gradient_mib: size of a gradient in MiB. mean_ms, cv: the mean of the compute time in
+    milliseconds, and its standard deviation / mean.
     """
 
     calibration: str = ""
-    way: str = "synchronous, ring"
+    updates: str = "synchronous, ring"
     workers: int = 4
     gradient_mib: float = 4.0
     mean_ms: float = 50.0
@@ -63,7 +63,7 @@ class Parameters:
     @property
     def scenario(self) -> Scenario:
         """With the links that are assumed. Raises InputError where a backup has nobody to stand in for."""
-        policy, kind = WAYS[self.way]
+        policy, kind = UPDATES[self.updates]
         table = {
             "name": f"your-cluster-{self.workers}",
             "steps": self.steps,
@@ -119,7 +119,7 @@ def explore(parameters: Parameters) -> Captioned:
     calibration, chosen = known(parameters), parameters.scenario
     curve = {count: _with_workers(chosen, count) for count in sorted({*COUNTS, parameters.workers})}
     traces = {count: simulate(scenario, calibration) for count, scenario in curve.items()}
-    predicted = SpeedUps.of_traces(f"predicted, {parameters.way}", list(traces.values()))
+    predicted = SpeedUps.of_traces(f"predicted, {parameters.updates}", list(traces.values()))
     speed_up = predicted.values[predicted.workers.index(parameters.workers)]
     marked = SpeedUps(counted(parameters.workers, "worker"), [parameters.workers], [speed_up])
     row = _row(traces[parameters.workers], parameters, calibration)
@@ -146,7 +146,7 @@ def explorer() -> Explorer[Parameters]:
         start=Parameters(),
         controls=[
             Text("calibration", "calibration file", "a path, or nothing"),
-            Pick("way", "updates", tuple(WAYS)),
+            Pick("updates", "updates", tuple(UPDATES)),
             Slider("workers", "workers", "", 1, MOST_WORKERS),
         ],
         more=[
@@ -174,15 +174,11 @@ def _with_workers(scenario: Scenario, workers: int) -> Scenario:
 
 
 def _row(trace: Trace, parameters: Parameters, calibration: Calibration | None) -> Row:
-    found, cluster = summary(trace), trace.scenario.cluster
-    assert found.step_seconds is not None, "these runs have steps"
+    cluster = trace.scenario.cluster
     at, miss = _measured(parameters.scenario, calibration)
     return {
-        "updates": parameters.way,
-        STEP: 1e3 * found.step_seconds.median,
-        TOTAL: found.total_seconds,
-        GRADIENTS: throughput_samples_per_second(trace) / trace.scenario.workload.batch,
-        IDLE: None if found.idle_share is None else 100.0 * found.idle_share,
+        "updates": parameters.updates,
+        **results(trace, STEP, TOTAL, GRADIENTS, IDLE),
         LATENCY: 1e6 * cluster.latency_seconds,
         BANDWIDTH: 1e-6 * cluster.bandwidth_bytes_per_second,
         MEASURED_AT: f"{', '.join(map(str, at))} worker{'s' if at != (1,) else ''}" if at else "nowhere: assumed",

@@ -134,11 +134,11 @@ def _arrows(schedule: Schedule, transfers: Sequence[Transfer]) -> list[Drawing]:
     on_same_way: Counter[tuple[int, int]] = Counter()
     for transfer in transfers:
         source, target = centres[transfer.source], centres[transfer.target]
-        way = target - source
-        length = float(np.hypot(*way))
-        aside = 6.0 * np.array([-way[1], way[0]]) / length  # two that meet pass each other
-        out = float(np.min(half / np.maximum(np.abs(way), 1e-9)))  # the share of the way inside either box
-        begin, end = source + min(out, 0.45) * way + aside, target - min(out, 0.45) * way + aside
+        path = target - source
+        length = float(np.hypot(*path))
+        aside = 6.0 * np.array([-path[1], path[0]]) / length  # two that meet pass each other
+        out = float(np.min(half / np.maximum(np.abs(path), 1e-9)))  # the share of the path inside either box
+        begin, end = source + min(out, 0.45) * path + aside, target - min(out, 0.45) * path + aside
         x += [float(begin[0]), float(end[0]), None]
         y += [float(begin[1]), float(end[1]), None]
         packets.append(begin + (0.42 + 0.13 * on_same_way[transfer.source, transfer.target]) * (end - begin))

@@ -219,8 +219,8 @@ def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) ->
         text[-1] += f"is first reached by {_winners(panels, target)}."
     elif len(whole) == 1:
         (line,) = whole
-        way = f"falls from {line.loss[0]:.3g}" if line.loss[-1] < line.loss[0] else f"goes from {line.loss[0]:.3g}"
-        text.append(f"{line.name[:1].upper()}{line.name[1:]}: the loss {way} to {line.loss[-1]:.3g} ")
+        course = f"falls from {line.loss[0]:.3g}" if line.loss[-1] < line.loss[0] else f"goes from {line.loss[0]:.3g}"
+        text.append(f"{line.name[:1].upper()}{line.name[1:]}: the loss {course} to {line.loss[-1]:.3g} ")
         text[-1] += f"{'with' if axis == 'samples' else 'in'} {_amount(line.x[-1], axis)}."
     elif whole:
         best, worst = (choose(whole, key=lambda line: float(line.loss[-1])) for choose in (min, max))

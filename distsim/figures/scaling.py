@@ -125,7 +125,7 @@ def scaling(*curves: SpeedUps) -> Captioned:
 
     >>> from distsim.theory.scaling import speed_up
     >>> counts = [1, 2, 4, 8, 16]
-    >>> ring, server = (SpeedUps(way, counts, [speed_up(way, 0.1, n) for n in counts]) for way in ("ring", "server"))
+    >>> ring, server = (SpeedUps(kind, counts, [speed_up(kind, 0.1, n) for n in counts]) for kind in ("ring", "server"))
     >>> scaling(ring, server).summary
     'On 16 workers: ring 13.5 times as fast as one worker, an efficiency of 84 %; server 3.81 times, 24 %.'
     """

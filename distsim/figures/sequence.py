@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.sequence_messages import Messages, Way, messages, order, places, window
+from distsim.figures.sequence_messages import MessageKind, Messages, messages, order, places, window
 from distsim.figures.theme import (
     APPLY,
     CATEGORIES,
@@ -38,9 +38,9 @@ BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
 MOST_LABELS = 40  # messages with more beside them are told by hovering alone
 LIFELINES_LABELLED = 12
 MANY_LIFELINES = 40  # with more, bars have no outline and arrows are thin
-LABEL_ASIDE: dict[Way, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns left of the worker
+LABEL_ASIDE: dict[MessageKind, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns left of the worker
 STEPS = range(2)
-LINES: dict[Way, dict[str, object]] = {
+LINES: dict[MessageKind, dict[str, object]] = {
     "push": {"color": INK, "width": 1.5},
     "answer": {"color": PREDICTED.colour, "width": 1.5, "dash": "dash"},
     "transfer": {"color": INK, "width": 1.2},
@@ -85,8 +85,8 @@ def sequence(
     figure = _empty(trace, start, end, scale, unit)
     spans = trace.spans.where((trace.spans.end_seconds > start) & (trace.spans.start_seconds < end))
     _add_bars(figure, trace, spans, scale, unit, observed=bool(found))
-    for way, own in found.items():
-        _add_arrows(figure, trace, way, own, scale, unit, labelled=sum(map(len, found.values())) <= MOST_LABELS)
+    for kind, own in found.items():
+        _add_arrows(figure, trace, kind, own, scale, unit, labelled=sum(map(len, found.values())) <= MOST_LABELS)
     _add_updates(figure, trace, start, end, scale, unit)
     _add_drops(figure, trace, start, end, scale, unit)
     table = _table(trace, spans, found, start, end)
@@ -147,24 +147,24 @@ def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit:
 
 
 def _add_arrows(
-    figure: go.Figure, trace: Trace, way: Way, own: Messages, scale: float, unit: str, *, labelled: bool
+    figure: go.Figure, trace: Trace, kind: MessageKind, own: Messages, scale: float, unit: str, *, labelled: bool
 ) -> None:
     """An arrow per message, from its start at the source to its end at the target, labelled on the worker's side."""
     at = places(trace)
     source, target = own.transfers.source, own.transfers.target
     start, end = own.transfers.start_seconds * scale, own.transfers.end_seconds * scale
-    way_right = np.sign(at[target] - at[source])
-    begin_x = at[source] + way_right * np.where(source < trace.workers, 0.09, 0.0)  # beside the worker's bar
-    end_x = at[target] - way_right * np.where(target < trace.workers, 0.09, 0.03)
+    rightward = np.sign(at[target] - at[source])
+    begin_x = at[source] + rightward * np.where(source < trace.workers, 0.09, 0.0)  # beside the worker's bar
+    end_x = at[target] - rightward * np.where(target < trace.workers, 0.09, 0.03)
     gaps = np.full(len(own), np.nan)
     many = len(at) > MANY_LIFELINES
     figure.add_scatter(
         x=np.column_stack([begin_x, end_x, gaps]).ravel(), y=np.column_stack([start, end, gaps]).ravel(),
-        mode="lines+markers", name=way, line=LINES[way] | ({"width": 0.6, "dash": "solid"} if many else {}),
+        mode="lines+markers", name=kind, line=LINES[kind] | ({"width": 0.6, "dash": "solid"} if many else {}),
         opacity=0.4 if many else 1.0,
         marker={
             "symbol": "arrow", "angleref": "previous", "size": np.tile([0, 5 if many else 11, 0], len(own)),
-            "color": LINES[way]["color"],
+            "color": LINES[kind]["color"],
         },
         customdata=np.repeat(own.transfers.bytes, 3), hovertext=np.repeat(np.array(own.text, dtype=object), 3),
         hovertemplate=f"<b>%{{hovertext}}</b><br>%{{customdata:.4s}}B, %{{y:.3f}} {unit}<extra></extra>",
@@ -172,16 +172,16 @@ def _add_arrows(
     if not labelled:
         return
     # Left of the worker, each way at a distance of its own; labels of far transfers would cover each other.
-    labels_x = np.maximum(at[source], at[target]) - LABEL_ASIDE[way]
+    labels_x = np.maximum(at[source], at[target]) - LABEL_ASIDE[kind]
     labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
-    for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (way != "transfer")).tolist():
+    for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (kind != "transfer")).tolist():
         size = show(float(own.transfers.bytes[row]), "byte")
-        text = f"{own.text[row].rpartition(': ')[2]}, {size}" if way == "answer" else size
+        text = f"{own.text[row].rpartition(': ')[2]}, {size}" if kind == "answer" else size
         if not _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
             continue  # what cannot be read is told by hovering
         figure.add_annotation(
             x=labels_x[row], y=labels_y[row], text=text,
-            showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[way]["color"]},
+            showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[kind]["color"]},
         )  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def _within(spans: Spans, start: float, end: float) -> float:
     return float((np.minimum(spans.end_seconds, end) - np.maximum(spans.start_seconds, start)).sum())
 
 
-def _table(trace: Trace, spans: Spans, found: dict[Way, Messages], start: float, end: float) -> list[Row]:
+def _table(trace: Trace, spans: Spans, found: dict[MessageKind, Messages], start: float, end: float) -> list[Row]:
     hosts = trace.workers + trace.servers
     sent, received = np.zeros(hosts), np.zeros(hosts)
     for own in found.values():
@@ -267,13 +267,12 @@ def _table(trace: Trace, spans: Spans, found: dict[Way, Messages], start: float,
     return rows
 
 
-def _sentence(trace: Trace, found: dict[Way, Messages], table: Sequence[Row], start: float, end: float) -> str:
+def _sentence(trace: Trace, found: dict[MessageKind, Messages], table: Sequence[Row], start: float, end: float) -> str:
     parts = []
-    for way, own in found.items():
-        plural = way + ("" if len(own) == 1 else "es" if way == "push" else "s")
+    for kind, own in found.items():
         sizes = np.unique(np.round(own.transfers.bytes, 3))
         each = f" of {show(float(sizes[0]), 'byte')}" if len(sizes) == 1 else ""
-        parts.append(f"{len(own)} {plural}{each}")
+        parts.append(f"{counted(len(own), kind)}{each}")
     times = trace.updates.time_seconds
     updates = int(((times >= start) & (times <= end)).sum())
     parts.append(counted(updates, "update"))

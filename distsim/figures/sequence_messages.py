@@ -16,14 +16,14 @@ from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, Trace, Transfers
 
-Way = Literal["push", "answer", "transfer"]
-WAYS: tuple[Way, ...] = ("push", "answer", "transfer")
+MessageKind = Literal["push", "answer", "transfer"]
+KINDS: tuple[MessageKind, ...] = ("push", "answer", "transfer")
 SAME_SECONDS = 1e-9
 
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages of one way, in columns: their transfers, and what hovering shows of each."""
+    """Messages of one kind, in columns: their transfers, and what hovering shows of each."""
 
     transfers: Transfers
     text: list[str]
@@ -65,27 +65,27 @@ def window(trace: Trace, steps: Sequence[int]) -> tuple[float, float]:
     return float(own.start_seconds.min()), float(own.end_seconds.max())
 
 
-def messages(trace: Trace, start_seconds: float, end_seconds: float) -> dict[Way, Messages]:
-    """The messages that lie at least partly within the window, by way."""
+def messages(trace: Trace, start_seconds: float, end_seconds: float) -> dict[MessageKind, Messages]:
+    """The messages that lie at least partly within the window, by kind."""
     transfers = trace.transfers
     shown = transfers.where((transfers.end_seconds > start_seconds) & (transfers.start_seconds < end_seconds))
     to_server, from_server = shown.target >= trace.workers, shown.source >= trace.workers
-    found: dict[Way, Messages] = {}
-    for way, rows in zip(WAYS, (to_server & ~from_server, from_server, ~to_server & ~from_server), strict=True):
+    found: dict[MessageKind, Messages] = {}
+    for kind, rows in zip(KINDS, (to_server & ~from_server, from_server, ~to_server & ~from_server), strict=True):
         own = shown.where(rows)
         if len(own):
-            found[way] = Messages(own, _texts(trace, own, way))
+            found[kind] = Messages(own, _texts(trace, own, kind))
     return found
 
 
-def _texts(trace: Trace, own: Transfers, way: Way) -> list[str]:
+def _texts(trace: Trace, own: Transfers, kind: MessageKind) -> list[str]:
     sources, targets = own.source.tolist(), own.target.tolist()
-    if way == "transfer":
+    if kind == "transfer":
         chunks = own.chunk.tolist()
-        ways = zip(sources, targets, chunks, strict=True)
-        return [f"chunk {chunk} from {trace.lane(source)} to {trace.lane(target)}" for source, target, chunk in ways]
+        rows = zip(sources, targets, chunks, strict=True)
+        return [f"chunk {chunk} from {trace.lane(source)} to {trace.lane(target)}" for source, target, chunk in rows]
     read = _read_versions(trace)
-    if way == "push":
+    if kind == "push":
         told = [_step_before(read, source, start) for source, start in zip(sources, own.start_seconds, strict=True)]
         return [
             f"{trace.lane(source)}: gradient" + (f" of step {step}, of version {version}" if step is not None else "")

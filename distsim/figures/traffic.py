@@ -37,8 +37,8 @@ def traffic(trace: Trace) -> Captioned:
     in_time = ended(trace)
     np.add.at(between, (in_time.source, in_time.target), in_time.bytes)
     by_link = bytes_by_link(trace, in_time)
-    nics = sorted(host for way, host in links(trace) if way == "up")
-    up, down = (np.array([by_link.get((way, nic), 0.0) for nic in nics]) for way in ("up", "down"))
+    nics = sorted(host for direction, host in links(trace) if direction == "up")
+    up, down = (np.array([by_link.get((direction, nic), 0.0) for nic in nics]) for direction in ("up", "down"))
     figure = make_subplots(cols=2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.03)
     rank_numbers, few = np.arange(ranks), ranks <= MOST_WITH_NUMBERS
     gap = 1 if ranks <= LANES_NAMED else 0
@@ -61,7 +61,7 @@ def traffic(trace: Trace) -> Captioned:
         {"NIC of": owner, "up-link (MB)": sent / MEGA, "down-link (MB)": received / MEGA}
         for owner, sent, received in zip(owners, up.tolist(), down.tolist(), strict=True)
     ]
-    carried = {(way, nic): by_link.get((way, nic), 0.0) for way in ("up", "down") for nic in nics}
+    carried = {(direction, nic): by_link.get((direction, nic), 0.0) for direction in ("up", "down") for nic in nics}
     return Captioned(figure, _sentence(trace, carried, float(between.sum()), len(in_time)), table)
 
 
@@ -120,11 +120,11 @@ def nic_name(trace: Trace, host: int) -> str:
 
 
 def link_name(trace: Trace, link: Link) -> str:
-    """What a link is called: its way, and whose it is.
+    """What a link is called: its direction, and whose it is.
 
     >>> import distsim
     >>> link_name(distsim.simulate(distsim.example("synchronous_ring")), ("up", 2))
     'up-link of worker 2'
     """
-    way, host = link
-    return f"{way}-link of {trace.lane(host) if way.startswith('fast') else nic_name(trace, host)}"
+    direction, host = link
+    return f"{direction}-link of {trace.lane(host) if direction.startswith('fast') else nic_name(trace, host)}"

@@ -85,8 +85,8 @@ def _loads(trace: Trace, in_time: Transfers, edges: Floats) -> list[Load]:
     factor = 100.0 if trace.producer == "simulated" else 1e-6
     found = []
     for look in (UP, DOWN):
-        way = look.name.removesuffix("-link")
-        own = [number for number, link in enumerate(found_links) if link[0].removeprefix("fast ") == way]
+        direction = look.name.removesuffix("-link")
+        own = [number for number, link in enumerate(found_links) if link[0].removeprefix("fast ") == direction]
         busiest = max(own, key=lambda number: used[number])
         rows = member[busiest]
         values = _carried(in_time.where(rows), in_time.bytes[rows] / speeds[busiest], edges) / duration
@@ -135,8 +135,8 @@ def _grown(since: Floats, rate: Floats, edges: Floats) -> Floats:
 def _within_speed(shares: Floats) -> Floats:
     """What exceeds 1 is moved to the next intervals with room, and what is then left at the end to those before."""
     moved, over = shares.copy(), 0.0
-    for way in (range(len(moved)), reversed(range(len(moved)))):
-        for place in way:
+    for order in (range(len(moved)), reversed(range(len(moved)))):
+        for place in order:
             wanted = moved[place] + over
             moved[place] = min(1.0, wanted)
             over = wanted - moved[place]

@@ -17,7 +17,7 @@ from distsim.calibration.machine import Sample
 from distsim.errors import InputError
 from distsim.explorers import real_run
 from distsim.explorers.explorer import Explorer
-from distsim.explorers.your_cluster import WAYS, Parameters, explore, explorer, known, scenarios
+from distsim.explorers.your_cluster import UPDATES, Parameters, explore, explorer, known, scenarios
 from distsim.simulation import simulate
 
 SECONDS = 120.0
@@ -67,9 +67,9 @@ def test_without_a_file_the_scenarios_own_links_are_assumed_and_that_is_said() -
     assert row["total (s)"] == simulate(scenarios(Parameters())[0]).total_seconds
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_file_gives_the_links_that_were_measured(file: Path, way: str) -> None:
-    parameters = Parameters(str(file), way, workers=2, gradient_mib=1.0)
+@pytest.mark.parametrize("updates", UPDATES)
+def test_a_file_gives_the_links_that_were_measured(file: Path, updates: str) -> None:
+    parameters = Parameters(str(file), updates, workers=2, gradient_mib=1.0)
     row = row_of(parameters)
     assert row["latency (us)"] == pytest.approx(1e6 * LATENCY, rel=1e-3)
     assert row["bandwidth (MB/s)"] == pytest.approx(1e-6 * BYTES_PER_SECOND, rel=1e-3)
@@ -180,20 +180,20 @@ def test_spaces_around_a_path_and_a_home_are_no_part_of_its_name(file: Path, mon
 
 def test_a_backup_for_nobody_is_refused_and_the_curve_begins_without_one() -> None:
     view = explorer()
-    view.controls["way"].value = "one backup worker"
+    view.controls["updates"].value = "one backup worker"
     assert view.shown is not None
     assert list(view.shown.figure.data[2].x) == [1, 2, 4, 8, 16]
     view.controls["workers"].value = 1
     assert "must be fewer than the 1 worker" in text(view.message)
-    view.controls["way"].value = "asynchronous"
+    view.controls["updates"].value = "asynchronous"
     assert text(view.message) == ""
     assert view.shown.summary.count("1 worker gives") == 1
 
 
 def test_every_control_changes_the_prediction_or_is_replaced_by_what_was_measured(file: Path) -> None:
     other = {
-        "way": "asynchronous", "workers": 5, "gradient_mib": 16.0, "mean_ms": 100.0, "cv": 0.6, "steps": 60, "seed": 8,
-        "gbit_per_second": 1.0, "latency_us": 200.0, "calibration": str(file),
+        "updates": "asynchronous", "workers": 5, "gradient_mib": 16.0, "mean_ms": 100.0, "cv": 0.6, "steps": 60,
+        "seed": 8, "gbit_per_second": 1.0, "latency_us": 200.0, "calibration": str(file),
     }  # fmt: skip
     view = explorer()
     assert set(other) == set(view.controls)
