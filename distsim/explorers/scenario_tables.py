@@ -1,30 +1,17 @@
-"""Parts of a scenario's table that explorers write alike, from what their controls set."""
+"""Parts of a scenario's table that several explorers build from the values of their controls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from distsim.scenario import Scenario
 
 STEPS = 50
 
 
-class ServerRun(Protocol):
-    """The parameters that explorers of one parameter server share."""
-
-    @property
-    def workers(self) -> int: ...
-    @property
-    def gradient_mib(self) -> float: ...
-    @property
-    def gbit_per_second(self) -> float: ...
-    @property
-    def seed(self) -> int: ...
-
-
 def compute(mean: str, cv: float) -> dict[str, Any]:
-    """Compute times of this mean: constant without a spread, else lognormal with cv = standard deviation / mean.
+    """Compute times: constant where cv is 0, else lognormal with cv = standard deviation / mean.
 
     >>> compute("50 ms", 0.0)
     {'distribution': 'constant', 'mean': '50 ms'}
@@ -37,7 +24,7 @@ def compute(mean: str, cv: float) -> dict[str, Any]:
 
 
 def cluster(workers: int, gbit_per_second: float, latency_us: float = 50.0) -> dict[str, Any]:
-    """Workers whose NICs are alike.
+    """Workers with equal NICs.
 
     >>> cluster(4, gbit_per_second=10.0)
     {'workers': 4, 'bandwidth': '10 Gbit/s', 'latency': '50 us'}
@@ -46,11 +33,12 @@ def cluster(workers: int, gbit_per_second: float, latency_us: float = 50.0) -> d
 
 
 def with_one_server(
-    parameters: ServerRun, compute_times: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
+    parameters: Any, compute_times: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Scenario, ...]:
-    """A scenario for each policy, by its name: one parameter server, the same cluster, the same draws.
+    """A scenario for each policy, by name: one parameter server, the same cluster and the same draws for all.
 
-    Raises InputError where a policy does not fit the cluster.
+    parameters: of an explorer, with workers, gbit_per_second, gradient_mib and seed. Raises InputError where a policy
+    does not fit the cluster.
     """
     table = {
         "steps": STEPS,

@@ -10,9 +10,10 @@ from distsim.trace import Trace
 
 
 def run_names(figure: str, found: Sequence[str], names: Sequence[str] | None) -> list[str]:
-    """The given names, or else what was found of each run, numbered where that is not enough to tell them apart.
+    """`names`, or the names in `found`, with a number where several runs have the same name.
 
-    figure: whose argument `names` is. Raises InputError where there are more or fewer names than runs.
+    figure: the name of the figure, for the error. found: a name for each run. Raises InputError where there are more or
+    fewer names than runs.
 
     >>> run_names("timeline", ["simulated", "simulated"], None)
     ['simulated 1', 'simulated 2']
@@ -33,9 +34,9 @@ def run_names(figure: str, found: Sequence[str], names: Sequence[str] | None) ->
 
 
 def check_policy(figure: str, trace: Trace, kind: str, what: str) -> None:
-    """Raises InputError where `trace` is of a run whose policy is not `kind`, the only one that has `what`.
+    """Raises InputError where the run in `trace` has another policy than `kind`, the only policy with `what`.
 
-    figure: whose argument `trace` is. A trace in which nothing was recorded passes: it is drawn empty, and says so.
+    figure: the name of the figure, for the error. An empty trace passes, since the figure then says that it is empty.
     """
     if not len(trace.spans) or "scenario" not in trace.metadata or trace.scenario.policy.kind == kind:
         return

@@ -1,4 +1,4 @@
-"""Every figure comes with its text: one sentence that says what is to be seen, and the numbers as a table."""
+"""A figure with its text: one sentence with the finding, and the numbers as a table."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Row = Mapping[str, str | float | int | None]
 
 @dataclass(frozen=True)
 class Captioned:
-    """A figure, one sentence that says the same, and a table of its numbers (rows of column -> value).
+    """A figure, one sentence with its finding, and a table of its numbers (rows of column -> value).
 
-    In a notebook, a cell that ends in one shows all three.
+    A notebook cell that ends in a `Captioned` shows all three.
 
     >>> Captioned(go.Figure(), "Nothing happens.", [{"step": 1, "time (ms)": 2.5}]).table[0]["time (ms)"]
     2.5
@@ -30,21 +30,21 @@ class Captioned:
     table: Sequence[Row]
 
     def caption_html(self) -> str:
-        """The sentence and the table, as HTML to stand under the figure."""
+        """The sentence and the table as HTML, to show under the figure."""
         return f'<p class="distsim-summary">{escape(self.summary)}</p>{table_html(self.table)}'
 
     def save(self, path: str | Path) -> None:
-        """Writes the figure as .png, .svg or .html, as the name says; the HTML has the sentence and the table too.
+        """Writes the figure as .png, .svg or .html, as the suffix of `path` says; HTML holds sentence and table, too.
 
-        Raises InputError where the name ends otherwise, the file cannot be written, or a picture needs a Chromium and
-        there is none.
+        Raises InputError where the suffix is another, the file cannot be written, or a picture needs a Chromium and
+        none is installed.
         """
         from distsim.figures.export import save
 
         save(self, Path(path))
 
     def bundle(self) -> dict[str, Any]:
-        """What a notebook stores for the figure: plotly's JSON, and the sentence where that cannot be drawn."""
+        """The output that a notebook stores: plotly's JSON, and the sentence for readers that cannot draw it."""
         return {PLOTLY_MIME: json.loads(self.figure.to_json()), "text/plain": self.summary}
 
     def _ipython_display_(self) -> None:
@@ -55,7 +55,7 @@ class Captioned:
 
 
 def table_html(rows: Sequence[Row], caption: str = "") -> str:
-    """An HTML table with a head; the first column names its row. Numbers are shown to four digits, None as a dash.
+    """An HTML table with a head. The first column names the row; numbers have four digits, None is a dash.
 
     >>> table_html([{"run": "simulated", "total (s)": 2.51234}])[-76:]
     '<tbody><tr><th scope="row">simulated</th><td>2.512</td></tr></tbody></table>'
@@ -76,7 +76,7 @@ def table_html(rows: Sequence[Row], caption: str = "") -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a table shows it.
+    """The text of a value in a table.
 
     >>> shown(2.51234), shown(12345.6), shown(37), shown(None), shown(-0.0)
     ('2.512', '12,346', '37', '–', '0')

@@ -1,7 +1,7 @@
-"""A schedule at work: chunks travel round by round, and every rank's chunks show how many workers they sum.
+"""The animation of a schedule, round by round: which chunks travel, and how many workers' parts each chunk sums.
 
-Few ranks stand in a ring, servers in its middle, with arrows for what travels; many are the rows of a matrix. The
-animation lies in the figure's frames: it plays, pauses and slides without Python.
+Few ranks are drawn in a ring with an arrow for each transfer, many ranks as the rows of a matrix. The animation is held
+in the figure's frames, so it plays without Python.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ ROUND_MILLISECONDS = 900
 
 
 def collective(schedule: Schedule) -> Captioned:
-    """The rounds of a schedule as an animation, with the rounds as a table; a wrong one is drawn up to its fault.
+    """The rounds of a schedule as an animation and as a table; a wrong schedule is drawn up to its fault.
 
-    The fault is the one that `Schedule.check` finds: it is marked in the last picture, and the sentence tells it.
-    Rounds count from 0, as everywhere; each picture shows a round's transfers and what is held after it.
+    The fault is the error that `Schedule.check` raises: the last picture marks it, and the sentence tells it. Rounds
+    count from 0. Each picture shows the transfers of a round and what the ranks hold after the round.
 
-    Raises InputError where there are no ranks or no chunks, or the start or the end names one that there is not.
+    Raises InputError where there is no rank or no chunk, or the start or the end names an unknown rank or chunk.
 
     >>> from distsim.collectives import ring
     >>> shown = collective(ring(4))
@@ -56,12 +56,12 @@ def collective(schedule: Schedule) -> Captioned:
     first = len(frames) - 1 if played.fault else 0
     layout = drawer.layout(played) | _controls(titles, first, below=0.06 if in_ring else 0.14)
     layout |= {"template": template(), "margin": {"t": 50, "b": 110 if in_ring else 130, "l": 10, "r": 10}}
-    # In one piece: a figure that is changed piece by piece is checked again and again.
+    # Built at once: plotly validates a figure again at each change.
     return Captioned(go.Figure(pictures[first], layout, frames), _sentence(played), _table(played))
 
 
 def _controls(titles: Sequence[str], active: int, below: float) -> dict[str, Any]:
-    """Play, pause, and a slider over the rounds, so far below the picture, as a share of its height."""
+    """Play, pause, and a slider over the rounds. below: their distance under the picture, as a share of its height."""
     shown = {"frame": {"duration": ROUND_MILLISECONDS, "redraw": True}, "transition": {"duration": 0}}
     at_once = {"frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}, "mode": "immediate"}
     buttons = [

@@ -1,4 +1,4 @@
-"""What both pictures of a schedule mark: chunks by their state, those that are new, and the fault."""
+"""Marks that both pictures of a schedule use: the state of each chunk, new chunks, and the fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Places = dict[str, list[float]]
 
 
 def shown(places: Places) -> dict[str, Any]:
-    """The places; where there are none, one that is nowhere, so that the legend keeps its entry.
+    """The places as arrays; an empty list becomes [None], so that the legend keeps its entry.
 
     >>> shown({"x": [], "y": []})
     {'x': [None], 'y': [None]}
@@ -37,7 +37,7 @@ def marks(name: str, cells: Cells, places: Places, size: float) -> Drawing:
 
 
 def fault_cells(played: Rounds, found: Round) -> Cells:
-    """Where it went wrong, in the last picture."""
+    """The place of the fault in the last picture; empty in all others."""
     fault = played.fault
     if fault is None or fault.rank is None or fault.chunk is None or found is not played.rounds[-1]:
         return []
@@ -45,7 +45,7 @@ def fault_cells(played: Rounds, found: Round) -> Cells:
 
 
 def fault_marks(played: Rounds, found: Round, places: Places) -> Drawing:
-    """The fault's mark, which is nowhere before the last picture."""
+    """The mark of the fault; only the last picture shows it."""
     return marks("fault", fault_cells(played, found), places, MARK + 16) | {
         "mode": "markers+text", "text": ["<b>fault</b>"], "textposition": "bottom center",
         "showlegend": bool(played.fault),

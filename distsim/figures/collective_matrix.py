@@ -1,4 +1,4 @@
-"""The picture of a schedule among many ranks: a matrix of ranks and chunks, coloured by how much each sums."""
+"""The picture of a schedule among many ranks: a matrix, coloured by the share of parts that each chunk sums."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def picture(played: Rounds, found: Round) -> list[Drawing]:
 
 
 def changes(drawings: list[Drawing]) -> dict[int, Drawing]:
-    """What a frame has to say of a picture, by the number of the drawing; all else stays as it is.
+    """What a frame changes in the picture, by the number of the drawing.
 
     >>> changes([{"type": "scatter", "name": "complete", "x": [None]}, {"type": "heatmap", "name": "chunks", "z": 1}])
     {1: {'type': 'heatmap', 'name': 'chunks', 'z': 1}}
@@ -68,17 +68,17 @@ def changes(drawings: list[Drawing]) -> dict[int, Drawing]:
     return {
         place: {key: value for key, value in drawing.items() if key in CHANGING}
         for place, drawing in enumerate(drawings)
-        if drawing["name"] not in NAMES and drawing.get("showlegend", True)  # a fault that there is not
+        if drawing["name"] not in NAMES and drawing.get("showlegend", True)  # no drawing of an absent fault
     }
 
 
 def _apart(count: int) -> int:
-    """Of how many ranks or chunks one has its number."""
+    """The distance between two numbered ranks or chunks."""
     return 1 if count <= 32 else 8 if count <= 128 else 32
 
 
 def _percent(counts: Counts, parts: Counts) -> NDArray[np.uint8]:
-    """In whole numbers, to keep the page small: 0 is nothing at all, and 100 is complete and no less."""
+    """Whole percents, to keep the page small: 0 only where nothing is held, 100 only where all parts are summed."""
     percent = np.ceil(100.0 * counts / np.maximum(parts, 1))
     return np.where(counts < parts, np.minimum(percent, 99), 100 * (counts > 0)).astype(np.uint8)
 

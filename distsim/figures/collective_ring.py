@@ -1,4 +1,4 @@
-"""The picture of a schedule among few ranks: workers in a ring, servers in its middle, arrows for what travels."""
+"""The picture of a schedule among few ranks: workers in a ring, servers in the middle, an arrow for each transfer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from distsim.figures.collective_marks import MARK, NAMES, Cells, Drawing, Places
 from distsim.figures.collective_rounds import Round, Rounds
 from distsim.figures.theme import COMMUNICATION, INK, SMALL
 
-MOST_WORKERS = 8  # and chunks, which are drawn as squares
+MOST_WORKERS = 8  # the same limit holds for chunks, which are drawn as squares
 MOST_SERVERS = 4  # in its middle
-SQUARE = 29.0  # a square's place in pixels of the drawing
+SQUARE = 29.0  # distance of two squares in pixels of the drawing
 MOST_COLUMNS = 4
 RADII = np.array([350.0, 190.0])
 SERVER_RADII = np.array([105.0, 62.0])  # of several servers
@@ -33,7 +33,7 @@ def fits(schedule: Schedule) -> bool:
 
 
 def picture(played: Rounds, found: Round) -> list[Drawing]:
-    """The picture of one round: arrows with what they carry, squares by state, those that are new, the fault."""
+    """The picture of one round: arrows with their chunks, squares by state, new chunks, and the fault."""
     schedule, counts = played.schedule, found.counts
     complete = counts == played.parts
     states = [counts == 0, (counts > 0) & ~complete, (counts > 0) & complete]
@@ -61,7 +61,7 @@ def picture(played: Rounds, found: Round) -> list[Drawing]:
 
 
 def changes(drawings: Sequence[Drawing]) -> dict[int, Drawing]:
-    """What a frame has to say of a picture, by the number of the drawing: here all of it."""
+    """What a frame changes in the picture, by the number of the drawing: all drawings."""
     return dict(enumerate(drawings))
 
 
@@ -93,7 +93,7 @@ def layout(played: Rounds) -> dict[str, Any]:
 
 
 def _centres(schedule: Schedule) -> Floats:
-    """Where each rank's chunks stand: workers clockwise from the top, servers in the middle; shape (ranks, 2)."""
+    """The place of each rank: workers clockwise from the top, servers in the middle; shape (ranks, 2)."""
     angles = 2 * np.pi * np.arange(schedule.workers) / schedule.workers
     ring = RADII * np.column_stack([np.sin(angles), np.cos(angles)])
     tilted = np.radians(60) + 2 * np.pi * np.arange(schedule.servers) / max(schedule.servers, 1)
@@ -102,7 +102,7 @@ def _centres(schedule: Schedule) -> Floats:
 
 
 def _rows_and_columns(schedule: Schedule) -> tuple[int, int]:
-    """How the chunks of a rank stand: row by row from the upper left."""
+    """Rows and columns of a rank's chunks, which fill row by row from the upper left."""
     columns = min(schedule.chunks, MOST_COLUMNS)
     return -(-schedule.chunks // columns), columns
 
@@ -114,7 +114,7 @@ def _half_box(schedule: Schedule) -> Floats:
 
 
 def _squares(schedule: Schedule, cells: Cells) -> Places:
-    """Where the squares of (rank, chunk) pairs stand."""
+    """The places of the squares of (rank, chunk) pairs."""
     centres = _centres(schedule)
     rows, columns = _rows_and_columns(schedule)
     left, top = -(columns - 1) / 2, (rows - 1) / 2
@@ -125,7 +125,7 @@ def _squares(schedule: Schedule, cells: Cells) -> Places:
 
 
 def _arrows(schedule: Schedule, transfers: Sequence[Transfer]) -> list[Drawing]:
-    """One arrow per transfer between the edges of two ranks' boxes, and on it the chunks that it carries."""
+    """One arrow per transfer between two ranks' boxes, labelled with its chunks."""
     centres = _centres(schedule)
     half = _half_box(schedule) + 2
     x: list[float | None] = []
@@ -136,7 +136,7 @@ def _arrows(schedule: Schedule, transfers: Sequence[Transfer]) -> list[Drawing]:
         source, target = centres[transfer.source], centres[transfer.target]
         path = target - source
         length = float(np.hypot(*path))
-        aside = 6.0 * np.array([-path[1], path[0]]) / length  # two that meet pass each other
+        aside = 6.0 * np.array([-path[1], path[0]]) / length  # so that two opposite arrows do not overlap
         out = float(np.min(half / np.maximum(np.abs(path), 1e-9)))  # the share of the path inside either box
         begin, end = source + min(out, 0.45) * path + aside, target - min(out, 0.45) * path + aside
         x += [float(begin[0]), float(end[0]), None]

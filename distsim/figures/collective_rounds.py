@@ -1,4 +1,4 @@
-"""What an animation shows of a schedule, round by round, with no word of plotly: who holds how much of which chunk."""
+"""The rounds of a schedule for its animation: which rank holds how much of each chunk. Computed without plotly."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Counts = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Round:
-    """One round and what is held after it.
+    """One round, and what the ranks hold after it.
 
-    number: from 0; `START` for what is held before. counts: workers summed in each (rank, chunk), shape (ranks,
-    chunks). transfers: of this round, without any that names a rank or chunk that there is not.
+    number: from 0; `START` is the state before round 0. counts: how many workers' gradients each chunk of each rank
+    sums, shape (ranks, chunks). transfers: of this round, without those that name an unknown rank or chunk.
     """
 
     number: int
@@ -28,7 +28,7 @@ class Round:
 
     @property
     def title(self) -> str:
-        """How the round is called."""
+        """The name of the round."""
         return "start" if self.number == START else f"round {self.number}"
 
     @property
@@ -39,9 +39,10 @@ class Round:
 
 @dataclass(frozen=True)
 class Rounds:
-    """A schedule played through. fault: where it went wrong; nothing is known of what would come later.
+    """A schedule played to its end or to its first fault. fault: the error of a wrong schedule.
 
-    parts: in how many workers' parts each chunk begins, shape (chunks,); it is complete when they are summed.
+    parts: how many workers hold a part of each chunk at the start, shape (chunks,). A chunk is complete where all its
+    parts are summed.
     """
 
     schedule: Schedule
@@ -50,12 +51,12 @@ class Rounds:
     fault: ScheduleError | None
 
     def complete(self, found: Round) -> int:
-        """How many of the (rank, chunk) pairs that are wanted in the end are complete after this round."""
+        """How many of the wanted (rank, chunk) pairs are complete after this round."""
         return int((self.wanted & (found.counts == self.parts)).sum())
 
     @cached_property
     def wanted(self) -> NDArray[np.bool_]:
-        """Which (rank, chunk) pairs are wanted complete in the end, shape (ranks, chunks)."""
+        """Which (rank, chunk) pairs must be complete at the end, shape (ranks, chunks)."""
         schedule = self.schedule
         wanted = np.zeros((schedule.ranks, schedule.chunks), dtype=np.bool_)
         if schedule.end is None:
@@ -66,10 +67,10 @@ class Rounds:
 
 
 def play(schedule: Schedule, most: int) -> Rounds:
-    """The start, the rounds, and the fault, if there is one; of more than `most` pictures, so many evenly spaced ones.
+    """The start, the rounds and the fault, if there is one; at most `most` of the states, evenly spaced.
 
-    The first and the last are always among them. Raises ScheduleError where the start or the end names a rank or chunk
-    that there is not.
+    The first and the last state are always among them. Raises ScheduleError where the start or the end names an unknown
+    rank or chunk.
 
     >>> from distsim.collectives import ring
     >>> [int(found.counts.max()) for found in play(ring(3), most=9).rounds]
@@ -93,7 +94,7 @@ def play(schedule: Schedule, most: int) -> Rounds:
         if not found:
             raise
         fault = error
-        if error.round > number:  # the round was begun and not ended
+        if error.round > number:  # the fault came within the round after `number`
             number += 1
             transfers = _known(schedule, number)
             _recount(counts, held, transfers)
@@ -102,7 +103,7 @@ def play(schedule: Schedule, most: int) -> Rounds:
 
 
 def _known(schedule: Schedule, number: int) -> tuple[Transfer, ...]:
-    """The transfers of a round whose ranks and chunks there are."""
+    """The transfers of a round that name known ranks and chunks."""
     return tuple(
         transfer
         for transfer in schedule.rounds[number]
@@ -114,7 +115,7 @@ def _known(schedule: Schedule, number: int) -> tuple[Transfer, ...]:
 
 
 def _recount(counts: Counts, held: NDArray[np.int32], transfers: tuple[Transfer, ...]) -> None:
-    """Counts again where the transfers wrote; everywhere if there are none."""
+    """Updates the counts where the transfers wrote; everywhere if there are no transfers."""
     if not transfers:
         counts[:] = held.sum(axis=2)
         return

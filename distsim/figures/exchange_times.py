@@ -1,4 +1,4 @@
-"""What an exchange takes as its bytes grow: lines by name, and measured times beside the first of them."""
+"""The time of an exchange by its bytes: a line for each name, and measured times beside the first line."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from distsim.units import show
 HEIGHT = 420
 LINE_POINTS = 40
 MOST_TICKS = 7
+Curves = Mapping[str, Callable[[float], float]]  # by name, seconds of a number of bytes
 BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 DECADES = [part * 10.0**power for power in range(-9, 7) for part in (1, 2, 5)]  # of seconds
 FITTED, PREDICTED_SIZE = "measured, fitted to", "measured, predicted"
 
 
 def exchange_times(
-    curves: Mapping[str, Callable[[float], float]],
+    curves: Curves,
     sizes: Sequence[float],
     measured: Mapping[float, float] | None = None,
     fitted: Collection[float] = (),
 ) -> Captioned:
     """Seconds against bytes, both axes logarithmic; with measured times, the first curve's error at each of them.
 
-    curves: by name, seconds of a number of bytes. sizes: the bytes that the table lists and the lines span. measured:
-    seconds by bytes. fitted: the measured sizes that the first curve was fitted to; the others it predicts.
+    curves: for each name, a function from bytes to seconds. sizes: the bytes that the table lists and the lines span.
+    measured: seconds by bytes. fitted: the measured sizes to which the first curve was fitted; the curve predicts the
+    other sizes.
 
-    Raises InputError where there is no curve, fewer than two sizes, or one of them, or a time, is not above 0.
+    Raises InputError where there is no curve or fewer than two sizes, or where a size or a time is not above 0.
 
     >>> line = {"line": lambda num_bytes: 1e-3 + num_bytes / 1e9}
     >>> exchange_times(line, [1e3, 1e6], measured={1e3: 1e-3, 1e6: 2.5e-3}, fitted=[1e3]).summary
@@ -65,30 +67,24 @@ def exchange_times(
     figure.update_xaxes(
         type="log", title_text="bytes of one rank", tickvals=ticks, ticktext=[_size(size) for size in ticks]
     )
-    figure.update_yaxes(
-        type="log",
-        title_text="time of an exchange",
-        tickvals=DECADES,
-        ticktext=[show(seconds, "second") for seconds in DECADES],
-    )
+    named = [show(seconds, "second") for seconds in DECADES]
+    figure.update_yaxes(type="log", title_text="time of an exchange", tickvals=DECADES, ticktext=named)
     first = next(iter(curves))
     errors = {size: 100.0 * (curves[first](size) / seconds - 1.0) for size, seconds in times.items()}
     return Captioned(figure, _sentence(curves, every, times, errors, fitted), _table(curves, every, times, errors))
 
 
 def _size(num_bytes: float) -> str:
-    """Bytes in words: powers of two as those, and all else to three digits."""
+    """Bytes in words: in KiB, MiB or GiB where the number is whole, else to three digits."""
     for unit, size in BINARY.items():
         if (number := num_bytes / size) in range(1, 1024):
             return f"{number:.0f} {unit}"
     return show(num_bytes, "byte")
 
 
-def _check(
-    curves: Mapping[str, Callable[[float], float]], sizes: Sequence[float], measured: Mapping[float, float]
-) -> None:
+def _check(curves: Curves, sizes: Sequence[float], measured: Mapping[float, float]) -> None:
     if not curves:
-        raise InputError.of("exchange_times(curves)", dict(curves), "has none to draw", "pass at least one")
+        raise InputError.of("exchange_times(curves)", dict(curves), "holds no curve", "pass at least one curve")
     if len(sizes) < 2 or not all(0.0 < size < math.inf for size in sizes):
         rule = "must be at least two numbers of bytes above 0"
         raise InputError.of("exchange_times(sizes)", list(sizes), rule, "pass such as [1e3, 1e6]")
@@ -102,7 +98,7 @@ def _check(
 
 
 def _sentence(
-    curves: Mapping[str, Callable[[float], float]],
+    curves: Curves,
     sizes: Sequence[float],
     measured: Mapping[float, float],
     errors: Mapping[float, float],
@@ -126,10 +122,7 @@ def _sentence(
 
 
 def _table(
-    curves: Mapping[str, Callable[[float], float]],
-    sizes: Sequence[float],
-    measured: Mapping[float, float],
-    errors: Mapping[float, float],
+    curves: Curves, sizes: Sequence[float], measured: Mapping[float, float], errors: Mapping[float, float]
 ) -> list[Row]:
     rows: list[Row] = []
     for size in sizes:

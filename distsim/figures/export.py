@@ -1,4 +1,4 @@
-"""A figure as a file: PNG and SVG for slides and README files, HTML to move about in; each stands alone, offline."""
+"""Figures as files: PNG and SVG for slides and documents, interactive HTML; each file works offline by itself."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from distsim.figures.captioned import Captioned
 
 SUFFIXES = (".html", ".png", ".svg")
-WIDTH, HEIGHT = 1000, 450  # in pixels; the height where a figure has none of its own
-PNG_SCALE = 2  # pixels of the file for one of the drawing
-OFFLINE = {"mathjax": False}  # which no figure uses, and which would be asked for over the network
+WIDTH, HEIGHT = 1000, 450  # in pixels; the height holds for figures without a height
+PNG_SCALE = 2  # pixels of the file per pixel of the drawing
+OFFLINE = {"mathjax": False}  # no figure uses MathJax, and kaleido would fetch it over the network
 
 
 def check_suffix(path: Path) -> None:
-    """Raises InputError where the name does not say which of the formats is meant."""
+    """Raises InputError where the suffix is none of `SUFFIXES`."""
     if path.suffix.lower() not in SUFFIXES:
         rule = f"must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         raise InputError.of("save(path)", str(path), rule, f"name it {path.stem or 'figure'}.svg")
 
 
 def save(captioned: Captioned, path: Path) -> None:
-    """Writes the figure as its file's suffix says, to a temporary name that then takes `path`'s place.
+    """Writes the figure in the format of the suffix, first to a temporary file, which then replaces `path`.
 
-    HTML has the sentence and the table below the figure. Pictures are drawn by kaleido in a Chromium without a window;
-    of an animation they show the first picture, without its buttons.
+    HTML holds the sentence and the table below the figure. Kaleido draws pictures in a Chromium without a window. The
+    picture of an animation shows its first frame without buttons.
 
     Raises InputError where the suffix is none of `SUFFIXES`, the file cannot be written, or there is no Chromium.
     """
@@ -49,7 +49,7 @@ def save(captioned: Captioned, path: Path) -> None:
 
 
 def page(captioned: Captioned) -> str:
-    """An HTML page with the figure, its sentence and its table, which needs nothing beside it.
+    """An HTML page with the figure, its sentence and its table; the page needs no other file and no network.
 
     >>> import distsim
     >>> from distsim.figures import traffic
@@ -65,7 +65,7 @@ def page(captioned: Captioned) -> str:
 
 
 def picture(figure: go.Figure, path: Path) -> bytes:
-    """The figure as PNG or SVG. path: its suffix says which, and messages name it."""
+    """The figure as PNG or SVG. path: its suffix is the format; errors name it."""
     size = WIDTH, int(figure.layout.height or HEIGHT)
     scale = PNG_SCALE if path.suffix.lower() == ".png" else 1
     with _chromium(path) as kaleido:
@@ -73,9 +73,9 @@ def picture(figure: go.Figure, path: Path) -> bytes:
 
 
 def pictures(figures: Sequence[go.Figure], path: Path, size: tuple[int, int], scale: float) -> list[bytes]:
-    """Several figures as PNG or SVG, all of one size, drawn by one Chromium. Not for the event loop of a notebook.
+    """Several figures as PNG or SVG, all of one size, drawn by one Chromium. It cannot run in a notebook's event loop.
 
-    size: width and height to draw them in, in pixels; scale: pixels of the picture for one of these.
+    size: width and height of a drawing in pixels. scale: pixels of the picture per pixel of the drawing.
     """
 
     async def drawn(kaleido: ModuleType) -> list[bytes]:
@@ -87,7 +87,7 @@ def pictures(figures: Sequence[go.Figure], path: Path, size: tuple[int, int], sc
 
 
 def _still(figure: go.Figure) -> dict[str, object]:
-    """The figure without what one could press in it."""
+    """The figure without its buttons and sliders."""
     drawn = go.Figure(figure)
     drawn.layout.updatemenus = drawn.layout.sliders = ()
     return dict(drawn.to_dict())
@@ -100,7 +100,7 @@ def _options(path: Path, size: tuple[int, int], scale: float) -> dict[str, objec
 
 @contextmanager
 def _chromium(path: Path) -> Iterator[ModuleType]:
-    """Kaleido, which draws; where it or a Chromium is missing, this is said."""
+    """The module kaleido. Raises InputError where kaleido or a Chromium is missing."""
     try:
         import kaleido
         from kaleido.errors import ChromeNotFoundError

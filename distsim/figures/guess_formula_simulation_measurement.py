@@ -1,4 +1,4 @@
-"""The four stages of a chapter on one axis: guess, formula, simulation, measurement, with what repeats spread over."""
+"""One quantity from four sources on one axis: guess, formula, simulation and measurement, with ranges of repeats."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, PAPER, PREDICTE
 from distsim.figures.wording import above_or_below, signed
 
 LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, "measurement": MEASURED}
-BAND = "rgba(230,159,0,0.18)"  # the measurement's colour, behind the bars
+BAND = "rgba(230,159,0,0.18)"  # the measurement's colour, transparent
 
 Given = float | Sequence[float] | None
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What one stage says: the median of its values, and the least and the largest of them."""
+    """The values from one source: their median, the least and the largest."""
 
     name: str
     value: float
@@ -32,7 +32,7 @@ class Stage:
 
     @classmethod
     def of(cls, name: str, given: float | Sequence[float]) -> Stage:
-        """Of one value, or of those of repeats. Raises InputError where there is none, or one is no finite number."""
+        """From one value or from repeats. Raises InputError where there is no value or a value is not finite."""
         values = np.atleast_1d(np.asarray(given, dtype=float))
         if not len(values) or not np.isfinite(values).all():
             rule = "must be a finite number, or several of repeats"
@@ -41,7 +41,7 @@ class Stage:
         return cls(name, median, low, high, len(values))
 
     def told(self, unit: str) -> str:
-        """The value with its unit, and of repeats its reach."""
+        """The value with its unit; for repeats also their range."""
         text = f"{shown(self.value)} {unit}"
         return text if self.repeats == 1 else f"{text}, {shown(self.low)} to {shown(self.high)}"
 
@@ -54,10 +54,10 @@ def guess_formula_simulation_measurement(
     unit: str = "ms",
     quantity: str = "step time",
 ) -> Captioned:
-    """Bars of one quantity in `unit`, the measurement drawn through as a line.
+    """Bars of one quantity in `unit`; a line through all bars marks the measurement.
 
-    Each is a number, the numbers of several repeats (other seeds, further real runs), or None: not there yet. Of
-    repeats the bar is the median, an error bar reaches from the least to the largest, and the measurement's is a band.
+    Each argument is a number, the numbers of several repeats (other seeds, further real runs), or None where there is
+    no value yet. For repeats the bar is the median and an error bar shows the range; a band shows the measurement's.
 
     Raises InputError where a number is not finite.
 
@@ -97,7 +97,7 @@ def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantit
             "showgrid": False,
         },
         "shapes": _through(measured) if measured else [],
-        # On paper of their own, so that the measurement's line does not strike the numbers through.
+        # A background, so that the measurement's line does not cross out the numbers.
         "annotations": [
             {
                 "x": stages[name].high if name in stages else 0.0, "y": name, "xanchor": "left", "xshift": 8,
@@ -111,7 +111,7 @@ def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantit
 
 
 def _through(measured: Stage) -> list[dict[str, Any]]:
-    """The measurement through all rows: a line, and of repeats a band behind it."""
+    """The measurement across all rows: a line, and for repeats a band behind the bars."""
     rows = {"yref": "paper", "y0": 0, "y1": 1}
     line = rows | {"type": "line", "x0": measured.value, "x1": measured.value}
     found = [line | {"line": {"color": INK, "width": 1.5, "dash": "dot"}}]

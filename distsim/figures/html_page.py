@@ -1,4 +1,4 @@
-"""The frame of HTML pages: head, style, the places where the content goes, and how a figure stands in it."""
+"""The template of HTML pages with figures: head, style and places for the content; and the HTML of one figure."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ $sections
 
 
 def figure_html(name: str, captioned: Captioned) -> str:
-    """The drawing with its sentence and table."""
+    """A figure with its sentence and its table."""
     caption, table = f"<figcaption>{escape(captioned.summary)}</figcaption>", table_html(captioned.table)
     return f'<figure>{drawing_html(name, captioned)}{caption}</figure><div class="scroll">{table}</div>'
 
 
 def drawing_html(name: str, captioned: Captioned) -> str:
-    """The plot; a screen reader says the sentence in its place."""
+    """The plot alone; a screen reader reads the sentence instead."""
     plot = captioned.figure.to_html(
         full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG, auto_play=False
     )

@@ -1,4 +1,4 @@
-"""Several runs, each predicted and measured: both beside each other, and the error of each prediction."""
+"""Several runs, each predicted and measured: the two values side by side, and the error of each prediction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from distsim.figures.theme import INK, MARKS, MEASURED, PREDICTED, TOTAL, marker
 from distsim.figures.wording import above_or_below, signed, two_digits
 
 ROW_PIXELS, AROUND_PIXELS = 38, 130
-WIDE = 8.0  # times the least: beyond that the axis is logarithmic, or small times could not be told apart
+WIDE = 8.0  # the largest over the least; beyond this ratio the axis is logarithmic, so that small times differ visibly
 TICKS = [part * 10.0**power for power in range(-6, 9) for part in (1, 2, 5)]
-ROOM = 0.45  # of the errors' reach, for the numbers beyond the bars
+ROOM = 0.45  # share of the errors' range that is left free for the numbers beside the bars
 
 
 def prediction_errors(
@@ -28,12 +28,12 @@ def prediction_errors(
     unit: str = "ms",
     quantity: str = "step time",
 ) -> Captioned:
-    """Left what was predicted and measured, in `unit`; right the error of each in percent of the measurement.
+    """Predictions and measurements in `unit` on the left; on the right each error in percent of the measurement.
 
-    Of repeats of a measurement the median counts; lines reach from the least to the largest, and at the right from the
-    error against the largest to that against the least. No prediction is near to all of repeats that are far apart.
+    A measurement may have several repeats. Then its median counts, and error bars show the range of the repeats on the
+    left. On the right they show the errors against the largest and the least repeat.
 
-    Raises InputError where the two do not have the same names, or a number is not finite and above 0.
+    Raises InputError where `predicted` and `measured` have different names, or a number is not finite and above 0.
 
     >>> shown = prediction_errors({"ring": 66.0, "server": 80.0}, {"ring": [60.0, 61.0, 62.0], "server": 80.0})
     >>> shown.summary.split(". ")[0]
@@ -99,16 +99,8 @@ def _add_errors(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]]) -> N
     reach = max(high - low, 1.0)
     for name, error, (below, above) in zip(rows, errors, ends, strict=True):
         place, anchor, shift = (above, "left", 6) if error >= 0.0 else (below, "right", -6)
-        figure.add_annotation(
-            x=place,
-            y=name,
-            text=signed(error, "%"),
-            showarrow=False,
-            xanchor=anchor,
-            xshift=shift,
-            xref="x2",
-            yref="y2",
-        )
+        where = {"x": place, "y": name, "xref": "x2", "yref": "y2", "xanchor": anchor, "xshift": shift}
+        figure.add_annotation(**where, text=signed(error, "%"), showarrow=False)
     room = [low - ROOM * reach if min(errors) < 0.0 else low, high + ROOM * reach if max(errors) >= 0.0 else high]
     title = "error of the prediction (%)"
     figure.update_xaxes(range=room, zeroline=True, zerolinecolor=INK, title_text=title, row=1, col=2)
@@ -119,7 +111,7 @@ def _error(predicted: Stage, measured: Stage) -> float:
 
 
 def _ends(predicted: Stage, measured: Stage) -> tuple[float, float]:
-    """The errors against the largest and the least of the repeats."""
+    """The errors in percent against the largest and the least repeat."""
     low, high = (100.0 * (predicted.value - end) / end for end in (measured.high, measured.low))
     return low, high
 

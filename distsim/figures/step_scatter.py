@@ -1,4 +1,4 @@
-"""Step by step: each step's predicted duration against its measured one."""
+"""The predicted duration of each step against its measured duration."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from distsim.trace import Trace
 
 
 def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
-    """One point per step that both runs have; on the diagonal the prediction is exact.
+    """One point for each step that both runs have; a point on the diagonal is an exact prediction.
 
-    Raises InputError where the runs share no step, though each has some.
+    Raises InputError where both runs have steps but share none.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
@@ -53,7 +53,7 @@ def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
 
 
 def _drawn(points: Sequence[go.Scatter], most: float) -> go.Figure:
-    """The axes up to `most` ms, and the points; with these the diagonal too."""
+    """The axes up to `most` ms. Where there are points, also the points and the diagonal."""
     reach = [0.0, most]
     diagonal = go.Scatter(
         x=reach, y=reach, mode="lines", line={"color": INK, "dash": "dot"}, name="exact", hoverinfo="skip"

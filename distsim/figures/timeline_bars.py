@@ -1,8 +1,8 @@
-"""What a timeline draws of one trace: bars in lanes, with no word of plotly.
+"""The bars of a timeline, computed from one trace without plotly.
 
-A worker has one row, and its rank is the row's middle. It does one thing at a time and fills the row; where it
-communicates while it computes, the communication takes the lower half. A server may receive and send at once, so it
-has two rows: receives above, sends below. Receives of a server that overlap are one bar, and so are its sends.
+A worker has one row; its rank is the middle of the row. A span fills the height of the row. If a worker communicates
+while it computes, the communication takes the lower half of the row. A server may receive and send at once, so it has
+two rows: receives above, sends below. Receives of a server that overlap become one bar, and so do its sends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SAME_SECONDS, SAME_NANOSECOND = 1e-12, 1e-9
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars in columns: middle and height in rows (rank 0 is at the top), times in seconds, what hovering shows."""
+    """Bars as columns: middle and height in rows (rank 0 on top), times in seconds, and the text for hovering."""
 
     middle: Floats
     height: Floats
@@ -39,9 +39,10 @@ class Bars:
 
 @dataclass(frozen=True)
 class Drops:
-    """Gradients of one fate that went into no update: whose lane, which server's, and when dropped or cancelled.
+    """Gradients that were not applied and share one fate, "dropped" or "cancelled".
 
-    server: its rank, or NO_SERVER. With several servers a gradient has a part for each, dropped by itself.
+    rank: the worker of each gradient. server: the rank of the server, or NO_SERVER; with several servers, each server
+    drops its share of a gradient on its own. seconds: when the gradient was dropped or cancelled.
     """
 
     fate: str
@@ -52,7 +53,7 @@ class Drops:
 
 
 def rows(trace: Trace) -> int:
-    """How many rows all lanes of a trace take."""
+    """The number of rows of all lanes of a trace."""
     return trace.workers + SERVER_ROWS * trace.servers
 
 
@@ -69,9 +70,9 @@ def row_of(trace: Trace, rank: Any) -> Any:
 
 
 def bars(trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | None = None) -> dict[Look, Bars]:
-    """The bars that touch the window, by category; bars at its edges stay whole.
+    """The bars that overlap the window, by category; bars at the window's edges are not cut.
 
-    spans: some of the trace's, to draw these alone, where all would stand; None draws all.
+    spans: the spans of the trace to draw; None draws all.
     """
     drawn_of = trace.spans if spans is None else spans
     shown = drawn_of.where((drawn_of.end_seconds >= start_seconds) & (drawn_of.start_seconds <= end_seconds))
@@ -91,26 +92,21 @@ def bars(trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | 
     for number, look in enumerate(CATEGORIES):
         own = np.flatnonzero(category == number)
         if len(own):
-            found[look] = Bars(
-                middle=middle[own],
-                height=height[own],
-                start_seconds=drawn.start_seconds[own],
-                end_seconds=drawn.end_seconds[own],
-                bytes=drawn.bytes[own],
-                step=drawn.step[own],
-                text=_texts(trace, drawn.where(own), counts[own]),
-            )
+            spans = drawn.where(own)
+            texts = _texts(trace, spans, counts[own])
+            times = spans.start_seconds, spans.end_seconds
+            found[look] = Bars(middle[own], height[own], *times, spans.bytes, spans.step, texts)
     return found
 
 
 def _merged(spans: Spans) -> tuple[Spans, Integers]:
-    """Spans of one lane and kind that overlap become one, with the sum of their bytes; and how many each one is."""
+    """Overlapping spans of one lane and kind become one span with the sum of their bytes; also the number merged."""
     if not len(spans):
         return spans, np.empty(0, dtype=np.int64)
     spans = spans.where(np.lexsort((spans.end_seconds, spans.start_seconds, spans.kind, spans.worker)))
     lane = spans.worker.astype(np.int64) * len(SpanKind) + spans.kind
     new_lane = np.diff(lane, prepend=lane[0] - 1) != 0
-    # Lanes laid one after the other in time, so that one running maximum serves all of them.
+    # Each lane is shifted to a later time of its own, so that one running maximum serves all lanes.
     shift = np.cumsum(new_lane) * (spans.end_seconds.max() - spans.start_seconds.min() + 1.0)
     latest = np.maximum.accumulate(spans.end_seconds + shift)
     begins = new_lane.copy()
@@ -129,21 +125,21 @@ def _merged(spans: Spans) -> tuple[Spans, Integers]:
 
 
 def _place_server(spans: Spans) -> tuple[Floats, Floats]:
-    """Offset from the lane's middle, and height: receives above, sends below, all else over both rows."""
+    """Offset from the lane's middle, and height: receives above, sends below, other spans over both rows."""
     offset = np.select([spans.kind == SpanKind.RECEIVE, spans.kind == SpanKind.SEND], [-0.5, 0.5], default=0.0)
     return offset, np.where(offset == 0.0, FULL + 1.0, FULL)
 
 
 def _place_worker(spans: Spans, compute: Spans) -> tuple[Floats, Floats]:
-    """Offset and height: the lower half for communication while the same worker computes, else the whole row."""
+    """Offset and height: the lower half of the row for communication during compute, else the whole row."""
     hidden = np.zeros(len(spans), dtype=np.bool_)
     if len(spans) and len(compute):
         compute = compute.where(np.lexsort((compute.start_seconds, compute.worker)))
         both = (spans, compute)
         times = np.concatenate([*(of.start_seconds for of in both), *(of.end_seconds for of in both)])
-        apart = np.ptp(times) + 1.0  # lanes laid one after the other in time, so that one search serves all
+        apart = np.ptp(times) + 1.0  # each lane is shifted to a later time, so that one search serves all lanes
         moved = np.flatnonzero(np.isin(spans.kind, COMMUNICATION_KINDS))
-        # Compute spans of a worker never overlap: the last that starts before a span's end is the one to ask.
+        # A worker's compute spans never overlap, so only the last one that starts before the end can overlap it.
         until = spans.end_seconds[moved] + apart * spans.worker[moved] - SAME_NANOSECOND
         last = np.searchsorted(compute.start_seconds + apart * compute.worker, until) - 1
         own = (last >= 0) & (compute.worker[last] == spans.worker[moved])
@@ -166,8 +162,8 @@ def _texts(trace: Trace, spans: Spans, counts: Integers) -> list[str]:
 def drops(trace: Trace, start_seconds: float, end_seconds: float) -> list[Drops]:
     """Dropped and cancelled gradients within the window, each where it ended.
 
-    A dropped one ends with its push to the server that dropped it, on arrival; a cancelled one with whatever was
-    aborted, its worker's last span of that step.
+    A dropped gradient ends when its push arrives at the server. A cancelled gradient ends with the worker's last span
+    of that step, which was aborted.
     """
     lost = trace.contributions.where(~trace.contributions.applied)
     if not len(lost):
@@ -185,7 +181,7 @@ def drops(trace: Trace, start_seconds: float, end_seconds: float) -> list[Drops]
 
 
 def _ends(trace: Trace, lost: Contributions) -> Floats:
-    """When each of these gradients ended, nan where nobody recorded it."""
+    """When each of these gradients ended in seconds; nan where no span tells."""
     spans = trace.spans.where(np.isin(trace.spans.step, lost.step))
     last: dict[tuple[int, int], float] = {}  # by worker and step
     own = spans.where((spans.worker < trace.workers) & np.isin(spans.kind, (*COMPUTE_KINDS, SpanKind.SEND)))

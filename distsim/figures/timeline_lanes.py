@@ -1,7 +1,7 @@
-"""What a timeline draws, as plain dicts: panels under each other, one per run, with lanes on one time axis.
+"""The lanes of a timeline as plain dicts: a panel for each run, all on one time axis.
 
-A figure is made of them in one piece: one that is changed piece by piece is checked again and again, which takes ten
-times as long.
+The figure is built from all dicts at once. If it were changed piece by piece, plotly would validate it at each change,
+which takes ten times as long.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from distsim.trace import Spans, Trace
 from distsim.units import show
 
 UPDATES_SHOWN = 10
-MANY_MARKS = 60  # more updates than this in one window are ticks at the panel's top, not lines through it
+MANY_MARKS = 60  # updates in the window; more are short ticks at the top of the panel
 DROPPED_SYMBOL = {"dropped": "x", "cancelled": "diamond"}
-DECIMALS = 4  # of a time in the figure: a tenth of a microsecond where the axis is in ms
+DECIMALS = 4  # of a time in the figure; in ms this is a tenth of a microsecond
 TOP_PIXELS, AXIS_PIXELS, GAP_PIXELS = 76, 52, 40
 
 Drawing = dict[str, Any]
@@ -31,16 +31,16 @@ Drawing = dict[str, Any]
 
 @dataclass(frozen=True)
 class Window:
-    """The part of the time that is drawn, and the unit of its axis."""
+    """The interval of time that is drawn, and the unit of its axis."""
 
     start_seconds: float
     end_seconds: float
 
     @classmethod
     def of(cls, figure: str, traces: Sequence[Trace], start_seconds: float, end_seconds: float | None) -> Window:
-        """From `start_seconds` to `end_seconds`, or, of None, until about `UPDATES_SHOWN` updates are made.
+        """From `start_seconds` to `end_seconds`; None ends it after about `UPDATES_SHOWN` updates.
 
-        figure: whose arguments these are. Raises InputError where the window is empty.
+        figure: the name of the figure, for the error. Raises InputError where the window is empty.
         """
         end = max(_end_of_steps(trace, start_seconds) for trace in traces) if end_seconds is None else end_seconds
         if not end > start_seconds:
@@ -52,20 +52,20 @@ class Window:
 
     @property
     def scale(self) -> float:
-        """How many of the axis' units a second has."""
+        """The number of axis units in one second."""
         return time_unit(self.end_seconds - self.start_seconds)[0]
 
     @property
     def unit(self) -> str:
-        """Of the time axis."""
+        """The unit of the time axis."""
         return time_unit(self.end_seconds - self.start_seconds)[1]
 
     def touches(self, start_seconds: Floats, end_seconds: Floats) -> Flags:
-        """What lies in the window, at least partly."""
+        """Whether each interval overlaps the window."""
         return (end_seconds >= self.start_seconds) & (start_seconds <= self.end_seconds)
 
     def told(self, traces: Sequence[Trace]) -> str:
-        """A sentence on what is drawn, with a space before it; none where that is all."""
+        """A space and a sentence that names the window; empty where the window holds all runs whole."""
         if self.start_seconds <= 0.0 and all(trace.total_seconds <= self.end_seconds for trace in traces):
             return ""
         return f" Drawn: {show(self.start_seconds, 'second')} to {show(self.end_seconds, 'second')}."
@@ -74,7 +74,7 @@ class Window:
 def _end_of_steps(trace: Trace, start_seconds: float) -> float:
     """When about `UPDATES_SHOWN` steps of each worker are done, counted from the start of the window.
 
-    A step of all workers is one update where updates wait for all, and else one update per worker.
+    Where updates wait for all workers, a step is one update; otherwise a step is one update per worker.
     """
     times = np.sort(trace.updates.time_seconds)
     times = times[times > start_seconds]
@@ -133,7 +133,7 @@ def _axis_key(axis: str) -> str:
 
 
 def _lane_names(trace: Trace, row_pixels: int) -> dict[str, Any]:
-    """The axis of a panel's lanes: all are named, or of narrow ones some, and always the servers."""
+    """The axis of a panel's lanes. Where lanes are narrow, only some workers are named; servers always are."""
     every = 1 if row_pixels >= 14 else 2 if row_pixels >= 11 else 4
     servers = list(range(trace.workers, trace.workers + trace.servers))
     ranks = [*range(0, trace.workers if every == 1 else trace.workers - every // 2, every), *servers]
@@ -145,12 +145,12 @@ def _lane_names(trace: Trace, row_pixels: int) -> dict[str, Any]:
 
 
 def lanes(trace: Trace, window: Window) -> list[Drawing]:
-    """What is drawn of one run: bars by category, updates, gradients that went into none."""
+    """The drawings of one run: bars by category, updates, and gradients that were not applied."""
     return [*of_spans(trace, window), *_updates(trace, window), *_drops(trace, window)]
 
 
 def of_spans(trace: Trace, window: Window, spans: Spans | None = None) -> list[Drawing]:
-    """The bars of a run by category; of some of its spans, where they are given."""
+    """The bars of a run by category; only those of `spans` where given."""
     found = bars(trace, window.start_seconds, window.end_seconds, spans)
     return [_bars(look, drawn, window) for look, drawn in found.items()]
 
