@@ -2,8 +2,7 @@
 
     time(worker, draw) = factor(worker) x draw of the distribution + (a pause, with its probability) + added
 
-`ComputeTimes` hands out the draws. Simulation and real run ask it for the same (worker, index) and get the
-same number.
+`ComputeTimes` holds the draws. The simulation and the real run get the same number for the same (worker, index).
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ class Pauses(Description):
 class Compute(Description):
     """The `[compute]` table: seconds of one step on one worker.
 
-    added_seconds: what every step of every worker takes besides; a calibration puts a model's measured forward and
-    backward here.
+    added_seconds: added to every step of every worker; a calibration puts a model's measured forward and backward here.
 
     >>> compute = Compute(distribution="lognormal", mean="50 ms", cv=0.3, slow={3: 2.0})
     >>> compute.of_worker(0, batch=32).mean_seconds
@@ -160,9 +158,9 @@ class Compute(Description):
         return None if table is None or table.shape[1] == 1 else table[:, worker]
 
     def check_workers(self, workers: int, *, recorded: bool = False) -> None:
-        """Raises ValueError where the table, or the file of times, is about workers that the cluster does not have.
+        """Raises ValueError where the table, or the file of times, names workers that the cluster does not have.
 
-        recorded: as in `Scenario.of`; the file is left alone.
+        recorded: as in `Scenario.of`; the file is not read.
         """
         absent = [worker for worker in self.slow if worker >= workers]
         if absent:
@@ -180,7 +178,7 @@ class Compute(Description):
 class ComputeTimes:
     """The seconds of each worker's work, drawn once per (worker, index) from the scenario's seed.
 
-    `times(worker, index)` may be asked in any order and always answers the same.
+    `times(worker, index)` may be called in any order and always returns the same.
 
     >>> compute = Compute(distribution="exponential", mean="1 s")
     >>> one, other = ComputeTimes(compute, seed=7, batch=1), ComputeTimes(compute, seed=7, batch=1)
@@ -194,7 +192,7 @@ class ComputeTimes:
         self._batch = batch
         self._seed = seed
         self._drawn: dict[int, Floats] = {}
-        self._seconds: dict[int, list[float]] = {}  # what was drawn, for those who ask one by one
+        self._seconds: dict[int, list[float]] = {}  # the same draws, for calls with one index
         self._generators: dict[tuple[Purpose, int], np.random.Generator] = {}
 
     def __call__(self, worker: int, index: int) -> float:
@@ -238,7 +236,7 @@ def read_times(path: Path) -> Floats:
     """A table of times in seconds, shape (rows, columns): text, one row per step, separated by commas or spaces.
 
     One column: every worker draws from it at random, with replacement. One per worker: worker i replays
-    column i from the top, and starts over at the end. Raises InputError.
+    column i from the top, and starts again after the end. Raises InputError.
     """
     try:
         return _read_times(path, files.changed(path))

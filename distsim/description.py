@@ -1,6 +1,6 @@
-"""What all parts of a scenario share: frozen, unknown keys refused, values checked by pydantic within bounds.
+"""The base of all tables of a scenario: frozen, without unknown keys, with every value checked by pydantic.
 
-No field is without bounds: what no run could mean is refused when it is read, and not found out in the middle of one.
+Every field has bounds, so that a value no run could use is refused when the file is read, not in the middle of a run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict
 
-LARGEST_COUNT = 10**9  # more of anything would run for years
+LARGEST_COUNT = 10**9  # a run with more of anything would take years
 LONGEST_RANK = 9  # digits
 LARGEST_NAME = 200  # characters: names are titles of tables and figures
 
@@ -20,7 +20,7 @@ Factor = Annotated[float, Ge(1e-6), Le(1e6)]
 
 
 class Description(BaseModel):
-    """One table of a scenario file: validated, frozen, without a clock."""
+    """One table of a scenario file: validated and frozen."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False, protected_namespaces=()
@@ -28,7 +28,7 @@ class Description(BaseModel):
 
 
 def rank_keys(table: object) -> object:
-    """TOML keys are text: {"3": 2.0} becomes {3: 2.0}; other keys, "03" too, are left for validation to refuse."""
+    """TOML keys are text: {"3": 2.0} becomes {3: 2.0}. Other keys, such as "03", are left for validation to refuse."""
     if not isinstance(table, dict):
         return table
 

@@ -1,4 +1,4 @@
-"""What distsim raises at its public doors.
+"""The errors that distsim raises for its users.
 
 Every message says what was asked for, the offending value, the rule it breaks and the cure.
 The command line turns `exit_code` into its exit status and prints the message without a traceback.
@@ -19,7 +19,7 @@ class DistsimError(Exception):
 
 
 class InputError(DistsimError, ValueError):
-    """Bad input or a missing right: nothing was run and nothing was written.
+    """Wrong input or a missing permission: nothing was run and nothing was written.
 
     asked, value, rule, cure: the parts of the message, where `of` made it.
 
@@ -44,13 +44,13 @@ class InputError(DistsimError, ValueError):
 
 
 class NotAvailableYetError(InputError):
-    """The scenario names something of the contract that this version cannot run."""
+    """The scenario asks for something that this version cannot run yet."""
 
 
 class RunError(DistsimError):
-    """A real run failed: the message names the rank and where it stood.
+    """A real run failed: the message names the rank and the line it had reached.
 
-    trace: what had been recorded until then, where anything had.
+    trace: the trace recorded until then, if there is any.
     """
 
     exit_code = 3
@@ -67,13 +67,13 @@ def problem(asked: str, value: object, rule: str, cure: str) -> str:
 
 
 def shown(value: object) -> str:
-    """How a message quotes a value: as Python writes it, at most 80 characters, its beginning and its end.
+    """`value` as a message quotes it: as Python writes it, shortened in the middle to at most 80 characters.
 
     >>> shown("10"), len(shown("x" * 1000))
     ("'10'", 80)
     """
     try:
         text = repr(value)
-    except ValueError:  # a whole number of more digits than Python writes
+    except ValueError:  # an integer with more digits than Python writes
         text = "(a number of thousands of digits)"
     return text if len(text) <= 80 else f"{text[:37]}...{text[-40:]}"

@@ -1,6 +1,7 @@
-"""Files are read up to a size, and written to a temporary name beside their own and renamed.
+"""Reading files up to a size, and replacing files at once.
 
-So a device without end does not fill the memory, and a reader sees the old file or the new one.
+The largest size keeps an endless device from filling the memory. A new file is written under a temporary name and then
+renamed, so that a reader sees either the old file or the new one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MEGABYTE = 10**6
 
 
 def read(path: Path | Traversable, most_megabytes: int) -> bytes:
-    """What the file holds. Raises OSError, also where that is more than so many megabytes."""
+    """The content of the file. Raises OSError, also where the file is larger than `most_megabytes`."""
     try:
         with path.open("rb") as stream:
             content = stream.read(most_megabytes * MEGABYTE + 1)
@@ -33,7 +34,7 @@ def read(path: Path | Traversable, most_megabytes: int) -> bytes:
 
 
 def changed(path: Path) -> int:
-    """When the file was changed, in nanoseconds. Raises OSError where there is none."""
+    """The time of the file's last change, in nanoseconds. Raises OSError where there is no such file."""
     try:
         return path.stat().st_mtime_ns
     except ValueError as error:
@@ -41,12 +42,12 @@ def changed(path: Path) -> int:
 
 
 def _no_name(path: Path | Traversable, error: ValueError) -> OSError:
-    """No file has such a name, as with a zero byte in it."""
+    """The error for a name that no file can have, such as a name with a zero byte."""
     return OSError(errno.EINVAL, str(error), str(path))
 
 
 def check_writable(path: Path) -> None:
-    """Raises InputError where `replaced` could not write `path`: asked before long work, not after it."""
+    """Raises InputError where `replaced` could not write `path`; called before long work."""
     if not path.parent.is_dir():
         raise _unwritable(path, "its folder does not exist")
     if path.is_dir():
@@ -61,10 +62,10 @@ def _unwritable(path: Path, reason: str) -> InputError:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes `path`'s place when the block ends well, and vanishes when it does not.
+    """A binary file that replaces `path` when the block ends without an error, and is removed otherwise.
 
-    Raises InputError where `path` is a folder, lies in one that does not exist or may not be written to, or where the
-    disk is full.
+    Raises InputError where `path` is a folder, where its folder does not exist or is not writable, or where the disk is
+    full.
     """
     if path.is_dir():
         raise InputError.of("output file", str(path), "is a folder", "add the name of a file")

@@ -1,4 +1,4 @@
-"""TOML as people type it: a table, or a message that shows the line and says what to write there instead."""
+"""Reads TOML. An error shows the wrong line and says what to write there instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLACE = re.compile(r"^(?P<rule>.*) \(at (?:line (?P<line>\d+), column (?P<column
 
 
 def read(text: str, source: str) -> dict[str, Any]:
-    """The table that `text` holds. Raises InputError, which names `source`, where it is not TOML."""
+    """The table in `text`. Raises InputError, which names `source`, where `text` is not TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

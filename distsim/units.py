@@ -1,8 +1,8 @@
 """Quantities at the edge: "10 Gbit/s", "50 us", "25 MB" in files, SI floats inside.
 
-A quantity is one number and one unit; pint would compute with what stands there, and "1*3 s" is a slip of the pen.
-The unit is pint's, of a registry that holds only the units of this subject and computes in decimals, so "50 us" is
-the float nearest to 0.00005 and every value can be written back without loss.
+A quantity is one number and one unit. Only the unit is parsed by pint, since pint would also compute "1*3 s", which is
+a typing error here. The registry holds only the units of this subject and computes in decimals, so "50 us" is the
+float nearest to 0.00005 and every value can be written back without loss.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ bps = bit / second
 
 LONGEST = 200  # characters of a quantity
 
-# What no cluster has: below the least (where 0 is none) or above the most.
+# No cluster has values outside these bounds, other than 0.
 BOUNDS: dict[SiUnit, tuple[float, float]] = {"second": (1e-12, 1e12), "byte": (1.0, 1e15), "byte/second": (1e-3, 1e18)}
 EXAMPLES: dict[SiUnit, str] = {"second": '"50 ms"', "byte": '"4 MiB"', "byte/second": '"10 Gbit/s"'}
 
-# Units a value may be written back in: of those that lose nothing the one with the fewest digits wins,
-# and 1 to 999 over 0.5 or 5000.
+# Units in which a value may be written. Of the units that lose nothing, the one with the fewest digits is taken;
+# a number from 1 to 999 is preferred to 0.5 or 5000.
 SPELLINGS: dict[SiUnit, tuple[tuple[str, Decimal], ...]] = {
     "second": (("s", Decimal(1)), ("ms", Decimal("1e-3")), ("us", Decimal("1e-6")), ("ns", Decimal("1e-9"))),
     "byte": (
@@ -64,7 +64,7 @@ SI_SPELLING: dict[SiUnit, int] = {"second": 0, "byte": -1, "byte/second": -1}
 
 @cache
 def registry() -> pint.UnitRegistry[Decimal]:
-    """The pint registry, made at the first parse: importing pint is the slowest part of `import distsim`."""
+    """The pint registry, made at the first parse, since importing pint takes long."""
     import pint
 
     units: pint.UnitRegistry[Decimal] = pint.UnitRegistry(None, non_int_type=Decimal)
@@ -126,7 +126,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _number(text: str) -> Decimal:
-    if not text.isascii() or "_" in text:  # which Decimal would take
+    if not text.isascii() or "_" in text:  # Decimal would accept these
         raise ValueError("is not a number with a unit")
     try:
         return Decimal(text)
@@ -136,7 +136,7 @@ def _number(text: str) -> Decimal:
 
 @cache
 def _size(name: str, unit: SiUnit) -> Decimal:
-    """How many `unit` are in one of the unit `name`."""
+    """The value of one `name` in `unit`."""
     try:
         size: Decimal = registry().Quantity(Decimal(1), name).to(unit).magnitude
     except Exception as error:  # noqa: BLE001 - pint raises many kinds, AssertionError and TokenError among them
@@ -157,7 +157,7 @@ def _reason(error: Exception, unit: SiUnit) -> str:
 
 @lru_cache(maxsize=4096)
 def write(value: float, unit: SiUnit) -> str:
-    """`value` (in `unit`) as a short text that `parse` reads back to the very same float.
+    """`value` (in `unit`) as a short text that `parse` reads back to the same float.
 
     >>> write(1.25e9, "byte/second"), write(5e-05, "second"), write(4194304.0, "byte")
     ('10 Gbit/s', '50 us', '4 MiB')
@@ -185,7 +185,7 @@ def show(value: float, unit: SiUnit, digits: int = 3) -> str:
 
 
 def rate(bytes_per_second: float) -> str:
-    """A link's bandwidth for a person to read, always in bits, so that two of them can be compared.
+    """A link's bandwidth for a person to read, always in bits, so that bandwidths can be compared.
 
     >>> [rate(bandwidth) for bandwidth in (1.25e9, 348e6, 2.5e6)]
     ['10 Gbit/s', '2.78 Gbit/s', '20 Mbit/s']

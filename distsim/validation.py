@@ -1,4 +1,4 @@
-"""Turns pydantic's findings about a scenario into messages for its author."""
+"""Messages for the author of a scenario, made from the errors that pydantic finds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from distsim.errors import InputError, problem, shown
 
 
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> InputError:
-    """One `InputError` that lists everything pydantic found wrong in `source`, a line per finding."""
+    """One `InputError` that lists all errors that pydantic found in `source`, one in each line."""
     lines = [_line(finding, model) for finding in error.errors()]
     head = f"{source}: " if len(lines) == 1 else f"{source} has {len(lines)} problems:\n  "
     return InputError(head + "\n  ".join(lines))
 
 
 def findings(error: ValidationError) -> str:
-    """What pydantic found wrong in a file that no person writes: the first few findings, without cures."""
+    """The first few errors that pydantic found in a file that a program wrote, without cures."""
     found = error.errors()
     lines = []
     for finding in found[:3]:
@@ -40,7 +40,7 @@ def _line(finding: Any, model: type[BaseModel]) -> str:
     kind = finding["type"]
     if kind == "value_error":
         text = str(finding["ctx"]["error"])
-        if isinstance(value, (dict, BaseModel)):  # a rule about a whole table quotes the offending key itself
+        if isinstance(value, (dict, BaseModel)):  # the message about a whole table quotes the wrong key itself
             return text if not where or text.startswith(f"{where}.") else f"[{where}] {text}"
         return f"{where} = {shown(value)} {text}"
     if kind == "extra_forbidden":
@@ -87,14 +87,14 @@ def _rule_and_cure(finding: Any) -> tuple[str, str]:
 
 
 def unknown_key(key: str, value: object, table: str, known: list[str]) -> str:
-    """The message about a key that `table` does not have; the cure names the closest of the known ones."""
+    """The message about a key that `table` does not have. The cure names the closest known key."""
     close = difflib.get_close_matches(key.rpartition(".")[2], known, n=1)
     cure = f"write {close[0]}" if close else f"remove it; the keys are {', '.join(known) or 'none'}"
     return problem(key, value, f"is not a key of {table}", cure)
 
 
 def missing_key(key: str, field: FieldInfo) -> str:
-    """The message about a key, or a table, that `field` asks for; the cure is its example, as a file spells it."""
+    """The message about a missing key or table. The cure is the example of `field`, as a file spells it."""
     table, _, name = key.rpartition(".")
     example = field.examples[0] if field.examples else "..."
     if isinstance(example, dict):
@@ -105,9 +105,9 @@ def missing_key(key: str, field: FieldInfo) -> str:
 
 
 def _fields(model: Any, path: list[str]) -> dict[str, FieldInfo]:
-    """The keys that a table of the scenario may have, as a file spells them, and what they ask for."""
+    """The keys that a table of the scenario may have, as a file spells them, with their fields."""
     for part in path:
-        if get_origin(model) is dict:  # keys of the author's own, such as the ranks in cluster.nic
+        if get_origin(model) is dict:  # keys chosen by the author, such as the ranks in cluster.nic
             model = _model_in(get_args(model)[1])
             continue
         field = _of_model(model).get(part)

@@ -1,4 +1,4 @@
-"""What one step works on: the `[workload]` table."""
+"""The `[workload]` table: the model, the batch and the sizes of what is sent."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class Workload(Description):
     model: real forward and backward of this model in real runs; the gradient's size follows from it, and the drawn
     compute time is added. "mlp" and "cnn" learn scikit-learn's digits; "transformer" is `layers` blocks of `width`
     on made-up data. layers: of equal compute time and, without a model, equal gradient bytes. backward_share: of the
-    compute time, the rest is forward. activation_bytes: what one stage of a pipeline sends to the next for a whole
-    batch.
+    compute time; the rest is forward. activation_bytes: sent by one stage of a pipeline to the next for a whole batch.
 
     >>> Workload(gradient="4 MiB", batch=32).gradient_bytes
     4194304.0
@@ -60,7 +59,7 @@ class Workload(Description):
     @model_validator(mode="before")
     @classmethod
     def _layers_of_the_model(cls, table: Any) -> Any:
-        """A model that has a number of layers of its own brings it along."""
+        """Sets `layers` where the model has its own number of layers."""
         if not isinstance(table, dict) or "layers" in table:
             return table
         own = LAYER_PARAMETERS.get(str(table.get("model")))
@@ -84,7 +83,7 @@ class Workload(Description):
 
     @property
     def layer_bytes(self) -> list[float]:
-        """Bytes of each layer's gradient, first layer first. There must be a gradient or a model."""
+        """Bytes of each layer's gradient, first layer first. The workload must have a gradient or a model."""
         if self.model is None:
             assert self.gradient_bytes is not None, "checked when the scenario was read"
             return [self.gradient_bytes / self.layers] * self.layers

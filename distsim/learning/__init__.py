@@ -1,16 +1,18 @@
-"""Learning: what real training learns, and real gradients on the clock of any trace. Only torch models need torch.
+"""Learning: models and data, and real gradients in the order and on the clock of any trace.
 
-objective       what is learned, as a replay sees it:
-quadratic           a known optimum, and noise
+Only torch models need torch.
+
+objective       the interface of a loss to be minimized:
+quadratic           a known optimum, with noise
 sparse              a made-up task whose gradients touch few of the parameters
 torch_model         any torch model
 problems        the models of real runs and their data
-kernels         which of torch's routines compute them
+kernels         the choice of torch's routines
 digits          data
 batches         which samples each worker has
-rates           learning rates, and the effective batch that they go with
+rates           learning rates, and the effective batch
 optimizers      SGD, momentum, Adam
-updates         what a trace tells those who replay it
+updates         the updates that a trace records, for a replay
 replay          gradients in the order of a trace
 curve           loss and accuracy against updates, samples and seconds
 """

@@ -1,9 +1,9 @@
-"""Which samples each worker has in each step: those that torch's `DistributedSampler` and `DataLoader` would give it.
+"""The samples of each worker in each step: those that torch's `DistributedSampler` and `DataLoader` give it.
 
 An epoch is a permutation of all samples. Worker w of N has number w, w + N, w + 2 N, … of it; where N does not divide
-the samples, the first ones of the permutation fill up, so that all have equally many. A worker takes them in batches
-of b, and the last batch of an epoch may be smaller. So the batches of one step together are a stretch of N b samples
-of the permutation: what one process with batches of N b has in that step.
+the samples, the first ones of the permutation are taken twice, so that all workers have equally many. A worker takes
+them in batches of b, and the last batch of an epoch may be smaller. So the batches of one step together are N b
+consecutive samples of the permutation: the batch of that step in one process with batches of N b.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from distsim.errors import InputError
 
-SEEDS = 2**32  # torch's generator, a Mersenne twister, looks at no more of a seed
+SEEDS = 2**32  # torch's generator, a Mersenne twister, ignores further bits of a seed
 SEEDS_APART = 1000  # more than any run has epochs
 
 
@@ -24,8 +24,8 @@ SEEDS_APART = 1000  # more than any run has epochs
 class Batches:
     """The samples of every worker's every step. batch: samples per worker and step.
 
-    Like `DistributedSampler`, epoch e of seed s is epoch 0 of seed s + e: for runs that have nothing to do with each
-    other take seeds that are further apart than their epochs.
+    As with `DistributedSampler`, epoch e of seed s is epoch 0 of seed s + e. For independent runs take seeds that are
+    further apart than the number of epochs.
     """
 
     samples: int
@@ -53,7 +53,7 @@ class Batches:
         return -(-share // self.batch)
 
     def of(self, worker: int, step: int) -> NDArray[np.int64]:
-        """The numbers of the samples.
+        """The numbers of this worker's samples in this step.
 
         >>> batches = Batches(samples=8, workers=2, batch=2, seed=7)
         >>> sorted(sample for worker in (0, 1) for step in (0, 1) for sample in batches.of(worker, step).tolist())
@@ -77,10 +77,10 @@ def _shares(samples: int, workers: int, seed: int) -> NDArray[np.int64]:
 
 
 def permutation(count: int, seed: int) -> NDArray[np.int64]:
-    """What `torch.randperm` gives for this seed, without torch.
+    """The same as `torch.randperm` for this seed, without torch.
 
-    Both draw from the Mersenne twister that Matsumoto and Nishimura's `init_genrand` starts, and torch swaps number i
-    with one of those from i on (Fisher and Yates).
+    Both draw from the Mersenne twister, started by Matsumoto and Nishimura's `init_genrand`. Torch swaps number i with
+    a number at i or later (Fisher and Yates).
 
     >>> permutation(5, seed=0).tolist()
     [4, 0, 1, 3, 2]

@@ -1,4 +1,4 @@
-"""What a replay found: loss and accuracy against updates, samples and seconds."""
+"""The result of a replay: loss and accuracy against updates, samples and seconds."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ COLUMNS = ("update", "samples", "seconds", "loss", "accuracy", "variance")
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Columns of one length, a row for each of the updates that were looked at, from update 0 (the start) to the last.
+    """Columns of one length: a row for each evaluated update, from update 0 (the start) to the last.
 
     samples: how many gradients' samples have been applied so far. seconds: on the trace's clock. loss: the mean over
     all samples to learn from. accuracy: on the test samples, NaN where nothing is classified. variance: the squared
     distance between the gradient that this update applied and that of the whole loss at the parameters it was
-    applied to; its mean is the gradient's variance where gradients are fresh, and staleness adds to it; NaN where not
-    asked for.
+    applied to. Its mean is the gradient's variance where gradients are fresh; staleness adds to it. NaN where not asked
+    for.
 
-    Besides, for each update: batch_loss, the mean loss of its gradients' batches; update_samples, its effective batch;
-    and the parameters at the end.
+    For every update: batch_loss, the mean loss of its gradients' batches; update_samples, its effective batch.
+    parameters: those at the end.
     """
 
     update: NDArray[np.int64]
@@ -47,11 +47,11 @@ class Curve:
         return float(self.update_samples.mean())
 
     def seconds_to(self, loss: float) -> float:
-        """When the loss was first seen at or below this; infinite where it never was."""
+        """The time at which the loss was first at or below `loss`; infinite where it never was."""
         return self._first(loss, self.seconds)
 
     def updates_to(self, loss: float) -> float:
-        """After how many updates the loss was first seen at or below this; infinite where it never was."""
+        """The number of updates after which the loss was first at or below `loss`; infinite where it never was."""
         return self._first(loss, self.update)
 
     def _first(self, loss: float, column: NDArray[Any]) -> float:
@@ -59,7 +59,7 @@ class Curve:
         return float(column[reached[0]]) if len(reached) else math.inf
 
     def loss_at(self, seconds: float) -> float:
-        """The last loss seen up to this moment."""
+        """The last loss evaluated up to this time."""
         return float(self.loss[np.searchsorted(self.seconds, seconds, side="right") - 1])
 
     def to_pandas(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""A run told by nothing but the staleness of its gradients: for learning without a cluster and without a clock."""
+"""Traces made from given staleness of gradients, to study learning without a cluster and without a clock."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from distsim.trace import Trace, TraceBuilder
 def delayed(staleness: ArrayLike, batch: int = 1, seed: int = 0) -> Trace:
     """An update a second, each by one gradient; the k-th gradient's parameters were `staleness[k]` updates old.
 
-    The first ones cannot be older than the start. All are one worker's: two such runs of one seed have the very same
-    samples in the same order and differ in nothing but their delays. `delayed([0] * 500, batch=B)` is plain SGD in one
-    process, which N workers with batches of B / N do together.
+    The first parameters cannot be older than the start. All gradients come from one worker, so two runs of one seed
+    have the same samples in the same order and differ only in their delays. `delayed([0] * 500, batch=B)` is plain SGD
+    in one process; N synchronous workers with batches of B / N compute the same.
 
     >>> delayed([0, 3, 0, 3, 3]).contributions.read_version.tolist()
     [0, 0, 2, 0, 1]

@@ -1,4 +1,4 @@
-"""scikit-learn's digits as arrays, split once and for all into those to learn from and those to test on."""
+"""scikit-learn's digits as arrays, always split into the same training and test images."""
 
 from __future__ import annotations
 

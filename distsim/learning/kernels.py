@@ -1,9 +1,9 @@
-"""Which of torch's routines compute models here: those by which the gradient of a batch is the mean of its parts'.
+"""The choice of torch's routines: with these, the gradient of a batch is the mean of the gradients of its parts.
 
-N workers with batches of b are then one process with batches of N b, as far as float32 tells. oneDNN's gradients of a
-convolution's biases are the less exact the larger the batch is, and NNPACK, which torch takes from 16 images on,
-multiplies in another way. Of the CNN's gradient torch's own routines take 0.5 to 1.0 times as long at batches up to
-32, and twice as long at 512.
+N workers with batches of b then equal one process with batches of N b, up to rounding in float32. oneDNN's gradients of
+a convolution's biases lose precision as the batch grows. NNPACK, which torch uses from 16 images on, multiplies in
+another order. For the CNN's gradient torch's own routines take 0.5 to 1.0 times as long at batches up to 32, and twice
+as long at 512.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import torch
 
-SetFlag = Callable[[bool], tuple[bool, ...]]  # returns what was set before
+SetFlag = Callable[[bool], tuple[bool, ...]]  # returns the values from before
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def plain_convolutions() -> Iterator[None]:
     ...     torch.backends.mkldnn.enabled
     False
     """
-    # oneDNN's own `flags` would also set what it does with TF32, of which torch warns.
+    # oneDNN's own `flags` would also set its use of TF32, and torch warns of that.
     set_onednn: SetFlag = torch.backends.mkldnn.set_flags
     set_nnpack: SetFlag = torch.backends.nnpack.set_flags
     before = set_onednn(False)[0], set_nnpack(False)[0]
@@ -37,8 +37,9 @@ def plain_convolutions() -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """These models are too small to share: on a busy machine, threads that wait for each other take a hundred times as
-    long. It also fixes the order in which sums are rounded.
+    """Computes on one thread, which also fixes the order in which sums are rounded.
+
+    These models are too small to share: on a busy machine, threads that wait for each other take 100 times as long.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,7 +1,7 @@
-"""What is learned, as a replay sees it: a loss over numbered samples, of one flat array of parameters.
+"""The objective of a replay: a loss over numbered samples, of one flat array of parameters.
 
 quadratic    a known optimum and noise                                         numpy
-sparse       a made-up task of which each sample knows few of the features     numpy
+sparse       a made-up task whose samples have few of the features each        numpy
 torch_model  any torch model: the MLP and the CNN on digits, or one of yours   torch
 """
 
@@ -17,7 +17,7 @@ Samples = NDArray[np.int64]
 
 
 class Objective(Protocol):
-    """A loss to be made small. Parameters and gradients are arrays of one dimension and one type."""
+    """A loss to be minimized. Parameters and gradients are arrays of one dimension and one type."""
 
     @property
     def samples(self) -> int:

@@ -1,7 +1,7 @@
-"""What a gradient does to the parameters: plain and momentum SGD, and Adam; each as in torch.
+"""Optimizers: plain and momentum SGD, and Adam; each as in torch.
 
-An optimizer is a frozen description. `begin()` gives the one who keeps count of what has been: the server, the peers
-together, or with local SGD each worker for itself.
+An optimizer is a frozen description. `begin()` gives an object that holds the state of one run: one for the server, one
+for all peers together, or with local SGD one for each worker.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class Descent(Protocol):
     """One run's optimizer, with its memory."""
 
     def step(self, parameters: Numbers, gradient: Numbers, share: float = 1.0) -> Numbers:
-        """New parameters; those given are left as they are.
+        """New parameters; the given ones are not changed.
 
-        share: so many times `gradient` is the mean to descend by, 1 / n of a sum of n gradients.
+        share: `share` x `gradient` is the mean gradient: 1 / n where `gradient` is a sum of n gradients.
         """
 
 
 class Optimizer(Protocol):
-    """A description of how to descend."""
+    """The description of an optimizer."""
 
     def begin(self) -> Descent:
         """A fresh memory for one run."""
@@ -47,7 +47,7 @@ class Sgd:
     momentum: float = 0.0
 
     def begin(self) -> Descent:
-        """No speed yet."""
+        """A state without velocity."""
         return _Rolling(_rule(self.rate), self.momentum)
 
 
@@ -57,7 +57,7 @@ class Adam:
 
     >>> import numpy as np
     >>> x = Adam(rate=0.5).begin().step(np.array([1.0, 1.0]), np.array([3.0, -0.1]))
-    >>> x.round(6).tolist()    # the first step is as long in every direction
+    >>> x.round(6).tolist()    # the first step has the same length in every direction
     [0.5, 1.5]
     """
 
@@ -67,7 +67,7 @@ class Adam:
     epsilon: float = 1e-8
 
     def begin(self) -> Descent:
-        """No means yet."""
+        """A state without means."""
         return _Adapting(self, _rule(self.rate))
 
 
@@ -78,8 +78,8 @@ def _rule(rate: float | Rate) -> Rate:
 def _moved(parameters: Numbers, direction: Numbers, factor: float) -> Numbers:
     """`parameters + factor x direction`.
 
-    Numbers of float32 are rounded once, as by torch's add and sub with an alpha, which real runs descend by: those
-    multiply and add in one instruction. In double precision the product of two of them is exact.
+    float32 results are rounded once, as in torch's add and sub with an alpha, which real runs use: those multiply and
+    add in one instruction. In double precision the product of two float32 numbers is exact.
     """
     if parameters.dtype != np.float32:
         return parameters + factor * direction

@@ -1,8 +1,8 @@
-"""What real training learns: models and data, defined once for every real run.
+"""Models, data and losses of all real runs.
 
 mlp            64-64-10 with ReLU, on digits
 cnn            8 and 16 filters of 3 x 3, a maximum over 2 x 2, 10 outputs, on digits
-transformer    blocks of attention and a perceptron, which are to repeat a made-up sequence with a delay of one token
+transformer    blocks of attention and a perceptron, which learn to repeat a made-up sequence one token later
 
 Models are `nn.Sequential`s whose children with parameters are the layers that `distsim.workload` counts.
 """

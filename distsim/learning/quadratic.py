@@ -1,4 +1,4 @@
-"""The noisy quadratic: the one problem on which everything about stochastic gradient descent is known."""
+"""The noisy quadratic, for which the behaviour of stochastic gradient descent is known in closed form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA_SEED = 0
 class Quadratic:
     """A loss of sum over i of h_i x_i^2 / 2, least (0) at x = 0, along `dimension` directions of curvature h_i.
 
-    h_i are evenly spaced in their logarithm from `flattest` to `steepest`. Sample k adds z_k . x to the loss, and so
+    The logarithms of h_i are evenly spaced, from `flattest` to `steepest`. Sample k adds z_k . x to the loss, and so
     z_k to the gradient, whose noise has the variance h_i in direction i; over all samples the z_k are 0 on average.
     Every run begins at x_i = `distance`.
 
@@ -45,7 +45,7 @@ class Quadratic:
         noise: NDArray[np.float64] = (drawn - drawn.mean(axis=0)) * np.sqrt(self.curvature)
         return noise
 
-    def start(self, seed: int) -> Numbers:  # noqa: ARG002 - all begin alike; their samples differ
+    def start(self, seed: int) -> Numbers:  # noqa: ARG002 - all runs begin alike; their samples differ
         """The same distance from the optimum in all directions."""
         return np.full(self.dimension, self.distance)
 
@@ -61,7 +61,7 @@ class Quadratic:
         return loss + float(noise.dot(parameters)), gradient
 
     def loss(self, parameters: Numbers) -> float:
-        """How far above the least it is."""
+        """The loss above its minimum of 0."""
         return 0.5 * float(np.dot(self.curvature * parameters, parameters))
 
     def accuracy(self, parameters: Numbers) -> float:  # noqa: ARG002 - there is nothing to classify

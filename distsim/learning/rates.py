@@ -1,8 +1,9 @@
-"""Learning rates: how the rate goes with the number of the update, and with the effective batch.
+"""Learning rates, as functions of the update's number and of the effective batch.
 
-The effective batch of an update is all samples whose gradients it averages. A rate that suits one effective batch is
-scaled to another: not at all, linearly (Goyal et al. 2017, Accurate, Large Minibatch SGD, arXiv 1706.02677), or by the
-square root (Krizhevsky 2014, One weird trick for parallelizing convolutional neural networks, arXiv 1404.5997).
+The effective batch of an update is the number of samples whose gradients it averages. A rate that suits one effective
+batch is scaled to another: not at all, linearly (Goyal et al. 2017, Accurate, Large Minibatch SGD, arXiv 1706.02677),
+or by the square root (Krizhevsky 2014, One weird trick for parallelizing convolutional neural networks, arXiv
+1404.5997).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def scaled(rate: float, batch: int, reference: int, scaling: Scaling = "linear")
 
 
 def warm_up(rate: float, updates: int, start: float = 0.0) -> Rate:
-    """Rises evenly from `start` and is `rate` from update number `updates` on (Goyal et al. 2017, gradual warm-up).
+    """A rate that rises evenly from `start` to `rate`, which it reaches at update number `updates` (Goyal et al. 2017).
 
     >>> [warm_up(0.8, updates=4)(update) for update in range(6)]
     [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 0.8]

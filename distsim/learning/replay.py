@@ -1,10 +1,10 @@
-"""Learning on a trace's clock: real gradients, in the order in which a run, simulated or measured, applied them.
+"""Learning on a trace's clock: real gradients, in the order in which a simulated or measured run applied them.
 
-read      a gradient is computed at the parameters of the version that its worker had read,
-compute   on that worker's own samples,
-apply     and the update that the trace names descends by the mean of its gradients, added up in the trace's order.
+read      take the parameters of the version that the worker had read,
+compute   compute the gradient on the worker's own samples,
+apply     make the update that the trace names by the mean of its gradients, added up in the trace's order.
 
-With local SGD workers descend on their own from the version they read, and an update is the mean of their parameters.
+With local SGD each worker descends from the version it read, and an update is the mean of the workers' parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from distsim.learning.batches import Batches
 from distsim.learning.curve import Curve
 from distsim.learning.objective import Numbers, Objective
 from distsim.learning.optimizers import Descent, Optimizer
-from distsim.learning.updates import Gradient, Told, Update, told
+from distsim.learning.updates import Gradient, RecordedUpdates, Update, recorded_updates
 from distsim.progress import progress
 from distsim.trace import Trace
 
@@ -45,10 +45,10 @@ def replay(
     batch: samples per worker and step; seed: of the first parameters and of the samples' order; touched: the share of
     its entries, the largest ones, that a gradient keeps. All three default to what the trace's scenario says.
     staleness_aware: divides a gradient by its staleness, where that is above 1 (Zhang et al. 2016, Staleness-aware
-    Async-SGD, arXiv 1511.05950). points: at how many updates, evenly, the loss over all samples is looked at.
-    variance: whether that of the gradient is looked at, too, which takes a whole backward at each point. target: a
-    loss at or below which the replay ends when it is seen.
-    Raises InputError where the trace does not tell enough.
+    Async-SGD, arXiv 1511.05950). points: at how many updates, evenly spaced, the loss over all samples is evaluated.
+    variance: whether the gradient's variance is evaluated, too, which takes a backward over all samples at each point.
+    target: the replay ends at the first evaluated loss at or below this.
+    Raises InputError where the trace lacks something that a replay needs.
 
     >>> from distsim import example, simulate
     >>> from distsim.learning.optimizers import Sgd
@@ -57,19 +57,22 @@ def replay(
     >>> curve.effective_batch, bool(curve.loss[-1] < 0.1 * curve.loss[0])    # 4 workers x 8 samples
     (32.0, True)
     """
-    tells = told(trace)
+    recorded = recorded_updates(trace)
     batches = Batches(
-        objective.samples, tells.workers, tells.batch if batch is None else batch, tells.seed if seed is None else seed
+        objective.samples,
+        recorded.workers,
+        recorded.batch if batch is None else batch,
+        recorded.seed if seed is None else seed,
     )
-    share = tells.touched if touched is None else touched
+    share = recorded.touched if touched is None else touched
     if not 0.0 < share <= 1.0:
         raise InputError.of("touched", share, "must be above 0 and at most 1", "write touched = 1 for all of them")
     if not isinstance(points, int) or points < 1:
         raise InputError.of("points", points, "must be a whole number above 0", "write points = 200")
-    run = LocalReplay if tells.averages_parameters else Replay
+    run = LocalReplay if recorded.averages_parameters else Replay
     # A loss that grows without bound is a finding, not a fault.
     with np.errstate(over="ignore", invalid="ignore"):
-        return run(tells, objective, optimizer, batches, share, staleness_aware).curve(points, variance, target)
+        return run(recorded, objective, optimizer, batches, share, staleness_aware).curve(points, variance, target)
 
 
 class Replay:
@@ -77,33 +80,33 @@ class Replay:
 
     def __init__(
         self,
-        tells: Told,
+        recorded: RecordedUpdates,
         objective: Objective,
         optimizer: Optimizer,
         batches: Batches,
         touched: float,
         staleness_aware: bool,
     ) -> None:
-        self.tells = tells
+        self.recorded = recorded
         self.objective = objective
         self.optimizer = optimizer
         self.batches = batches
         self.touched = touched
         self.staleness_aware = staleness_aware
         self.parameters = objective.start(batches.seed)
-        self.versions = {0: self.parameters}  # those that somebody will still compute on
+        self.versions = {0: self.parameters}  # those that gradients to come are computed on
         self.descent = optimizer.begin()
 
     def curve(self, points: int, variance: bool, target: float | None) -> Curve:
-        """All updates, and what was seen on the way."""
-        updates = len(self.tells.seconds)
+        """Makes all updates and evaluates the loss on the way."""
+        updates = len(self.recorded.seconds)
         seen = np.unique(np.linspace(0, updates, min(points, updates) + 1).round().astype(np.int64))
         looks = set(seen.tolist())
         losses, accuracies = [self.objective.loss(self.parameters)], [self.objective.accuracy(self.parameters)]
         variances = [math.nan]
         batch_losses, counts = [], []
         forgotten = self._forgotten()
-        for update in progress(self.tells.updates(), "replay", updates):
+        for update in progress(self.recorded.updates(), "replay", updates):
             looked = update.version in looks
             before = self.parameters
             batch_loss, count, mean = self.apply(update)
@@ -123,7 +126,7 @@ class Replay:
         return Curve(
             update=seen,
             samples=samples[seen],
-            seconds=np.concatenate([[0.0], self.tells.seconds])[seen],
+            seconds=np.concatenate([[0.0], self.recorded.seconds])[seen],
             loss=np.array(losses),
             accuracy=np.array(accuracies),
             variance=np.array(variances),
@@ -143,9 +146,9 @@ class Replay:
         return loss, count, total if weight == 1.0 else total / weight
 
     def _sum(self, update: Update) -> tuple[float, int, Numbers, float]:
-        """The sum of the gradients, and how many they count for.
+        """The sum of the gradients, and its weight.
 
-        Every worker's step counts as much as the others', and a part of one as its samples do.
+        Every step of a worker has the weight 1, and a part of a step its share of the samples.
         """
         loss, count, weight, total = 0.0, 0, 0.0, np.zeros_like(self.parameters)
         for gradient in update.gradients:
@@ -158,7 +161,7 @@ class Replay:
         return loss / weight, count, total, weight
 
     def compute(self, gradient: Gradient, parameters: Numbers, version: int) -> tuple[float, int, Numbers]:
-        """A gradient for update `version` at these parameters: its batch's mean loss, how many samples, itself."""
+        """The batch's mean loss, its number of samples and the gradient at `parameters`, for update `version`."""
         worker, step, read_version, first, last = gradient
         samples = self.batches.of(worker, step)
         if first > 0.0 or last < 1.0:
@@ -177,23 +180,23 @@ class Replay:
         return float(np.square(applied - whole).sum(dtype=np.float64))
 
     def _forgotten(self) -> list[list[int]]:
-        """For each update, the versions that nobody needs when it has been made."""
-        forgotten: list[list[int]] = [[] for _ in self.tells.last_read]
-        for version, last in enumerate(self.tells.last_read.tolist()):
+        """For each update, the versions that no later gradient reads."""
+        forgotten: list[list[int]] = [[] for _ in self.recorded.last_read]
+        for version, last in enumerate(self.recorded.last_read.tolist()):
             forgotten[max(last, version)].append(version)
         return forgotten
 
 
 class LocalReplay(Replay):
-    """Updates that are the mean of what the workers' parameters have become, each with an optimizer of its own."""
+    """Updates that are the mean of the workers' parameters. Each worker has its own optimizer."""
 
     @cached_property
     def descents(self) -> list[Descent]:
-        """Of the workers."""
-        return [self.optimizer.begin() for _ in range(self.tells.workers)]
+        """The optimizer of each worker."""
+        return [self.optimizer.begin() for _ in range(self.recorded.workers)]
 
     def apply(self, update: Update) -> tuple[float, int, Numbers]:
-        """Makes one update; the mean gradient is that of all its steps."""
+        """Makes one update, and returns as in `Replay`; the mean gradient is that of all its steps."""
         losses, counts, total = [], 0, np.zeros_like(self.parameters)
         own: dict[int, Numbers] = {}
         for gradient in update.gradients:
@@ -208,7 +211,7 @@ class LocalReplay(Replay):
 
 
 def keep_largest(gradient: Numbers, share: float) -> None:
-    """Sets all entries to 0 but a share of them, the largest.
+    """Keeps a share of the entries, the largest, and sets all others to 0.
 
     >>> gradient = np.array([3.0, -4.0, 1.0, 2.0])
     >>> keep_largest(gradient, 0.5)

@@ -1,4 +1,4 @@
-"""A made-up task of which each sample knows few of the features, so that its gradient touches few of the parameters."""
+"""A made-up task whose samples have few of the features each, so that a gradient touches few of the parameters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HIDDEN_SCALE = 5.0  # the larger, the fewer classes are wrong
 class SparseLogistic:
     """Logistic regression between two classes, with a weight for each of `features`.
 
-    density: the share q of the features that a sample has, as a text has words; all samples have norm 1. Two of them
-    share a part q of their features where these are evenly placed, and so much of one's gradient is in the other's way.
-    zipf: 0: all features are equally frequent; above: the k-th one is as frequent as k^-zipf says, as words are.
-    A hidden vector of weights decides a sample's class, with a probability that leaves some of them wrong.
+    density: the share q of the features that a sample has, as a text has words; all samples have norm 1. Where features
+    are equally frequent, two samples share a part q of their features, and so their gradients collide in a part q.
+    zipf: 0: all features are equally frequent; above: the k-th feature is as frequent as k^-zipf says, like words.
+    A hidden vector of weights draws a sample's class, so that some classes are wrong.
 
     >>> problem = SparseLogistic(features=100, density=0.02, samples=50)
     >>> _, gradient = problem.gradient(problem.start(0), np.array([3]))
@@ -39,7 +39,7 @@ class SparseLogistic:
 
     @cached_property
     def _data(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features of all samples, the test's last, and their classes, -1 or 1."""
+        """Features of all samples, with the test samples last, and their classes, -1 or 1."""
         draws = stream(DATA_SEED, Purpose.DATA, 0)
         rows, active = self.samples + round(TEST_SHARE * self.samples), round(self.density * self.features)
         frequent = np.arange(1, self.features + 1, dtype=float) ** -self.zipf

@@ -1,4 +1,4 @@
-"""Any torch model as an objective: its parameters stand one after the other in one flat array."""
+"""Any torch model as an objective: one flat array holds all its parameters, one after the other."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Make = Callable[[], nn.Module]
 
 
 class TorchModel:
-    """A model that `make` makes anew, what it learns from, and what it is tested on.
+    """A model that `make` makes anew, its training data and its test data.
 
-    loss: the mean over the samples of a batch. dtype: of parameters and inputs; float64 where rounding must not show.
+    loss: the mean over the samples of a batch. dtype: of parameters and inputs; float64 where rounding must not matter.
     The parameters of `start` are those that `torch.manual_seed(seed)` gives, as in real runs.
 
     >>> model = TorchModel.of("mlp")
@@ -52,7 +52,7 @@ class TorchModel:
         return cls({"mlp": mlp, "cnn": cnn}[model], training, test, dtype=dtype)
 
     def _adopt(self) -> None:
-        """The model's parameters and gradients become parts of the two flat tensors."""
+        """Makes the model's parameters and gradients views of the two flat tensors."""
         place = 0
         for parameter in self._model.parameters():
             own = slice(place, place + parameter.numel())

@@ -1,4 +1,4 @@
-"""What a trace tells those who replay it: of each update, whose gradients made it and what they were computed on."""
+"""The updates that a trace records, for a replay: the gradients of each, and the versions these were computed on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gradient(NamedTuple):
 class Update(NamedTuple):
     """A new version of the parameters, and the gradients it averages.
 
-    They stand in the order in which the server added them up; where workers sum among themselves, by worker and step.
+    The gradients are in the order in which the server added them up; without a server, by worker and step.
     """
 
     version: int
@@ -39,12 +39,12 @@ class Update(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Told:
-    """All that a replay needs of a trace.
+class RecordedUpdates:
+    """Everything that a replay needs of a trace.
 
-    workers: who share the samples. averages_parameters: whether workers descend on their own and an update is the
-    mean of their parameters, or it descends by the mean of their gradients. last_read: for each version from 0 on, the
-    last update that looks back at it. batch, seed, touched: as the scenario says.
+    workers: how many share the samples. averages_parameters: whether an update is the mean of the workers' parameters,
+    after each has descended by itself; if not, an update descends by the mean of the gradients. last_read: for each
+    version from 0 on, the last update with a gradient that read it. batch, seed, touched: those of the scenario.
     """
 
     workers: int
@@ -59,7 +59,7 @@ class Told:
     kind: str
 
     def updates(self) -> Iterator[Update]:
-        """One after the other, from version 1 on."""
+        """All updates in order, from version 1 on."""
         rows = self.rows
         columns = (rows.worker, rows.step, rows.read_version, *_parts(rows))
         gradients = list(map(Gradient, *(column.tolist() for column in columns)))
@@ -68,13 +68,13 @@ class Told:
             yield Update(number + 1, seconds, gradients[self.bounds[number] : self.bounds[number + 1]])
 
 
-def told(trace: Trace) -> Told:
-    """What `trace` tells.
+def recorded_updates(trace: Trace) -> RecordedUpdates:
+    """The updates that `trace` records.
 
-    Raises InputError where it does not tell enough: it names the field that is missing.
+    Raises InputError, which names the missing field, where the trace lacks something that a replay needs.
 
     >>> from distsim import example, simulate
-    >>> found = told(simulate(example("synchronous_ring")))
+    >>> found = recorded_updates(simulate(example("synchronous_ring")))
     >>> [gradient.worker for gradient in next(found.updates()).gradients]
     [0, 1, 2, 3]
     """
@@ -91,7 +91,7 @@ def told(trace: Trace) -> Told:
     last_read = np.zeros(len(seconds) + 1, dtype=np.int64)
     np.maximum.at(last_read, rows.read_version, rows.version)
     workload = table.get("workload", {})
-    return Told(
+    return RecordedUpdates(
         workers=1 if kind == "pipeline" else workers,
         averages_parameters=kind == "local_sgd",
         seconds=seconds,
@@ -119,7 +119,7 @@ def _kind(trace: Trace) -> tuple[str, dict[str, Any]]:
 
 
 def _rows(trace: Trace, kind: str) -> Contributions:
-    """The applied rows of one server, in the order of versions, and of an update in that of their sum."""
+    """The applied rows of one server, by version; within an update, in the order of the sum."""
     if not len(trace.updates):
         raise _missing("updates.version", "without which nothing is learned")
     rows = trace.contributions.where(trace.contributions.applied)
@@ -134,11 +134,11 @@ def _rows(trace: Trace, kind: str) -> Contributions:
             "the trace's contributions.read_version", int(late.read_version[0]),
             f"is no older than the update {late.version[0]} that it went into", "record the trace anew",
         )  # fmt: skip
-    if kind == "pipeline":  # every stage has its part of the one gradient
+    if kind == "pipeline":  # every stage computes a part of the same gradient
         rows = rows.where(rows.worker == 0)
     servers = [rows.where(rows.server == server) for server in np.unique(rows.server)]
     _check_alike(servers)
-    own = servers[0]  # others, which keep other parameters, may have added up in another order
+    own = servers[0]  # other servers hold other parameters and may have added up in another order
     if own.server[0] == NO_SERVER:
         return own.where(np.lexsort((own.first_item, own.step, own.worker, own.version)))
     return own.where(np.argsort(own.version, kind="stable"))
@@ -157,7 +157,7 @@ def _check_alike(servers: list[Contributions]) -> None:
 
 
 def _check_ranges(trace: Trace, rows: Contributions, workers: int) -> None:
-    """Raises InputError where a row names a worker or an update that there is not."""
+    """Raises InputError where a row names a worker or an update that does not exist."""
     strange = rows.worker[(rows.worker < 0) | (rows.worker >= workers)]
     if len(strange):
         raise InputError.of(

@@ -1,4 +1,4 @@
-"""Policies: when updates are applied. One file each: its fields, and its rule or plan without a clock."""
+"""Policies: when updates are applied. Each has a file of its own, with its fields and its rule or plan."""
 
 from distsim.policies.asynchronous import Asynchronous
 from distsim.policies.backup import Backup

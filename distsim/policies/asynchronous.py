@@ -1,4 +1,4 @@
-"""Asynchronous updates: every gradient makes an update at once, and its worker is answered with that version.
+"""Asynchronous updates: every gradient makes an update at once, and the server answers its worker with that version.
 
 Source: Recht et al. 2011, Hogwild! (arXiv 1106.5730), for sparse gradients; Dutta et al. 2018 for the run time.
 """
@@ -16,7 +16,7 @@ from distsim.policies.rule import Decision
 
 @dataclass(frozen=True)
 class Asynchronous(WithServer):
-    """Nobody waits for anybody; gradients are computed on parameters that others have changed since.
+    """No worker waits for another. A gradient is applied to parameters that others have changed since they were read.
 
     touched: share of the parameters that one gradient touches; two concurrent updates collide only where they overlap.
     stop: "total": the run ends after steps x workers updates; "per_worker": each worker does `steps`.
@@ -44,6 +44,6 @@ class AsynchronousRule:
     def __init__(self) -> None:
         self.version = 0
 
-    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - nothing is asked of them
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - every gradient is alike
         self.version += 1
         return Decision(self.version, True, ((worker, self.version),))

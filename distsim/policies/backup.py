@@ -20,9 +20,9 @@ from distsim.policies.rule import HELD, Decision
 class Backup(WithServer):
     """Each update uses the first workers - backups gradients of its step.
 
-    backups: workers that the server need not wait for, counted within the cluster's workers.
+    backups: how many of the cluster's workers an update does not wait for.
     cancel: False: a late gradient still crosses the network, is dropped on arrival, and its worker is answered
-        at once with the newest parameters. True: late workers stop at the update, compute and transfer aborted.
+        at once with the newest parameters. True: late workers stop computing and sending at the update.
     """
 
     backups: Annotated[CountOrZero, Field(examples=[1])]
@@ -32,7 +32,7 @@ class Backup(WithServer):
     single_server: ClassVar = False
 
     def check_workers(self, workers: int) -> None:
-        """Raises ValueError where nobody would be left to wait for."""
+        """Raises ValueError where no worker would be left to wait for."""
         if self.backups >= workers:
             raise ValueError(
                 f"backups = {self.backups} must be fewer than the {workers} workers, which include them. "

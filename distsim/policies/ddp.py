@@ -1,4 +1,4 @@
-"""Distributed data parallel: gradients leave in buckets during backward, last layer first, and overlap with it.
+"""Distributed data parallel: gradients leave in buckets during backward, last layer first. Sending overlaps computing.
 
 Source: Li et al. 2020, PyTorch Distributed: Experiences on Accelerating Data Parallel Training (arXiv 2006.15704);
 the defaults are PyTorch's: a first bucket of 1 MiB, then buckets of 25 MiB.
@@ -58,9 +58,9 @@ class Ddp(Policy):
         return steps // self.accumulate
 
     def buckets(self, layer_bytes: list[float]) -> list[list[int]]:
-        """Which layers travel together, in the order of leaving: the last layer first.
+        """The layers of each bucket, in the order in which buckets leave: the last layer first.
 
-        A bucket closes when it has reached its size, the first at `first_bucket_bytes`.
+        A bucket is full when it has reached `bucket_bytes`, the first at `first_bucket_bytes`.
 
         >>> Ddp(bucket_bytes=4.0, first_bucket_bytes=1.0).buckets([2.0, 2.0, 2.0, 2.0])
         [[3], [2, 1], [0]]

@@ -1,7 +1,7 @@
 """FlexRR: a stale synchronous run in which a worker that falls behind hands pieces of its step to its helpers.
 
-Source: Harlap et al. 2016, Addressing the straggler problem for iterative convergent parallel ML (SoCC). There a
-worker asks for help when about 20 % behind; the defaults here say the same (read at second hand).
+Source: Harlap et al. 2016, Addressing the straggler problem for iterative convergent parallel ML (SoCC). A worker
+there asks for help when it is about 20 % behind, as by the default here (read at second hand).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FlexRR(WithServer):
     real_machines: ClassVar = False  # pieces are handed out through files that all ranks share
 
     def check_workers(self, workers: int) -> None:
-        """Raises ValueError where a worker has not so many others to help it."""
+        """Raises ValueError where a worker has fewer others than `group` to help it."""
         if self.group >= workers:
             raise ValueError(
                 f"group = {self.group} must be fewer than the {workers} workers, which are helpers of each other. "
@@ -50,9 +50,9 @@ class FlexRR(WithServer):
         return steps * workers
 
     def plan(self, workers: int) -> FlexRRPlan:
-        """A fresh plan for one run: who does which piece."""
+        """A fresh plan for one run: which worker computes which piece."""
         return FlexRRPlan(self, workers)
 
     def rule(self, workers: int) -> StaleSynchronousRule:
-        """A fresh rule for one run; who does which piece is the plan's business, not the server's."""
+        """A fresh rule for one run. The plan, not the server, decides which worker computes which piece."""
         return StaleSynchronousRule(workers, self.staleness)

@@ -1,4 +1,4 @@
-"""FlexRR's plan: which worker does which piece of whose step, without a clock."""
+"""FlexRR's plan: which worker computes which piece of which worker's step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """Item number `item` of a worker's step, whoever does it."""
+    """Item number `item` of `worker`'s step. Another worker may compute it."""
 
     worker: int
     step: int
@@ -17,17 +17,18 @@ class Piece(NamedTuple):
 
 
 class FlexRRPlan:
-    """Who does which piece of whose step; asked whenever somebody is free for one.
+    """Decides which worker computes which piece, whenever a worker is free.
 
-    A worker takes the pieces of its own step from the front. Once through, it asks those it helps, and while it waits
-    for parameters it is handed pieces from the back of the one furthest behind, one at a time: what has begun stays.
-    The helpers of worker w are workers w + 1 to w + group, counted round.
+    A worker takes the pieces of its own step from the front. When its step is done, the worker asks the workers that it
+    helps. While it waits for parameters, it is handed one piece at a time, from the back of the step of the worker
+    furthest behind. A piece that has begun stays where it is.
+    The helpers of worker w are workers w + 1 to w + group, modulo the number of workers.
 
     >>> from distsim.policies import FlexRR
     >>> plan = FlexRR(items=2, group=1).plan(workers=2)
     >>> plan.begin(0, step=0), plan.begin(1, step=0), plan.own(0), plan.own(1)
     (None, None, Piece(worker=0, step=0, item=0), Piece(worker=1, step=0, item=0))
-    >>> plan.hand_over(1)     # it has not done its own yet
+    >>> plan.hand_over(1)     # worker 1 has not done its own pieces yet
     >>> for item in range(2):
     ...     plan.done(Piece(1, 0, item))
     >>> plan.hand_over(1)
@@ -42,33 +43,33 @@ class FlexRRPlan:
         self.undone = [0] * workers  # by worker: how many items of that step are not done
         self.messages = 0  # questions to those helped, and pieces handed over
         self._begun = [0] * workers  # by worker: how many items of that step it has begun itself, from the front
-        self._done = [0] * workers  # by worker: how many of them `on_its_own` was told to be done
+        self._done = [0] * workers  # by worker: how many of them `on_its_own` has counted as done
         self._taken = [0] * workers  # by worker: the first item of that step which others have begun, from the back
-        self._far = policy.threshold * policy.items  # so many items behind a helper a worker is far enough behind
+        self._far = policy.threshold * policy.items  # items behind a helper from which a worker hands over
         group = range(1, policy.group + 1)
         self._helpers = [[(worker + distance) % workers for distance in group] for worker in range(workers)]
         self._helped = [sorted((worker - distance) % workers for distance in group) for worker in range(workers)]
 
     def helpers(self, worker: int) -> list[int]:
-        """Who may do pieces of this worker's."""
+        """The workers that may compute pieces of this worker's step."""
         return self._helpers[worker]
 
     def helped(self, helper: int) -> list[int]:
-        """Whose pieces this worker may do."""
+        """The workers whose pieces this worker may compute."""
         return self._helped[helper]
 
     def begin(self, worker: int, step: int) -> None:
-        """A worker begins a step: nobody has begun any of its items."""
+        """A worker begins a step; none of its items has begun."""
         self.steps[worker] = step
         self.undone[worker] = self._taken[worker] = self.policy.items
         self._begun[worker] = self._done[worker] = 0
 
     def left(self, worker: int) -> int:
-        """How many items of its step nobody has begun."""
+        """How many items of its step have not begun."""
         return self._taken[worker] - self._begun[worker]
 
     def own(self, worker: int) -> Piece | None:
-        """The next piece of its own step that a worker does; None: all are done or begun, maybe by others."""
+        """The next piece of a worker's own step; None where all pieces are done or begun, maybe by others."""
         item = self._begun[worker]
         if item == self._taken[worker]:
             return None
@@ -76,9 +77,9 @@ class FlexRRPlan:
         return Piece(worker, self.steps[worker], item)
 
     def on_its_own(self, worker: int, done: int) -> int:
-        """How far a worker has come that takes one piece after the other: as good as `done` and `own` for each.
+        """Advances a worker that computes its pieces one after the other, like calls of `done` and `own` for each.
 
-        done: how many items it has done, or would have if others had taken none. Returns how many it has done.
+        done: how many items the worker would have done if others had taken none. Returns how many it has done.
         """
         taken = self._taken[worker]
         done = done if done < taken else taken
@@ -88,11 +89,11 @@ class FlexRRPlan:
         return done
 
     def ask(self, helper: int) -> None:
-        """A worker is through with its own step and says so to those it helps."""
+        """A worker has finished its own step and tells the workers that it helps."""
         self.messages += len(self._helped[helper])
 
     def hand_over(self, helper: int) -> Piece | None:
-        """The piece that a waiting worker does for another; None: nobody it helps is far enough behind."""
+        """The piece that a waiting worker computes for another; None where no worker it helps is far enough behind."""
         furthest, far = None, self._far
         for worker in self._helped[helper]:
             if self._begun[worker] < self._taken[worker]:
@@ -106,10 +107,10 @@ class FlexRRPlan:
         return Piece(furthest, self.steps[furthest], self._taken[furthest])
 
     def done(self, piece: Piece) -> None:
-        """Somebody has done this piece."""
+        """This piece is done."""
         self.undone[piece.worker] -= 1
 
     def behind(self, worker: int, helper: int) -> int:
-        """How many items less than the helper a worker has behind it, counted from the start of the run."""
+        """How many items fewer than the helper a worker has done since the start of the run."""
         ahead = self.steps[helper] - self.steps[worker]
         return ahead * self.policy.items + self.undone[worker] - self.undone[helper]

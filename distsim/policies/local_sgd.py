@@ -1,4 +1,4 @@
-"""Local SGD: workers step on their own and average their parameters every `period` steps.
+"""Local SGD: each worker updates its own parameters, and all average them every `period` steps.
 
 Source: Stich 2019, Local SGD Converges Fast and Communicates Little (arXiv 1805.09767).
 """
@@ -24,7 +24,7 @@ class LocalSgd(Policy):
     real_failures: ClassVar = True
 
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
-        """The number of averages: one every `period` steps, and one for what is left over."""
+        """The number of averages: one every `period` steps, and one for the steps left over."""
         return -(-steps // self.period)
 
     def averages_after(self, step: int, steps: int) -> bool:

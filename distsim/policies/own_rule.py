@@ -1,4 +1,4 @@
-"""A rule of the user's own, named as "my_rule.py:MyRule"; the form of all that it decides is checked."""
+"""A rule that the user wrote, named as "my_rule.py:MyRule". The form of each decision is checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CURE = 'write "my_rule.py:MyRule", a Python file and a class in it'
 
 
 def located(spec: str) -> str:
-    """`spec` with its file's whole path; the file is not run. Raises InputError where it names no file."""
+    """`spec` with the absolute path of its file, which is not run. Raises InputError where `spec` names no file."""
     file, separator, name = spec.rpartition(":")
     if not separator or not name.isidentifier():
         raise InputError.of(ASKED, spec, "names no class in a file", CURE)
@@ -31,9 +31,9 @@ def located(spec: str) -> str:
 
 
 def load_rule(spec: str, workers: int) -> OwnRule:
-    """A fresh rule made by the class that `spec` names, which is given `workers` if it has a parameter of that name.
+    """A fresh rule, made by the class that `spec` names. A parameter `workers` of the class gets that number.
 
-    Runs the file. Raises InputError where it cannot be run, or has no such class.
+    Runs the file. Raises InputError where the file cannot be run, or has no such class.
     """
     file, _, name = located(spec).rpartition(":")
     path = Path(file)
@@ -54,7 +54,7 @@ def load_rule(spec: str, workers: int) -> OwnRule:
 
 
 def _arguments(spec: str, made: type, workers: int) -> dict[str, int]:
-    """What the class is called with."""
+    """The arguments of the class."""
     parameters = inspect.signature(made).parameters.values()
     missing = [
         parameter.name
@@ -70,7 +70,7 @@ def _arguments(spec: str, made: type, workers: int) -> dict[str, int]:
 
 
 class OwnRule:
-    """Asks a user's rule, and tells its author where what it decided is no decision at all.
+    """Asks a user's rule, and raises an error for its author where the answer is no valid decision.
 
     >>> from distsim.policies import Synchronous
     >>> rule = OwnRule(Synchronous().rule(workers=1), workers=1)
@@ -84,7 +84,7 @@ class OwnRule:
         self.cancel = bool(getattr(rule, "cancel", False))
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:
-        """What the user's rule decides. Raises InputError, which names worker and step."""
+        """The decision of the user's rule. Raises InputError, which names worker and step."""
         try:
             decision = self.rule.arrived(worker, step, read_version)
         except Exception as error:
@@ -97,7 +97,7 @@ class OwnRule:
 
 
 def _fault(decision: Any, workers: int) -> str | None:
-    """What is wrong with the form of a decision."""
+    """The fault in the form of a decision; None where there is none."""
     if not isinstance(decision, Decision):
         return "must be a Decision"
     if decision.version is not None and not _whole(decision.version):
@@ -129,7 +129,7 @@ def _module(path: Path) -> ModuleType:
 
 
 def _place(error: Exception, file: str | None) -> str:
-    """Where `file` stood when the error came, or else whoever raised it: "file:line"."""
+    """The place in `file` at which the error occurred, or else the place that raised it: "file:line"."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     own = [frame for frame in frames if frame.filename == file] or frames
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else f"{Path(file or '').name}"

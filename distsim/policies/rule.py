@@ -1,4 +1,4 @@
-"""A policy with a server is a rule without a clock: what the server does with a gradient that has just arrived."""
+"""The rule of a policy with a server: what the server does with a gradient that has just arrived. It has no clock."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-@dataclass(slots=True)  # not frozen, which would make it twice as slow to make, and a run makes one per gradient
+@dataclass(slots=True)  # a run makes one per gradient, and frozen ones take twice as long to make
 class Decision:
-    """What the server does with the gradient that has just arrived.
+    """The server's decision about the gradient that has just arrived.
 
     version: the version of the parameters that this arrival completes, or None. Versions count 1, 2, 3, …
-    applied: whether the gradient goes into an update: the one just made, or the next one to be made. False: dropped.
-    answers: (worker, version) pairs: who is sent parameters now, and which version of them. Answering a worker
-        whose gradient has not arrived yet cancels that gradient.
+    applied: whether the gradient goes into an update, the one just made or the next. False: the gradient is dropped.
+    answers: (worker, version) pairs: the workers that are sent parameters now, and the version of these. An answer to a
+        worker whose gradient has not arrived yet cancels that gradient.
     """
 
     version: int | None = None
@@ -21,11 +21,11 @@ class Decision:
     answers: tuple[tuple[int, int], ...] = ()
 
 
-HELD = Decision()  # the gradient waits for others; one object says it of all, and nobody changes it
+HELD = Decision()  # the gradient waits for others; one object serves all gradients
 
 
 class Rule(Protocol):
-    """Decides about one arrival after the other; the simulator and the real server ask the same object."""
+    """Decides about each arrival in turn. The simulator and the real server ask the same object."""
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:
         """`worker`'s gradient of its `step`, computed on the parameters of `read_version`, has just arrived."""

@@ -1,4 +1,4 @@
-"""Stale synchronous updates: asynchronous, but nobody gets more than `staleness` steps ahead of the slowest.
+"""Stale synchronous updates: asynchronous, but no worker gets more than `staleness` steps ahead of the slowest.
 
 Source: Ho et al. 2013, More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server.
 """
@@ -17,10 +17,11 @@ from distsim.policies.rule import Decision
 
 @dataclass(frozen=True)
 class StaleSynchronous(WithServer):
-    """Every gradient makes an update; the answer of a worker too far ahead is held until the slowest has caught up.
+    """Every gradient makes an update. The server holds the answer to a worker too far ahead until others catch up.
 
-    staleness: how many steps a worker may be ahead of the slowest. 0 waits like synchronous; without bound it is
-    asynchronous. stop: "total": the run ends after steps x workers updates; "per_worker": each worker does `steps`.
+    staleness: how many steps a worker may be ahead of the slowest. With 0 workers wait as in synchronous training; with
+    a large one they never wait, as in asynchronous training. stop: "total": the run ends after steps x workers
+    updates; "per_worker": each worker does `steps`.
     """
 
     staleness: Annotated[CountOrZero, Field(examples=[2])]
@@ -50,7 +51,7 @@ class StaleSynchronousRule:
         self.behind = workers  # how many workers have no more than the slowest
         self.held: dict[int, list[int]] = {}  # by number of steps: workers that have made as many and wait for others
 
-    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - their count decides
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - the number of arrivals decides
         self.version += 1
         self.steps[worker] += 1
         made = self.steps[worker]

@@ -1,4 +1,4 @@
-"""The `[policy]` table of a scenario, in and out: `kind` names the class, the other keys are that class's fields."""
+"""The table of policies, and the `[policy]` table of a scenario: `kind` names the class, other keys are its fields."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _validator(kind: str) -> type[Description]:
 
 
 def read_policy(table: object) -> Policy:
-    """The policy of a `[policy]` table, or `table` itself where it is one already.
+    """The policy of a `[policy]` table, or `table` itself where that is a policy already.
 
     Raises ValueError for an unknown kind, and pydantic's ValidationError for its fields.
 
@@ -76,7 +76,7 @@ def write_policy(policy: Policy) -> dict[str, Any]:
 
 
 def whole_policy(policy: Policy) -> dict[str, Any]:
-    """The same table with all that the policy says, defaults too.
+    """The same table with defaults.
 
     >>> whole_policy(Backup(backups=1))
     {'kind': 'backup', 'backups': 1, 'cancel': False}

@@ -18,7 +18,7 @@ from distsim.learning.objective import Numbers
 from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import Replay, replay
 from distsim.learning.torch_model import TorchModel
-from distsim.learning.updates import told
+from distsim.learning.updates import recorded_updates
 from distsim.runtime.measure import measure_all
 from distsim.runtime.ranks.computation import LEARNING_RATE
 
@@ -57,7 +57,7 @@ def step_by_step(model: str, workers: int) -> Iterator[tuple[list[float], list[f
     objective = TorchModel.of(model, samples=SAMPLES)
 
     def begun(trace: Trace) -> Replay:
-        tells = told(trace)
+        tells = recorded_updates(trace)
         batches = Batches(objective.samples, tells.workers, tells.batch, tells.seed)
         return Replay(tells, objective, Sgd(0.1), batches, touched=1.0, staleness_aware=False)
 

@@ -16,7 +16,7 @@ from distsim.learning.delays import delayed, plain
 from distsim.learning.optimizers import Adam, Optimizer, Sgd
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.replay import Replay, replay
-from distsim.learning.updates import told
+from distsim.learning.updates import recorded_updates
 
 POLICIES: dict[str, dict[str, Any]] = {
     "synchronous": {"kind": "synchronous"},
@@ -127,7 +127,7 @@ def test_the_same_arguments_give_the_same_curve() -> None:
 
 
 def test_only_versions_that_somebody_still_reads_are_kept() -> None:
-    tells = told(delayed([3] * 400))
+    tells = recorded_updates(delayed([3] * 400))
     running = Replay(tells, QUADRATIC, Sgd(0.1), Batches(320, 1, 1, 0), 1.0, staleness_aware=False)
     largest = 0
     apply = running.apply
