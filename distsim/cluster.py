@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 from distsim.description import Count, Description, rank_keys
 from distsim.units import BytesPerSecond, Seconds
 
-Link = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node
+LinkName = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node
 
 
 class Nic(Description):
@@ -73,17 +73,17 @@ class Cluster(Description):
             host if node is None or self.nodes is None or self.nodes.nic_per == "worker" else node * self.nodes.per_node
         )
 
-    def capacities(self, hosts: int) -> dict[Link, float]:
+    def capacities(self, hosts: int) -> dict[LinkName, float]:
         """Bytes per second of every link between `hosts` hosts, by the names that `route` uses."""
         nics = {self.nic_of(host) for host in range(hosts)}
-        links: dict[Link, float] = {("up", nic): self.up(nic) for nic in nics}
+        links: dict[LinkName, float] = {("up", nic): self.up(nic) for nic in nics}
         links |= {("down", nic): self.down(nic) for nic in nics}
         if self.nodes:
-            for way in ("fast up", "fast down"):
-                links |= {(way, worker): self.nodes.bandwidth_bytes_per_second for worker in range(self.workers)}
+            for direction in ("fast up", "fast down"):
+                links |= {(direction, worker): self.nodes.bandwidth_bytes_per_second for worker in range(self.workers)}
         return links
 
-    def route(self, source: int, target: int) -> tuple[tuple[Link, ...], float]:
+    def route(self, source: int, target: int) -> tuple[tuple[LinkName, ...], float]:
         """The links from one host to another, and the latency in seconds; inside a node only the fast tier is used.
 
         >>> Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms").route(0, 3)

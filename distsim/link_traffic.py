@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.cluster import Link
+from distsim.cluster import LinkName
 from distsim.trace import Trace, Transfers
 
 SAME_TIME = 1.0 + 1e-12
@@ -47,7 +47,7 @@ def hosts(trace: Trace) -> int:
     return trace.scenario.hosts if "scenario" in trace.metadata else trace.workers + trace.servers
 
 
-def links(trace: Trace) -> list[Link]:
+def links(trace: Trace) -> list[LinkName]:
     """All links between the run's hosts, also those that carried nothing.
 
     >>> import distsim
@@ -59,7 +59,7 @@ def links(trace: Trace) -> list[Link]:
     return [(way, host) for way in ("up", "down") for host in range(hosts(trace))]
 
 
-def route(trace: Trace, source: int, target: int) -> tuple[Link, ...]:
+def route(trace: Trace, source: int, target: int) -> tuple[LinkName, ...]:
     """The links that a transfer from one rank to another crosses."""
     if "scenario" not in trace.metadata:
         return (("up", source), ("down", target))
@@ -78,7 +78,7 @@ def pairs(transfers: Transfers) -> tuple[list[tuple[int, int]], NDArray[np.intp]
     return [divmod(number, most) for number in found.tolist()], place[pair]
 
 
-def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[Link, float]:
+def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[LinkName, float]:
     """The bytes that each link carried in these transfers; links that carried nothing are left out.
 
     >>> import distsim
@@ -87,7 +87,7 @@ def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[Link, float]:
     {('up', 0): 4194304.0, ('down', 1): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0}
     """
     found, pair_of = pairs(transfers)
-    carried: dict[Link, float] = {}
+    carried: dict[LinkName, float] = {}
     for pair, num_bytes in zip(found, np.bincount(pair_of, transfers.bytes, len(found)).tolist(), strict=True):
         for link in route(trace, *pair):
             carried[link] = carried.get(link, 0.0) + num_bytes

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from distsim.calibration import Calibration, Plan
+from distsim.calibration import Calibration, CalibrationPlan
 from distsim.comparison import Comparison, compare
 from distsim.machine_accuracy import (
     AMONG_PEERS,
@@ -121,7 +121,7 @@ ORDER_REPEATS = 3
 
 def calibrated(pause: float, repeats: int) -> Calibration:
     """On 1 Gbit/s: links with 1 and 2 workers; models with 3 and 4 at work as well, and pauses of so many seconds."""
-    plan = Plan(
+    plan = CalibrationPlan(
         workers=(1, 2), busy=(3, 4), sizes=(16e3, 64e3, 256e3), models=MODELS, pause=pause, repeats=repeats,
         bandwidth=GBIT,
     )  # fmt: skip

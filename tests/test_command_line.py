@@ -17,7 +17,7 @@ import distsim
 from distsim.accuracy.claim import Claim
 from distsim.accuracy.simgrid import SHIPPED
 from distsim.accuracy.tables import PRINTED, Table
-from distsim.calibration import Calibration, Machine, fitted
+from distsim.calibration import Calibration, MachineCalibration, fitted
 from distsim.cli.main import main
 from distsim.doctor import examine
 from distsim.examples import NAMES, example
@@ -410,7 +410,7 @@ def test_an_interrupted_run_leaves_the_trace_of_what_was_recorded(
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(monkeypatch: pytest.MonkeyPatch) -> MachineCalibration:
     """What `distsim calibrate` finds without measuring: one core, and messages that are no straight line."""
     seconds = {1e4: 1e-4, 1e5: 3e-4, 1e6: 2e-4}
     found = fitted([("point_to_point", None, 2, size, np.full(3, time)) for size, time in seconds.items()], cores=1)
@@ -418,7 +418,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-def test_calibrate_writes_prints_and_warns(run: Run, machine: Machine, tmp_path: Path) -> None:
+def test_calibrate_writes_prints_and_warns(run: Run, machine: MachineCalibration, tmp_path: Path) -> None:
     code, out, err = run("calibrate", "--out", tmp_path / "c.json", "--html", tmp_path / "c.html", "--json")
     assert code == 0
     assert json.loads(out) == json.loads((tmp_path / "c.json").read_text())

@@ -21,11 +21,22 @@ from distsim.calibration.exchange import (
 )
 from distsim.calibration.file import Calibration
 from distsim.calibration.imposed import Imposed
-from distsim.calibration.machine import Machine, fitted
-from distsim.calibration.plan import Plan
+from distsim.calibration.machine import MachineCalibration, fitted
+from distsim.calibration.plan import CalibrationPlan
 from distsim.calibration.reach import far_beyond
 
 __all__ = [
-    "WARM_UP_STEPS", "Calibration", "Exchange", "Imposed", "Machine", "Plan", "calibrated", "exchange_seconds",
-    "exchanged_bytes", "far_beyond", "fit", "fitted", "probes",
+    "WARM_UP_STEPS",
+    "Calibration",
+    "CalibrationPlan",
+    "Exchange",
+    "Imposed",
+    "MachineCalibration",
+    "calibrated",
+    "exchange_seconds",
+    "exchanged_bytes",
+    "far_beyond",
+    "fit",
+    "fitted",
+    "probes",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from pydantic import ValidationError, model_validator
 
 from distsim import files
 from distsim.calibration.exchange import Exchange, exchanged_bytes
-from distsim.calibration.machine import Machine
+from distsim.calibration.machine import MachineCalibration
 from distsim.description import Description
 from distsim.errors import InputError
 from distsim.scenario import Scenario
@@ -28,7 +28,7 @@ class _File(Description):
 
     distsim_calibration: Literal[1, 2]
     exchanges: tuple[Exchange, ...]
-    machine: Machine | None = None
+    machine: MachineCalibration | None = None
 
     @model_validator(mode="after")
     def _holds_something(self) -> _File:
@@ -48,7 +48,7 @@ class Calibration:
     """
 
     exchanges: tuple[Exchange, ...] = ()
-    machine: Machine | None = None
+    machine: MachineCalibration | None = None
 
     def of(self, scenario: Scenario) -> Exchange:
         """What `scenario` finds on this machine. Raises InputError where nothing was measured that tells.

@@ -64,7 +64,7 @@ def title_of(family: Family, model: Model | None) -> str:
     return TITLES[family] if model is None else f"{TITLES[family]}, {model}"
 
 
-class Machine(Description):
+class MachineCalibration(Description):
     """What `distsim calibrate` found. cores: usable ones. emulated: whether the links were imposed.
 
     imposed: which links those were; None where they were not emulated, and in files of earlier versions.
@@ -78,7 +78,7 @@ class Machine(Description):
     fits: Annotated[tuple[Fit, ...], MinLen(1)]
 
     @model_validator(mode="after")
-    def _imposed_where_emulated(self) -> Machine:
+    def _imposed_where_emulated(self) -> MachineCalibration:
         if self.imposed is not None and not self.emulated:
             raise ValueError("tells imposed links, and that none were emulated")
         return self
@@ -230,7 +230,9 @@ def bytes_per_second(seconds_per_byte: float) -> float:
 Sample = tuple[Family, Model | None, int, float, Floats]  # family, model, workers, amount, seconds of the repeats
 
 
-def fitted(samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None) -> Machine:
+def fitted(
+    samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None
+) -> MachineCalibration:
     """The machine that these samples show; those of the same family, workers and amount count together.
 
     >>> import numpy as np
@@ -255,7 +257,7 @@ def fitted(samples: Iterable[Sample], cores: int, *, emulated: bool = False, imp
                 for _, _, workers, amount in points
             ]
             fits.append(Fit(family=family, model=model, workers=at, line=fit_line(rows, list(points.values()))))
-    return Machine(
+    return MachineCalibration(
         cores=cores, emulated=emulated, imposed=imposed, fits=tuple(fits),
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()),
     )  # fmt: skip

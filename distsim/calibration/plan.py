@@ -54,7 +54,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CalibrationPlan:
     """Numbers of workers, sizes in bytes, and models to calibrate with.
 
     batch: of the models; smaller ones are measured too. busy: more numbers of workers, at which only compute is.
@@ -63,7 +63,7 @@ class Plan:
     every NIC of an emulated cluster, and latency in seconds between two; None: the machine's own links. Raises
     InputError where no line could be fitted.
 
-    >>> [len(launch) for launch in Plan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
+    >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
     [12, 4, 4]
     """
 

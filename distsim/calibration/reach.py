@@ -9,7 +9,7 @@ from __future__ import annotations
 from distsim.calibration.exchange import exchanged_bytes
 from distsim.calibration.families import Family
 from distsim.calibration.file import Calibration
-from distsim.calibration.machine import Machine, carried_at_once, family_of, title_of
+from distsim.calibration.machine import MachineCalibration, carried_at_once, family_of, title_of
 from distsim.scenario import Scenario
 from distsim.units import show
 from distsim.workload import Model
@@ -42,7 +42,9 @@ def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
     return [told for told in found if told]
 
 
-def _of_family(machine: Machine, family: Family, model: Model | None, amount: float, workers: int) -> str | None:
+def _of_family(
+    machine: MachineCalibration, family: Family, model: Model | None, amount: float, workers: int
+) -> str | None:
     measured = [found for found in machine.measured if (found.family, found.model) == (family, model)]
     if not measured:
         return None

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.calibration import Calibration, Machine, Plan
+from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration
 from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, bytes_per_second
 from distsim.cli.measure import emulate_option
@@ -20,7 +20,7 @@ from distsim.progress import bar
 from distsim.runtime.calibrate import calibrate as run
 from distsim.units import SiUnit, parse
 
-DEFAULT = Plan()
+DEFAULT = CalibrationPlan()
 EMULATED = {"bandwidth": "1 Gbit/s", "latency": "0 s"}
 
 
@@ -85,7 +85,7 @@ def calibrate(
     With --emulate the links between the ranks are shaped to --bandwidth and --latency.
     """
     plan["bandwidth"], plan["latency"] = _links(bandwidth, latency, emulate=emulate)
-    chosen = Plan(**plan)
+    chosen = CalibrationPlan(**plan)
     for path in (out, html):
         if path:
             check_writable(path)
@@ -129,7 +129,7 @@ def _quantity(key: str, given: dict[str, str], unit: SiUnit) -> float:
     return value
 
 
-def _table(machine: Machine) -> Table:
+def _table(machine: MachineCalibration) -> Table:
     links = f", {machine.links}" if machine.emulated else ""
     title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}{links}"
     table = Table(title=Text(title), title_justify="left", title_style="bold", caption_justify="left")

@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from distsim.calibration.families import OF_MODELS
-from distsim.calibration.machine import Fit, Machine
+from distsim.calibration.machine import Fit, MachineCalibration
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.html_page import PAGE, figure_html
 from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, MARKS, MEASURED, PREDICTED, SMALL, template
@@ -26,7 +26,7 @@ SECONDS = [part * 10.0**power for power in range(-7, 3) for part in (1, 2, 5)]
 COLOURS = (PREDICTED.colour, MEASURED.colour, FORMULA.colour, DROPPED, COMPUTE.colour)
 
 
-def calibration(machine: Machine) -> Captioned:
+def calibration(machine: MachineCalibration) -> Captioned:
     """Marks are the medians of repeats, with bars from quartile to quartile; lines are the fits.
 
     >>> import numpy as np
@@ -69,7 +69,7 @@ def calibration(machine: Machine) -> Captioned:
     return Captioned(figure, sentence, _table(machine))
 
 
-def _traces(machine: Machine, fit: Fit, number: int, *, legend: bool) -> list[go.Scatter]:
+def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool) -> list[go.Scatter]:
     (workers,) = fit.workers
     points = [
         found
@@ -97,7 +97,7 @@ def _traces(machine: Machine, fit: Fit, number: int, *, legend: bool) -> list[go
     ]  # fmt: skip
 
 
-def _table(machine: Machine) -> list[Row]:
+def _table(machine: MachineCalibration) -> list[Row]:
     lines = {(fit.family, fit.model, fit.workers): fit for fit in machine.fits}
     rows: list[Row] = []
     for found in machine.measured:
@@ -116,7 +116,7 @@ def _table(machine: Machine) -> list[Row]:
     return rows
 
 
-def page(machine: Machine) -> str:
+def page(machine: MachineCalibration) -> str:
     """An HTML page with the figure, its table and the warnings, which needs nothing beside it."""
     warnings = "".join(f"<li>{escape(warning)}</li>" for warning in machine.warnings())
     notes = f'<ul class="notes">{warnings}</ul>' if warnings else ""

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from distsim.cluster import Link
+from distsim.cluster import LinkName
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import MEASURED, PAPER, PREDICTED, SMALL, Look, marker, template
 from distsim.figures.wording import counted
@@ -90,7 +90,7 @@ def _lay_out(figure: go.Figure, trace: Trace) -> None:
     )  # fmt: skip
 
 
-def _sentence(trace: Trace, carried: dict[Link, float], total: float, transfers: int) -> str:
+def _sentence(trace: Trace, carried: dict[LinkName, float], total: float, transfers: int) -> str:
     if not transfers:
         return nothing_drawn(trace)
     sent = f"{show(total, 'byte')} in {counted(transfers, 'transfer')}"
@@ -119,7 +119,7 @@ def nic_name(trace: Trace, host: int) -> str:
     return trace.lane(host)
 
 
-def link_name(trace: Trace, link: Link) -> str:
+def link_name(trace: Trace, link: LinkName) -> str:
     """What a link is called: its direction, and whose it is.
 
     >>> import distsim

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from distsim.arrays import Floats
-from distsim.cluster import Link
+from distsim.cluster import LinkName
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import TOTAL, template
@@ -100,11 +100,11 @@ def _loads(trace: Trace, in_time: Transfers, edges: Floats) -> list[Load]:
     return [*found, Load("mean of all links", "mean", factor * mean)]
 
 
-def _members(trace: Trace, in_time: Transfers) -> tuple[list[Link], Floats, list[NDArray[np.intp]]]:
+def _members(trace: Trace, in_time: Transfers) -> tuple[list[LinkName], Floats, list[NDArray[np.intp]]]:
     """The links that the run has, their bytes per second (1 where unknown), and which transfers crossed each."""
     found, pair_of = pairs(in_time)
     of_pair = np.split(np.argsort(pair_of, kind="stable"), np.cumsum(np.bincount(pair_of))[:-1])
-    member: dict[Link, list[NDArray[np.intp]]] = {link: [np.empty(0, dtype=np.intp)] for link in links(trace)}
+    member: dict[LinkName, list[NDArray[np.intp]]] = {link: [np.empty(0, dtype=np.intp)] for link in links(trace)}
     for pair, rows in zip(found, of_pair, strict=True):
         for link in route(trace, *pair):
             member[link].append(rows)

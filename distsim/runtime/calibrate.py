@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from distsim.calibration import Imposed, Machine, Plan, fitted
+from distsim.calibration import CalibrationPlan, Imposed, MachineCalibration, fitted
 from distsim.calibration.machine import Sample
 from distsim.progress import Report
 from distsim.runtime.limits import check_available
@@ -16,7 +16,7 @@ from distsim.runtime.measure import check_machine, measure_all
 SHORTEST_SECONDS = 1e-7  # a clock's tick: what took less counts as this long
 
 
-def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
+def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> MachineCalibration:
     """Measures what `plan` says, with one launch for each number of ranks.
 
     progress: called with (steps done, steps in all) now and then. Raises RunError where a rank fails. Raises InputError
@@ -42,7 +42,7 @@ def calibrate(plan: Plan, *, progress: Report | None = None) -> Machine:
     return fitted(samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies))
 
 
-def _imposed(plan: Plan, latencies: Sequence[float | None]) -> Imposed | None:
+def _imposed(plan: CalibrationPlan, latencies: Sequence[float | None]) -> Imposed | None:
     """The imposed links. latencies: those that the launches imposed, None where the kernel could not."""
     if plan.bandwidth is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from distsim.cluster import Cluster, Link
+from distsim.cluster import Cluster, LinkName
 from distsim.network.fairness import max_min_rates
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ DONE = 1e-15  # a flow is over when its remaining time is at most this share of 
 @dataclass(eq=False)  # compared by identity
 class _Flow(Generic[T]):
     what: T
-    path: tuple[Link, ...]
+    path: tuple[LinkName, ...]
     opens_seconds: float  # when its latency is over
     remaining: float
     rate: float = 0.0
@@ -38,7 +38,7 @@ class VirtualNetwork(Generic[T]):
     cluster: Cluster
     now: float = 0.0
     _flows: list[_Flow[T]] = field(default_factory=list)
-    _capacities: dict[Link, float] = field(default_factory=dict)
+    _capacities: dict[LinkName, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._capacities = self.cluster.capacities(self.cluster.workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distsim.cluster import Link
+from distsim.cluster import LinkName
 from distsim.trace.tables import COMPUTE_KINDS, FOR_ANOTHER, SpanKind, Transfers
 from distsim.trace.trace import Trace
 
@@ -114,7 +114,7 @@ def _links(trace: Trace) -> list[str]:
     scenario = trace.scenario
     transfers = trace.transfers
     ways = np.stack([transfers.source, transfers.target], axis=1)
-    crossing: dict[Link, list[int]] = {}
+    crossing: dict[LinkName, list[int]] = {}
     for row, (source, target) in enumerate(ways.tolist()):
         for link in scenario.cluster.route(scenario.host(source), scenario.host(target))[0]:
             crossing.setdefault(link, []).append(row)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distsim.calibration import Calibration, Exchange, Machine, Plan, fitted
+from distsim.calibration import Calibration, CalibrationPlan, Exchange, MachineCalibration, fitted
 from distsim.calibration.line import Floats
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
@@ -23,7 +23,7 @@ LINKS = {"cluster.bandwidth": "2 GB/s", "cluster.latency": "150 us"}
 MANY_CORES = 64
 
 
-def simulated(plan: Plan, cores: int = MANY_CORES) -> Machine:
+def simulated(plan: CalibrationPlan, cores: int = MANY_CORES) -> MachineCalibration:
     """The machine that `plan` finds where links are exactly LINKS."""
     samples: list[Sample] = []
     for probe in (probe for launch in plan.launches() for probe in launch if probe.shows != "compute"):
@@ -36,11 +36,11 @@ def on_links(probe: Probe) -> Any:
 
 
 @pytest.fixture(scope="module")
-def machine() -> Machine:
-    return simulated(Plan(workers=(1, 2), sizes=(1e5, 1e6, 3e6), models=(), repeats=4))
+def machine() -> MachineCalibration:
+    return simulated(CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6, 3e6), models=(), repeats=4))
 
 
-def test_every_family_finds_the_links_again(machine: Machine) -> None:
+def test_every_family_finds_the_links_again(machine: MachineCalibration) -> None:
     lines = {fit.family: fit.line for fit in machine.fits if len(fit.workers) == 2 or fit.family == "point_to_point"}
     for family in ("parameter_server", "gather", "broadcast", "point_to_point"):
         assert lines[family].fixed_seconds == pytest.approx(150e-6, rel=1e-6), family
@@ -79,7 +79,7 @@ def scenario(policy: dict[str, Any], communication: dict[str, Any], **workload: 
 
 @pytest.mark.parametrize(("policy", "communication"), OTHERS, ids=lambda table: table["kind"])
 def test_other_sizes_workers_and_policies_are_predicted(
-    machine: Machine, policy: dict[str, Any], communication: dict[str, Any]
+    machine: MachineCalibration, policy: dict[str, Any], communication: dict[str, Any]
 ) -> None:
     asked = scenario(policy, communication)
     predicted = simulate(asked, Calibration(machine=machine))
@@ -88,14 +88,14 @@ def test_other_sizes_workers_and_policies_are_predicted(
     assert predicted.total_seconds < 1.0, "the scenario's own links are not the machine's"
 
 
-def test_a_pipeline_takes_the_line_of_single_messages(machine: Machine) -> None:
+def test_a_pipeline_takes_the_line_of_single_messages(machine: MachineCalibration) -> None:
     asked = scenario({"kind": "pipeline", "micro_batches": 4}, {"kind": "ring"}, activation="2 MB")
     predicted, true = simulate(asked, Calibration(machine=machine)), simulate(asked.replacing(LINKS))
     assert predicted.total_seconds == pytest.approx(true.total_seconds, rel=1e-6)
 
 
 def test_ranks_beyond_the_cores_take_turns() -> None:
-    plan = Plan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
+    plan = CalibrationPlan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
     roomy, narrow = simulated(plan), simulated(plan, cores=2)
     ring, server = scenario(SYNCHRONOUS, {"kind": "ring"}), scenario(SYNCHRONOUS, SERVER)
     for links, factor in ((ring, 5 / 2), (server, 1.0)):
@@ -119,7 +119,7 @@ def test_on_emulated_links_only_a_messages_own_cost_grows_with_the_crowd() -> No
 def test_the_servers_own_work_is_told_from_its_links_and_goes_into_predictions() -> None:
     own = 2e-3
     known = Calibration((Exchange("parameter_server", 2, 2e9, 150e-6, own, ()),))
-    plan = Plan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
+    plan = CalibrationPlan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
     probes = [probe for launch in plan.launches() for probe in launch if probe.shows == "parameter_server"]
     found = fitted([sample for p in probes for sample in p.samples(simulate(p.scenario, known))], MANY_CORES)
     for family in ("gather", "broadcast"):
@@ -209,7 +209,7 @@ def test_calibrations_from_before_ddp_was_measured_still_serve() -> None:
     assert machine.exchange(asked).model_seconds == pytest.approx(2e-3 + 8e-4)
 
 
-def test_what_was_not_measured_is_refused_with_the_cure(machine: Machine) -> None:
+def test_what_was_not_measured_is_refused_with_the_cure(machine: MachineCalibration) -> None:
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=24)
     with pytest.raises(InputError, match=r"calibration of = 'compute, mlp'.*--model mlp"):
         machine.exchange(asked)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distsim.calibration import Plan
+from distsim.calibration import CalibrationPlan
 from distsim.errors import InputError
 from distsim.simulation import simulate
 
@@ -32,11 +32,11 @@ from distsim.simulation import simulate
 )
 def test_a_plan_without_a_line_is_refused(changes: dict[str, Any], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
-        Plan(**changes)
+        CalibrationPlan(**changes)
 
 
 def test_every_launch_has_one_number_of_workers_and_servers() -> None:
-    launches = Plan(workers=(1, 2, 4), busy=(3,)).launches()
+    launches = CalibrationPlan(workers=(1, 2, 4), busy=(3,)).launches()
     seen = []
     for launch in launches:
         kinds = {(len(probe.scenario.servers), probe.scenario.cluster.workers) for probe in launch}
@@ -46,14 +46,16 @@ def test_every_launch_has_one_number_of_workers_and_servers() -> None:
 
 
 def test_every_size_is_measured_at_two_times() -> None:
-    (launch,) = [launch for launch in Plan(workers=(2,), models=()).launches() if not launch[0].scenario.servers]
+    (launch,) = [
+        launch for launch in CalibrationPlan(workers=(2,), models=()).launches() if not launch[0].scenario.servers
+    ]
     half = len(launch) // 2
     assert launch[:half] == launch[half:]
     assert {probe.shows for probe in launch} == {"all_reduce", "ring_schedule", "point_to_point"}
 
 
 def test_compute_is_measured_at_three_batches_and_where_others_are_not() -> None:
-    plan = Plan(workers=(1,), busy=(3,), models=("mlp", "cnn"), batch=12)
+    plan = CalibrationPlan(workers=(1,), busy=(3,), models=("mlp", "cnn"), batch=12)
     found = {
         (probe.scenario.workload.model, probe.scenario.cluster.workers, probe.scenario.workload.batch)
         for launch in plan.launches()
@@ -65,14 +67,14 @@ def test_compute_is_measured_at_three_batches_and_where_others_are_not() -> None
 
 @pytest.mark.parametrize("repeats", [2, 5, 20])
 def test_repeats_are_not_fewer_than_asked(repeats: int) -> None:
-    launch = Plan(workers=(2,), models=(), repeats=repeats).launches()[0]
+    launch = CalibrationPlan(workers=(2,), models=(), repeats=repeats).launches()[0]
     steps = launch[0].scenario.steps - 5
     assert 2 * steps >= repeats
     assert steps == math.ceil(repeats / 2)
 
 
 def test_a_step_under_ddp_is_measured_in_one_bucket_and_in_one_for_each_layer() -> None:
-    plan = Plan(workers=(1,), busy=(3,), models=("mlp", "cnn"), batch=12)
+    plan = CalibrationPlan(workers=(1,), busy=(3,), models=("mlp", "cnn"), batch=12)
     probes = [probe for launch in plan.launches() for probe in launch if probe.shows == "ddp"]
     found = {
         (probe.scenario.workload.model, probe.scenario.cluster.workers, probe.scenario.workload.batch, len(buckets))
@@ -84,7 +86,7 @@ def test_a_step_under_ddp_is_measured_in_one_bucket_and_in_one_for_each_layer() 
 
 
 def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduce() -> None:
-    plan = Plan(workers=(2,), models=("cnn",), pause=0.03, repeats=4)
+    plan = CalibrationPlan(workers=(2,), models=("cnn",), pause=0.03, repeats=4)
     probes = [probe for probe in plan.launches()[0] if probe.shows == "ddp"]
     for probe in probes:
         assert probe.scenario.compute_times()(0, 0) == pytest.approx(0.03)
@@ -102,4 +104,4 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
 @pytest.mark.parametrize("pause", [0.0, 2.0, -1.0])
 def test_a_pause_is_a_short_time(pause: float) -> None:
     with pytest.raises(InputError, match=r"pause.*must be from"):
-        Plan(pause=pause)
+        CalibrationPlan(pause=pause)

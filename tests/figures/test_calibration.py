@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distsim.calibration import Machine, fitted
+from distsim.calibration import MachineCalibration, fitted
 from distsim.figures.calibration import calibration, page
 
 SIZES, WORKERS = (1e4, 1e5, 1e6), (1, 2)
 
 
 @pytest.fixture
-def machine() -> Machine:
+def machine() -> MachineCalibration:
     """Gathers on a line, and computes of one number of workers that are none."""
     gathers = [
         ("gather", None, workers, size, np.full(3, 1e-4 + workers * size / 1e9))
@@ -25,7 +25,7 @@ def machine() -> Machine:
     return fitted([*gathers, *computes], cores=2)
 
 
-def test_every_measured_time_is_drawn_once_beside_its_line(machine: Machine) -> None:
+def test_every_measured_time_is_drawn_once_beside_its_line(machine: MachineCalibration) -> None:
     figure = calibration(machine).figure
     marks = [trace for trace in figure.data if trace.mode == "markers"]
     lines = [trace for trace in figure.data if trace.mode == "lines"]
@@ -42,7 +42,7 @@ def test_every_measured_time_is_drawn_once_beside_its_line(machine: Machine) -> 
     assert [note.text for note in figure.layout.annotations] == ["gather (pushes)", "compute, cnn"]
 
 
-def test_the_table_and_the_sentence_say_the_same(machine: Machine) -> None:
+def test_the_table_and_the_sentence_say_the_same(machine: MachineCalibration) -> None:
     found = calibration(machine)
     assert len(found.table) == len(machine.measured) == 9
     row = next(row for row in found.table if row["family"] == "gather (pushes)" and row["workers"] == 2)
@@ -52,7 +52,7 @@ def test_the_table_and_the_sentence_say_the_same(machine: Machine) -> None:
     assert "compute, cnn" in found.summary
 
 
-def test_the_page_needs_nothing_beside_it(machine: Machine) -> None:
+def test_the_page_needs_nothing_beside_it(machine: MachineCalibration) -> None:
     text = page(machine)
     assert text.count("<h1>Calibration</h1>") == 1
     assert "poor fits" in text

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distsim.calibration import Calibration, Machine, Plan, exchange_seconds, fitted
+from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration, exchange_seconds, fitted
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
 from distsim.examples import example
@@ -31,7 +31,9 @@ SIZES = (64 * 2.0**10, 512 * 2.0**10, 4 * 2.0**20)
 OTHER_SIZE = "1.5 MiB"
 
 
-def calibrated_around(plan: Plan, shows: set[str], targets: list[Scenario]) -> tuple[Machine, list[float]]:
+def calibrated_around(
+    plan: CalibrationPlan, shows: set[str], targets: list[Scenario]
+) -> tuple[MachineCalibration, list[float]]:
     """The machine, and what each target's exchange took in the middle of the launch of its own number of ranks.
 
     What else runs on the machine is then much the same for both.
@@ -62,7 +64,7 @@ def of_other_size(probe: Probe) -> Scenario:
 @pytest.mark.timeout(600)
 def test_a_size_that_was_not_measured_is_predicted() -> None:
     """Calibrated at 1 and 2 workers: the exchange of a gradient between the sizes measured."""
-    plan = Plan(workers=(1, 2), sizes=SIZES, models=(), repeats=40)
+    plan = CalibrationPlan(workers=(1, 2), sizes=SIZES, models=(), repeats=40)
     shows = {"all_reduce", "parameter_server", "ring_schedule"}
     probes = {(probe.shows, probe.scenario.cluster.workers): probe for launch in plan.launches() for probe in launch}
     targets = [of_other_size(probes[name, 2]) for name in sorted(shows)]

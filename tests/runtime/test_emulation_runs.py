@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from distsim import Scenario
-from distsim.calibration import Calibration, Imposed, fitted
-from distsim.calibration import Plan as CalibrationPlan
+from distsim.calibration import Calibration, CalibrationPlan, Imposed, fitted
 from distsim.cli.main import main
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.experiment import predict_and_emulate, predict_emulated

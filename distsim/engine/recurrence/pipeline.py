@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distsim.arrays import Flags, Floats, Indices
-from distsim.cluster import Cluster, Link
+from distsim.cluster import Cluster, LinkName
 from distsim.engine.recurrence.rounds import Routes
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Pipeline
@@ -124,10 +124,10 @@ def timeline(scenario: Scenario) -> Timeline:
     )  # fmt: skip
 
 
-def crowded_links(cluster: Cluster) -> dict[Link, list[Wire]]:
+def crowded_links(cluster: Cluster) -> dict[LinkName, list[Wire]]:
     """The links that would slow down messages of all their wires at once, with these wires."""
     capacities = cluster.capacities(cluster.workers)
-    wires_of: dict[Link, list[Wire]] = {}
+    wires_of: dict[LinkName, list[Wire]] = {}
     speeds: dict[Wire, float] = {}
     for wire in wires(cluster.workers):
         links = cluster.route(*wire)[0]

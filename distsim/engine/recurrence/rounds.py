@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from distsim.arrays import Floats, Indices
-from distsim.cluster import Cluster, Link
+from distsim.cluster import Cluster, LinkName
 from distsim.collectives import RingRound, Schedule
 from distsim.engine.recurrence.all_reduce import AllReduce
 
@@ -153,7 +153,7 @@ class Rounds(MaxPlus):
         yield free
 
 
-def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> Link | None:
+def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName | None:
     """A link that two transfers of `schedule` may use at once; None where there is none.
 
     In each of its rounds a rank may send to one other and receive from one other. A rank's own transfers come one
@@ -164,7 +164,7 @@ def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> Link | No
     >>> may_share(halving_doubling(4), cluster, eager=False), may_share(halving_doubling(4), cluster, eager=True)
     (None, ('down', 1))
     """
-    users: dict[Link, tuple[set[int], set[int]]] = {}
+    users: dict[LinkName, tuple[set[int], set[int]]] = {}
     for source, target in sorted({(transfer.source, transfer.target) for _, transfer in schedule.transfers()}):
         for link in cluster.route(source, target)[0]:
             sources, targets = users.setdefault(link, (set(), set()))
