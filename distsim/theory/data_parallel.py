@@ -81,20 +81,3 @@ def data_parallel_step(
         backward_seconds=backward_seconds,
         reduce_seconds=whole_model,
     )
-
-
-def device_zero_bytes(
-    devices: int, parameter_bytes: float, input_bytes: float, output_bytes: float
-) -> tuple[float, float]:
-    """What device 0 sends and receives in one step: (p - 1) (n + (I + O) / p) and (p - 1) (n + O / p) bytes.
-
-    The others send and receive n + O / p and n + (I + O) / p.
-
-    >>> device_zero_bytes(4, 1e8, input_bytes=4e7, output_bytes=4e6)
-    (333000000.0, 303000000.0)
-    """
-    at_least(1, devices=devices)
-    at_least(0, parameter_bytes=parameter_bytes, input_bytes=input_bytes, output_bytes=output_bytes)
-    others = devices - 1
-    sent = others * (parameter_bytes + (input_bytes + output_bytes) / devices)
-    return sent, others * (parameter_bytes + output_bytes / devices)

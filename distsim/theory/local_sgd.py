@@ -40,20 +40,6 @@ def exponential_local_step_seconds(mean_seconds: float, workers: int, period: in
     )
 
 
-def shifted_exponential_local_step_seconds(
-    shift_seconds: float, mean_seconds: float, workers: int, period: int
-) -> float:
-    """The same for times that are a constant and an exponential: D + `exponential_local_step_seconds`.
-
-    shift_seconds: D, the constant. mean_seconds: m, of the exponential part alone. workers: P. period: H.
-
-    >>> round(shifted_exponential_local_step_seconds(0.5, 0.5, workers=16, period=1), 3)
-    2.19
-    """
-    at_least(0, shift_seconds=shift_seconds)
-    return shift_seconds + exponential_local_step_seconds(mean_seconds, workers, period)
-
-
 def long_period_local_step_seconds(mean_seconds: float, cv: float, workers: int, period: int) -> float:
     """Mean time per local step for long periods, whatever the distribution: m (1 + cv e_P / sqrt(H)), approximately.
 

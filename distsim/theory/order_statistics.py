@@ -45,17 +45,6 @@ def exponential_seconds(mean_seconds: float, k: int, workers: int) -> float:
     return mean_seconds * (harmonic(workers) - harmonic(workers - k))
 
 
-def shifted_exponential_seconds(shift_seconds: float, mean_seconds: float, k: int, workers: int) -> float:
-    """E[X_(k:n)] of n times that are a constant and an exponential: D + m (H_n - H_(n-k)) (Dutta et al. 2018).
-
-    shift_seconds: D, the constant. mean_seconds: m, of the exponential part alone. k: 1 to n. workers: n.
-
-    >>> round(shifted_exponential_seconds(0.5, 1.0, k=8, workers=8), 5)
-    3.21786
-    """
-    return shift_seconds + exponential_seconds(mean_seconds, k, workers)
-
-
 @dataclass(frozen=True)
 class WorkerTime:
     """One worker's random seconds per step: slow_factor x a draw, plus a pause with its probability.

@@ -58,19 +58,6 @@ def universal_speed_up(serial_share: float, pairwise_share: float, workers: int)
     return workers / (1 + serial_share * (workers - 1) + pairwise_share * workers * (workers - 1))
 
 
-def gustafson_speed_up(serial_share: float, workers: int) -> float:
-    """How much more work is done in a fixed time, if work grows with the workers: p - s (p - 1).
-
-    Source: Gustafson 1988, Reevaluating Amdahl's law. serial_share: s, of the time on p workers. workers: p.
-
-    >>> gustafson_speed_up(0.1, workers=9)
-    8.2
-    """
-    shares(serial_share=serial_share)
-    at_least(1, workers=workers)
-    return workers - serial_share * (workers - 1)
-
-
 def weak_speed_up(compute_seconds: float, communication_seconds: float, workers: int) -> float:
     """Samples per second over those of one worker, with the same batch per worker: p x / (x + c).
 

@@ -145,22 +145,6 @@ def collision_share(touched: float, staleness: float) -> float:
     return float(1.0 - (1.0 - touched) ** staleness)
 
 
-def expected_collision_share(touched: float, workers: int) -> float:
-    """The mean of `collision_share` with exponential times, communication free: (P - 1) q / (1 + (P - 1) q).
-
-    The mean of 1 - (1 - q)^k over the geometric staleness of `staleness_probability`.
-
-    touched: q, 0 to 1. workers: P, all alike.
-
-    >>> expected_collision_share(0.01, workers=101)
-    0.5
-    """
-    shares(touched=touched)
-    at_least(1, workers=workers)
-    others = (workers - 1) * touched
-    return others / (1 + others)
-
-
 def stale_synchronous_staleness_bound(workers: int, staleness: int) -> int:
     """The largest staleness in updates of a stale synchronous run: (P - 1) (2 s + 1).
 

@@ -12,7 +12,6 @@ from distsim.theory.local_sgd import (
     exponential_local_step_seconds,
     local_sgd_step_seconds,
     long_period_local_step_seconds,
-    shifted_exponential_local_step_seconds,
 )
 from distsim.theory.order_statistics import exponential_seconds
 
@@ -39,8 +38,6 @@ def test_local_steps_against_drawing(workers: int, period: int) -> None:
     sums = np.random.default_rng(9).standard_gamma(period, (20_000, workers)).max(axis=1) / period
     error = 4 * sums.std() / math.sqrt(len(sums))
     assert abs(sums.mean() - exponential_local_step_seconds(1.0, workers, period)) <= error
-    shifted = shifted_exponential_local_step_seconds(0.5, 2.0, workers, period)
-    assert abs(0.5 + 2 * sums.mean() - shifted) <= 2 * error
 
 
 def test_longer_periods_are_faster_and_never_below_the_mean() -> None:
@@ -67,7 +64,6 @@ def test_one_all_reduce_serves_all_steps_of_a_period() -> None:
     [
         (lambda: exponential_local_step_seconds(0.0, 4, 1), "mean_seconds = 0.0"),
         (lambda: exponential_local_step_seconds(1.0, 0, 1), "workers = 0"),
-        (lambda: shifted_exponential_local_step_seconds(-1.0, 1.0, 4, 1), "shift_seconds = -1.0"),
         (lambda: long_period_local_step_seconds(1.0, -1.0, 4, 1), "cv = -1.0"),
         (lambda: long_period_local_step_seconds(1.0, 1.0, 4, 0), "period = 0"),
         (lambda: local_sgd_step_seconds(1.0, 1.0, 0), "period = 0"),

@@ -30,7 +30,6 @@ from distsim.theory.order_statistics import (
     exponential_seconds,
     harmonic,
     integral_of_survival,
-    shifted_exponential_seconds,
 )
 
 DISTRIBUTIONS: list[Distribution] = [
@@ -73,9 +72,8 @@ def test_exponential_forms_against_the_distributions_own(
     k = data.draw(st.integers(1, n))
     assert exponential_seconds(mean, k, n) == pytest.approx(Exponential(mean).expected_order_statistic(k, n), rel=1e-9)
     both = ShiftedExponential(mean=shift + mean, cv=mean / (shift + mean))
-    assert shifted_exponential_seconds(shift, mean, k, n) == pytest.approx(
-        both.expected_order_statistic(k, n), rel=1e-9
-    )
+    expected = shift + exponential_seconds(mean, k, n)
+    assert expected == pytest.approx(both.expected_order_statistic(k, n), rel=1e-9)
 
 
 # Workers that are alike
@@ -194,7 +192,6 @@ def test_a_hundred_workers_that_all_differ() -> None:
 def test_order_statistics_that_do_not_exist(k: int) -> None:
     for call in (
         lambda: exponential_seconds(1.0, k, 3),
-        lambda: shifted_exponential_seconds(1.0, 1.0, k, 3),
         lambda: expected_order_statistic_seconds([WorkerTime(Constant(1.0))] * 3, k),
     ):
         with pytest.raises(InputError, match=f"k = {k}: must be 1 to 3.*Cure: "):

@@ -12,7 +12,6 @@ from distsim.theory.scaling import (
     GROWTHS,
     amdahl_speed_up,
     efficiency,
-    gustafson_speed_up,
     ring_speed_up,
     server_speed_up,
     share_of_speed_up,
@@ -25,9 +24,9 @@ from distsim.theory.scaling import (
 
 @given(st.floats(0.0, 1.0), st.integers(1, 1000))
 def test_amdahl_and_gustafson_say_the_same_of_one_run(serial: float, workers: int) -> None:
-    """s of the time on p workers is s / (s + (1 - s) p) of the time on one."""
+    """s of the time on p workers is s / (s + (1 - s) p) of the time on one (Gustafson 1988: p - s (p - 1))."""
     of_one = serial / (serial + (1 - serial) * workers)
-    assert gustafson_speed_up(serial, workers) == pytest.approx(amdahl_speed_up(of_one, workers), rel=1e-9)
+    assert workers - serial * (workers - 1) == pytest.approx(amdahl_speed_up(of_one, workers), rel=1e-9)
     assert speed_up("serial", serial, workers) == pytest.approx(amdahl_speed_up(serial, workers), rel=1e-9)
 
 
@@ -94,7 +93,6 @@ def test_from_three_times_on_four_workers_to_eight(growth: str, gain: float) -> 
     [
         (lambda: amdahl_speed_up(1.1, 4), "serial_share = 1.1"),
         (lambda: universal_speed_up(0.1, -0.1, 4), "pairwise_share = -0.1"),
-        (lambda: gustafson_speed_up(0.1, 0), "workers = 0"),
         (lambda: weak_speed_up(0.0, 0.1, 4), "compute_seconds = 0.0"),
         (lambda: strong_speed_up(0.1, -0.1, 4), "communication_seconds = -0.1"),
         (lambda: efficiency(3.0, 0), "workers = 0"),

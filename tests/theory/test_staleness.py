@@ -19,7 +19,6 @@ from distsim.theory.staleness import (
     asynchronous_seconds_per_update_bounds,
     asynchronous_updates_speed_up,
     collision_share,
-    expected_collision_share,
     mean_staleness,
     stale_synchronous_staleness_bound,
     stale_synchronous_step_seconds_bounds,
@@ -258,21 +257,12 @@ def test_collisions_against_drawing(touched: float, staleness: int) -> None:
     assert abs(changed.mean() - expected) <= 4 * error + 1e-12
 
 
-@pytest.mark.parametrize("touched", [0.0, 0.01, 0.3, 1.0])
-@pytest.mark.parametrize("workers", [1, 2, 32])
-def test_mean_collisions_are_the_mean_over_the_geometric_law(touched: float, workers: int) -> None:
-    every = range(60 * workers)
-    expected = math.fsum(staleness_probability(k, workers) * collision_share(touched, k) for k in every)
-    assert expected_collision_share(touched, workers) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("call", "quoted"),
     [
         (lambda: mean_staleness(0), "workers = 0"),
         (lambda: staleness_probability(-1, 4), "staleness = -1"),
         (lambda: collision_share(1.5, 4), "touched = 1.5"),
-        (lambda: expected_collision_share(float("nan"), 4), "touched = nan"),
         (lambda: stale_synchronous_staleness_bound(4, -1), "staleness = -1"),
         (lambda: asynchronous_seconds_per_update_bounds([ONE], -1.0, 1e9, 0.0), "num_bytes = -1.0"),
         (lambda: asynchronous_seconds_per_update_bounds([ONE], 1.0, 0.0, 0.0), "bytes_per_second = 0.0"),
