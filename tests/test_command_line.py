@@ -456,6 +456,13 @@ def test_help_lists_every_command(run: Run) -> None:
         assert command in out
 
 
+def test_the_demo_ends_with_what_to_do_next() -> None:
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text("utf-8")
+    *_, page, course = makefile.partition("\ndemo:")[2].partition("\n\n")[0].splitlines()
+    assert "open out/demo.html in a browser" in page
+    assert "make course opens the course" in course
+
+
 def test_a_closed_pipe_ends_without_a_traceback(files: dict[str, Path]) -> None:
     command = f"{sys.executable} -m distsim simulate {files['backup_server']} | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)

@@ -21,7 +21,7 @@ Published = Sequence[dict[str, Any]]
 
 
 def claims_table(title: str, beside: str, claims: Sequence[Claim]) -> Table:
-    """Theory against simulation. A bound needs no difference: it may be undercut."""
+    """Theory against simulation. Values below a bound hold too, so a bound is shown without ±."""
     table = _table(title, "case", "expression", beside, "difference", "allowed", "holds")
     for claim in claims:
         table.add_row(
@@ -48,7 +48,7 @@ def simgrid_table(source: str, algorithms: Rows) -> Table:
 
 
 def ddp_benchmark_table(rows: Published) -> Table:
-    """What a fit on few GPUs says of more, beside the constant."""
+    """How a model fitted on few GPUs predicts more GPUs, beside a constant."""
     title = "PyTorch's DDP benchmark, V100, seconds per iteration: A + k 2(p - 1)/p fitted on 1, 2, 4 GPUs"
     table = _table(title, "model", "GPUs", "measured", "fit", "residual", "constant T(4)", "residual", "fit is closer")
     for row in rows:
@@ -63,7 +63,7 @@ def ddp_benchmark_table(rows: Published) -> Table:
 
 
 def ddp_buckets_table(rows: Published) -> Table:
-    """The sign of what small buckets change, measured and by two models."""
+    """Whether small buckets are slower: measured, and by two models."""
     title = "The same with buckets of 1 MB instead of 25 MB: in how many comparisons they are slower"
     table = _table(title, "model", "measured", "if communication hides", "if every bucket costs", "µs per bucket")
     for model in dict.fromkeys(row["model"] for row in rows):
@@ -78,7 +78,7 @@ def ddp_buckets_table(rows: Published) -> Table:
 
 
 def deeplab_table(rows: Published) -> RenderableType:
-    """Speed-ups that no model fitted on four GPUs expects, and what may be missing."""
+    """Speed-ups that no model fitted on four GPUs predicts, and causes that may be missing."""
     title = "Article 002, DeepLabV3-ResNet101 on V100: speed-ups, models fitted on x4"
     table = _table(title, "model", "x1", "x4", "x8", "gain from x4 to x8", "residual at x8")
     first = rows[0]
@@ -91,7 +91,7 @@ def deeplab_table(rows: Published) -> RenderableType:
 
 
 def cifar_table(rows: Published) -> RenderableType:
-    """Time per step that no all-reduce explains, and what may."""
+    """Time per step that no all-reduce explains, and causes that may explain it."""
     title = "Article 003, a CNN on CIFAR-10, 4 GPUs: steps of f + g batch and a ring all-reduce"
     table = _table(title, "run", "published", "model", "residual", "per step", "excess", "all-reduce")
     for row in rows:
@@ -103,7 +103,7 @@ def cifar_table(rows: Published) -> RenderableType:
 
 
 def machine_tables(rows: Sequence[Row]) -> RenderableType:
-    """Prediction against real runs on this machine, by links; staleness and drops as predicted / measured."""
+    """Predictions against real runs on this machine, a table for each links; counts as predicted / measured."""
     tables: dict[str, Table] = {}
     for row in rows:
         name = row.links.name
@@ -115,7 +115,7 @@ def machine_tables(rows: Sequence[Row]) -> RenderableType:
 
 
 def machine_markdown(rows: Sequence[Row]) -> str:
-    """The same for the README: a row for each policy, a column for each kind of links."""
+    """The same as Markdown: a row for each policy, a column for each links."""
     places = list(dict.fromkeys(row.links.name for row in rows))
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -132,7 +132,7 @@ def machine_markdown(rows: Sequence[Row]) -> str:
 
 
 def _cell(row: Row) -> str:
-    """Errors, and what of staleness and drops there was any."""
+    """The errors, and staleness and dropped gradients where there were any."""
     ours, theirs = row.found.predicted, row.found.measured
     staleness, dropped = _counts(row)
     told = [" / ".join(_errors(row)).replace(" %", "", 1)]
@@ -142,7 +142,7 @@ def _cell(row: Row) -> str:
 
 
 def machine_notes(rows: Sequence[Missing]) -> list[str]:
-    """A sentence for each reason why rows are missing, with those that it concerns."""
+    """A sentence for each reason why rows are missing, with the names of these rows."""
     reasons: dict[str, list[Missing]] = {}
     for row in rows:
         reasons.setdefault(str(row.error), []).append(row)
@@ -158,7 +158,7 @@ def _title(row: Row | Missing) -> str:
 
 
 def _errors(row: Row) -> list[str]:
-    """Of the median step and the total."""
+    """The errors of the median step and of the total."""
     errors = row.found.error_pct
     return [NOT_APPLICABLE if error is None else f"{error:.1f} %" for error in (errors.step_median, errors.total)]
 
@@ -173,7 +173,7 @@ def _counts(row: Row) -> list[str]:
 
 
 def _hypotheses(causes: Sequence[str]) -> RenderableType:
-    lines = Text("What the models do not know, as hypotheses:", style="italic")
+    lines = Text("What the models leave out, as hypotheses:", style="italic")
     for cause in causes:
         lines.append(f"\n- {cause}")
     return Padding(lines, (0, 0, 1, 0))

@@ -47,20 +47,20 @@ def _pause(_context: click.Context, option: click.Parameter, text: str) -> float
 
 @click.command()
 @emulate_option
-@click.option("--bandwidth", help=f"Of every emulated NIC.  [default: {EMULATED['bandwidth']}]")
-@click.option("--latency", help=f"Between two emulated NICs.  [default: {EMULATED['latency']}]")
+@click.option("--bandwidth", help=f"Bandwidth of every emulated NIC.  [default: {EMULATED['bandwidth']}]")
+@click.option("--latency", help=f"Latency between two emulated NICs.  [default: {EMULATED['latency']}]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the calibration file, for --calibration.")
 @click.option("--workers", default=",".join(map(str, DEFAULT.workers)), show_default=True, callback=_numbers,
-              metavar="N,N,…", help="Numbers of workers to measure all exchanges at.")  # fmt: skip
+              metavar="N,N,…", help="Numbers of workers to measure all exchanges with.")  # fmt: skip
 @click.option("--busy", default="", callback=_numbers, metavar="N,N,…",
-              help="More numbers of workers, to measure compute at while all of them work.")  # fmt: skip
+              help="More numbers of workers, to measure compute with while all of them work.")  # fmt: skip
 @click.option("--sizes", default="16 KiB,256 KiB,1 MiB,4 MiB", show_default=True,
-              callback=_sizes, metavar="SIZE,SIZE,…", help="Sizes to measure exchanges at.")  # fmt: skip
+              callback=_sizes, metavar="SIZE,SIZE,…", help="Sizes of the measured exchanges.")  # fmt: skip
 @click.option("--model", "models", type=click.Choice(["mlp", "cnn", "transformer"]), multiple=True,
               default=DEFAULT.models, show_default=True,
-              help="A model to measure compute with; may be repeated.")  # fmt: skip
+              help="A model whose compute is measured; repeatable.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=2), default=DEFAULT.batch, show_default=True,
-              help="The largest batch of the models; a half and a quarter of it are measured too.")  # fmt: skip
+              help="The largest batch of the models; a half and a quarter of this batch are measured too.")  # fmt: skip
 @click.option("--pause", default="20 ms", show_default=True, callback=_pause,
               help="How long workers sleep before each exchange and in each step of a model.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,
@@ -71,12 +71,11 @@ def calibrate(
     emulate: bool, bandwidth: str | None, latency: str | None, out: Path | None, html: Path | None, as_json: bool,
     **plan: Any,
 ) -> None:  # fmt: skip
-    """Measure what exchanges, messages and compute take on this machine, and fit latency and bandwidth.
+    """Measure the times of exchanges, messages and compute on this machine, and fit latency and bandwidth.
 
-    Real runs measure the all-reduce of the backend and by ring schedule, the parameter server's gather and broadcast,
-    single messages, the server's own work, and a model's forward and backward with all ranks busy, alone and under
-    DDP. The file serves
-    predictions of other sizes, numbers of workers and policies:
+    Real runs measure the all-reduce of the backend and of the ring schedule, the parameter server's gather and
+    broadcast, single messages, the server's own work, and a model's forward and backward with all ranks busy, without
+    and with DDP. The calibration file serves predictions of other sizes, numbers of workers and policies:
 
     \b
         distsim calibrate --out machine.json
@@ -109,11 +108,11 @@ def calibrate(
 
 
 def _links(bandwidth: str | None, latency: str | None, *, emulate: bool) -> tuple[float | None, float]:
-    """The links that are asked for, in bytes/s and seconds, as the plan takes them."""
+    """The bandwidth (bytes/s) and latency (seconds) of the emulated links; None and 0 without --emulate."""
     given = {key: text for key, text in (("bandwidth", bandwidth), ("latency", latency)) if text is not None}
     if not emulate:
         for key, text in given.items():
-            raise InputError.of(f"--{key}", text, "is about emulated links", "add --emulate, or leave it out")
+            raise InputError.of(f"--{key}", text, "needs emulated links", "add --emulate, or leave it out")
         return None, 0.0
     return _quantity("bandwidth", given, "byte/second"), _quantity("latency", given, "second")
 
@@ -134,8 +133,8 @@ def _table(machine: MachineCalibration) -> Table:
     title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}{links}"
     table = Table(title=Text(title), title_justify="left", title_style="bold", caption_justify="left")
     table.caption = Text(
-        "latency: what a message costs however small it is. [95 % intervals]. miss: how far the line is off a measured "
-        "time, at most."
+        "latency: the time of a message without bytes. [95 % intervals]. miss: the largest distance of the fitted line "
+        "from a measured time."
     )
     for number, column in enumerate(("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)

@@ -1,4 +1,4 @@
-"""`distsim compare`: predicted and measured, side by side, and where the difference comes from."""
+"""`distsim compare`: predicted and measured, side by side, with the causes of the difference."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from distsim.trace import Trace
 @emulate_option
 @rule_option
 @click.option(
-    "--calibration", type=click.Path(path_type=Path), help="Take links from this file instead of calibrating first."
+    "--calibration",
+    type=click.Path(path_type=Path),
+    help="Use the links of this calibration file instead of calibrating first.",
 )
-@click.option("--predicted", type=click.Path(path_type=Path), help="A saved trace to take as the prediction.")
-@click.option("--measured", type=click.Path(path_type=Path), help="A saved trace to take as the measurement.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with both timelines (self-contained).")
+@click.option("--predicted", type=click.Path(path_type=Path), help="A saved trace to use as the prediction.")
+@click.option("--measured", type=click.Path(path_type=Path), help="A saved trace to use as the measurement.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained page with both timelines.")
 @deadline_option
 @json_option
 def compare(
@@ -44,10 +46,10 @@ def compare(
 ) -> None:
     """Predict and really run each scenario FILE, then report prediction, measurement and error.
 
-    The real run uses this machine's own links, so a short calibration of the very collective goes first and takes
-    the place of the scenario's bandwidth and latency in the prediction. With --emulate the scenario's links are
-    imposed and predicted with; where the kernel cannot impose the latency, the prediction takes the measured one. A
-    --calibration takes the place of both; for --emulate it must have been made with it, on the same links. With
+    The real run uses this machine's own links. A short calibration of the same collective comes first, and replaces
+    the scenario's bandwidth and latency in the prediction. With --emulate the scenario's links are imposed, and the
+    prediction uses them; where the kernel cannot impose the latency, the prediction uses the measured latency.
+    --calibration FILE replaces both; with --emulate, FILE must have been made with --emulate on the same links. With
     --predicted and --measured two saved traces are compared instead.
     """
     _check_inputs(files, predicted, measured)

@@ -22,24 +22,24 @@ import distsim
 from distsim.course.folder import course_folder
 from distsim.errors import InputError
 
-ADDRESS = "127.0.0.1"  # nobody but this machine reaches the server
+ADDRESS = "127.0.0.1"  # only this machine reaches the server
 LAB_PORT, APP_PORT = 8888, 8866
 START_SECONDS = 60.0
 IDLE_SECONDS = 120  # of a page's kernel once the page is closed
-SYLLABUS = "course/README.md"  # links lead from there to the labs, so the root is above
-JUPYTER = Path(distsim.__file__).parent / "course" / "jupyter"  # settings: Markdown opens as it reads, not as source
-GRACE_SECONDS = 15.0  # for the server to end its kernels, and to take away the files that tell of it
+SYLLABUS = "course/README.md"  # its links lead to the labs, so the server's root is the folder above
+JUPYTER = Path(distsim.__file__).parent / "course" / "jupyter"  # settings: Markdown opens rendered, not as source
+GRACE_SECONDS = 15.0  # for the server to end its kernels and to remove its runtime files
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
-@click.option("--app", is_flag=True, help="The explorers as pages without code, by Voilà.")
+@click.option("--app", is_flag=True, help="Open the explorers as pages without code, by Voilà.")
 @click.option("--port", type=click.IntRange(1024, 65535), help=f"[default: {LAB_PORT}, with --app {APP_PORT}]")
 @click.option("--no-browser", is_flag=True, help="Open no browser; the address is printed.")
 def course(app: bool, port: int | None, no_browser: bool) -> None:
-    """Open the course in JupyterLab, at its syllabus, or its explorers with --app.
+    """Open the course in JupyterLab, at its syllabus; with --app open the explorers.
 
-    The server listens on this machine alone. Ctrl-C ends it, and all its kernels; the exit code is 0 then.
+    The server listens on this machine alone. Ctrl-C ends the server and all its kernels, with exit code 0.
     """
     package = "voila" if app else "jupyterlab"
     if find_spec(package) is None:
@@ -58,7 +58,7 @@ def course(app: bool, port: int | None, no_browser: bool) -> None:
         except KeyboardInterrupt:
             return
     if code != 0:
-        raise InputError(f"{package} ended with exit code {code}. Cure: what it printed above tells why")
+        raise InputError(f"{package} ended with exit code {code}. Cure: read above what {package} printed")
 
 
 def _check_free(port: int) -> None:
@@ -89,7 +89,7 @@ def _app(folder: Path, port: int) -> list[str]:
 
 
 def _tell(server: subprocess.Popen[bytes], port: int, *, browser: bool) -> None:
-    """The address of the explorers, once somebody answers there."""
+    """Prints the address of the explorers as soon as the server answers, and opens it in a browser."""
     address = f"http://{ADDRESS}:{port}/voila/render/index.ipynb"
     give_up = time.monotonic() + START_SECONDS
     while not _answers(port) and server.poll() is None and time.monotonic() < give_up:
@@ -106,25 +106,25 @@ def _answers(port: int) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, with our settings after those that the user has chosen."""
+    """This process's environment, with our Jupyter settings after those of the user."""
     paths = [path for path in os.environ.get("JUPYTER_CONFIG_PATH", "").split(os.pathsep) if path]
     return dict(os.environ) | {"JUPYTER_CONFIG_PATH": os.pathsep.join([*paths, str(JUPYTER)])}
 
 
 @contextmanager
 def _server(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The running server; it and its kernels are gone afterwards, also after SIGTERM, and SIGHUP of a closed terminal.
+    """The running server. Afterwards the server and its kernels are gone, also after SIGTERM or a closed terminal.
 
-    It has a session of its own: a terminal's Ctrl-C reaches this process alone, which asks the server once to end. Of
-    a second signal in the midst of that, JupyterLab would leave kernels and files behind. Signals stay ignored after
-    it: the command has nothing left to do, and Python closing down would die of one instead of telling its exit code.
+    The server runs in a session of its own, so a terminal's Ctrl-C reaches this process alone, and this process asks
+    the server once to end. After a second signal JupyterLab would leave kernels and files behind. Signals stay ignored
+    until this process ends: a signal during Python's shutdown would replace the exit code.
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores the signal
             signal.signal(number, leave)
     server = subprocess.Popen(command, cwd=folder, env=_environment(), start_new_session=True)
     try:

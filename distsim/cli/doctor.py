@@ -1,4 +1,4 @@
-"""`distsim doctor`: what this machine can do, and the cure for what it cannot."""
+"""`distsim doctor`: checks of this machine, with a cure for each check that fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from distsim.doctor import examine
 def doctor(as_json: bool) -> None:
     """Check this machine: versions, cores, gloo, namespaces, GPU, Jupyter, each with its cure.
 
-    Looks only; it installs and changes nothing, and ends with 0 whatever it finds.
+    The command installs and changes nothing. Its exit code is 0 whatever the checks find.
     """
     checks = examine()
     if as_json:

@@ -1,4 +1,4 @@
-"""`distsim` as a shell starts it: Ctrl-C ends it with one message from the first moment, while it still imports."""
+"""The start of the `distsim` command: Ctrl-C ends it with one message, even during the imports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Imports the commands, which takes a second or two, and runs the one that is asked for."""
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored, as in the background
+    """Imports the commands, which takes a second or two, and runs the command line."""
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a shell ignores it for background jobs
     if heard:
         signal.signal(signal.SIGINT, _leave)
     from distsim.cli.main import main as run
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    """Nothing has begun that would have to be put in order; an exception might be taken for a failed import."""
+    """Ends the process at once: nothing needs to be cleaned up, and an exception could look like a failed import."""
     sys.stderr.write("distsim: interrupted\n")
     sys.stderr.flush()
     os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""What a reader of a table may take amiss, in a sentence each under it."""
+"""Sentences under a printed table that explain what a reader could misread."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from distsim.trace import Trace
 
 
 def footnotes(*traces: Trace) -> list[str]:
-    """All that apply to a table about these traces of one scenario."""
+    """The footnotes of a table about these traces of one scenario."""
     return [*of_step(traces[0].scenario.policy), *dict.fromkeys(_of_link(traces))]
 
 
 def of_step(policy: Policy) -> list[str]:
-    """Where a step of the table is several of a worker's.
+    """A footnote where one step of the table is several local steps of a worker.
 
     >>> of_step(LocalSgd(period=8))
     ['step time: from one update to the next, and an update comes every 8 local steps (policy.period)']
@@ -33,7 +33,7 @@ def of_step(policy: Policy) -> list[str]:
 
 
 def _of_link(traces: Iterable[Trace]) -> Iterator[str]:
-    """Why there is no busiest link."""
+    """Why a table shows no bytes of the busiest link."""
     for trace in traces:
         if len(trace.transfers):
             continue

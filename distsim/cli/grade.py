@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="LAB")
 @click.option("--submission", "path", type=click.Path(path_type=Path), help="A folder with tasks.py, or that file.")
 @click.option("--all", "folder", type=click.Path(path_type=Path), help="A folder with a folder for each student.")
-@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="With --all: so many at once.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="With --all: how many to grade at once."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where feedback, gradebook.csv and what was graded are kept (with --all, by default: grades_LAB).",
+    help="The folder for feedback, gradebook.csv and what was graded (default with --all: grades_LAB).",
 )
-@click.option("--trust", is_flag=True, help="Run submissions without confinement, where this machine cannot confine.")
+@click.option("--trust", is_flag=True, help="Run submissions without confinement where this machine cannot confine.")
 @labs_option
 @json_option
 def grade(
@@ -45,21 +47,21 @@ def grade(
     labs: Path | None,
     as_json: bool,
 ) -> None:
-    """Grade submissions of a LAB: run the lab's own notebook, and its checks, over a student's tasks.py.
+    """Grade submissions of a LAB: run the lab's own notebook and its checks with a student's tasks.py.
 
-    LAB is a number, a name or a path: 3, ring, 03_ring or labs/03_ring. A student's code runs only in ranks that are
-    confined and never in the process that decides; an edited notebook changes nothing.
+    LAB is a number, a name or a path: 3, ring, 03_ring or labs/03_ring. A student's code runs only in confined ranks
+    and never in the process that decides the points. A notebook that the student edited changes nothing.
 
-    With --all every student gets a page of feedback, and gradebook.csv a row for each. Interrupted, or called again,
-    it goes on where it was; what was changed since, in a submission or in the lab, is graded anew.
+    With --all every student gets a page of feedback, and a row in gradebook.csv. Called again, also after an
+    interrupt, the command grades only what is missing, and what changed since in a submission or in the lab.
 
-    Ends with 0 whatever the points, with 2 on bad input or where this machine cannot confine the ranks, with 3 if a
+    Exit codes: 0 whatever the points; 2 on bad input, or where this machine cannot confine the ranks; 3 if a
     submission could not be graded for no fault of its own.
     """
     from distsim.grading.lab import find
 
     if (path is None) == (folder is None):
-        raise InputError("grade takes either --submission or --all. Cure: write one of them, such as --submission ada/")
+        raise InputError("grade needs either --submission or --all. Cure: write one of them, such as --submission ada/")
     lab = find(name, labs)
     if path is not None:
         _one(lab, path, out, as_json)
@@ -136,7 +138,9 @@ def _all(lab: Lab, folder: Path, out: Path, jobs: int, trust: bool, as_json: boo
     if found.failed:
         lines = [f"{student}: {reason}" for student, reason in found.failed]
         raise RunError(
-            "\n  ".join([f"{len(lines)} could not be graded, for no fault of theirs; call it again:", *lines])
+            "\n  ".join(
+                [f"{len(lines)} could not be graded, for no fault of theirs. Cure: call the command again:", *lines]
+            )
         )
 
 

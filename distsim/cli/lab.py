@@ -1,4 +1,4 @@
-"""`distsim lab`: the graded exercises, for students and for those who write them."""
+"""`distsim lab`: the graded exercises, for students and for authors."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rich.text import Text
 from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes
 from distsim.cli.usage_errors import Commands
 
-MOST_SHOWN = 4  # numbers of one rank and name in a table; of more it has the median
+MOST_SHOWN = 4  # numbers in one cell of a table; a longer list is shown as its median
 
 labs_option = click.option(
     "--labs",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The folder that has the labs in it (default: here, labs/, or beside the package).",
+    help="The folder of all labs (default: here, labs/, or beside the package).",
 )
 
 
 @click.group(cls=Commands)
 def lab() -> None:
-    """List the labs, start one, run your code for real; for instructors: stubs and the students' version.
+    """List the labs, start a lab, run your code for real. For instructors: stubs and the students' version.
 
     LAB is a number, a name or a path: 3, ring, 03_ring or labs/03_ring.
     """
@@ -35,7 +35,7 @@ def lab() -> None:
 @labs_option
 @json_option
 def list_labs(labs: Path | None, as_json: bool) -> None:
-    """List the labs: what each is about, how long it takes, and its points."""
+    """List the labs with title, minutes, checks and points."""
     from distsim.grading.lab import all_labs
     from distsim.grading.result import shown
 
@@ -65,7 +65,7 @@ def list_labs(labs: Path | None, as_json: bool) -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @labs_option
 def start(name: str, folder: Path, labs: Path | None) -> None:
-    """Copy a lab into DIR, to work in. Nothing is overwritten."""
+    """Copy a lab into DIR, where you work on it. Nothing is overwritten."""
     from distsim.grading import release
     from distsim.grading.lab import NOTEBOOK, TASKS, find
 
@@ -78,8 +78,10 @@ def start(name: str, folder: Path, labs: Path | None) -> None:
 @click.option(
     "--folder", type=click.Path(path_type=Path), help="Where your tasks.py is (default: in the lab's folder)."
 )
-@click.option("--ranks", type=click.IntRange(1, 64), help="How many processes (default: as the lab says).")
-@click.option("--emulate", is_flag=True, help="On links as the lab's scenario has them, not on this machine's own.")
+@click.option("--ranks", type=click.IntRange(1, 64), help="How many processes to start (default: as the lab says).")
+@click.option(
+    "--emulate", is_flag=True, help="Impose the links of the lab's scenario instead of using this machine's own."
+)
 @click.option("--deadline", type=click.FloatRange(min=1.0), metavar="SECONDS", help="End the run after this long.")
 @labs_option
 @json_option
@@ -92,11 +94,11 @@ def run(
     labs: Path | None,
     as_json: bool,
 ) -> None:
-    """Run your code for real: processes under torchrun, gloo between them, NCCL where each has a GPU.
+    """Run your code for real: processes under torchrun that use gloo, or NCCL where each process has a GPU.
 
-    Prints what every rank returned, and which functions are still to be written: what needs them is left out. Nothing
-    is confined and nothing is judged: `distsim grade` does that. Ends with 3 if a rank failed, and tells which and
-    where, or if there is nothing to run yet.
+    Prints what every rank returned, and which functions you have still to write; calls that need them are left out.
+    Nothing is confined and nothing is judged: `distsim grade` does both. Ends with 3 if a rank failed, with the rank
+    and the place, or if there is nothing to run yet.
     """
     from distsim.grading.lab import TASKS, find
     from distsim.grading.real import DEADLINE_SECONDS, still_unwritten
@@ -117,7 +119,7 @@ def run(
 
 
 def _by_rank(title: str, results: list[object]) -> Table:
-    """A row for each rank, a column for each key that any of them returned."""
+    """A row for each rank, a column for each key that any rank returned."""
     rows = [result if isinstance(result, dict) else {"returned": result} for result in results]
     keys = list(dict.fromkeys(key for row in rows for key in row))
     table = Table(title=Text(title), title_justify="left", title_style="bold")
@@ -130,12 +132,12 @@ def _by_rank(title: str, results: list[object]) -> Table:
 
 
 def _head(key: object) -> str:
-    """With spaces, at which it breaks where the terminal is narrow."""
+    """The key with spaces, at which a narrow terminal can break the line."""
     return str(key).replace("_", " ")
 
 
 def _medians(results: list[object]) -> list[str]:
-    """Which columns hold medians, in one line if there are any."""
+    """One line that names the columns with medians; no line where there are none."""
     rows = [result for result in results if isinstance(result, dict)]
     counts = {key: len(value) for row in rows for key, value in row.items() if _is_long(value)}
     told = [f"{_head(key)} (of {count})" for key, count in counts.items()]
@@ -159,7 +161,7 @@ def _shown(value: object) -> str:
 def stub(name: str, labs: Path | None) -> None:
     """For authors: write a lab's tasks.py from its solution.py.
 
-    What stands between the comments "# write" and "# end" is left for students to write.
+    The lines between the comments "# write" and "# end" are left out: students write them.
     """
     from distsim.grading.lab import find
     from distsim.grading.stub import write_stub
@@ -171,9 +173,10 @@ def stub(name: str, labs: Path | None) -> None:
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
 @labs_option
 def release(out: Path, labs: Path | None) -> None:
-    """For instructors: write the students' version of all labs into OUT, which must be new or empty.
+    """For instructors: write the students' version of all labs into OUT, a new or empty folder.
 
-    It has no solutions, no wrong solutions and no outputs; a line of a solution in any released file is an error.
+    This version has no solutions, no wrong solutions and no outputs. A line of a solution in a released file is an
+    error.
     """
     from distsim.grading.lab import all_labs
     from distsim.grading.release import release as write

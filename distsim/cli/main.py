@@ -1,8 +1,7 @@
 """`distsim`: the group of commands, and how errors end it.
 
 Exit codes: 0 fine; 1 a row of an accuracy table does not hold; 2 bad input or a missing right (one message, no
-traceback); 3 the real run failed (which rank, where); 130 interrupted; 143 ended by SIGTERM, in a
-real run.
+traceback); 3 the real run failed (which rank, where); 130 interrupted; 143 a real run ended by SIGTERM.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 def distsim() -> None:
     """Predict a distributed training run, run it for real, and explain the gap.
 
-    A scenario FILE (TOML) says everything about a run: cluster, compute, workload, policy and communication.
-    Start from the ones in the folder distsim/examples.
+    A scenario FILE (TOML) describes a run: cluster, compute, workload, policy and communication.
+    Start from a file in the folder distsim/examples.
     """
 
 
@@ -62,7 +61,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _end("distsim: interrupted", INTERRUPTED)
     except PydanticSerializationError as error:
-        if not isinstance(error.__cause__, KeyboardInterrupt):  # which came while a scenario was written out
+        if not isinstance(error.__cause__, KeyboardInterrupt):  # a Ctrl-C while pydantic wrote a scenario
             raise
         _end("distsim: interrupted", INTERRUPTED)
     except OSError as error:

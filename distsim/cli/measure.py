@@ -27,14 +27,14 @@ from distsim.scenario import Scenario
 emulate_option = click.option(
     "--emulate",
     is_flag=True,
-    help="Impose the scenario's links: a host of its own for every worker and server, on this machine. "
-    "Linux; needs iproute2, and root or user namespaces.",
+    help="Impose the scenario's links: every worker and server becomes a host of its own on this machine. "
+    "Needs Linux, iproute2, and root or user namespaces.",
 )
 deadline_option = click.option(
     "--deadline",
     type=click.FloatRange(min=1.0),
     metavar="SECONDS",
-    help="End the real run after this long (default: estimated).",
+    help="End the real run after this time (default: estimated).",
 )
 
 
@@ -59,15 +59,15 @@ def measure(
 ) -> None:
     """Run a scenario FILE for real: one process per worker and server, with torch.distributed.
 
-    Without --emulate the machine's own links carry the bytes, whatever the scenario says about bandwidth.
+    Without --emulate the machine's own links carry the bytes; the scenario's bandwidth and latency are not used.
     With --nnodes the ranks are divided among that many machines, in order.
     """
     scenario = Scenario.load(file)
     node = node_of(nnodes, node_rank, rdzv_endpoint)
     if node and emulate:
-        raise InputError.of("--emulate", True, "is one machine, and --nnodes are several", "leave one of them out")
+        raise InputError.of("--emulate", True, "runs on one machine, and --nnodes on several", "leave one of them out")
     if node and not node.gathers:
-        trace = None  # node 0 writes it, maybe to a folder that all of them see
+        trace = None  # node 0 writes the trace; the other nodes may share its folder
     if trace:
         check_writable(trace)
     try:
@@ -101,7 +101,7 @@ def measure(
 
 
 def _tell_done(node: Node, ranks: Sequence[int], as_json: bool) -> None:
-    """The end on a machine that does not get the trace."""
+    """Tells the end of the run on a machine that does not get the trace."""
     if as_json:
         print_json({"node": node.number, "nodes": node.nodes, "ranks": list(ranks)})
     else:

@@ -1,4 +1,4 @@
-"""The options of a command that runs on several machines, and what it says on those that do not get the trace."""
+"""The options of a command that runs on several machines, and its message on machines without the trace."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ def node_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--rdzv-endpoint",
             metavar="HOST:PORT",
-            help="Where the machines meet: node 0's name, and a free port there.",
+            help="Where the machines connect: node 0's name, and a free port of node 0.",
         ),
-        click.option("--node-rank", type=int, metavar="R", help="Which of them this is: 0 to N - 1. 0 gets the trace."),
+        click.option(
+            "--node-rank",
+            type=int,
+            metavar="R",
+            help="The number of this machine: 0 to N - 1. Machine 0 gets the trace.",
+        ),
         click.option(
             "--nnodes",
             type=click.IntRange(min=1),
             metavar="N",
             default=1,
-            help="Run on so many machines; start the same command on each.",
+            help="Run on N machines; start the same command on each.",
         ),
     ):
         command = option(command)
@@ -32,19 +37,19 @@ def node_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def node_of(nnodes: int, node_rank: int | None, rdzv_endpoint: str | None) -> Node | None:
-    """The machine that the options name; None where there is but one. Raises InputError where one is missing."""
+    """The machine that the options name; None where there is only one. Raises InputError for a missing option."""
     given = {"--node-rank": node_rank, "--rdzv-endpoint": rdzv_endpoint}
     if nnodes == 1 and (node_rank or 0) == 0:
         return None
     if missing := [name for name, value in given.items() if value is None]:
-        raise InputError.of("--nnodes", nnodes, f"needs {' and '.join(missing)} too", "distsim measure --help")
+        raise InputError.of("--nnodes", nnodes, f"needs {' and '.join(missing)} too", "see distsim measure --help")
     assert node_rank is not None
     assert rdzv_endpoint is not None
     return Node.of(node_rank, nnodes, rdzv_endpoint)
 
 
 def done_here(node: Node, ranks: Sequence[int]) -> str:
-    """The sentence of a machine whose ranks have ended well, and whose records are elsewhere.
+    """The message of a machine whose ranks ended well and whose records are on node 0.
 
     >>> done_here(Node(1, 2, "node0", 29500), [2, 3])
     'node 1 of 2: ranks 2 and 3 have ended well; node 0 has the trace'

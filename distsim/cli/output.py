@@ -1,4 +1,4 @@
-"""How commands talk: tables with colour on a terminal, plain text in a pipe, JSON on request."""
+"""Output of the commands: the console, JSON, warnings, notes, and the options that all commands share."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 def console() -> Console:
-    """Standard output: as wide as the terminal, or wide enough for our tables in a pipe."""
+    """Standard output: coloured and as wide as the terminal; plain and `PIPE_WIDTH` columns wide in a pipe."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=PIPE_WIDTH, no_color=True)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; a number that JSON cannot hold is null."""
+    """Prints one JSON document; an infinite number or NaN becomes null."""
     click.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 
@@ -53,12 +53,12 @@ def _finite(value: Any) -> Any:
 
 
 def warn(lines: Iterable[str]) -> None:
-    """A line each on standard error."""
+    """Prints each warning as a line on standard error."""
     for line in lines:
         click.echo(f"distsim: warning: {line}", err=True)
 
 
 def print_notes(lines: Iterable[str]) -> None:
-    """Sentences under a table, as long as they are."""
+    """Prints sentences under a table; long sentences are not wrapped."""
     for line in lines:
         console().print(Text(f"  {line}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Worker processes on this machine, which end with the command that started them, however that ends."""
+"""A pool of worker processes that end with the command that started them, however the command ends."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 
-QUEUED_BESIDES = 1  # how many more pieces than processes the pool's queue holds
+QUEUED_BESIDES = 1  # the pool's queue holds this many more pieces of work than there are processes
 
 
 @contextmanager
 def process_pool(workers: int | None) -> Iterator[Executor]:
-    """An executor of so many processes (default: one per core); on an error, Ctrl-C too, what they do is given up."""
+    """An executor of `workers` processes (default: one per core). An error or Ctrl-C gives up unfinished work."""
     with ProcessPoolExecutor(workers, initializer=_begin) as processes:
         try:
             yield processes
@@ -26,8 +26,8 @@ def process_pool(workers: int | None) -> Iterator[Executor]:
 
 
 def _give_up(processes: ProcessPoolExecutor, count: int) -> None:
-    # Processes may only be ended once the pool has forgotten all cancelled work, which it would else count as lost, in
-    # a traceback of its own. It has when it comes to the last piece of so many that they do not fit into its queue.
+    # Processes may end only after the pool has dropped all cancelled work: otherwise the pool reports that work as lost
+    # in a traceback. These pieces do not all fit into the queue, so when the last one runs, the work before is dropped.
     with suppress(BrokenProcessPool):
         *_, last = [processes.submit(int) for _ in range(count + QUEUED_BESIDES + 1)]
         last.add_done_callback(_terminate)
@@ -40,8 +40,8 @@ def _terminate(_last: Future[int]) -> None:
 
 
 def _begin() -> None:
-    """In each worker process, before its first work."""
-    # A terminal's Ctrl-C reaches all processes; one that it met while it held the queue's lock would block the others.
+    """Runs in each worker process before its first work."""
+    # A terminal's Ctrl-C reaches all processes. A process that ended while holding the queue's lock would block others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parent's end", daemon=True).start()
 

@@ -17,14 +17,14 @@ from distsim.simulation import simulate as run
 rule_option = click.option(
     "--rule",
     metavar="FILE:CLASS",
-    help="A rule of your own in place of the policy's, such as my_rule.py:MyRule.",
+    help="Use a rule of your own instead of the policy's, such as my_rule.py:MyRule.",
 )
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--calibration", type=click.Path(path_type=Path), help="Take links and overheads from this calibration file."
+    "--calibration", type=click.Path(path_type=Path), help="Use the links and overheads of this calibration file."
 )
 @rule_option
 @trace_option

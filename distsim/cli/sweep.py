@@ -31,14 +31,18 @@ MOST_REASONS = 10
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--vary", multiple=True, required=True, metavar="KEY=VALUES", help="Such as policy.backups=0:4; repeat for a grid."
+    "--vary",
+    multiple=True,
+    required=True,
+    metavar="KEY=VALUES",
+    help="A key and its values, such as policy.backups=0:4; repeat for a grid.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://127.0.0.1:8786.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes on this machine (default: one per core).")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Write the table: .csv or .parquet. Interrupted, it goes on where it was.",
+    help="Write the table: .csv or .parquet. After an interrupt, the same command continues.",
 )
 @json_option
 def sweep(
@@ -133,7 +137,7 @@ def _of_step(scenario: Scenario, varied: Iterable[str]) -> list[str]:
 
 
 def _reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Why rows are impossible, each reason at the first row that it is true of."""
+    """Why rows are impossible: each reason once, with the first row that has it."""
     first: dict[str, str] = {}
     for row in rows:
         if row["error"] is not None:

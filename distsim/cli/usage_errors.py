@@ -1,4 +1,4 @@
-"""What is wrong with a command line, and its cure: the nearest command or option there is, or where to look."""
+"""Messages about a wrong command line, with a cure: the nearest command or option, or the help to read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from distsim.errors import problem
 
 
 class Commands(click.Group):
-    """A group that knows the nearest of its commands."""
+    """A group of commands that answers a wrong name with the nearest command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """click's own, but for the message about a command that there is not."""
+        """As click does, with another message for an unknown command."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             text = problem("command", args[0], "is not a command", _nearest(args[0], self.list_commands(ctx)))
             raise click.UsageError(text, ctx)
@@ -24,7 +24,7 @@ class Commands(click.Group):
 
 
 def explained(error: click.UsageError) -> str:
-    """The usage line, and one message that ends in a cure."""
+    """The message of a usage error: the usage line, and a sentence that ends in a cure."""
     context = error.ctx
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # of click 8.2 and later
         return error.format_message()

@@ -1,4 +1,4 @@
-"""`distsim validate`: every accuracy table, and whether all of it holds."""
+"""`distsim validate`: every accuracy table, and whether every row holds."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     "--simgrid",
     "cases",
     type=click.Path(path_type=Path),
-    help="Only agreement with SimGrid, on your own JSON file of its results, case by case.",
+    help="Only compare with SimGrid's results in a JSON file of your own, case by case.",
 )
 @click.option(
-    "--machine", is_flag=True, help="Only real runs on this machine, policy by policy, against their predictions."
+    "--machine", is_flag=True, help="Only compare real runs on this machine with their predictions, policy by policy."
 )
 @click.option("--markdown", is_flag=True, help="With --machine: print the table as Markdown, as in the README.")
 @json_option
 def validate(cases: Path | None, machine: bool, markdown: bool, as_json: bool) -> None:
     """Recompute known results and print how far the simulator agrees with them.
 
-    Theory against simulation (what is deterministic to 1e-9, what is random within 4 standard errors, seeds fixed),
-    SimGrid's results, and scaling that others published. Ends with 1 if a row does not hold, and names it. Published
-    scaling cannot fail: its residuals are shown, with the causes that may be missing. Takes half a minute.
+    The tables: theory against simulation (deterministic cases to 1e-9, random cases within 4 standard errors, with
+    fixed seeds), SimGrid's results, and published scaling. Ends with 1 and names the rows if a row does not hold.
+    Published scaling cannot fail: the table shows its residuals and causes that may be missing. Takes half a minute.
 
     With --machine every policy runs for real, over loopback and over emulated links of 1 Gbit/s and 200 Mbit/s, and
-    stands beside its prediction. Nothing is judged; errors grow where other work takes the cores. What cannot run
-    here, or fails, is told under the table; ends with 3 if a run failed. Takes minutes.
+    the table shows the errors of the predictions. Nothing is judged; errors grow where other programs use the cores.
+    Runs that fail, or cannot start here, are named under the table; ends with 3 if a run failed. Takes minutes.
     """
     _check_asked(cases, machine, markdown, as_json)
     if machine:
@@ -95,7 +95,7 @@ def _simgrid(cases: Path, as_json: bool) -> None:
 
 
 def _everything(as_json: bool) -> None:
-    """All tables, worked out before the first is printed: a bar tells how far it is."""
+    """All tables. All are computed before the first is printed, with a progress bar."""
     from distsim.accuracy import published, simgrid
     from distsim.accuracy.tables import TABLES
     from distsim.cli import accuracy_tables
@@ -137,7 +137,7 @@ def _simgrid_misses(algorithms: Rows) -> list[str]:
 
 
 def _end(misses: Sequence[str]) -> None:
-    """Raises the error that names what does not hold."""
+    """Raises the error that names the rows that do not hold, if there are any."""
     if misses:
         what = "one row does" if len(misses) == 1 else f"{len(misses)} rows do"
         raise DistsimError("\n  ".join([f"{what} not hold:", *misses]))

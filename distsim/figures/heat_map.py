@@ -1,4 +1,4 @@
-"""A sweep at one glance: two varied keys on the axes, one figure of the runs as colour and number in each cell."""
+"""The map of a sweep: two varied keys on the axes, one metric of the runs as colour and number in each cell."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from distsim.metrics import METRICS
 from distsim.sweep import RESULTS
 
 METRIC_OF = {metric.column: metric for metric in METRICS}
-# Why a cell has no number: its mark, and the verb of one such combination and of more.
+# Why a cell has no number: its mark, and the predicate of a sentence about one combination and about several.
 MISSING = {
     "impossible": ("x-thin", "is impossible", "are impossible"),
-    "does not apply": ("line-ew", "has no such figure", "have no such figure"),
+    "does not apply": ("line-ew", "has no such metric", "have no such metric"),
     "not run": ("circle-open", "was not run", "were not run"),
 }
-SCALE = [[0.0, "#e6f3fb"], [1.0, COMPUTE.colour]]  # so light that dark numbers are read on all of it
-FAR_APART = 30  # the most over the least, from which on colours follow the logarithm
-MOST_NUMBERS = 300  # cells with a number in each
+SCALE = [[0.0, "#e6f3fb"], [1.0, COMPUTE.colour]]  # light enough for dark numbers
+FAR_APART = 30  # where the most over the least exceeds this, colours follow the logarithm
+MOST_NUMBERS = 300  # a map of more cells shows colours without numbers
 MOST_NAMED = 24  # values on an axis
 CELL_PIXELS = 34
 MARGINS = {"t": 50, "b": 54, "l": 10, "r": 10}
@@ -38,7 +38,8 @@ Cell = tuple[int, int]
 class Grid:
     """The cells of the map. down, right: the keys on its axes, "" for none; ys, xs: their values from the upper left.
 
-    numbers: in `unit`, nan where there is none, shape (ys, xs). missing: why, by cell, and what is to be said of it.
+    numbers: in `unit`, nan where a cell has none, shape (ys, xs). missing: for each cell without a number the reason (a
+    key of `MISSING`) and the text to show.
     """
 
     name: str
@@ -52,12 +53,12 @@ class Grid:
 
     @property
     def title(self) -> str:
-        """What the numbers are, with their unit."""
+        """The metric with its unit."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     @property
     def found(self) -> Floats:
-        """The numbers that there are."""
+        """All numbers, without nan."""
         return self.numbers[~np.isnan(self.numbers)]
 
     def where(self, cell: Cell) -> str:
@@ -66,7 +67,7 @@ class Grid:
         return " and ".join(f"{key} = {value}" for key, value in keys if key)
 
     def extremes(self) -> tuple[Cell, Cell] | None:
-        """The cells of the least and of the largest number, where they differ."""
+        """The cells of the least and of the largest number; None where all numbers are equal."""
         if not len(self.found) or self.found.min() == self.found.max():
             return None
         (low_y, low_x), (high_y, high_x) = (
@@ -79,10 +80,10 @@ class Grid:
 def heat_map(rows: Sequence[Mapping[str, Any]], metric: str = "step_seconds_median") -> Captioned:
     """The rows of `distsim.sweep.sweep`, or of the file that `distsim sweep --out` writes, as a map of their `metric`.
 
-    The key that was varied first goes down, the second goes right; one that kept its value is left out. Combinations
-    that are impossible, to which the metric does not apply, or that were not run are marked; the least is outlined.
+    The key that was varied first goes down, the second goes right; a key with one value is left out. A combination that
+    is impossible, was not run, or does not have the metric is marked. The least number is outlined.
 
-    Raises InputError where there is no row, the metric is unknown, more than two keys vary, or two rows are of the same
+    Raises InputError where there is no row, the metric is unknown, more than two keys vary, or two rows have the same
     combination.
 
     >>> import distsim
@@ -94,7 +95,7 @@ def heat_map(rows: Sequence[Mapping[str, Any]], metric: str = "step_seconds_medi
     """
     if metric not in METRIC_OF:
         cure = f"take one of {', '.join(METRIC_OF)}"
-        raise InputError.of("heat_map(metric)", metric, "is not a figure of a sweep", cure)
+        raise InputError.of("heat_map(metric)", metric, "is not a metric of a sweep", cure)
     if not rows:
         raise InputError.of("heat_map(rows)", list(rows), "there is nothing to draw", "pass the rows of a sweep")
     grid = _grid(rows, metric)
@@ -129,7 +130,7 @@ def _grid(rows: Sequence[Mapping[str, Any]], metric: str) -> Grid:
 
 
 def _varied(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The keys on the axes, down and right; "" where there is none."""
+    """The keys on the axes, down and right; "" for an axis without a key."""
     keys = [key for key in rows[0] if key not in RESULTS]
     found = [key for key in keys if len({_text(row, key) for row in rows}) > 1] or keys[:1]
     if len(found) > 2:
@@ -145,7 +146,7 @@ def _text(row: Mapping[str, Any], key: str) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """A figure of a row; files have none as an empty field, or as nan."""
+    """A metric of a row; None where a file has an empty field or nan."""
     if value is None or value == "":
         return None
     number = float(value)
@@ -153,7 +154,7 @@ def _number(value: Any) -> float | None:
 
 
 def _cells(grid: Grid) -> go.Heatmap:
-    """Colour and, where there are few cells, number."""
+    """The colours, and the numbers where the cells are few."""
     few = grid.numbers.size <= MOST_NUMBERS
     by_logarithm = len(grid.found) > 0 and 0.0 < FAR_APART * grid.found.min() < grid.found.max()
     z = np.log10(grid.numbers) if by_logarithm else grid.numbers
@@ -178,7 +179,7 @@ def _rounded(number: float) -> str:
 
 
 def _marks(grid: Grid) -> Iterator[go.Scatter]:
-    """The cells without a number, by the reason why."""
+    """Marks of the cells without a number, one look for each reason."""
     size = 12 if grid.numbers.size <= MOST_NUMBERS else 5
     for reason, (symbol, *_) in MISSING.items():
         cells = [cell for cell, (found, _) in grid.missing.items() if found == reason]
@@ -209,7 +210,7 @@ def _layout(grid: Grid) -> dict[str, Any]:
 
 
 def _axis(key: str, values: list[str]) -> dict[str, Any]:
-    """Every value has its name, or of many some."""
+    """An axis with the name of every value, or of every n-th value where there are many."""
     places = range(0, len(values), -(-len(values) // MOST_NAMED))
     return {
         "title": {"text": key}, "tickvals": list(places), "ticktext": [values[place] for place in places],
@@ -224,7 +225,7 @@ def _outline(cell: Cell) -> dict[str, Any]:
 
 
 def _table(grid: Grid) -> list[Row]:
-    """As the map: a row for each value that goes down, a column for each that goes right."""
+    """The map as a table: a row for each value of the key that goes down, a column for each that goes right."""
     columns = [f"{grid.right} = {x}" if grid.right else grid.title for x in grid.xs]
     return [
         {

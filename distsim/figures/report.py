@@ -1,6 +1,6 @@
-"""The report of `distsim compare --html`: one page that opens without a network, with all that was compared.
+"""The report of `distsim compare --html`: one page with all comparisons, which opens without a network.
 
-For each scenario: the sentence, the table, both timelines on one time axis, the errors by cause, step by step.
+For each scenario: a sentence, a table, both timelines on one time axis, the errors by cause and step by step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Compared = tuple[Comparison, Trace, Trace, Sequence[str]]
 def html(compared: Sequence[Compared]) -> str:
     """The page for each (comparison, predicted trace, measured trace, notes), as text.
 
-    plotly.js stands in it once (4.8 MB), so the page needs nothing beside it.
+    The page contains plotly.js once (4.8 MB), so it loads nothing.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("synchronous_ring"))

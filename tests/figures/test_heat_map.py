@@ -63,10 +63,10 @@ def test_what_has_no_number_is_marked_by_its_reason(rows: list[Row]) -> None:
     assert heat_map(rows).summary.endswith("2 are impossible. 1 was not run.")
 
 
-def test_a_figure_that_does_not_apply_is_no_number_either() -> None:
+def test_a_metric_that_does_not_apply_is_no_number_either() -> None:
     shown = heat_map([made(**{"steps": steps, "idle_share": None}) for steps in (1, 2)], "idle_share")
     assert shown.figure.data[1].name == "does not apply"
-    assert shown.summary == "Idle share of 0 combinations, so no number is drawn. 2 have no such figure."
+    assert shown.summary == "Idle share of 0 combinations, so no number is drawn. 2 have no such metric."
 
 
 def test_the_goodput_of_a_sweep_with_failures_is_drawn() -> None:
@@ -133,7 +133,7 @@ def test_every_result_can_be_drawn_and_every_reason_has_a_mark_of_its_own() -> N
 def test_what_cannot_be_drawn_is_refused(rows: list[Row]) -> None:
     with pytest.raises(InputError, match="nothing to draw"):
         heat_map([])
-    with pytest.raises(InputError, match="is not a figure of a sweep"):
+    with pytest.raises(InputError, match="is not a metric of a sweep"):
         heat_map(rows, "speed")
     with pytest.raises(InputError, match="must be two keys"):
         heat_map([made(a=n, b=n, c=n, total_seconds=1.0) for n in range(2)])
