@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from distsim.errors import InputError, shown
-from distsim.metrics import (
-    PARTS,
-    Summary,
-    percent_error,
-    staleness_histogram,
-    step_durations,
-    summary,
-    worker_seconds,
-)
+from distsim.metrics import PARTS, Summary, percent_error, staleness_histogram, step_durations, summary, worker_seconds
 from distsim.trace import Trace
 
 FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # messages name a difference in these first

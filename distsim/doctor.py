@@ -52,29 +52,26 @@ def examine() -> list[Check]:
     ]
 
 
+def _check(name: str, ok: bool, found: str, needed_for: str, cure: str) -> Check:
+    """A check with its cure only where it is not ok."""
+    return Check(name, ok, found, needed_for, "" if ok else cure)
+
+
 def _python() -> Check:
     version = platform.python_version()
     ok = sys.version_info >= LEAST_PYTHON
-    return Check(
-        "python", ok, version, "everything", "" if ok else f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer"
-    )
+    return _check("python", ok, version, "everything", f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer")
 
 
 def _cores() -> Check:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cure = "" if usable >= 2 else "ranks will share one core: keep compute times at 50 ms or more"
-    return Check("cores", usable >= 2, f"{usable} usable", "steady real runs", cure)
+    cure = "ranks will share one core: keep compute times at 50 ms or more"
+    return _check("cores", usable >= 2, f"{usable} usable", "steady real runs", cure)
 
 
 def _memory() -> Check:
     gib = psutil.virtual_memory().available / 2**30
-    return Check(
-        "memory",
-        gib >= 2,
-        f"{gib:.1f} GiB free",
-        "real runs (about 0.3 GiB per rank)",
-        "" if gib >= 2 else "close programs",
-    )
+    return _check("memory", gib >= 2, f"{gib:.1f} GiB free", "real runs (about 0.3 GiB per rank)", "close programs")
 
 
 def _package(name: str, extra: str, needed_for: str) -> Check:
@@ -90,10 +87,9 @@ def _gloo() -> Check:
         return Check("gloo", False, "torch is missing", "real runs on CPUs", "pip install 'distsim-course[labs]'")
     code = "import torch.distributed as d; print(d.is_available() and d.is_gloo_available())"
     ok, said = _python_says(code)
-    cure = "" if said == "True" else "install a torch built with distributed support"
-    return Check(
-        "gloo", said == "True", "available" if said == "True" else said, "real runs on CPUs", cure if ok else said
-    )
+    available = said == "True"
+    cure = "install a torch built with distributed support" if ok else said
+    return _check("gloo", available, "available" if available else said, "real runs on CPUs", cure)
 
 
 def _gpu() -> Check:
@@ -133,7 +129,7 @@ def _python_says(code: str) -> tuple[bool, str]:
 
 def _program(name: str, needed_for: str, cure: str) -> Check:
     path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS]))
-    return Check(name, path is not None, "found" if path else "not on the PATH", needed_for, "" if path else cure)
+    return _check(name, path is not None, "found" if path else "not on the PATH", needed_for, cure)
 
 
 def _namespaces() -> Check:
@@ -146,6 +142,6 @@ def _namespaces() -> Check:
         [unshare, *options, "true"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
     )
     ok = done.returncode == 0
-    cure = "" if ok else "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+    cure = "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
     found = ("as root" if os.geteuid() == 0 else "rootless") if ok else done.stderr.strip()
-    return Check("namespaces", ok, found, "the emulated cluster", cure)
+    return _check("namespaces", ok, found, "the emulated cluster", cure)

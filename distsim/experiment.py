@@ -82,20 +82,18 @@ def predict_and_emulate(
     with nullcontext(progress) if progress else bar(scenario.name) as report:
         measured = measure(scenario, emulate=True, rule=rule, deadline_seconds=deadline_seconds, progress=report)
     emulation = measured.metadata["emulation"]
+    notes = [describe(emulation)]
     if calibration is not None:
         predicted = simulate(scenario, calibration, rule=rule)
-        notes = [describe(emulation), calibration.describe(scenario)]
+        notes.append(calibration.describe(scenario))
         if calibration.machine is not None and calibration.machine.imposed is None:
-            notes.append("the calibration file does not name its emulated links: they may differ from the scenario's")
-        return Experiment(compare(predicted, measured), predicted, measured, notes)
-    predicted = predict_emulated(scenario, measured.metadata, rule=rule)
-    notes = [describe(emulation)]
-    if latency_is_measured(emulation):
-        notes.append("the prediction uses this measured latency in place of the scenario's")
-    if work := _server_seconds(measured.metadata):
-        notes.append(
-            f"the prediction uses {show(work, 'second')} for the server's own work per update, measured in the warm-up"
-        )
+            notes.append("the calibration does not name its emulated links: they may differ from the scenario's")
+    else:
+        predicted = predict_emulated(scenario, measured.metadata, rule=rule)
+        if latency_is_measured(emulation):
+            notes.append("the prediction uses this measured latency in place of the scenario's")
+        if work := _server_seconds(measured.metadata):
+            notes.append(f"the server's own work per update takes {show(work, 'second')}, measured in the warm-up")
     return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 

@@ -63,21 +63,28 @@ LINKS = (Links("4 MiB"), Links("4 MiB", "1 Gbit/s"), Links("1 MiB", "200 Mbit/s"
 
 
 @dataclass(frozen=True)
-class Row:
-    """One policy over these links, with the comparison of its two runs."""
+class Place:
+    """Where a row stands in the table: one policy over these links."""
 
     links: Links
     policy: str
     communication: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"links": self.links.name, "policy": self.policy, "communication": self.communication}
+
+
+@dataclass(frozen=True)
+class Row(Place):
+    """A measured row, with the comparison of its two runs."""
+
     found: Comparison
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; staleness and dropped gradients as (predicted, measured)."""
         ours, theirs, errors = self.found.predicted, self.found.measured, self.found.error_pct
-        return {
-            "links": self.links.name,
-            "policy": self.policy,
-            "communication": self.communication,
+        return super().as_dict() | {
             "step_median_pct": errors.step_median,
             "total_pct": errors.total,
             "mean_staleness": [ours.mean_staleness, theirs.mean_staleness],
@@ -86,22 +93,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Missing:
-    """One policy over these links that was not measured. error: InputError where the run could not start."""
+class Missing(Place):
+    """A row that was not measured. error: InputError where the run could not start."""
 
-    links: Links
-    policy: str
-    communication: str
     error: InputError | RunError
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "links": self.links.name,
-            "policy": self.policy,
-            "communication": self.communication,
-            "error": str(self.error),
-        }
+        return super().as_dict() | {"error": str(self.error)}
 
 
 def scenario_of(combination: Combination, links: Links) -> Scenario:

@@ -108,20 +108,21 @@ def sweep(
     """
     check_scenario(scenario)
     planned = combinations(scenario, vary)
-    results: list[Row | None] = [_impossible(one) if isinstance(one, InputError) else None for _, one in planned]
     known = {key: row for key, row in _read(journal) if row.keys() == set(RESULTS)} if journal else {}
-    waiting = {}
-    for number, (_, one) in enumerate(planned):
-        if isinstance(one, Scenario):
-            results[number] = known.get(_key(one))
-            if results[number] is None:
-                waiting[number] = one
+    keys = [_key(one) if isinstance(one, Scenario) else "" for _, one in planned]
+    results: list[Row | None] = [
+        _impossible(one) if isinstance(one, InputError) else known.get(key)
+        for (_, one), key in zip(planned, keys, strict=True)
+    ]
+    waiting = {
+        number: one for number, (_, one) in enumerate(planned) if isinstance(one, Scenario) and results[number] is None
+    }
     report = progress or (lambda _done, _total: None)
     report(len(planned) - len(waiting), len(planned))
     for number, result in _results(waiting, executor):
         results[number] = result
         if journal:
-            _append(journal, _key(waiting[number]), result)
+            _append(journal, keys[number], result)
         report(sum(result is not None for result in results), len(planned))
     return [changes | (result or {}) | changes for (changes, _), result in zip(planned, results, strict=True)]
 

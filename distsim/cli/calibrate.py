@@ -13,7 +13,7 @@ from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration
 from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, bytes_per_second
 from distsim.cli.measure import emulate_option
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, warn
+from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, table, warn
 from distsim.errors import InputError
 from distsim.files import check_writable, write_text
 from distsim.progress import bar
@@ -49,7 +49,7 @@ def _pause(_context: click.Context, option: click.Parameter, text: str) -> float
 @emulate_option
 @click.option("--bandwidth", help=f"Bandwidth of every emulated NIC.  [default: {EMULATED['bandwidth']}]")
 @click.option("--latency", help=f"Latency between two emulated NICs.  [default: {EMULATED['latency']}]")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the calibration file, for --calibration.")
+@click.option("--out", type=PATH, help="Write the calibration file, for --calibration.")
 @click.option("--workers", default=",".join(map(str, DEFAULT.workers)), show_default=True, callback=_numbers,
               metavar="N,N,…", help="Numbers of workers to measure all exchanges with.")  # fmt: skip
 @click.option("--busy", default="", callback=_numbers, metavar="N,N,…",
@@ -65,7 +65,7 @@ def _pause(_context: click.Context, option: click.Parameter, text: str) -> float
               help="How long workers sleep before each exchange and in each step of a model.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,
               help="How often each size is measured.")  # fmt: skip
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with measured times and fits.")
+@click.option("--html", type=PATH, help="Write a page with measured times and fits.")
 @json_option
 def calibrate(
     emulate: bool, bandwidth: str | None, latency: str | None, out: Path | None, html: Path | None, as_json: bool,
@@ -131,16 +131,15 @@ def _quantity(key: str, given: dict[str, str], unit: SiUnit) -> float:
 def _table(machine: MachineCalibration) -> Table:
     links = f", {machine.links}" if machine.emulated else ""
     title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}{links}"
-    table = Table(title=Text(title), title_justify="left", title_style="bold", caption_justify="left")
-    table.caption = Text(
+    columns = ("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")
+    fits = table(title, *columns, caption_justify="left")
+    fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest distance of the fitted line "
         "from a measured time."
     )
-    for number, column in enumerate(("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
     for fit in machine.fits:
-        table.add_row(*(Text(cell) for cell in _row(fit)), style="yellow" if fit.line.poor else None)
-    return table
+        fits.add_row(*(Text(cell) for cell in _row(fit)), style="yellow" if fit.line.poor else None)
+    return fits
 
 
 def _row(fit: Fit) -> tuple[str, ...]:

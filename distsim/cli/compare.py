@@ -9,7 +9,7 @@ import click
 from distsim.calibration import Calibration, far_beyond
 from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
-from distsim.cli.output import console, json_option, print_json, print_notes, warn
+from distsim.cli.output import PATH, console, json_option, print_json, print_notes, warn
 from distsim.cli.simulate import rule_option
 from distsim.cli.summary_tables import causes_line, comparison_table
 from distsim.errors import InputError
@@ -20,17 +20,13 @@ from distsim.trace import Trace
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=PATH)
 @emulate_option
 @rule_option
-@click.option(
-    "--calibration",
-    type=click.Path(path_type=Path),
-    help="Use the links of this calibration file instead of calibrating first.",
-)
-@click.option("--predicted", type=click.Path(path_type=Path), help="A saved trace to use as the prediction.")
-@click.option("--measured", type=click.Path(path_type=Path), help="A saved trace to use as the measurement.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained page with both timelines.")
+@click.option("--calibration", type=PATH, help="Use the links of this calibration file instead of calibrating first.")
+@click.option("--predicted", type=PATH, help="A saved trace to use as the prediction.")
+@click.option("--measured", type=PATH, help="A saved trace to use as the measurement.")
+@click.option("--html", type=PATH, help="Write a self-contained page with both timelines.")
 @deadline_option
 @json_option
 def compare(

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.cli.lab import labs_option
-from distsim.cli.output import console, json_option, print_json, print_notes, warn
+from distsim.cli.output import PATH, console, json_option, print_json, print_notes, warn
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
 from distsim.progress import bar
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", metavar="LAB")
-@click.option("--submission", "path", type=click.Path(path_type=Path), help="A folder with tasks.py, or that file.")
-@click.option("--all", "folder", type=click.Path(path_type=Path), help="A folder with a folder for each student.")
+@click.option("--submission", "path", type=PATH, help="A folder with tasks.py, or that file.")
+@click.option("--all", "folder", type=PATH, help="A folder with a folder for each student.")
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="With --all: how many to grade at once."
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="The folder for feedback, gradebook.csv and what was graded (default with --all: grades_LAB).",
 )
@@ -61,7 +61,7 @@ def grade(
     from distsim.grading.lab import find
 
     if (path is None) == (folder is None):
-        raise InputError("grade needs either --submission or --all. Cure: write one of them, such as --submission ada/")
+        raise InputError("grade takes either --submission or --all. Cure: write one of them, such as --submission ada/")
     lab = find(name, labs)
     if path is not None:
         _one(lab, path, out, as_json)

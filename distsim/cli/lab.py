@@ -10,16 +10,13 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes
+from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes
 from distsim.cli.usage_errors import Commands
 
 MOST_SHOWN = 4  # numbers in one cell of a table; a longer list is shown as its median
 
 labs_option = click.option(
-    "--labs",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The folder of all labs (default: here, labs/, or beside the package).",
+    "--labs", type=PATH, metavar="DIR", help="The folder of all labs (default: here, labs/, or beside the package)."
 )
 
 
@@ -62,7 +59,7 @@ def list_labs(labs: Path | None, as_json: bool) -> None:
 
 @lab.command()
 @click.argument("name", metavar="LAB")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @labs_option
 def start(name: str, folder: Path, labs: Path | None) -> None:
     """Copy a lab into DIR, where you work on it. Nothing is overwritten."""
@@ -75,9 +72,7 @@ def start(name: str, folder: Path, labs: Path | None) -> None:
 
 @lab.command()
 @click.argument("name", metavar="LAB")
-@click.option(
-    "--folder", type=click.Path(path_type=Path), help="Where your tasks.py is (default: in the lab's folder)."
-)
+@click.option("--folder", type=PATH, help="Where your tasks.py is (default: in the lab's folder).")
 @click.option("--ranks", type=click.IntRange(1, 64), help="How many processes to start (default: as the lab says).")
 @click.option(
     "--emulate", is_flag=True, help="Impose the links of the lab's scenario instead of using this machine's own."
@@ -170,7 +165,7 @@ def stub(name: str, labs: Path | None) -> None:
 
 
 @lab.command()
-@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("out", metavar="OUT", type=PATH)
 @labs_option
 def release(out: Path, labs: Path | None) -> None:
     """For instructors: write the students' version of all labs into OUT, a new or empty folder.

@@ -9,7 +9,7 @@ import click
 
 from distsim.cli.footnotes import footnotes
 from distsim.cli.node_options import done_here, node_of, node_options
-from distsim.cli.output import console, json_option, print_json, print_notes, trace_option
+from distsim.cli.output import PATH, console, json_option, print_json, print_notes, trace_option
 from distsim.cli.simulate import rule_option
 from distsim.cli.summary_tables import summary_table
 from distsim.errors import InputError, RunError
@@ -27,7 +27,7 @@ from distsim.scenario import Scenario
 emulate_option = click.option(
     "--emulate",
     is_flag=True,
-    help="Impose the scenario's links: every worker and server becomes a host of its own on this machine. "
+    help="Run on emulated links: every worker and server becomes a host of its own on this machine. "
     "Needs Linux, iproute2, and root or user namespaces.",
 )
 deadline_option = click.option(
@@ -39,7 +39,7 @@ deadline_option = click.option(
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @emulate_option
 @rule_option
 @trace_option

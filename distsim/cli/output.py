@@ -10,12 +10,14 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from distsim.trace.files import check_name
 
 PIPE_WIDTH = 110
 NOT_APPLICABLE = "–"
+PATH = click.Path(path_type=Path)
 
 
 def _trace_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
@@ -26,7 +28,7 @@ def _trace_file(_context: click.Context, _option: click.Parameter, path: Path | 
 
 trace_option = click.option(
     "--trace",
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=_trace_file,
     help="Save the trace: .npz, .json or .json.gz (the latter two open in Perfetto).",
 )
@@ -56,6 +58,14 @@ def warn(lines: Iterable[str]) -> None:
     """Prints each warning as a line on standard error."""
     for line in lines:
         click.echo(f"distsim: warning: {line}", err=True)
+
+
+def table(title: str, *columns: str, **style: Any) -> Table:
+    """An empty table: the first column is text, the others are numbers, and none is wrapped."""
+    found = Table(title=Text(title), title_justify="left", title_style="bold", **style)
+    for number, column in enumerate(columns):
+        found.add_column(column, justify="right" if number else "left", no_wrap=True)
+    return found
 
 
 def print_notes(lines: Iterable[str]) -> None:

@@ -8,24 +8,20 @@ import click
 
 from distsim.calibration import Calibration, far_beyond
 from distsim.cli.footnotes import footnotes
-from distsim.cli.output import console, json_option, print_json, print_notes, trace_option, warn
+from distsim.cli.output import PATH, console, json_option, print_json, print_notes, trace_option, warn
 from distsim.cli.summary_tables import summary_table
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate as run
 
 rule_option = click.option(
-    "--rule",
-    metavar="FILE:CLASS",
-    help="Use a rule of your own instead of the policy's, such as my_rule.py:MyRule.",
+    "--rule", metavar="FILE:CLASS", help="Use a rule of your own instead of the policy's, such as my_rule.py:MyRule."
 )
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--calibration", type=click.Path(path_type=Path), help="Use the links and overheads of this calibration file."
-)
+@click.argument("file", type=PATH)
+@click.option("--calibration", type=PATH, help="Use the links and overheads of this calibration file.")
 @rule_option
 @trace_option
 @json_option

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.table import Table
 from rich.text import Text
 
-from distsim.cli.output import NOT_APPLICABLE
+from distsim.cli.output import NOT_APPLICABLE, table
 from distsim.comparison import Comparison
 from distsim.metrics import Metric, Summary, percent_error
 from distsim.metrics.table import Value, in_tables
@@ -18,22 +16,22 @@ GOOD_PERCENT, FAIR_PERCENT = 5.0, 10.0
 
 def summary_table(name: str, producer: str, summary: Summary) -> Table:
     """The metrics of one run."""
-    table = _table(name, ("", producer))
+    rows = table(name, "", producer)
     for metric in in_tables():
         if metric.name in summary.values:
-            table.add_row(metric.label, _text(metric, summary.values[metric.name]))
-    return table
+            rows.add_row(metric.label, _text(metric, summary.values[metric.name]))
+    return rows
 
 
 def comparison_table(comparison: Comparison) -> Table:
     """Each metric predicted and measured, with the error of the prediction where the metric has one."""
-    table = _table(comparison.name, ("", "predicted", "measured", "error"))
+    rows = table(comparison.name, "", "predicted", "measured", "error")
     for metric in in_tables():
         if metric.name in comparison.predicted.values | comparison.measured.values:
             pair = [run.values.get(metric.name) for run in (comparison.predicted, comparison.measured)]
-            table.add_row(metric.label, *(_text(metric, value) for value in pair), _error(metric, *pair))
-    table.add_row("step by step, median |error|", "", "", _percent(comparison.error_pct.step_median))
-    return table
+            rows.add_row(metric.label, *(_text(metric, value) for value in pair), _error(metric, *pair))
+    rows.add_row("step by step, median |error|", "", "", _percent(comparison.error_pct.step_median))
+    return rows
 
 
 def causes_line(comparison: Comparison) -> str:
@@ -66,13 +64,6 @@ def _percent(value: float | None) -> Text:
         return Text("")
     style = "green" if value <= GOOD_PERCENT else "yellow" if value <= FAIR_PERCENT else "red"
     return Text(f"{value:.1f} %", style=style)
-
-
-def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=Text(title), title_justify="left", title_style="bold")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
-    return table
 
 
 def _signed(seconds: float) -> str:

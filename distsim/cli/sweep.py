@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.cli.footnotes import of_step
-from distsim.cli.output import NOT_APPLICABLE, console, json_option, print_json, print_notes, warn
+from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn
 from distsim.cli.process_pool import process_pool
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
@@ -29,7 +29,7 @@ MOST_REASONS = 10
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option(
     "--vary",
     multiple=True,
@@ -40,9 +40,7 @@ MOST_REASONS = 10
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://127.0.0.1:8786.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes on this machine (default: one per core).")
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Write the table: .csv or .parquet. After an interrupt, the same command continues.",
+    "--out", type=PATH, help="Write the table: .csv or .parquet. After an interrupt, the same command continues."
 )
 @json_option
 def sweep(

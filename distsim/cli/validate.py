@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distsim.cli.output import console, json_option, print_json, print_notes
+from distsim.cli.output import PATH, console, json_option, print_json, print_notes
 from distsim.errors import DistsimError, InputError, RunError
 from distsim.progress import bar
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @click.option(
     "--simgrid",
     "cases",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Only compare with SimGrid's results in a JSON file of your own, case by case.",
 )
 @click.option(
     "--machine", is_flag=True, help="Only compare real runs on this machine with their predictions, policy by policy."
 )
-@click.option("--markdown", is_flag=True, help="With --machine: print the table as Markdown, as in the README.")
+@click.option("--markdown", is_flag=True, help="With --machine: print the table as Markdown.")
 @json_option
 def validate(cases: Path | None, machine: bool, markdown: bool, as_json: bool) -> None:
     """Recompute known results and print how far the simulator agrees with them.

@@ -5,34 +5,15 @@
 
 from __future__ import annotations
 
-from distsim.metrics.gradients import (
-    UnavailableError,
-    dropped_gradients,
-    mean_staleness,
-    staleness_histogram,
-    throughput_samples_per_second,
-)
+from distsim.metrics.gradients import UnavailableError, dropped_gradients, mean_staleness, staleness_histogram
+from distsim.metrics.gradients import throughput_samples_per_second as throughput_samples_per_second
 from distsim.metrics.links import bytes_per_link
 from distsim.metrics.steps import StepDurations, step_durations
 from distsim.metrics.table import METRICS, Metric, Summary, percent_error, summary
 from distsim.metrics.worker_time import PARTS, goodput, paused_seconds, worker_seconds
 
 __all__ = [
-    "METRICS",
-    "PARTS",
-    "Metric",
-    "StepDurations",
-    "Summary",
-    "UnavailableError",
-    "bytes_per_link",
-    "dropped_gradients",
-    "goodput",
-    "mean_staleness",
-    "paused_seconds",
-    "percent_error",
-    "staleness_histogram",
-    "step_durations",
-    "summary",
-    "throughput_samples_per_second",
-    "worker_seconds",
-]
+    "METRICS", "PARTS", "Metric", "StepDurations", "Summary", "UnavailableError", "bytes_per_link", "dropped_gradients",
+    "goodput", "mean_staleness", "paused_seconds", "percent_error", "staleness_histogram", "step_durations", "summary",
+    "throughput_samples_per_second", "worker_seconds",
+]  # fmt: skip
