@@ -1,7 +1,7 @@
-"""How large a run gets, told from its scenario alone: what no memory holds is refused before it starts.
+"""How large the trace of a run gets. A run that fits no memory is refused before it starts.
 
-A trace has a row for every span, update, gradient and transfer. Counted are those of the most eventful run that the
-scenario allows, in which everybody waits at every turn.
+A trace has a row for every span, update, gradient and transfer. The count assumes the most rows that the scenario
+allows: every worker waits whenever it can.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_schedule(scenario: Scenario) -> None:
 
 
 def rows(scenario: Scenario) -> int:
-    """The most rows that the trace of `scenario` can have, those of its failures apart.
+    """The most rows that the trace of `scenario` can have, without the rows of its failures.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))

@@ -40,7 +40,7 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether the difference is allowed. What is no number, or without bound, agrees with nothing."""
+        """Whether the difference is allowed. A nan or an infinite difference never is."""
         if not math.isfinite(self.difference):
             return False
         return (self.difference if self.at_most else abs(self.difference)) <= self.allowed
@@ -82,7 +82,7 @@ def on_average(case: str, expression: float, samples: Sequence[float] | Floats) 
     True
     """
     values = np.asarray(samples, dtype=np.float64)
-    with np.errstate(invalid="ignore"):  # what is infinite has no standard error, and agrees with nothing
+    with np.errstate(invalid="ignore"):  # infinite samples have no standard error, and their claim fails
         error = float(values.std(ddof=1)) / math.sqrt(len(values))
     return Claim(case, expression, float(values.mean()), STANDARD_ERRORS * error + EXACT * abs(expression))
 

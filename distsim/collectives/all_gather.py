@@ -1,4 +1,4 @@
-"""All-gather: everyone ends with everyone's piece; pieces travel around a ring."""
+"""All-gather: every rank ends with the pieces of all ranks, which travel around a ring."""
 
 from __future__ import annotations
 

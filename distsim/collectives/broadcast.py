@@ -1,4 +1,4 @@
-"""Broadcast: what the root holds reaches everyone, by a binomial tree: each round doubles those who have it."""
+"""Broadcast by a binomial tree: the root's data reach all ranks, and each round doubles the ranks that have them."""
 
 from __future__ import annotations
 

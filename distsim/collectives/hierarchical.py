@@ -29,28 +29,28 @@ def hierarchical(workers: int, per_node: int) -> Schedule:
     inside = [[node * per_node + place for place in range(per_node)] for node in range(nodes)]
     between = [[node * per_node + place for node in range(nodes)] for place in range(per_node)]
     rounds = [
-        *_turns(inside, per_node - 1, share=nodes, ahead=0, reduce=True),
+        *_ring_rounds(inside, per_node - 1, share=nodes, ahead=0, reduce=True),
         # Place p of a node now holds share p + 1, cut into one piece per node.
-        *_turns(between, nodes - 1, share=1, ahead=0, reduce=True, base=nodes),
-        *_turns(between, nodes - 1, share=1, ahead=1, reduce=False, base=nodes),
-        *_turns(inside, per_node - 1, share=nodes, ahead=1, reduce=False),
+        *_ring_rounds(between, nodes - 1, share=1, ahead=0, reduce=True, base=nodes),
+        *_ring_rounds(between, nodes - 1, share=1, ahead=1, reduce=False, base=nodes),
+        *_ring_rounds(inside, per_node - 1, share=nodes, ahead=1, reduce=False),
     ]
     return Schedule("hierarchical", workers, workers, tuple(rounds), gate="process")
 
 
-def _turns(
-    rings: list[list[int]], turns: int, share: int, ahead: int, reduce: bool, base: int = 0
+def _ring_rounds(
+    rings: list[list[int]], rounds: int, share: int, ahead: int, reduce: bool, base: int = 0
 ) -> Iterator[tuple[Transfer, ...]]:
-    """Turns of several rings at once: member i sends piece i + ahead - turn, of `share` chunks, to the next member.
+    """Rounds of several rings at once: member i sends piece i + ahead - round, of `share` chunks, to the next member.
 
     base: chunks per ring, where each ring works on a part of the data of its own: ring p on share p + 1.
     """
-    for turn in range(turns):
+    for number in range(rounds):
         yield tuple(
             Transfer(
                 rank,
                 ring[(i + 1) % len(ring)],
-                (place + 1) % len(rings) * base + (i + ahead - turn) % len(ring) * share,
+                (place + 1) % len(rings) * base + (i + ahead - number) % len(ring) * share,
                 reduce,
                 chunks=share,
             )

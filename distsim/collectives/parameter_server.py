@@ -1,4 +1,4 @@
-"""All-reduce through parameter servers: all push their gradients to them, and they send the sums to all."""
+"""All-reduce through parameter servers: workers push their gradients, and servers send the sums to all workers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def parameter_server(workers: int, servers: int = 1, *, colocated: bool = False)
             "servers", servers, f"must be at most the {workers} workers if colocated", "use fewer servers"
         )
     homes = range(servers) if colocated else range(workers, workers + servers)
-    ways = [(worker, home, share) for share, home in enumerate(homes) for worker in range(workers) if worker != home]
-    push = tuple(Transfer(worker, home, share, reduce=True) for worker, home, share in ways)
-    pull = tuple(Transfer(home, worker, share, reduce=False) for worker, home, share in ways)
-    rounds = (push, pull) if ways else ()
+    pairs = [(worker, home, share) for share, home in enumerate(homes) for worker in range(workers) if worker != home]
+    push = tuple(Transfer(worker, home, share, reduce=True) for worker, home, share in pairs)
+    pull = tuple(Transfer(home, worker, share, reduce=False) for worker, home, share in pairs)
+    rounds = (push, pull) if pairs else ()
     return Schedule("parameter_server", workers, servers, rounds, servers=0 if colocated else servers, gate="data")

@@ -23,9 +23,9 @@ Parts = NDArray[np.int32]
 
 
 class ScheduleError(InputError):
-    """A schedule goes wrong: in which round, counted from 0 or `START`, at which rank and in which chunk.
+    """A schedule is wrong: in which round, counted from 0 or `START`, at which rank and in which chunk.
 
-    rank, chunk: None where the schedule names one that there is not.
+    rank, chunk: None where the schedule names a rank or chunk that does not exist.
     """
 
     def __init__(self, message: str, number: int = 0, rank: int | None = None, chunk: int | None = None) -> None:
@@ -137,7 +137,7 @@ class Schedule:
         return [chunk * numbers // self.chunks for chunk in range(self.chunks + 1)]
 
     def check(self) -> None:
-        """Raises ScheduleError unless everyone ends with what it wants, every part of it added exactly once.
+        """Raises ScheduleError unless every rank ends with the chunks it wants, each worker's part added exactly once.
 
         The message names the first chunk, rank and round that go wrong, and so do the error's fields.
         """
@@ -168,7 +168,7 @@ class Schedule:
         self._check_end(held, complete)
 
     def _written_at_once(self, held: Parts, transfers: Sequence[Transfer]) -> bool:
-        """Writes a round that is right and has each (rank, chunk) written once; any other one leaves `held` as it is.
+        """Writes a correct round that writes each (rank, chunk) once; any other round leaves `held` as it is.
 
         Arrays do so a hundred times faster than the transfers one by one, which find and name the first fault.
         """

@@ -1,4 +1,4 @@
-"""The table of collectives: one row for each kind. Whoever lists kinds of collectives reads it here.
+"""The table of collectives: one row for each kind. Every list of kinds is read from here.
 
 A new kind needs a row here, its closed form in `theory.collectives.CLOSED_FORMS`, and for an all-reduce its name in
 examples/KEYS.md. Which engine simulates it follows from its schedule.

@@ -7,7 +7,7 @@ from distsim.collectives.transfer import Transfer
 
 
 def tree(workers: int) -> Schedule:
-    """Rank i's children are 2 i + 1 and 2 i + 2. The whole gradient travels; a rank passes it on when it has all.
+    """Rank i's children are 2 i + 1 and 2 i + 2. A rank sends its whole sum up when both children's sums have arrived.
 
     >>> tree(7).check()
     >>> len(tree(7).rounds)

@@ -1,4 +1,4 @@
-"""What the formulas refuse: numbers outside the range that they hold for. A nan is refused by all of them."""
+"""Checks of the formulas' arguments. All of them refuse a nan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DataParallel: one process drives several devices, and the first of them does everybody's talking.
+"""DataParallel: one process drives several devices, and all messages go through the first device.
 
 In every step device 0 sends the others their inputs and a copy of the model, collects their outputs, sends back the
 outputs' gradients, and adds up the gradients of the model; one Python interpreter launches all forwards.

@@ -1,8 +1,8 @@
 """All-reduces as functions of when workers join them, runs that are a chain of such calls, and what these leave behind.
 
-What a call takes follows from the differences between the times of joining alone: later for all by a second, all have
-the sum a second later. Where, besides, everybody has it a fixed time after one common moment, no update of a run
-depends on anything but that moment, and all updates of the run are worked out at once.
+A call's duration depends only on the differences between the times of joining: if all workers join a second later, all
+have the sum a second later. If, besides, every worker has the sum a fixed time after one common moment, an update
+depends only on that moment, and all updates of the run are computed at once.
 """
 
 from __future__ import annotations

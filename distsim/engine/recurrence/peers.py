@@ -100,7 +100,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
 def _through_one_server(
     rows: SpanRows, scenario: Scenario, work: Floats, apply_seconds: float
 ) -> tuple[Floats, Floats, Transfers]:
-    """When workers are ready for each average, and when they have it; the transfers; and what the server does.
+    """When workers are ready for each average, when they have it, and the transfers. Adds the server's spans to `rows`.
 
     work: seconds that each worker works before each average, shape (averages, workers).
     """

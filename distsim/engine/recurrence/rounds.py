@@ -1,9 +1,9 @@
-"""Collectives in rounds, in which ranks only wait for each other.
+"""Collectives in rounds, in which ranks wait only for each other.
 
 With e[i] the time at which rank i has finished its earlier rounds, its transfer to j takes d from max(e[i], e[j]) on
 (eager: from e[i] on). That is linear in the max-plus algebra (Baccelli et al. 1992, Synchronization and Linearity):
-one matrix serves every call. It holds where no link ever carries two transfers at once. `Rounds` follows any schedule
-that keeps to this; the ring, in which ranks wait for their neighbours alone, is spelled without one.
+one matrix serves every call. It holds where no link ever carries two transfers at once: `Schedule.is_sequential` and
+`may_share` check this. `Rounds` follows any such schedule. `Ring` needs no list of transfers.
 """
 
 from __future__ import annotations
