@@ -1,7 +1,7 @@
 """The binary tree: sums climb to rank 0, and the result comes down; a rank has two children at most.
 
-Two children that send at once share their parent's down-link, and a parent sends to both at once. So the time of the climb is no
-maximum of sums. But rank 0 has the sum at one moment, and every other rank has it a fixed time later.
+Two children that send at once share their parent's down-link, and a parent sends to both at once. So the climb's
+time is no maximum of sums. But rank 0 has the sum at one moment, and every other rank has it a fixed time later.
 """
 
 from __future__ import annotations
