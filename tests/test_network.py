@@ -102,8 +102,10 @@ def test_an_aborted_flow_frees_the_link_and_never_happens() -> None:
 def test_changes_of_one_instant_are_settled_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 50 flows the first is alone until the instant is over; at the end none is left to be told of a rate."""
     rates: list[float] = []
-    run, alone = Link.run, Link.carry_alone
-    monkeypatch.setattr(Link, "run", lambda link, now, rate: rates.append(rate) or run(link, now, rate))  # type: ignore[func-returns-value]
+    set_rate, alone = Link.set_rate, Link.carry_alone
+    monkeypatch.setattr(
+        Link, "set_rate", lambda link, now, rate: rates.append(rate) or set_rate(link, now, rate)  # type: ignore[func-returns-value]
+    )  # fmt: skip
     monkeypatch.setattr(
         Link, "carry_alone", lambda link, now, flow: rates.append(link.capacity) or alone(link, now, flow)  # type: ignore[func-returns-value]
     )  # fmt: skip
@@ -111,7 +113,7 @@ def test_changes_of_one_instant_are_settled_together(monkeypatch: pytest.MonkeyP
     assert rates == [1.0, 1.0 / 50]
 
 
-def test_a_tangle_is_filled_once_in_an_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_is_filled_once_in_an_instant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Flows that share two links each; they end together too."""
     filled: list[int] = []
     fill = Network._fill

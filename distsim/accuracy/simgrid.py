@@ -24,7 +24,7 @@ from distsim.accuracy.claim import EXACT
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, parameter_server, tree
 from distsim.engine import collective
-from distsim.engine.simulated_hosts import Stage
+from distsim.engine.simulated_hosts import SimulatedHosts
 from distsim.errors import InputError, shown
 from distsim.progress import progress
 from distsim.scenario import Scenario
@@ -205,17 +205,17 @@ def _flows(case: Case, inputs: Inputs) -> list[float]:
     table = {"workers": hosts, "latency": write(2 * case["L_s_per_link"], "second")} | nics
     for row in rows:
         _check_flow(row, hosts)
-    stage = Stage(Cluster.model_validate(table), hosts)
+    simulated = SimulatedHosts(Cluster.model_validate(table), hosts)
     ends = [math.nan] * len(rows)
 
     def carry(number: int, source: int, target: int, start: float, num_bytes: float) -> Generator[Any, Any, None]:
-        yield stage.environment.timeout(start)
-        yield stage.send(source, target, num_bytes)
-        ends[number] = stage.now
+        yield simulated.environment.timeout(start)
+        yield simulated.send(source, target, num_bytes)
+        ends[number] = simulated.now
 
     for number, (source, target, start, num_bytes) in enumerate(rows):
-        stage.environment.process(carry(number, int(source), int(target), start, num_bytes))
-    stage.environment.run()
+        simulated.environment.process(carry(number, int(source), int(target), start, num_bytes))
+    simulated.environment.run()
     return ends
 
 

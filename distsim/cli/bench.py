@@ -23,15 +23,16 @@ from distsim.units import show
 def bench(only: tuple[str, ...], quick: bool, as_json: bool) -> None:
     """Measure how fast the simulator is, each figure beside its bound.
 
-    Times are processor seconds, warm, the best of so many repeats. In turns with each figure the floor is measured:
-    how many timeouts a second SimPy does here with 100 processes that do nothing else. The bounds are for a machine
-    on which it does 1.4 million, so that times are scaled before they are compared:
+    Times are processor seconds, the best of some repeats after a first run. The floor is measured alternately with
+    each figure: how many timeouts per second SimPy does here with 100 processes that do nothing else. The bounds are
+    for a machine with a floor of 1.4 million, so times are scaled before they are compared:
 
     \b
         scaled = best time x best floor / 1.4 million
 
-    Ratios and memory are not scaled. SimGrid: what the same takes there, in C++. Ends with 0 also where a bound is
-    missed. Takes a few minutes.
+    Ratios and memory are not scaled. SimGrid: the time that SimGrid takes for the same, in C++. Pays: how many times
+    as long the next slower engine takes for the same scenario, here and now. The exit code is 0 also where a bound is
+    missed. The command takes a few minutes.
     """
     figures = _chosen(only)
     rounds = QUICK_ROUNDS if quick else ROUNDS
@@ -64,8 +65,17 @@ def _table(group: str, results: Sequence[Result]) -> Table:
         title=Text(group), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
         pad_edge=False, collapse_padding=True,
     )  # fmt: skip
-    table.add_column("figure", min_width=36, max_width=36)
-    for column, width in (("best", 8), ("of", 5), ("floor", 7), ("scaled", 8), ("bound", 8), ("", 6), ("SimGrid", 7)):
+    table.add_column("figure", min_width=31, max_width=31)
+    for column, width in (
+        ("best", 8),
+        ("of", 5),
+        ("floor", 7),
+        ("scaled", 8),
+        ("bound", 8),
+        ("", 6),
+        ("SimGrid", 7),
+        ("pays", 11),
+    ):
         table.add_column(column, justify="right", min_width=width, no_wrap=True)
     for result in results:
         mark = Text("met", style="green") if result.met else Text("MISSED", style="bold red")
@@ -75,6 +85,7 @@ def _table(group: str, results: Sequence[Result]) -> Table:
             _shown(result, result.value) if result.unit == "seconds" else "",
             _shown(result, result.bound), mark,
             "" if result.simgrid_seconds is None else show(result.simgrid_seconds, "second"),
+            "" if result.times_faster is None else f"{result.times_faster:.0f} × {result.slower_engine}",
         )  # fmt: skip
     return table
 

@@ -1,4 +1,4 @@
-"""SimPy's clock, made for stories that are told to their end."""
+"""SimPy's clock, faster for runs that go on until no event is left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clock(simpy.Environment):
     __slots__ = ("_now",)
 
     def timeout(self, delay: float, value: Any = None) -> simpy.Timeout:  # type: ignore[override] # a method there too
-        """As SimPy's, for a delay of 0 or more."""
+        """SimPy's `timeout`, for a delay of 0 or more."""
         event = new(simpy.Timeout)
         event.env, event.callbacks = self, []
         event._ok, event._value, event._delay = True, value, delay
@@ -31,17 +31,17 @@ class Clock(simpy.Environment):
         return event
 
     def sooner(self, event: simpy.Timeout, seconds: float) -> None:
-        """A timeout happens at this time, which is earlier than it was to be, and not again then."""
+        """Moves a timeout to an earlier time."""
         heappush(self._queue, (max(seconds, self._now), NORMAL, next(self._eid), event))  # type: ignore[misc]
 
     def step(self) -> None:
-        """As SimPy's, for what has not happened sooner."""
+        """SimPy's `step`; it passes over events that `sooner` has moved."""
         while self._queue and self._queue[0][3].callbacks is None:
             heappop(self._queue)
         super().step()
 
     def run(self, until: Any = None) -> Any:
-        """As SimPy's. Until nothing is left to happen, that is its `step` over and over, without a call for each."""
+        """SimPy's `run`. Without `until` it runs until no event is left, without a call of `step` for each."""
         if until is not None:
             return super().run(until)
         queue = self._queue
@@ -49,15 +49,15 @@ class Clock(simpy.Environment):
             now, _, _, event = heappop(queue)
             callbacks = event.callbacks
             if callbacks is None:
-                continue  # it has happened sooner
+                continue  # it was moved, and has happened
             self._now = now
             event.callbacks = None  # type: ignore[assignment]
             for callback in callbacks:
                 callback(event)
             if not event._ok and not hasattr(event, "_defused"):
-                raise event._value  # what failed has an exception as its value
+                raise event._value  # the value of a failed event is its exception
         return None
 
 
 if not TYPE_CHECKING:
-    Clock.now = Clock._now  # the same place: SimPy's property makes a call each time
+    Clock.now = Clock._now  # the same attribute: SimPy's property makes a call each time

@@ -11,21 +11,21 @@ import simpy
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, Transfer
 from distsim.communication import Sends
-from distsim.engine.simulated_hosts import Stage, Way
+from distsim.engine.simulated_hosts import DelayedTransfer, SimulatedHosts
 from distsim.network import Flow
 from distsim.trace import Transfers
 
-Send = Callable[[int, int, float], Flow | Way]  # (source, target, bytes) -> on its way
+Send = Callable[[int, int, float], Flow | DelayedTransfer]  # (source, target, bytes) -> on its way
 Carried = Callable[[Transfer, float, float, float], None]  # (transfer, bytes, start seconds, end seconds)
 
 
 @dataclass(frozen=True)
 class Gates:
-    """What each transfer of a schedule waits for, worked out once for all calls.
+    """The conditions that each transfer of a schedule waits for, found once for all calls.
 
     transfers: in order of rounds. needs: how many conditions each waits for. opens_on_join: by rank, the transfers
-    that wait for it to join. opens_on_end: by transfer, the transfers that wait for it to end. parts: by rank, how
-    many transfers it takes part in.
+    that wait for it to join. opens_on_end: by transfer, the transfers that wait for it to end. parts: by rank, the
+    number of transfers that it takes part in.
     """
 
     transfers: list[Transfer]
@@ -79,7 +79,7 @@ class Gates:
 
 @dataclass
 class CollectiveCall:
-    """The ranks of one call: each joins when it is ready, and its event happens when it has all it wants."""
+    """One call: each rank joins when it is ready; its event happens when all its transfers have ended."""
 
     environment: simpy.Environment
     gates: Gates
@@ -97,7 +97,7 @@ class CollectiveCall:
 
     def join(self, rank: int) -> simpy.Event:
         """`rank` takes part from now on; the event happens when all transfers it takes part in have ended."""
-        # With eager sends all that it wants may be there before it joins.
+        # With eager sends all its transfers may have ended before it joins.
         if not self._parts[rank] and not self._finished[rank].triggered:
             self._finished[rank].succeed()
         for transfer in self.gates.opens_on_join[rank]:
@@ -111,7 +111,7 @@ class CollectiveCall:
             flow = self.send(transfer.source, transfer.target, transfer.chunks * self.chunk_bytes)
             flow.callbacks.append(lambda _: self._ended(number, flow))
 
-    def _ended(self, number: int, flow: Flow | Way) -> None:
+    def _ended(self, number: int, flow: Flow | DelayedTransfer) -> None:
         transfer = self.gates.transfers[number]
         self.carried(transfer, transfer.chunks * self.chunk_bytes, flow.start_seconds, self.environment.now)
         for waiting in self.gates.opens_on_end[number]:
@@ -124,7 +124,7 @@ class CollectiveCall:
 
 @dataclass(frozen=True)
 class CollectiveRun:
-    """One simulated call. ends_seconds: by rank, when it had all it takes part in. transfers: who sent what when."""
+    """One simulated call. ends_seconds: by rank, when all its transfers had ended. transfers: the rows."""
 
     ends_seconds: list[float]
     transfers: Transfers
@@ -145,24 +145,24 @@ def run(
     >>> round(max(run(ring(4), cluster, 1e6).ends_seconds), 9)    # 2 (4 - 1) (1 ms + 0.25 s)
     1.506
     """
-    stage = Stage(cluster, schedule.ranks)
+    hosts = SimulatedHosts(cluster, schedule.ranks)
     rows: list[tuple[Any, ...]] = []
 
     def carried(transfer: Transfer, carried_bytes: float, start_seconds: float, end_seconds: float) -> None:
         rows.append((transfer.source, transfer.target, carried_bytes, start_seconds, end_seconds, transfer.chunk, 0))
 
     call = CollectiveCall(
-        stage.environment, Gates.of(schedule, sends), num_bytes / schedule.chunks, stage.send, carried
+        hosts.environment, Gates.of(schedule, sends), num_bytes / schedule.chunks, hosts.send, carried
     )
     starts = [0.0] * schedule.ranks if starts_seconds is None else list(starts_seconds)
     ends = starts.copy()
 
     def take_part(rank: int) -> Generator[simpy.Event, Any, None]:
-        yield stage.environment.timeout(starts[rank])
+        yield hosts.environment.timeout(starts[rank])
         yield call.join(rank)
-        ends[rank] = stage.now
+        ends[rank] = hosts.now
 
     for rank in range(schedule.ranks):
-        stage.environment.process(take_part(rank))
-    stage.environment.run()
+        hosts.environment.process(take_part(rank))
+    hosts.environment.run()
     return CollectiveRun(ends, Transfers.of_rows(rows))

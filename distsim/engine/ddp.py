@@ -12,7 +12,7 @@ from __future__ import annotations
 import simpy
 
 from distsim.engine.peers import AllReduces
-from distsim.engine.simulated_hosts import Stage, Story, finished
+from distsim.engine.simulated_hosts import SimulatedHosts, Story, finished
 from distsim.policies import Ddp
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -35,41 +35,41 @@ class DdpStory:
         self.bucket_bytes = [
             sum(layer_bytes[layer] for layer in bucket) * self.policy.compression for bucket in self.buckets
         ]
-        self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
-        self.all_reduces = AllReduces(self.stage, scenario, self.builder)
+        self.all_reduces = AllReduces(self.hosts, scenario, self.builder)
         self.computed: dict[int, list[float]] = {}  # by step: when each worker's backward was over
 
     def run(self) -> Trace:
         """Tells the story to its end."""
         for worker in range(self.scenario.cluster.workers):
-            self.stage.environment.process(self.worker(worker))
-        self.stage.environment.run()
+            self.hosts.environment.process(self.worker(worker))
+        self.hosts.environment.run()
         for update in range(self.policy.updates(self.scenario.steps, self.scenario.cluster.workers)):
             self.tell_update(update)
         return finished(self.builder, self.scenario)
 
     def worker(self, worker: int) -> Story:
         """One worker's steps."""
-        environment, share = self.stage.environment, self.scenario.workload.backward_share
+        environment, share = self.hosts.environment, self.scenario.workload.backward_share
         for step in range(self.scenario.steps):
             seconds = self.compute_times(worker, step)
             update, accumulated = divmod(step, self.policy.accumulate)
             communicates = accumulated + 1 == self.policy.accumulate
             # forward
-            start = self.stage.now
+            start = self.hosts.now
             yield environment.timeout((1.0 - share) * seconds)
-            self.builder.span(worker, SpanKind.FORWARD, step, start, self.stage.now)
+            self.builder.span(worker, SpanKind.FORWARD, step, start, self.hosts.now)
             # backward, and all-reduce
-            start = self.stage.now
+            start = self.hosts.now
             through = environment.event().succeed()
             for number, bucket in enumerate(self.buckets):
                 yield environment.timeout(len(bucket) * share * seconds / self.layers)
                 if communicates:
                     through = environment.process(self.all_reduce(worker, update, number, before=through))
-            self.builder.span(worker, SpanKind.BACKWARD, step, start, self.stage.now)
-            self.computed.setdefault(step, [0.0] * self.scenario.cluster.workers)[worker] = self.stage.now
+            self.builder.span(worker, SpanKind.BACKWARD, step, start, self.hosts.now)
+            self.computed.setdefault(step, [0.0] * self.scenario.cluster.workers)[worker] = self.hosts.now
             # all-reduce
             yield through
 

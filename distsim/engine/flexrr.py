@@ -21,7 +21,7 @@ from dataclasses import replace
 import simpy
 
 from distsim.engine.exchange import Push
-from distsim.engine.pieces import Pieces, Sums, by_ranges
+from distsim.engine.helped_pieces import Pieces, Sums, by_ranges
 from distsim.engine.server import ServerStory
 from distsim.engine.simulated_hosts import Story
 from distsim.network import after_all
@@ -178,7 +178,7 @@ class FlexRRStory(ServerStory):
     def send_sum(self, helper: int, piece: Piece) -> None:
         """The sum of what a helper did in a row for one worker, from this piece on, travels there."""
         start, step = self.environment.now, self.plan.steps[helper]
-        flow = self.stage.send(helper, piece.worker, self.scenario.gradient_bytes)
+        flow = self.hosts.send(helper, piece.worker, self.scenario.gradient_bytes)
         flow.callbacks.append(lambda _: self.sum_arrived(helper, step, piece, start))
 
     def sum_arrived(self, helper: int, helpers_step: int, piece: Piece, start: float) -> None:

@@ -13,7 +13,8 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 
-from distsim.engine.log import (
+from distsim.engine.shared_link import NEVER, QueuedLink, ServerLink, shared_link
+from distsim.engine.step_log import (
     ANSWERED,
     ARRIVED,
     BEGAN,
@@ -29,7 +30,6 @@ from distsim.engine.log import (
     Row,
     StepLog,
 )
-from distsim.engine.shared_link import NEVER, Link, Turns, shared_link
 from distsim.engine.steps import Steps, steps_trace
 from distsim.errors import InputError
 from distsim.network import OVER
@@ -73,7 +73,7 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
     rendezvous = scenario.receive == "fifo" and scenario.communication.sends == "rendezvous"
     push_latency = 0.0 if rendezvous else latency  # until the server knows of a push
     down, up = links(scenario)
-    push, turns = down.join, down if isinstance(down, Turns) else None
+    push, queued = down.join, down if isinstance(down, QueuedLink) else None
 
     # By worker: the step that it is at, the version that it was sent, and the seconds of each of its steps.
     at: list[Row] = [[] for _ in workers]
@@ -118,15 +118,15 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
             for worker in down.end(now):
                 step = at[worker]
                 step[ARRIVED] = now
-                if turns:
-                    step[BEGAN] = turns.began
+                if queued:
+                    step[BEGAN] = queued.began
                 inbox.append(step)
         while True:
             if applied_next <= soon:
                 # Nothing was decided while the server applied: `asked` and `decision` are those that it began with.
                 applied_next, taking = NEVER, True
-                if turns:
-                    turns.wait(now)
+                if queued:
+                    queued.wait(now)
             elif inbox and taking and up.next_end > now:
                 # decide
                 asked = inbox.popleft()
@@ -139,8 +139,8 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                         raise wrong_version(worker, asked[STEP], decision.version, version)
                     if apply_seconds > 0.0:
                         applied_next, taking = now + apply_seconds, False
-                        if turns:
-                            turns.wait(NEVER)
+                        if queued:
+                            queued.wait(NEVER)
                         continue
             else:
                 break
@@ -150,7 +150,7 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                 updates.append(now)
                 if version == last_version:
                     taking, last_step = False, 0  # nobody begins another
-                    down.leave(now, workers if turns else computing(at, now))  # who send no more
+                    down.leave(now, workers if queued else computing(at, now))  # who send no more
                 if len(numbers) >= MANY:
                     log.pack()
             # answer
@@ -204,7 +204,7 @@ def cancel(step: Row, inbox: deque[Row], now: float) -> None:
             inbox.remove(step)
 
 
-def links(scenario: Scenario) -> tuple[Link, Link]:
+def links(scenario: Scenario) -> tuple[ServerLink, ServerLink]:
     """The server's down-link, which gradients take, and its up-link, which answers take."""
     cluster, num_bytes = scenario.cluster, scenario.gradient_bytes
     ups, downs = ([way(worker) for worker in range(cluster.workers)] for way in (cluster.up, cluster.down))
@@ -212,5 +212,5 @@ def links(scenario: Scenario) -> tuple[Link, Link]:
     answers = shared_link(from_server, downs, num_bytes)
     if scenario.receive == "concurrent":
         return shared_link(to_server, ups, num_bytes), answers
-    turn = 0.0 if scenario.communication.sends == "eager" else cluster.latency_seconds
-    return Turns([turn + num_bytes / min(up, to_server) for up in ups]), answers
+    before = 0.0 if scenario.communication.sends == "eager" else cluster.latency_seconds
+    return QueuedLink([before + num_bytes / min(up, to_server) for up in ups]), answers

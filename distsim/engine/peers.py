@@ -7,9 +7,9 @@ parameters after every `period` of them and at the end; in between, nobody hears
 from __future__ import annotations
 
 from distsim.collectives import Transfer
-from distsim.engine.averaging import AveragingServer
+from distsim.engine.averaging_server import AveragingServer
 from distsim.engine.collective import CollectiveCall, Gates
-from distsim.engine.simulated_hosts import ROUNDING, Stage, Story, finished
+from distsim.engine.simulated_hosts import ROUNDING, SimulatedHosts, Story, finished
 from distsim.policies import LocalSgd, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -22,9 +22,11 @@ class AllReduces:
     each.
     """
 
-    def __init__(self, stage: Stage, scenario: Scenario, builder: TraceBuilder, apply_seconds: float = 0.0) -> None:
-        self.stage = stage
-        self.send = AveragingServer(stage, scenario, builder, apply_seconds).send if scenario.servers else stage.send
+    def __init__(
+        self, hosts: SimulatedHosts, scenario: Scenario, builder: TraceBuilder, apply_seconds: float = 0.0
+    ) -> None:
+        self.hosts = hosts
+        self.send = AveragingServer(hosts, scenario, builder, apply_seconds).send if scenario.servers else hosts.send
         self.builder = builder
         self.schedule = scenario.schedule()
         self.gates = Gates.of(self.schedule, scenario.communication.sends)
@@ -38,9 +40,9 @@ class AllReduces:
             self.calls[number] = self._call(number, num_bytes)
             self.arrivals[number] = [0.0] * self.schedule.workers
             self.ends[number] = [0.0] * self.schedule.workers
-        self.arrivals[number][worker] = self.stage.now
+        self.arrivals[number][worker] = self.hosts.now
         yield self.calls[number].join(worker)
-        self.ends[number][worker] = self.stage.now
+        self.ends[number][worker] = self.hosts.now
 
     def _call(self, number: int, num_bytes: float) -> CollectiveCall:
         workers, chunk_bytes = self.schedule.workers, num_bytes / self.schedule.chunks
@@ -55,7 +57,7 @@ class AllReduces:
                 label = f"to worker {target}"
                 self.builder.span(source, SpanKind.SEND, number, start_seconds, end_seconds, carried_bytes, label)
 
-        call = CollectiveCall(self.stage.environment, self.gates, chunk_bytes, self.send, carried)
+        call = CollectiveCall(self.hosts.environment, self.gates, chunk_bytes, self.send, carried)
         for server in range(workers, self.schedule.ranks):
             call.join(server)
         return call
@@ -85,16 +87,16 @@ class PeersStory:
         assert isinstance(scenario.policy, Synchronous | LocalSgd)
         self.scenario = scenario
         self.period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
-        self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
-        self.all_reduces = AllReduces(self.stage, scenario, self.builder, apply_seconds)
+        self.all_reduces = AllReduces(self.hosts, scenario, self.builder, apply_seconds)
 
     def run(self) -> Trace:
         """Tells the story to its end."""
         for worker in range(self.scenario.cluster.workers):
-            self.stage.environment.process(self.worker(worker))
-        self.stage.environment.run()
+            self.hosts.environment.process(self.worker(worker))
+        self.hosts.environment.run()
         for number in self.all_reduces.calls:
             self.tell_update(number)
         return finished(self.builder, self.scenario)
@@ -104,9 +106,9 @@ class PeersStory:
         steps = self.scenario.steps
         for step in range(steps):
             # compute
-            start = self.stage.now
-            yield self.stage.environment.timeout(self.compute_times(worker, step))
-            self.builder.span(worker, SpanKind.COMPUTE, step, start, self.stage.now)
+            start = self.hosts.now
+            yield self.hosts.environment.timeout(self.compute_times(worker, step))
+            self.builder.span(worker, SpanKind.COMPUTE, step, start, self.hosts.now)
             # all-reduce
             if self.all_reduces_after(step):
                 yield from self.all_reduces.join(step // self.period, worker, self.scenario.gradient_bytes)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import simpy
 
-from distsim.engine.simulated_hosts import ROUNDING, Stage, Story, finished
+from distsim.engine.simulated_hosts import ROUNDING, SimulatedHosts, Story, finished
 from distsim.policies import Pipeline
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -47,21 +47,21 @@ class PipelineStory:
         self.stages = scenario.cluster.workers
         self.eager = scenario.communication.sends == "eager"
         self.message_bytes = (scenario.workload.activation_bytes or 0.0) / self.policy.micro_batches
-        self.stage = Stage(scenario.cluster, scenario.hosts)
+        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
         self.messages: dict[tuple[int, int, int, int], Message] = {}
         self.through: list[int] = []  # the stages that are through with this step
-        self.flush = self.stage.environment.event()
+        self.flush = self.hosts.environment.event()
 
     def run(self) -> Trace:
         """Tells the story to its end."""
         for stage in range(self.stages):
-            self.stage.environment.process(self.worker(stage))
+            self.hosts.environment.process(self.worker(stage))
         for left in range(self.stages - 1):
-            self.stage.environment.process(self.wire(left, left + 1))
-            self.stage.environment.process(self.wire(left + 1, left))
-        self.stage.environment.run()
+            self.hosts.environment.process(self.wire(left, left + 1))
+            self.hosts.environment.process(self.wire(left + 1, left))
+        self.hosts.environment.run()
         return finished(self.builder, self.scenario)
 
     def worker(self, stage: int) -> Story:
@@ -75,10 +75,10 @@ class PipelineStory:
                 if 0 <= source < self.stages:
                     yield from self.receive(source, stage, step, micro)
                 # compute
-                start = self.stage.now
-                yield self.stage.environment.timeout((1.0 - share if way == "forward" else share) * seconds / count)
+                start = self.hosts.now
+                yield self.hosts.environment.timeout((1.0 - share if way == "forward" else share) * seconds / count)
                 kind = SpanKind.FORWARD if way == "forward" else SpanKind.BACKWARD
-                self.builder.span(stage, kind, step, start, self.stage.now, label=f"micro-batch {micro}")
+                self.builder.span(stage, kind, step, start, self.hosts.now, label=f"micro-batch {micro}")
                 # send
                 if 0 <= target < self.stages:
                     self.message(stage, target, step, micro).sent.succeed()
@@ -87,7 +87,7 @@ class PipelineStory:
 
     def receive(self, source: int, stage: int, step: int, micro: int) -> Story:
         """Waits until a message is here; the time before its way began is waiting."""
-        turned = self.stage.now
+        turned = self.hosts.now
         message = self.message(source, stage, step, micro)
         message.wanted.succeed()
         began: float = yield message.arrived
@@ -96,16 +96,16 @@ class PipelineStory:
 
     def wait_for_all(self, stage: int, step: int) -> Story:
         """The last stage that is through makes the update, and all go on."""
-        start, flush = self.stage.now, self.flush
+        start, flush = self.hosts.now, self.flush
         self.builder.applied(step + 1, stage, step, read_version=step)
         self.through.append(stage)
         if len(self.through) == self.stages:
-            self.builder.update(step + 1, self.stage.now)
-            self.through, self.flush = [], self.stage.environment.event()
+            self.builder.update(step + 1, self.hosts.now)
+            self.through, self.flush = [], self.hosts.environment.event()
             flush.succeed()
         yield flush
-        if self.stage.now - start > ROUNDING * self.stage.now:
-            self.builder.span(stage, SpanKind.WAIT, step, start, self.stage.now)
+        if self.hosts.now - start > ROUNDING * self.hosts.now:
+            self.builder.span(stage, SpanKind.WAIT, step, start, self.hosts.now)
 
     def wire(self, source: int, target: int) -> Story:
         """What travels from one stage to a neighbour, in the order of micro-batches."""
@@ -115,9 +115,9 @@ class PipelineStory:
                 yield message.sent
                 if not self.eager:
                     yield message.wanted
-                start = self.stage.now
-                yield self.stage.send(source, target, self.message_bytes)
-                num_bytes, end = self.message_bytes, self.stage.now
+                start = self.hosts.now
+                yield self.hosts.send(source, target, self.message_bytes)
+                num_bytes, end = self.message_bytes, self.hosts.now
                 self.builder.span(source, SpanKind.SEND, step, start, end, num_bytes, f"to worker {target}")
                 self.builder.span(target, SpanKind.RECEIVE, step, start, end, num_bytes, f"from worker {source}")
                 self.builder.transfer(source, target, num_bytes, start, end, chunk=micro)
@@ -127,6 +127,6 @@ class PipelineStory:
         """The message of one micro-batch between two neighbours, made by whoever speaks of it first."""
         key = (source, target, step, micro)
         if key not in self.messages:
-            event = self.stage.environment.event
+            event = self.hosts.environment.event
             self.messages[key] = Message(event(), event(), event())
         return self.messages[key]

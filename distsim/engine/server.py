@@ -12,7 +12,7 @@ from collections import deque
 import simpy
 
 from distsim.engine.exchange import Push, write_contributions, write_exchanges
-from distsim.engine.simulated_hosts import Stage, Story, finished
+from distsim.engine.simulated_hosts import SimulatedHosts, Story, finished
 from distsim.network import Flow
 from distsim.policies import Rule, WithServer
 from distsim.policies.rule_errors import no_answer, unasked_answer, wrong_answer, wrong_version
@@ -28,8 +28,8 @@ class ServerStory:
         self.scenario = scenario
         self.policy = scenario.policy
         self.apply_seconds = apply_seconds
-        self.stage = Stage(scenario.cluster, scenario.hosts)
-        self.environment = self.stage.environment
+        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
+        self.environment = self.hosts.environment
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
         self.bytes = scenario.gradient_bytes / len(rules)
@@ -95,7 +95,7 @@ class Server:
 
     def __init__(self, story: ServerStory, rank: int, rule: Rule) -> None:
         self.story = story
-        self.stage = story.stage
+        self.hosts = story.hosts
         self.environment = story.environment
         self.builder = story.builder
         self.rank = rank
@@ -136,7 +136,7 @@ class Server:
             self.carry(push).callbacks.append(lambda _: self.arrived(push))
         else:
             if self.eager:
-                yield self.environment.timeout(self.stage.route(push.worker, self.host)[1])
+                yield self.environment.timeout(self.hosts.route(push.worker, self.host)[1])
             self.deliver(push)
         # wait, pull
         yield from self.pull(push)
@@ -204,7 +204,7 @@ class Server:
     def carry(self, push: Push) -> Flow:
         """The gradient's bytes on their way; a fifo server's turn pays the latency where sends are rendezvous."""
         latency = 0.0 if self.fifo and self.eager else None
-        push.gradient = self.stage.send(push.worker, self.host, self.story.bytes, latency)
+        push.gradient = self.hosts.send(push.worker, self.host, self.story.bytes, latency)
         push.began_seconds = self.environment.now
         return push.gradient
 
@@ -244,7 +244,7 @@ class Server:
             self.cancel(push)
         push.answered_version, push.answered_seconds = version, self.environment.now
         if isinstance(push.parameters, Flow):
-            self.stage.network.start(push.parameters)
+            self.hosts.network.start(push.parameters)
         else:
             push.parameters.succeed()
 
@@ -254,12 +254,12 @@ class Server:
         if self.expected.pop(push.worker, None):
             push.cancelled, push.asked_seconds = True, now
             if push.gradient and not push.gradient.triggered:
-                self.stage.network.abort(push.gradient)
+                self.hosts.network.abort(push.gradient)
                 self.builder.span(push.worker, SpanKind.SEND, push.step, push.ready_seconds, now, label="cancelled")
             self.decided.append(push)
         else:
             assert isinstance(push.parameters, Flow)
-            self.stage.network.abort(push.parameters)
+            self.hosts.network.abort(push.parameters)
         push.parameters = self.promise(push.worker)
         self.story.processes[push.worker].interrupt()
 
@@ -267,7 +267,7 @@ class Server:
         """Parameters that have not left yet; as an event they happen when they are here."""
         if worker == self.host:
             return self.environment.event()
-        return self.stage.flow(self.host, worker, self.story.bytes)
+        return self.hosts.flow(self.host, worker, self.story.bytes)
 
     def tell(self) -> None:
         """What the trace is to know of all exchanges with this server."""

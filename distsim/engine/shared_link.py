@@ -1,12 +1,23 @@
-"""Links without a clock, for the loop: transfers of one size, each at most at its worker's own speed.
+"""A server's link without a clock, for the loop: transfers of one size, each limited by its worker's own link.
 
-A push crosses its worker's up-link and the server's down-link, an answer the server's up-link and its worker's
-down-link. A worker has one of each at a time, so max-min fairness is simple here: everybody gets the same share of the
-server's link, except those whose own link is slower than that. Equal shares are kept by virtual time (Parekh and
-Gallager 1993): a clock counts the bytes that each transfer has received, so nobody's remainder is ever touched.
+A push crosses its worker's up-link and the server's down-link; an answer crosses the server's up-link and its worker's
+down-link. A worker has one of each at a time, so max-min fairness is simple: each transfer gets the same share of the
+server's link, except a transfer whose worker's link is slower than that share. Equal shares are kept by virtual time
+(Parekh and Gallager 1993): a clock counts the bytes that each transfer has received.
 
-Who owns the time says what begins when, and asks at `next_end` who is done. Who begins meanwhile can only put that off,
-so a link need not act before it is asked; at times nobody is done then.
+The caller owns the clock. It tells the link when each transfer starts, and calls `end` at `next_end` to learn which
+transfers finish. A transfer that starts in between can only delay that, so `end` sometimes returns none.
+
+An example: a link of 10 bytes/s, transfers of 20 bytes. Worker 0 starts at 0 and has 10 bytes left when worker 1 starts
+at 1. Then each gets 5 bytes/s: worker 0 finishes at 3, and worker 1, with 10 bytes left, at 4.
+
+>>> link = shared_link(10.0, limits=[10.0, 10.0], num_bytes=20.0)
+>>> link.join(0.0, [0])
+>>> link.join(1.0, [1])
+>>> link.next_end, link.end(2.0)            # alone, worker 0 would finish at 2
+(2.0, [])
+>>> link.next_end, link.end(3.0), link.next_end, link.end(4.0)
+(3.0, [0], 4.0, [1])
 """
 
 from __future__ import annotations
@@ -24,44 +35,48 @@ from distsim.network import OVER
 NEVER = math.inf
 
 
-class Link(ABC):
-    """next_end: nobody is done before. alone_seconds: no transfer is faster."""
+class ServerLink(ABC):
+    """next_end: no transfer finishes before it. alone_seconds: the shortest time that a transfer can take."""
 
     def __init__(self, alone_seconds: float) -> None:
-        self.coming: list[tuple[float, int, Sequence[int]]] = []  # a heap of what is to begin, ties by number
+        self.coming: list[tuple[float, int, Sequence[int]]] = []  # a heap of transfers to start; ties by number
         self.joins = count()
         self.alone_seconds = alone_seconds
         self.next_end = NEVER
 
     def join(self, start: float, workers: Sequence[int]) -> None:
-        """The transfers of these workers begin at `start`, after those who have joined for the same instant before."""
+        """The transfers of these workers start at `start`, after those that joined earlier for the same instant."""
         heappush(self.coming, (start, next(self.joins), workers))
         if start + self.alone_seconds < self.next_end:
             self.next_end = start + self.alone_seconds
 
     @abstractmethod
     def end(self, now: float) -> Sequence[int]:
-        """The workers whose transfers are done now, in the order in which they began."""
+        """The workers whose transfers finish now, in the order in which they started."""
 
     @abstractmethod
-    def leave(self, now: float, gone: Collection[int]) -> None:
-        """The transfers of these workers are aborted, or never begin."""
+    def leave(self, now: float, leaving: Collection[int]) -> None:
+        """The transfers of these workers are aborted, or never start."""
 
-    def _stay_away(self, gone: Collection[int]) -> None:
-        stay = [(start, number, [one for one in workers if one not in gone]) for start, number, workers in self.coming]
+    def _stay_away(self, leaving: Collection[int]) -> None:
+        stay = [
+            (start, number, [one for one in workers if one not in leaving]) for start, number, workers in self.coming
+        ]
         self.coming = sorted(entry for entry in stay if entry[2])
 
 
-def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> Link:
+def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> ServerLink:
     """A link of `bytes_per_second`; worker i takes at most limits[i] of it."""
     if len(set(limits)) == 1:
         return EqualLink(bytes_per_second, limits[0], num_bytes, len(limits))
     return UnequalLink(bytes_per_second, limits, num_bytes)
 
 
-class Turns(Link):
-    """A link whose owner turns to one transfer after the other, in the order in which they come; worker i's takes
-    seconds[i]. began: when it turned to the one that ended last."""
+class QueuedLink(ServerLink):
+    """A fifo server's link: one transfer after the other, in the order of joining; worker i's takes seconds[i].
+
+    began: when the transfer that finished last had started.
+    """
 
     def __init__(self, seconds: Sequence[float]) -> None:
         super().__init__(min(seconds))
@@ -69,11 +84,11 @@ class Turns(Link):
         self.free_seconds = self.began = 0.0
 
     def wait(self, until: float) -> None:
-        """The owner turns to nobody before."""
+        """No transfer starts before `until`."""
         self.free_seconds = self.next_end = until
 
-    def leave(self, now: float, gone: Collection[int]) -> None:  # noqa: ARG002 - who leaves has not had its turn
-        self._stay_away(gone)
+    def leave(self, now: float, leaving: Collection[int]) -> None:  # noqa: ARG002 - a transfer that leaves has not started
+        self._stay_away(leaving)
 
     def end(self, now: float) -> Sequence[int]:
         coming = self.coming
@@ -92,8 +107,8 @@ class Turns(Link):
         return done
 
 
-class EqualLink(Link):
-    """Everybody has the same limit, so who began first ends first.
+class EqualLink(ServerLink):
+    """All limits are equal, so the transfer that starts first finishes first.
 
     >>> link = EqualLink(bytes_per_second=10.0, limit=10.0, num_bytes=20.0, workers=2)
     >>> link.join(0.0, [3])
@@ -111,7 +126,7 @@ class EqualLink(Link):
         self.clock = self.at_seconds = 0.0
 
     def join(self, start: float, workers: Sequence[int]) -> None:
-        """As of any link; but nobody who joins is done before those under way."""
+        """As in the base class; but a transfer that joins never finishes before those under way."""
         heappush(self.coming, (start, next(self.joins), workers))
         if not self.queue and start + self.alone_seconds < self.next_end:
             self.next_end = start + self.alone_seconds
@@ -141,7 +156,7 @@ class EqualLink(Link):
             self.clock, self.at_seconds = clock, now
             left, rate = queue[0][0] - clock, rates[under_way]
             next_end = now + left / rate
-            if coming and coming[0][0] < next_end:  # who joins before puts it off
+            if coming and coming[0][0] < next_end:  # a transfer that joins before delays it
                 start, _, workers = coming[0]
                 next_end = start + (left - (start - now) * rate) / rates[under_way + len(workers)]
             self.next_end = next_end
@@ -149,18 +164,18 @@ class EqualLink(Link):
             self.next_end = coming[0][0] + self.alone_seconds if coming else NEVER
         return ended
 
-    def leave(self, now: float, gone: Collection[int]) -> None:
-        due = self.end(now)  # nobody, but for rounding
-        self._stay_away(gone)
+    def leave(self, now: float, leaving: Collection[int]) -> None:
+        due = self.end(now)  # none, except by rounding
+        self._stay_away(leaving)
         under_way = [(self.clock, due), *self.queue] if due else self.queue
-        stay = [(goal, [worker for worker in workers if worker not in gone]) for goal, workers in under_way]
+        stay = [(goal, [worker for worker in workers if worker not in leaving]) for goal, workers in under_way]
         self.queue = deque((goal, workers) for goal, workers in stay if workers)
         self.under_way = sum(len(workers) for _, workers in self.queue)
-        self.next_end = now  # the others are done sooner
+        self.next_end = now  # the other transfers finish sooner
 
 
-class UnequalLink(Link):
-    """Limits differ: the slowest transfers run at their limits, the others divide what those leave.
+class UnequalLink(ServerLink):
+    """Limits differ: the slowest transfers run at their limits, the others divide the rest equally.
 
     >>> link = UnequalLink(bytes_per_second=10.0, limits=[2.0, 10.0, 10.0], num_bytes=20.0)
     >>> link.join(0.0, [0, 1, 2])       # 2, 4 and 4 bytes/s
@@ -171,7 +186,7 @@ class UnequalLink(Link):
     def __init__(self, bytes_per_second: float, limits: Sequence[float], num_bytes: float) -> None:
         super().__init__(num_bytes / min(max(limits), bytes_per_second))
         self.capacity, self.limits, self.bytes = bytes_per_second, limits, num_bytes
-        self.began: dict[int, int] = {}  # of all under way, who began as which
+        self.began: dict[int, int] = {}  # by worker under way: the place in the order of starting
         self.begun = 0
         self.order: list[tuple[float, int]] = []  # (limit, worker) of all under way
         self.slow = 0  # the first so many run at their limits,
@@ -200,14 +215,14 @@ class UnequalLink(Link):
             self.next_end = min(self.next_end, now + (self.first_goal - self.clock) / self.share)
         return ended
 
-    def leave(self, now: float, gone: Collection[int]) -> None:
+    def leave(self, now: float, leaving: Collection[int]) -> None:
         self._advance(now)
-        self._stay_away(gone)
-        self._remove([worker for _, worker in self.order if worker in gone])
-        self.next_end = now  # the others are done sooner
+        self._stay_away(leaving)
+        self._remove([worker for _, worker in self.order if worker in leaving])
+        self.next_end = now  # the other transfers finish sooner
 
     def _advance(self, now: float) -> None:
-        """Who is to begin by now does so, and the clock goes on."""
+        """Starts the transfers that are due, and moves the clock."""
         while self.coming and self.coming[0][0] <= now:
             start, _, workers = heappop(self.coming)
             self._go_on(start)
@@ -250,7 +265,7 @@ class UnequalLink(Link):
         self._divide()
 
     def _divide(self) -> None:
-        """Finds the fair share: who is slower than that runs at the own limit, and nobody else."""
+        """Finds the fair share; a transfer whose limit is below it runs at its limit."""
         order = self.order
         share = self._fair_share()
         while self.slow and order[self.slow - 1][0] > share:

@@ -1,4 +1,4 @@
-"""What every story needs: the clock and the hosts' NICs on the network."""
+"""The simulated hosts of a run: the clock, and the hosts' NICs on the network."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from distsim.network import Flow, Network, Route
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
 
-ROUNDING = 1e-12  # who waits for a smaller share of the time now does not wait: clocks are sums of rounded times
+ROUNDING = 1e-12  # a wait below this share of the time now is none: clocks are sums of rounded times
 
 
-class Stage:
+class SimulatedHosts:
     """The hosts of a cluster on one SimPy clock."""
 
     def __init__(self, cluster: Cluster, hosts: int) -> None:
@@ -49,8 +49,8 @@ class Stage:
         return self.network.route(links), latency
 
 
-class Way(simpy.Event):
-    """A transfer that starts later than it was asked for; as an event it happens when the last byte has arrived."""
+class DelayedTransfer(simpy.Event):
+    """A transfer that starts later than it was requested; as an event it happens when the last byte has arrived."""
 
     start_seconds = math.nan
 
@@ -59,7 +59,7 @@ Story = Generator[simpy.Event, Any, None]
 
 
 def finished(builder: TraceBuilder, scenario: Scenario) -> Trace:
-    """The trace of a run told by SimPy processes."""
+    """The trace of a run of SimPy processes."""
     return builder.build(
         workers=scenario.cluster.workers,
         servers=len(scenario.servers),

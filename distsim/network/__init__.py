@@ -3,10 +3,10 @@
 The model is SimGrid's (Casanova et al. 2014) in its plain form; max-min fairness is Bertsekas and Gallager, Data
 Networks, section 6.5.2.
 
-fairness    the rates of given flows, by progressive filling
-link        one link on its own: who crosses it, and the clock of the flows that it slows down
+fairness    the rates of some flows, by progressive filling
+link        one link: the flows that cross it, and the virtual clock of those that it limits
 network     flows on a SimPy clock, for the stories
-given       when flows end that are all given beforehand, without a clock
+offline_flows    the ends of flows that are all known beforehand, without a clock; compiled where numba is installed
 """
 
 from distsim.network.fairness import max_min_rates

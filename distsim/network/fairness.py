@@ -1,4 +1,8 @@
-"""Max-min fairness by progressive filling: the link with the smallest equal share is a bottleneck, and so on."""
+"""Max-min fairness by progressive filling.
+
+The link with the smallest equal share is a bottleneck: its flows get that share. They are taken off the network with
+their part of every capacity, and the rest is filled in the same way.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ def max_min_rates(paths: Sequence[Sequence[Hashable]], capacities: Mapping[Any, 
 
 
 def bottlenecks(paths: Sequence[Sequence[L]], capacities: Mapping[L, float]) -> Iterator[tuple[L, float, list[int]]]:
-    """(link, share, flows that it holds to that share) of each bottleneck, the smallest share first."""
+    """(link, share, flows that it limits to that share) of each bottleneck, the smallest share first."""
     crossing: dict[L, list[int]] = {}
     for flow, path in enumerate(paths):
         for link in path:
@@ -38,7 +42,7 @@ def bottlenecks(paths: Sequence[Sequence[L]], capacities: Mapping[L, float]) -> 
         held = [flow for flow in crossing[bottleneck] if not settled[flow]]
         for flow in held:
             settled[flow] = True
-            # The others on its links divide what it leaves.
+            # The other flows on its links divide the rest.
             for link in paths[flow]:
                 open_flows[link] -= 1
                 if open_flows[link]:

@@ -1,8 +1,8 @@
-"""One link: the flows that cross it, and the clock of those that it holds.
+"""One link: the flows that cross it, and the virtual clock of the flows that it limits.
 
-A flow is held by the link on which it gets least. All that one link holds have the same rate, so virtual time keeps
-them (Parekh and Gallager 1993): the link's clock counts the bytes that each of them has received, and a flow is over
-when the clock reads its end. A new rate changes the clock alone, however many flows there are.
+The bottleneck of a flow is the link on which it gets the least. All flows with the same bottleneck have the same rate,
+so one virtual clock serves them (Parekh and Gallager 1993): the clock counts the bytes that each of them has received,
+and a flow is over when the clock reads its end. A new rate changes the clock alone, however many flows there are.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ OVER = 1e-15  # a flow is over when what remains takes at most this share of the
 class Link:
     """One direction of a NIC or a wire.
 
-    flows: all that cross it, in the order of joining. rate, end_seconds: of the flows held here, the bytes/s of each
-    and when the first of them ends unless the rate changes. ends: a heap, to which the link adds itself whenever
-    end_seconds changes; number: its place there among equals.
+    flows: all that cross it, in the order of joining. bottlenecked: how many of them this link limits. rate: of each
+    of those, in bytes/s. end_seconds: when the first of those ends unless the rate changes. ends: a heap, to which the
+    link adds itself whenever end_seconds changes; number: breaks ties in the heap.
     """
 
     __slots__ = (
-        "_at_seconds", "_bytes", "_held", "capacity", "end_seconds", "ends", "flows", "holding", "lowest", "number",
-        "rate",
+        "_at_seconds", "_bytes", "_limited", "bottlenecked", "capacity", "end_seconds", "ends", "flows", "lowest",
+        "number", "rate",
     )  # fmt: skip
 
     def __init__(self, bytes_per_second: float, number: int, ends: list[tuple[float, int, Link]]) -> None:
@@ -36,73 +36,75 @@ class Link:
         self.ends = ends
         self.flows: dict[Flow, None] = {}
         self.lowest = math.inf  # no flow here has a lower limit
-        self.holding = 0
+        self.bottlenecked = 0
         self.rate = 0.0
         self.end_seconds = math.inf
-        self._held: list[tuple[float, int, Flow]] = []  # a heap by end; some have left, or have another holder
-        self._bytes = 0.0  # what the clock read at _at_seconds: bytes that each flow held here has received
+        self._limited: list[
+            tuple[float, int, Flow]
+        ] = []  # a heap by end; some flows have left, or have another bottleneck
+        self._bytes = 0.0  # the clock at _at_seconds: bytes that each flow limited here has received
         self._at_seconds = 0.0
 
     def carry_alone(self, now: float, flow: Flow) -> None:
-        """From now on this link holds `flow` and no other, at all of its capacity: `hold` and `run` in one."""
-        flow.holder = self
+        """From now on `flow` alone runs here, at the full capacity: `limit_flow` and `set_rate` in one."""
+        flow.bottleneck = self
         flow.end = flow.num_bytes
-        self.holding = 1
-        self._held.append((flow.end, flow.number, flow))
+        self.bottlenecked = 1
+        self._limited.append((flow.end, flow.number, flow))
         self._at_seconds = now
         self.rate = self.capacity
         self.end_seconds = now + flow.num_bytes / self.capacity
         heappush(self.ends, (self.end_seconds, self.number, self))
 
-    def hold(self, now: float, flow: Flow) -> None:
-        """From now on this link holds `flow`; `run` tells at which rate."""
+    def limit_flow(self, now: float, flow: Flow) -> None:
+        """From now on this link is the bottleneck of `flow`; `set_rate` must follow."""
         remaining = flow.num_bytes
-        holder = flow.holder
-        if holder:
-            remaining = flow.end - (holder._bytes + holder.rate * (now - holder._at_seconds))
-            holder.let_go(flow)
-        flow.holder = self
+        bottleneck = flow.bottleneck
+        if bottleneck:
+            remaining = flow.end - (bottleneck._bytes + bottleneck.rate * (now - bottleneck._at_seconds))
+            bottleneck.release(flow)
+        flow.bottleneck = self
         flow.end = self._bytes + self.rate * (now - self._at_seconds) + remaining
-        self.holding += 1
-        heappush(self._held, (flow.end, flow.number, flow))
+        self.bottlenecked += 1
+        heappush(self._limited, (flow.end, flow.number, flow))
 
-    def let_go(self, flow: Flow) -> None:
-        """This link holds `flow` no more; without any the clock starts anew."""
-        flow.holder = None
-        self.holding -= 1
-        if not self.holding:
-            self._held.clear()
+    def release(self, flow: Flow) -> None:
+        """This link limits `flow` no more. When it limits none, the clock starts again at 0."""
+        flow.bottleneck = None
+        self.bottlenecked -= 1
+        if not self.bottlenecked:
+            self._limited.clear()
             self.rate = self._bytes = 0.0
             self.end_seconds = math.inf
 
-    def run(self, now: float, rate: float) -> None:
-        """From now on the flows held here, one at least, have this rate."""
+    def set_rate(self, now: float, rate: float) -> None:
+        """From now on the flows limited here, at least one, have this rate."""
         self._bytes += self.rate * (now - self._at_seconds)
         self._at_seconds = now
         self.rate = rate
-        held = self._held
-        while held[0][2].holder is not self or held[0][2].end != held[0][0]:
+        held = self._limited
+        while held[0][2].bottleneck is not self or held[0][2].end != held[0][0]:
             heappop(held)
         left = held[0][0] - self._bytes
         self.end_seconds = now + left / rate if left > 0.0 else now
         heappush(self.ends, (self.end_seconds, self.number, self))
 
     def end(self, now: float) -> list[Flow]:
-        """Lets go the flows that end now, when it is `end_seconds`: the first of those held, and all that end with it.
+        """Releases the flows that end now, at `end_seconds`: the first of those limited here, and its ties.
 
-        Those left need a rate again.
+        The flows that remain need a new rate.
         """
-        held = self._held
+        held = self._limited
         if len(held) == 1:
             flow = held[0][2]
-            self.let_go(flow)
+            self.release(flow)
             return [flow]
         over = max(self._bytes + self.rate * (now - self._at_seconds), held[0][0]) + self.rate * OVER * now
         ended = []
         while held and held[0][0] <= over:
             end, _, flow = heappop(held)
-            if flow.holder is self and flow.end == end:
-                self.let_go(flow)
+            if flow.bottleneck is self and flow.end == end:
+                self.release(flow)
                 ended.append(flow)
         self.end_seconds = math.inf
         return ended
@@ -110,7 +112,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The links that a flow crosses; the narrowest of them limits it where nobody else is in its way."""
+    """The links that a flow crosses. limit: the capacity of the narrowest, in bytes/s."""
 
     links: tuple[Link, ...]
     narrowest: Link
@@ -124,15 +126,16 @@ class Route:
 
 
 class Flow(simpy.Event):
-    """A transfer on its way; as an event it happens when the last byte has arrived.
+    """A transfer; as an event it happens when the last byte has arrived.
 
     start_seconds: when it began to wait the latency. number: counts flows as they join; 0: this one is not under way.
-    shared: how many of its links others cross too. holder: the link that holds it. end: what that link's clock reads
-    when this flow is over.
+    shared_links: how many of its links other flows cross, too. bottleneck: the link that limits it. end: the reading
+    of that link's clock at which this flow is over.
     """
 
     __slots__ = (
-        "aborted", "end", "holder", "latency_seconds", "num_bytes", "number", "route", "shared", "start_seconds",
+        "aborted", "bottleneck", "end", "latency_seconds", "num_bytes", "number", "route", "shared_links",
+        "start_seconds",
     )  # fmt: skip
 
     def __init__(self, environment: simpy.Environment, route: Route, num_bytes: float, latency_seconds: float) -> None:
@@ -143,13 +146,13 @@ class Flow(simpy.Event):
         self.latency_seconds = latency_seconds
         self.start_seconds = math.nan
         self.number = 0
-        self.shared = 0
-        self.holder: Link | None = None
+        self.shared_links = 0
+        self.bottleneck: Link | None = None
         self.end = math.nan
         self.aborted = False
 
     def happen(self, _: simpy.Event) -> None:
-        """The last byte has arrived: who waits for it goes on at once, within the event that brought it."""
+        """The last byte has arrived: the callbacks run at once, within the event that brought it."""
         if self.aborted:
             return
         callbacks, self.callbacks = self.callbacks, None  # type: ignore[assignment]
@@ -160,11 +163,11 @@ class Flow(simpy.Event):
     @property
     def rate(self) -> float:
         """Bytes per second now."""
-        return self.holder.rate if self.holder else 0.0
+        return self.bottleneck.rate if self.bottleneck else 0.0
 
 
 class Departure(simpy.Event):
-    """What happens to a flow when its latency is over: a timeout that costs less, since there are so many."""
+    """The event at which a flow's latency is over: a cheap timeout, since there are many."""
 
     __slots__ = ("flow",)
 

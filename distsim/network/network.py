@@ -1,8 +1,25 @@
-"""Flows on a SimPy clock: flows join and leave, and then the rates of those that are in each other's way are settled.
+"""Flows on a SimPy clock: whenever flows join or leave, the flows that share links with them get new rates.
 
-All changes of one instant are settled together, and no more of the network than they can change: a flow alone on its
-links needs no comparison, a link whose flows share no other, such as a server's, one division. Only links that are
-tangled by flows that share several of them are filled progressively, apart from all others.
+All changes of one instant are settled together, and only the part of the network that they can change. There are three
+cases, from cheap to costly:
+
+alone        a flow that shares none of its links runs at the capacity of its narrowest link.
+one link     flows that share one link and no other, such as those to a server, divide its capacity.
+component    a flow that shares several of its links couples them. Coupled links form a connected component, which is
+             filled progressively.
+
+An example: links a = 10, b = 4 and c = 6 bytes/s. Flow 1 crosses a and b, flow 2 only b, flow 3 only c.
+
+>>> environment = simpy.Environment()
+>>> network = Network(environment, {"a": 10.0, "b": 4.0, "c": 6.0})
+>>> flows = [network.transfer(path, 12.0, latency_seconds=0.0) for path in (("a", "b"), ("b",), ("c",))]
+>>> environment.run(until=1.0)
+>>> [flow.rate for flow in flows]          # b is the bottleneck of flows 1 and 2; c that of flow 3
+[2.0, 2.0, 6.0]
+>>> fourth = network.transfer(("a",), 12.0, latency_seconds=0.0)
+>>> environment.run(until=1.5)
+>>> [flow.rate for flow in (*flows, fourth)]    # flow 1 couples a and b: b is filled first, a has 10 - 2 left
+[2.0, 2.0, 6.0, 8.0]
 """
 
 from __future__ import annotations
@@ -18,7 +35,7 @@ import simpy
 from distsim.network.fairness import bottlenecks
 from distsim.network.link import OVER, Departure, Flow, Link, Route
 
-AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): when the instant has nothing left to say
+AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): events with 2 are the last of an instant
 
 
 class Network:
@@ -38,7 +55,7 @@ class Network:
         self._links = {name: Link(capacities[name], number, self._ends) for number, name in enumerate(capacities)}
         self._routes: dict[tuple[Hashable, ...], Route] = {}
         self._joined = 0  # flows so far
-        self._tangled = 0  # flows that share several of their links
+        self._coupled = 0  # flows that share several of their links, and so couple them
         self._changed: dict[Link, None] = {}  # links whose flows need new rates
         self._settling = False
         self._timer: simpy.Event | None = None
@@ -52,18 +69,18 @@ class Network:
         return flow
 
     def flow(self, path: tuple[Hashable, ...], num_bytes: float, latency_seconds: float) -> Flow:
-        """A transfer that `start` sends on its way."""
+        """A transfer that begins when it is given to `start`."""
         route = self._routes.get(path)
         if route is None:
             route = self._routes[path] = self.route(path)
         return Flow(self.environment, route, num_bytes, latency_seconds)
 
     def route(self, path: tuple[Hashable, ...]) -> Route:
-        """These links; who sends over them again and again keeps it, and makes each `Flow` of it."""
+        """A reusable route over these links. A caller that sends over it many times keeps it and makes each `Flow` of it."""
         return Route.of(tuple(self._links[name] for name in path))
 
     def start(self, flow: Flow) -> None:
-        """The flow begins to wait its latency."""
+        """The flow begins: it waits its latency, then it joins its links."""
         flow.start_seconds = self.environment.now
         if flow.latency_seconds > 0.0:
             self.environment.schedule(Departure(flow, self._joins), delay=flow.latency_seconds)
@@ -74,8 +91,8 @@ class Network:
         """Takes a flow off the network; its event never happens."""
         flow.aborted = True
         if flow.number:
-            if flow.holder:
-                flow.holder.let_go(flow)
+            if flow.bottleneck:
+                flow.bottleneck.release(flow)
             self._leave(flow)
             self._settle_at_the_end_of_this_instant(self.environment.now)
 
@@ -95,16 +112,16 @@ class Network:
             flows = link.flows
             if flows:
                 self._changed[link] = None
-                flow.shared += 1
+                flow.shared_links += 1
                 if len(flows) == 1:
                     (other,) = flows
-                    other.shared += 1
-                    self._tangled += other.shared == 2
+                    other.shared_links += 1
+                    self._coupled += other.shared_links == 2
             if not flows or limit < link.lowest:
                 link.lowest = limit
             flows[flow] = None
-        if flow.shared:
-            self._tangled += flow.shared > 1
+        if flow.shared_links:
+            self._coupled += flow.shared_links > 1
             self._settle_at_the_end_of_this_instant(now)
         else:
             flow.route.narrowest.carry_alone(now, flow)
@@ -112,7 +129,7 @@ class Network:
 
     def _leave(self, flow: Flow) -> None:
         flow.number = 0
-        self._tangled -= flow.shared > 1
+        self._coupled -= flow.shared_links > 1
         for link in flow.route.links:
             flows = link.flows
             del flows[flow]
@@ -120,9 +137,9 @@ class Network:
                 self._changed[link] = None
                 if len(flows) == 1:
                     (other,) = flows
-                    other.shared -= 1
-                    self._tangled -= other.shared == 1
-                    if other.shared:
+                    other.shared_links -= 1
+                    self._coupled -= other.shared_links == 1
+                    if other.shared_links:
                         self._changed.update(dict.fromkeys(other.route.links))
 
     def _settle_at_the_end_of_this_instant(self, now: float) -> None:
@@ -142,30 +159,30 @@ class Network:
         while changed:
             link, _ = changed.popitem()
             if len(link.flows) > 1:
-                tangle = _tangle_of(link) if self._tangled else ()
-                if len(tangle) > 1:
-                    self._fill(now, tangle)
-                    for filled in tangle:
+                component = _component_of(link) if self._coupled else ()
+                if len(component) > 1:
+                    self._fill(now, component)
+                    for filled in component:
                         changed.pop(filled, None)
                 else:
                     self._share_out(now, link)
             else:
                 for flow in link.flows:
-                    if not flow.shared:
+                    if not flow.shared_links:
                         self._run_alone(now, flow)
         self._wake_at_the_next_end(now)
 
     def _run_alone(self, now: float, flow: Flow) -> None:
-        """A flow that is in nobody's way has its narrowest link, or one as narrow that holds it already."""
-        route, holder = flow.route, flow.holder
-        if holder is None or holder.capacity > route.limit:
-            holder = route.narrowest
-            holder.hold(now, flow)
-        if holder.rate != route.limit:
-            holder.run(now, route.limit)
+        """A flow that shares no link is limited by its narrowest link, or by an equally narrow present bottleneck."""
+        route, bottleneck = flow.route, flow.bottleneck
+        if bottleneck is None or bottleneck.capacity > route.limit:
+            bottleneck = route.narrowest
+            bottleneck.limit_flow(now, flow)
+        if bottleneck.rate != route.limit:
+            bottleneck.set_rate(now, route.limit)
 
     def _share_out(self, now: float, link: Link) -> None:
-        """Of flows that share this link only, the slow keep to their own; the others divide what those leave."""
+        """Flows share only this link: the slow ones run at their limits, the others divide the rest of the capacity."""
         left, sharing, share = link.capacity, len(link.flows), link.capacity / len(link.flows)
         if share > link.lowest:
             for flow in sorted(link.flows, key=attrgetter("route.limit")):
@@ -174,22 +191,22 @@ class Network:
                 self._run_alone(now, flow)
                 left, sharing = left - flow.route.limit, sharing - 1
                 share = left / sharing if sharing else math.inf
-        if link.holding < sharing:
+        if link.bottlenecked < sharing:
             for flow in link.flows:
-                if flow.holder is not link and flow.route.limit >= share:
-                    link.hold(now, flow)
+                if flow.bottleneck is not link and flow.route.limit >= share:
+                    link.limit_flow(now, flow)
         if sharing:
-            link.run(now, share)
+            link.set_rate(now, share)
 
-    def _fill(self, now: float, tangle: tuple[Link, ...]) -> None:
-        """Links that are tangled by flows that share several of them."""
-        flows = list(dict.fromkeys(flow for link in tangle for flow in link.flows))
+    def _fill(self, now: float, component: tuple[Link, ...]) -> None:
+        """Fills a connected component of links progressively."""
+        flows = list(dict.fromkeys(flow for link in component for flow in link.flows))
         paths = [flow.route.links for flow in flows]
         for link, share, held in bottlenecks(paths, {link: link.capacity for path in paths for link in path}):
             for number in held:
-                if flows[number].holder is not link:
-                    link.hold(now, flows[number])
-            link.run(now, share)
+                if flows[number].bottleneck is not link:
+                    link.limit_flow(now, flows[number])
+            link.set_rate(now, share)
 
     def _wake_at_the_next_end(self, now: float) -> None:
         ends = self._ends
@@ -236,21 +253,21 @@ _number = attrgetter("number")
 
 
 def after_all(environment: simpy.Environment, callback: Callable[[simpy.Event], None]) -> None:
-    """Calls back when this instant has nothing left to say."""
+    """Calls back after all other events of this instant."""
     event = environment.event()
     event._ok, event._value = True, None
     event.callbacks.append(callback)
     environment.schedule(event, priority=AFTER_ALL)  # type: ignore[arg-type]
 
 
-def _tangle_of(link: Link) -> tuple[Link, ...]:
-    """The links that one reaches from this one by way of flows that share several of theirs."""
-    tangle = {link: None}
+def _component_of(link: Link) -> tuple[Link, ...]:
+    """The connected component of a link: the links that it reaches over flows that share several of their links."""
+    component = {link: None}
     new = [link]
     while new:
         for flow in new.pop().flows:
-            if flow.shared > 1:
-                reached = [other for other in flow.route.links if len(other.flows) > 1 and other not in tangle]
-                tangle.update(dict.fromkeys(reached))
+            if flow.shared_links > 1:
+                reached = [other for other in flow.route.links if len(other.flows) > 1 and other not in component]
+                component.update(dict.fromkeys(reached))
                 new += reached
-    return tuple(tangle)
+    return tuple(component)

@@ -1,15 +1,13 @@
-"""Flows that are all given beforehand: when each of them ends, without a clock.
+"""Flows that are all known beforehand: when each of them ends, without a clock.
 
-Nothing that happens on the network makes another flow start, so there is no story to tell, and columns will do. From
-instant to instant:
+No event on the network starts another flow, so columns replace the processes of a story. From instant to instant:
 
 end          flows whose last byte has arrived leave the network.
-join         those that have waited their latency come.
-share out    rates below the one of a flow that has left cannot change, nor those below the level that a newcomer
-             reaches on its own links against the old rates: only the rest is filled progressively, and all links that
-             are bottlenecks of their surroundings at once.
+join         flows whose latency is over join their links.
+share out    a rate below that of a flow that has left cannot change. Nor can a rate below the level that a new flow
+             reaches on its links against the old rates. Only the other flows are filled progressively.
 
-Where numba is installed (the extra `fast`), `given_compiled` does the same for many flows, link by link.
+Where numba is installed (the extra `fast`), `offline_flows_compiled` does the same for many flows, link by link.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ def flow_ends(
 def in_columns(source: Integers, target: Integers, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
     """The same in numpy; joins: when the latency is over."""
     under_way = UnderWay(source, target, capacities, num_bytes)
-    ends = joins.copy()  # what has nothing to carry
+    ends = joins.copy()  # of flows without bytes
     order = np.argsort(joins, kind="stable")
     order = order[num_bytes[order] > 0.0]
     times = joins[order].tolist()
@@ -99,7 +97,7 @@ class UnderWay:
         self._since = np.zeros(len(source))
 
     def end(self, now: float) -> tuple[Integers, float]:
-        """The flows that end now leave; they, and the lowest of their rates."""
+        """The flows that end now leave; returns them, and the lowest of their rates."""
         over = (self.ends <= now + OVER * now).nonzero()[0]
         level = float(self.rates[over].min(initial=math.inf))
         self.rates[over] = 0.0
@@ -107,7 +105,7 @@ class UnderWay:
         return over, level
 
     def join(self, now: float, new: Integers) -> float:
-        """Flows come; the level that one of them reaches at least against the old rates."""
+        """Flows join; returns the level that each of them reaches at least against the old rates."""
         level = math.inf
         links, newcomers = np.unique(np.concatenate((self.source[new], self.target[new])), return_counts=True)
         for link, count in zip(links.tolist(), newcomers.tolist(), strict=True):
@@ -134,7 +132,7 @@ class UnderWay:
 
 
 def _level(capacity: float, rates: Floats, newcomers: int) -> float:
-    """What each of the newcomers on a link gets where those there before keep their rates, or as little as they."""
+    """The rate of each newcomer on a link whose other flows keep their rates, or get the same as a newcomer."""
     slowest = np.sort(rates)
     sharing = np.arange(newcomers + len(rates), newcomers - 1, -1)
     shares = (capacity - np.concatenate(((0.0,), np.cumsum(slowest)))) / sharing
@@ -144,7 +142,7 @@ def _level(capacity: float, rates: Floats, newcomers: int) -> float:
 def _filled(source: Integers, target: Integers, free: Floats) -> Floats:
     """The max-min fair rates of flows over links that have so much for them.
 
-    A link where no flow gets less on its other link is a bottleneck, whatever happens elsewhere.
+    A link is a bottleneck where none of its flows gets less on its other link.
     """
     rates = np.empty(len(source))
     flows = np.arange(len(source))
@@ -161,7 +159,7 @@ def _filled(source: Integers, target: Integers, free: Floats) -> Floats:
         gone, kept = held.nonzero()[0], (~held).nonzero()[0]
         got = lower.take(gone)
         rates[flows.take(gone)] = got
-        # The others on their links divide what those held leave.
+        # The other flows on their links divide the rest.
         links = both.take(np.concatenate((gone, gone + len(flows))))
         free = free - np.bincount(links, np.concatenate((got, got)), len(free))
         crossing -= np.bincount(links, minlength=len(free))

@@ -1,8 +1,8 @@
-"""Given flows, compiled by numba: what `given` does in columns, told flow by flow and link by link.
+"""Flows that are all known beforehand, compiled by numba: `offline_flows`, flow by flow and link by link.
 
 end          flows whose last byte has arrived leave the network.
-join         those that have waited their latency come; then all rates are new.
-share out    the link with the smallest equal share holds its flows to it, and so on.
+join         flows whose latency is over join their links; then all rates are new.
+share out    the link with the smallest equal share limits its flows to that share; the rest is filled likewise.
 
 The first call on a machine compiles, for some seconds; the code is then kept beside this file, or in the user's cache.
 """
@@ -114,7 +114,7 @@ def _share_out(
                 rates[flow] = share
                 ends[flow] = now + left[flow] / share
                 waiting -= 1
-                # The others on its links divide what it leaves.
+                # The other flows on its links divide the rest.
                 for link in (source[flow], target[flow]):
                     crossing[link] -= 1
                     free[link] -= share

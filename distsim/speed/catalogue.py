@@ -1,13 +1,17 @@
-"""Every speed figure: its scenario, its bound, and what SimGrid takes in C++ where that is known."""
+"""Every speed figure: its scenario, its bound, and SimGrid's time in C++ where it is known."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from distsim.cluster import Cluster
+from distsim.collectives import ring
+from distsim.engine import collective
 from distsim.engine.recurrence.rounds import ring_ends
 from distsim.learning.optimizers import Sgd
 from distsim.learning.quadratic import Quadratic
@@ -18,7 +22,7 @@ from distsim.simulation import simulate
 from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
 
 MILLISECOND = 1e-3
-HOSTS, FLOWS, FLOWS_PER_SECOND = 64, 5_000, 141.0  # the last: begin at one host
+HOSTS, FLOWS, FLOWS_PER_SECOND = 64, 5_000, 141.0  # the last: that each host starts
 GIB = 2.0**30
 LINEAR = 15.0  # ten times the steps, and half as much for caches that they no longer fit in
 
@@ -29,6 +33,7 @@ ASYNCHRONOUS: dict[str, Any] = {"kind": "asynchronous"}
 STALE: dict[str, Any] = {"kind": "stale_synchronous", "staleness": 3}
 FLEXRR: dict[str, Any] = {"kind": "flexrr"}
 LOCAL_SGD: dict[str, Any] = {"kind": "local_sgd", "period": 5}
+PIPELINE: dict[str, Any] = {"kind": "pipeline", "schedule": "1f1b", "micro_batches": 8}
 DDP: dict[str, Any] = {"kind": "ddp", "bucket": "200 KiB", "first_bucket": "200 KiB"}  # a layer each
 
 RULES = {
@@ -67,58 +72,95 @@ def training(
     )
 
 
-def one_ring(ranks: int) -> Callable[[], Work]:
+def one_ring(ranks: int, *, by_story: bool = False) -> Callable[[], Work]:
     """A single all-reduce whose ranks start at different times, over links of different speeds."""
 
     def prepare() -> Work:
         generator = np.random.default_rng(ranks)
         starts, seconds = generator.random(ranks), generator.uniform(1e-3, 1e-2, ranks)
-        return lambda: ring_ends(starts, seconds, 2 * (ranks - 1), eager=False)
+        if not by_story:
+            return lambda: ring_ends(starts, seconds, 2 * (ranks - 1), eager=False)
+        up = {str(rank): {"up": f"{1e6 / ranks / wire!r} B/s"} for rank, wire in enumerate(seconds.tolist())}
+        cluster = Cluster.model_validate({"workers": ranks, "bandwidth": "10 GB/s", "latency": "0 s", "nic": up})
+        return lambda: collective.run(ring(ranks), cluster, 1e6, starts.tolist())
 
     return prepare
+
+
+def run_of(scenario: Scenario, engine: Any = "auto") -> Callable[[], Work]:
+    """`simulate`, with its Trace."""
+    return lambda: lambda: simulate(scenario, engine=engine)
 
 
 def whole_run(
     policy: dict[str, Any], kind: str = "parameter_server", engine: Any = "auto", **size: Any
 ) -> Callable[[], Work]:
-    """`simulate`, with its Trace."""
+    """The same for a run of `training`, whose scenario is made when it is measured."""
+    return lambda: run_of(training(policy, kind, **size), engine)()
 
-    def prepare() -> Work:
-        scenario = training(policy, kind, **size)
-        return lambda: simulate(scenario, engine=engine)
 
-    return prepare
+def against(
+    slower: str, group: str, name: str, milliseconds: float, policy: dict[str, Any], kind: str = "parameter_server",
+    simgrid_seconds: float | None = None, engine: str = "auto", **size: Any,
+) -> Duration:  # fmt: skip
+    """The duration of a whole run, beside the time of the next slower engine."""
+    return Duration(
+        group, name, milliseconds * MILLISECOND, whole_run(policy, kind, engine, **size), simgrid_seconds,
+        (slower, whole_run(policy, kind, slower, **size)),
+    )  # fmt: skip
 
 
 def _rings() -> list[Figure]:
     group = "Ring all-reduce by recurrence, unequal starts and links"
-    return [
-        Duration(group, "one, 64 ranks", 0.25 * MILLISECOND, one_ring(64), simgrid_seconds=11.5 * MILLISECOND),
-        Duration(group, "one, 256 ranks", 1 * MILLISECOND, one_ring(256), simgrid_seconds=190 * MILLISECOND),
+    one = [
         Duration(
-            group, "50 training steps, 64 ranks", 5 * MILLISECOND,
-            whole_run(SYNCHRONOUS, "ring", different_nics=True),
-        ),
+            group, f"one, {ranks} ranks", bound * MILLISECOND, one_ring(ranks), simgrid * MILLISECOND,
+            ("story", one_ring(ranks, by_story=True)),
+        )
+        for ranks, bound, simgrid in ((64, 0.25, 11.5), (256, 1, 190))
     ]  # fmt: skip
+    return [*one, against("story", group, "50 training steps, 64 ranks", 5, SYNCHRONOUS, "ring", different_nics=True)]
 
 
 def _whole_runs() -> list[Figure]:
-    """What has a formula where NICs are equal, and what is left of it where they are not."""
+    """Runs that have a recurrence where NICs are equal, and the same runs where all NICs differ."""
     group = "64 workers × 50 steps, the whole simulate call with its Trace"
     found: list[Figure] = []
-    for name, policy, kind, equal, different, simgrid in (
-        ("synchronous, server", SYNCHRONOUS, "parameter_server", 5, 25, 35 * MILLISECOND),
-        ("local SGD, ring", LOCAL_SGD, "ring", 5, 20, None),
-        ("DDP in 20 buckets, ring", DDP, "ring", 5, 20, None),
+    for name, policy, kind, equal, different, slower, simgrid in (
+        ("synchronous, server", SYNCHRONOUS, "parameter_server", 5, 25, ("loop", "story"), 35 * MILLISECOND),
+        ("local SGD, ring", LOCAL_SGD, "ring", 5, 20, ("story", "story"), None),
+        ("DDP in 20 buckets, ring", DDP, "ring", 5, 20, ("story", "story"), None),
     ):
-        found += [
-            Duration(group, f"{name}: equal NICs", equal * MILLISECOND, whole_run(policy, kind), simgrid),
-            Duration(
-                group, f"{name}: all differ", different * MILLISECOND,
-                whole_run(policy, kind, different_nics=True), simgrid,
-            ),
-        ]  # fmt: skip
+        found.append(against(slower[0], group, f"{name}: equal NICs", equal, policy, kind, simgrid))
+        all_differ = against(
+            slower[1], group, f"{name}: all differ", different, policy, kind, simgrid, different_nics=True
+        )
+        # The story of DDP takes a minute: once is enough.
+        found.append(replace(all_differ, slower=None) if policy is DDP else all_differ)
     return found
+
+
+def _several_servers_and_stages() -> list[Figure]:
+    """Runs that explorers simulate at every move of a control."""
+    group = "50 steps by recurrence, equal compute times"
+    constant: dict[str, Any] = {"compute": {"mean": "50 ms"}}
+    servers = training(SYNCHRONOUS).replacing(constant | {"communication.servers": 4})
+    colocated = training(SYNCHRONOUS, workers=16).replacing(
+        constant | {"communication.servers": 16, "communication.colocated": True}
+    )
+    stages = training(SYNCHRONOUS, "ring", workers=8).replacing(
+        constant | {"policy": PIPELINE, "workload.activation": "1 MB"}
+    )
+    return [
+        Duration(
+            group, name, bound * MILLISECOND, run_of(scenario), slower=("story", run_of(scenario, "story"))
+        )
+        for name, bound, scenario in (
+            ("64 workers, 4 servers", 15, servers),
+            ("16 workers, 16 colocated servers", 15, colocated),
+            ("pipeline of 8 stages, 8 micro-batches", 10, stages),
+        )
+    ]  # fmt: skip
 
 
 def _engines() -> list[Figure]:
@@ -127,24 +169,27 @@ def _engines() -> list[Figure]:
         Duration(group, f"{name}, story", 100 * MILLISECOND, whole_run(policy, engine="story"))
         for name, policy in (RULES | {"FlexRR": FLEXRR}).items()
     ]
-    loop = [
-        Duration(group, f"{name}, loop", 15 * MILLISECOND, whole_run(policy, engine="loop"))
-        for name, policy in RULES.items()
-    ]
+    loop = [against("story", group, f"{name}, loop", 15, policy, engine="loop") for name, policy in RULES.items()]
     return [*story, *loop]
 
 
 LARGE: dict[str, Any] = {"workers": 100, "steps": 10_000}
+BY_RECURRENCE = ("synchronous", "cancelling backup")
 LARGE_SECONDS = {"synchronous": 1, "backup": 3, "cancelling backup": 1, "asynchronous": 4, "stale synchronous": 4}
 
 
 def _large() -> list[Figure]:
     group = "100 workers × 10,000 steps, one server"
-    return [Duration(group, name, LARGE_SECONDS[name], whole_run(policy, **LARGE)) for name, policy in RULES.items()]
+    return [
+        against("loop", group, name, 1e3 * LARGE_SECONDS[name], policy, **LARGE)
+        if name in BY_RECURRENCE
+        else Duration(group, name, LARGE_SECONDS[name], whole_run(policy, **LARGE))  # the story takes minutes
+        for name, policy in RULES.items()
+    ]
 
 
-def given_flows(ends_of: Callable[..., object]) -> Callable[[], Work]:
-    """`FLOWS` flows between random hosts; as many a second for each host as in SimGrid's case of 16 hosts."""
+def offline_flows(ends_of: Callable[..., object]) -> Callable[[], Work]:
+    """`FLOWS` flows between random hosts; each host starts as many per second as in SimGrid's case of 16 hosts."""
 
     def prepare() -> Work:
         generator = np.random.default_rng(HOSTS)
@@ -159,17 +204,17 @@ def given_flows(ends_of: Callable[..., object]) -> Callable[[], Work]:
 
 
 def _flows() -> list[Figure]:
-    group = f"{FLOWS:,} random flows that are all given, on {HOSTS} hosts"
-    figures: list[Figure] = [Duration(group, "numpy", 2.5, given_flows(in_columns), simgrid_seconds=2.486)]
+    group = f"{FLOWS:,} random flows that are all known beforehand, on {HOSTS} hosts"
+    figures: list[Figure] = [Duration(group, "numpy", 2.5, offline_flows(in_columns), simgrid_seconds=2.486)]
     if find_spec("numba"):
         from distsim.network.offline_flows_compiled import ends_of
 
-        figures.append(Duration(group, "compiled by numba", 0.3, given_flows(ends_of), simgrid_seconds=2.486))
+        figures.append(Duration(group, "compiled by numba", 0.3, offline_flows(ends_of), simgrid_seconds=2.486))
     return figures
 
 
 def _learning() -> list[Figure]:
-    """Without torch, so that the figure needs no more than the others."""
+    """A problem without torch, so that the figure needs no more than the others."""
 
     def prepare() -> Work:
         trace, problem = simulate(training(ASYNCHRONOUS, workers=8, steps=6250)), Quadratic()
@@ -199,5 +244,6 @@ def _memory() -> list[Figure]:
 
 
 FIGURES: tuple[Figure, ...] = (
-    *_rings(), *_whole_runs(), *_engines(), *_large(), *_flows(), *_learning(), *_growth(), *_memory(),
+    *_rings(), *_whole_runs(), *_several_servers_and_stages(), *_engines(),
+    *_large(), *_flows(), *_learning(), *_growth(), *_memory(),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A speed figure: what is timed or weighed, its bound, and what was found."""
+"""A speed figure: the work that is timed or whose memory is measured, its bound, and the result."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ Work = Callable[[], object]
 
 ROUNDS, FEWEST_ROUNDS, QUICK_ROUNDS = 5, 3, 1
 LONG_SECONDS = 5.0  # of measuring, after which the fewest rounds are enough
-SLICE_SECONDS = 0.05  # of each round: what takes less is repeated within it
+SLICE_SECONDS = 0.05  # of each round: shorter work is repeated within it
 
 
 @dataclass(frozen=True)
 class Result:
     """One row of the report.
 
-    measured: in `unit`. floor: SimPy's timeouts per second, measured in turns with it; None where it does not matter.
-    value: what the bound is for: a time scaled to `NOMINAL_TIMEOUTS_PER_SECOND`, else `measured` itself. repeats: of
-    which the best counts. simgrid_seconds: what SimGrid takes for the same in C++, where it is known.
+    measured: in `unit`. floor: SimPy's timeouts per second, measured alternately with it; None where it does not
+    matter. value: the number that the bound is for: a time scaled to `NOMINAL_TIMEOUTS_PER_SECOND`, else `measured`.
+    repeats: the best of them counts. simgrid_seconds: SimGrid's time for the same in C++, where it is known.
+    slower_engine: the next slower engine that serves the scenario; times_faster: how many times as long it takes, in
+    the same run.
     """
 
     group: str
@@ -39,6 +41,8 @@ class Result:
     bound: float
     repeats: int
     simgrid_seconds: float | None = None
+    slower_engine: str | None = None
+    times_faster: float | None = None
 
     @property
     def met(self) -> bool:
@@ -51,42 +55,50 @@ class Result:
 
 
 class Figure(Protocol):
-    """Something with a bound that can be measured."""
+    """Work with a bound on its time or memory."""
 
     @property
     def group(self) -> str:
-        """The table that it stands in."""
+        """The table of the report that holds the figure."""
 
     @property
     def name(self) -> str:
-        """Its row."""
+        """The row of that table."""
 
     def measure(self, rounds: int = ROUNDS) -> Result:
-        """Measures it anew; what is timed is warm."""
+        """Measures the figure anew, after a first run that does not count."""
 
 
 @dataclass(frozen=True)
 class Duration:
-    """How long something takes. prepare: gives the work to be timed; seconds: the bound, on the nominal machine."""
+    """How long something takes. prepare: gives the work to be timed; seconds: the bound, on the nominal machine.
+
+    slower: the name of the next slower engine, and what gives its work; timed once, in the same run.
+    """
 
     group: str
     name: str
     seconds: float
     prepare: Callable[[], Work]
     simgrid_seconds: float | None = None
+    slower: tuple[str, Callable[[], Work]] | None = None
 
     def measure(self, rounds: int = ROUNDS) -> Result:
         """The best time and the best floor of some rounds, in each of which both are measured."""
-        (best,), floor, repeats = in_turns([self.prepare()], rounds)
+        (best,), floor, repeats = alternating([self.prepare()], rounds)
+        engine, times_faster = None, None
+        if self.slower:
+            engine, prepare = self.slower
+            times_faster = _timed(prepare()) / best
         return Result(
             self.group, self.name, "seconds", best, floor, scaled_seconds(best, floor), self.seconds, repeats,
-            self.simgrid_seconds,
+            self.simgrid_seconds, engine, times_faster,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How many times as long ten times the steps take. times: the bound; 10 is linear."""
+    """How many times longer a run with ten times the steps takes. times: the bound; 10 is linear."""
 
     group: str
     name: str
@@ -96,9 +108,9 @@ class Growth:
     engine: Literal["story", "loop", "recurrence"]
 
     def measure(self, rounds: int = ROUNDS) -> Result:
-        """The ratio of the best times, measured in turns."""
+        """The ratio of the best times, measured alternately."""
         few, many = self.scenario(self.steps), self.scenario(10 * self.steps)
-        (short, long), floor, repeats = in_turns([self._work(few), self._work(many)], rounds)
+        (short, long), floor, repeats = alternating([self._work(few), self._work(many)], rounds)
         ratio = long / short
         return Result(self.group, self.name, "times", ratio, floor, ratio, self.times, repeats)
 
@@ -108,20 +120,20 @@ class Growth:
 
 @dataclass(frozen=True)
 class Memory:
-    """The most memory that a process of its own takes to simulate a scenario, Python and its modules included."""
+    """The peak memory of a process that only simulates a scenario; Python and its modules are included."""
 
     group: str
     name: str
     bytes: float
     scenario: Callable[[], Scenario]
 
-    def measure(self, rounds: int = ROUNDS) -> Result:  # noqa: ARG002 - memory is no matter of luck
-        """One run."""
+    def measure(self, rounds: int = ROUNDS) -> Result:  # noqa: ARG002 - memory does not vary
+        """Measures one run."""
         found = peak_bytes(self.scenario())
         return Result(self.group, self.name, "bytes", found, None, found, self.bytes, 1)
 
 
-def in_turns(works: list[Work], rounds: int) -> tuple[list[float], float, int]:
+def alternating(works: list[Work], rounds: int) -> tuple[list[float], float, int]:
     """The best processor seconds of each work, the best floor, and the fewest repeats; first runs do not count."""
     for work in works:
         work()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distsim.engine.flexrr import FlexRRStory
-from distsim.engine.pieces import Range, by_ranges
+from distsim.engine.helped_pieces import Range, by_ranges
 from distsim.metrics import worker_seconds
 from distsim.policies import FlexRR
 from distsim.policies.flexrr_plan import Piece

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distsim.engine import loop, story
-from distsim.engine.log import ARRIVED, StepLog
+from distsim.engine.step_log import ARRIVED, StepLog
 from distsim.engine.steps import Steps
 from distsim.errors import InputError
 from distsim.metrics import summary

@@ -10,7 +10,7 @@ import pytest
 from distsim.examples import example
 from distsim.scenario import Scenario
 from distsim.speed import figure, floor, memory
-from distsim.speed.figure import Duration, Growth, Memory, Result, in_turns
+from distsim.speed.figure import Duration, Growth, Memory, Result, alternating
 
 Clock = Callable[[], float]
 
@@ -68,14 +68,22 @@ def test_the_best_time_and_the_best_floor_count_and_the_first_run_does_not(monke
     assert result.met
     assert result.as_dict() == {
         "group": "group", "figure": "name", "unit": "seconds", "measured": result.measured, "floor": 0.7e6,
-        "value": result.value, "bound": 0.11, "repeats": 3, "simgrid_seconds": 5.0, "met": True,
+        "value": result.value, "bound": 0.11, "repeats": 3, "simgrid_seconds": 5.0, "slower_engine": None,
+        "times_faster": None, "met": True,
     }  # fmt: skip
+
+
+def test_the_next_slower_engine_is_timed_in_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = on(monkeypatch, 1e6)
+    fast, slow = machine.work(0.01, 0.2), machine.work(1.0)
+    result = Duration("group", "name", 1.0, lambda: fast, slower=("story", lambda: slow)).measure(rounds=1)
+    assert (result.slower_engine, result.times_faster) == ("story", pytest.approx(5.0))
 
 
 def test_short_work_is_repeated_within_a_round_and_long_work_not_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = on(monkeypatch, *[1e6] * 9)
-    assert in_turns([machine.work(*[0.02] * 100)], rounds=2)[2] == 6  # three fill a slice of 0.05 s
-    assert in_turns([machine.work(*[4.0] * 9)], rounds=5)[2] == 3
+    assert alternating([machine.work(*[0.02] * 100)], rounds=2)[2] == 6  # three fill a slice of 0.05 s
+    assert alternating([machine.work(*[4.0] * 9)], rounds=5)[2] == 3
 
 
 def test_ratios_are_of_best_times(monkeypatch: pytest.MonkeyPatch) -> None:

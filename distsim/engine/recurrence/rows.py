@@ -43,7 +43,7 @@ def blank_columns(dtypes: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any
 
 
 @dataclass(frozen=True)
-class Part:
+class SpanBlock:
     """Spans; every value is spread over the shape of `end_seconds`. chosen: the places of those there are, or all."""
 
     kind: Any
@@ -60,7 +60,7 @@ class Part:
         return self.end_seconds.size if self.chosen is None else len(self.chosen)
 
     def write(self, target: NDArray[Any], values: Any) -> None:
-        """Fills `target`, a piece of a column, with this part's rows."""
+        """Fills `target`, a piece of a column, with this block's rows."""
         if self.chosen is None:
             target.reshape(self.end_seconds.shape)[...] = values
         elif isinstance(values, np.ndarray):
@@ -80,7 +80,7 @@ class SpanRows:
     """
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.blocks: list[SpanBlock] = []
         self.texts: dict[str, int] = {}
 
     def add(
@@ -98,7 +98,7 @@ class SpanRows:
         numbers, texts = label
         number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.intp)[numbers]
         chosen = None if where is None else np.flatnonzero(where)
-        self.parts.append(Part(kind, worker, step, start, end, num_bytes, number, chosen))
+        self.blocks.append(SpanBlock(kind, worker, step, start, end, num_bytes, number, chosen))
 
     def add_waits(self, worker: Any, step: Any, start: Floats, end: Floats, label: Labels = NO_LABEL) -> None:
         """Waiting from `start` until `end`, of one shape, by whoever does wait."""
@@ -106,18 +106,18 @@ class SpanRows:
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
         """All rows, as `TraceBuilder.extend` takes them."""
-        counts = [part.count for part in self.parts]
+        counts = [block.count for block in self.blocks]
         texts = np.array(list(self.texts))
         columns = blank_columns(Spans.dtypes | {"label": texts.dtype}, sum(counts))
         labels = columns.pop("label")
         numbers = np.empty(len(labels), np.intp)
         first = 0
-        for part, count in zip(self.parts, counts, strict=True):
+        for block, count in zip(self.blocks, counts, strict=True):
             rows = slice(first, first + count)
             first += count
             for name, column in columns.items():
-                part.write(column[rows], getattr(part, name))
-            part.write(numbers[rows], part.label)
+                block.write(column[rows], getattr(block, name))
+            block.write(numbers[rows], block.label)
         texts.take(numbers, out=labels, mode="clip")  # which for numpy is the mode without a copy
         return columns | {"label": labels}
 

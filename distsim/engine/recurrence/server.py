@@ -41,18 +41,18 @@ class OneServer:
     def pushes(self, ready: Floats) -> tuple[Floats, Floats]:
         """When pushes begin and arrive that are ready at these times, shape (steps, workers).
 
-        A push begins when it leaves, or when a fifo server turns to it.
+        A push begins when it leaves, or when a fifo server transfer_seconds to it.
         """
         if not self.fifo:
             return ready, shared_ends(ready + self.latency, self.ups, self.capacity, self.num_bytes)
         asked = ready + self.latency if self.eager else ready
-        turns = self.num_bytes / np.minimum(self.ups, self.capacity) + (0.0 if self.eager else self.latency)
+        transfer_seconds = self.num_bytes / np.minimum(self.ups, self.capacity) + (0.0 if self.eager else self.latency)
         order = np.argsort(asked, axis=1, kind="stable")  # ties by rank
         began, ended, steps = np.empty_like(asked), np.zeros(len(asked)), np.arange(len(asked))
         for worker in order.T:
             began[steps, worker] = np.maximum(asked[steps, worker], ended)
-            ended = began[steps, worker] + turns[worker]
-        return began, began + turns
+            ended = began[steps, worker] + transfer_seconds[worker]
+        return began, began + transfer_seconds
 
     def exchanges(self, work: Floats, apply_seconds: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """When workers are ready, pushes begin, arrive, answers leave, and are there; each of the shape of `work`.

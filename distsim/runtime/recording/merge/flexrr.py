@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distsim.engine.pieces import Range, by_ranges
+from distsim.engine.helped_pieces import Range, by_ranges
 from distsim.errors import RunError
 from distsim.policies import FlexRR
 from distsim.runtime.recording.merge.server import ServerMerge, rows_of

@@ -1,4 +1,4 @@
-"""Workers' steps while they come to pass: each is a row until it is over, and the rows become columns now and then.
+"""The steps of workers while the loop runs. Each step is a row until it is over; rows are packed into columns.
 
 A row is a plain list, because nothing in Python is faster to write to; its places have names.
 """
@@ -16,15 +16,15 @@ from distsim.engine.steps import Steps
 Row = list[Any]  # in the order of the columns of `Steps`
 WORKER, STEP, READ_VERSION, START, READY, BEGAN, ARRIVED, OUTCOME, ANSWERED, PULLED, CUT = range(11)
 WIDTH = 11
-NAN = math.nan  # what has not come to pass; it alone differs from itself
-MANY = 4096 * WIDTH  # numbers, which as objects take four times the memory that they take in columns
+NAN = math.nan  # an event that has not happened
+MANY = 4096 * WIDTH  # numbers; as Python objects they take four times the memory of a column
 
 
 class StepLog:
-    """The steps that are over, in the order in which that came to be known.
+    """The steps that are over, in the order in which they ended.
 
-    numbers: their rows, one after the other: add to it, and `pack` where there are `MANY`. expected: how many steps
-    there will be, about.
+    numbers: their rows, one after the other. The loop appends to it and calls `pack` when there are `MANY`. expected:
+    about how many steps there will be.
 
     >>> log = StepLog(expected=1)
     >>> log.numbers += [3, 0, 0, 0.0, 1.0, 1.0, 1.5, 1, 1.5, 2.0, NAN]
@@ -39,7 +39,7 @@ class StepLog:
         self.columns = np.empty((WIDTH, expected))
 
     def pack(self) -> None:
-        """The rows so far go into the columns."""
+        """Moves the rows so far into the columns."""
         rows = np.fromiter(self.numbers, np.float64, len(self.numbers)).reshape(-1, WIDTH)
         self.numbers.clear()
         packed = self.packed + len(rows)
@@ -49,7 +49,7 @@ class StepLog:
         self.packed = packed
 
     def steps(self, going_on: Iterable[Row], updates: Sequence[float]) -> Steps:
-        """All steps; those that are still going on come last, and last of them those that got less far."""
+        """All steps. Unfinished steps come last: first those whose gradient has arrived, then the others."""
         for row in sorted(going_on, key=lambda row: (math.isnan(row[PULLED]), math.isnan(row[ARRIVED]))):
             self.numbers += row
         self.pack()
