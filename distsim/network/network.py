@@ -76,7 +76,7 @@ class Network:
         return Flow(self.environment, route, num_bytes, latency_seconds)
 
     def route(self, path: tuple[Hashable, ...]) -> Route:
-        """A reusable route over these links. A caller that sends over it many times keeps it and makes each `Flow` of it."""
+        """A route over these links. A caller that sends over it many times keeps it, and makes each `Flow` of it."""
         return Route.of(tuple(self._links[name] for name in path))
 
     def start(self, flow: Flow) -> None:
