@@ -10,8 +10,11 @@ import pytest
 
 from distsim.cluster import Cluster
 from distsim.collectives import (
+    COLLECTIVES,
+    Collective,
     Schedule,
     ScheduleError,
+    Topology,
     Transfer,
     all_gather,
     all_to_all,
@@ -253,3 +256,12 @@ def test_sending_what_a_server_does_not_hold_yet_is_refused() -> None:
     schedule = parameter_server(2)
     with pytest.raises(InputError, match=r"round 0: chunk = 0: is sent by rank 2, which holds nothing"):
         replace(schedule, rounds=schedule.rounds[::-1]).check()
+
+
+@pytest.mark.parametrize("row", COLLECTIVES.values(), ids=COLLECTIVES)
+@pytest.mark.parametrize("topology", [Topology(1), Topology(6, 3, 2), Topology(12, 4, 5, colocated=True)])
+def test_the_table_counts_the_transfers_of_its_schedules(row: Collective, topology: Topology) -> None:
+    schedule = row.schedule(topology)
+    schedule.check()
+    assert schedule.name == row.kind
+    assert row.transfers(topology) == sum(map(len, schedule.rounds))
