@@ -180,7 +180,9 @@ def test_make_pictures_makes_the_pictures_of_the_readme(tmp_path: Path, monkeypa
         found = CliRunner().invoke(distsim, ["simulate" if word == "measure" else word for word in words])
         assert found.exit_code == 0, (words, found.exception)
     made = {f"course/pictures/{path.name}" for path in (tmp_path / "course" / "pictures").iterdir()}
-    shown = set(re.findall(r"!\[[^]]*\]\(([^)]*)\)", (ROOT / "README.md").read_text("utf-8")))
+    pages = (ROOT / "README.md", ROOT / "course" / "FIGURES.md")
+    links = [re.findall(r"!\[[^]]*\]\(.*?(pictures/[^)]*)\)", page.read_text("utf-8")) for page in pages]
+    shown = {f"course/{link}" for found in links for link in found}
     assert made == shown
     assert len(shown) == 3
     for name in shown:

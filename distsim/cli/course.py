@@ -29,7 +29,7 @@ IDLE_SECONDS = 120  # of a page's kernel once the page is closed
 SYLLABUS = "course/README.md"  # its links lead to the labs, so the server's root is the folder above
 JUPYTER = Path(distsim.__file__).parent / "course" / "jupyter"  # settings: Markdown opens rendered, not as source
 GRACE_SECONDS = 15.0  # for the server to end its kernels and to remove its runtime files
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+CLOSED = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}  # SIGHUP, of a closed terminal, is Unix's alone
 
 
 @click.command()
@@ -123,14 +123,14 @@ def _server(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[b
     def leave(number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in CLOSED:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores the signal
             signal.signal(number, leave)
     server = subprocess.Popen(command, cwd=folder, env=_environment(), start_new_session=True)
     try:
         yield server
     finally:
-        for number in ENDING:
+        for number in {signal.SIGINT, *CLOSED}:
             signal.signal(number, signal.SIG_IGN)
         _end(server)
 

@@ -28,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "course").glob("[0-9][0-9]_*.ipynb"))
 LABS = sorted((ROOT / "labs").glob("[0-9][0-9]_*/lab.ipynb"))
 EXPLORERS = sorted((ROOT / "course" / "explorers").glob("*.ipynb"))
-DOCUMENTS = [*sorted((ROOT / "course").glob("*.md")), ROOT / "labs" / "README.md", ROOT / "README.md"]
+BESIDE = ("labs/README.md", "README.md", "distsim/examples/KEYS.md")
+DOCUMENTS = [*sorted((ROOT / "course").glob("*.md")), *(ROOT / name for name in BESIDE)]
 
 
 @pytest.fixture(scope="module")

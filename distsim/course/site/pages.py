@@ -1,4 +1,4 @@
-"""Which pages the site has, and in which order its menu names them. All are found, none is listed by hand."""
+"""The pages of the site and their order in the menu. Pages are found by pattern; no list has to be kept."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ PACKAGE = "README"
 EXPLORERS = "course/explorers/index"
 CHAPTERS = "course/[0-9][0-9]_*.ipynb"
 LAB = "labs/[0-9][0-9]_*/lab.ipynb"
+KEYS = "distsim/examples/KEYS"
 EXPLORER = "course/explorers/*.ipynb"
-PATTERNS = ("README.md", "course/*.md", CHAPTERS, EXPLORER, "labs/README.md", LAB)
+PATTERNS = ("README.md", "course/*.md", CHAPTERS, EXPLORER, "labs/README.md", LAB, f"{KEYS}.md")
 
 
 def menu(root: Path, page: str) -> str:
-    """What stands below a page in the menu, as Markdown that Sphinx reads; nothing for most of them."""
+    """The part of the menu below a page, as Markdown that Sphinx reads. Most pages have none."""
     if page == SYLLABUS:
         pages = _found(root, "course/*.md", but=SYLLABUS)
-        others = (*_named(root, LABS), *_named(root, EXPLORERS), *pages, *_named(root, PACKAGE))
+        others = (*_named(root, LABS), *_named(root, EXPLORERS), *pages, *_named(root, KEYS), *_named(root, PACKAGE))
         return _tree("Chapters", _found(root, CHAPTERS)) + _tree("Beside the chapters", others)
     if page == LABS:
         return _tree("", _found(root, LAB))
@@ -27,18 +28,17 @@ def menu(root: Path, page: str) -> str:
 
 
 def words(page: str) -> str:
-    """A page's name as the menu has it.
+    """The page's name in the menu; "" for the page's own heading.
 
-    >>> words("course/03_stragglers"), words("labs/03_ring/lab"), words("course/GLOSSARY"), words("labs/README")
-    ('03 stragglers', '03 ring', 'Glossary', 'Labs')
+    >>> words("course/03_stragglers"), words("labs/03_ring/lab"), words("labs/README"), words("course/GLOSSARY")
+    ('03 stragglers', '03 ring', 'Labs', '')
     """
     if page == PACKAGE:
         return "The package"
     folder, name = page.split("/")[-2:]
     if name in ("README", "index"):
         return folder.capitalize()
-    text = (folder if name == "lab" else name).replace("_", " ")
-    return text.capitalize() if text.isupper() else text
+    return "" if name.isupper() else (folder if name == "lab" else name).replace("_", " ")
 
 
 def _found(root: Path, pattern: str, but: str = "") -> Iterator[str]:
@@ -54,6 +54,6 @@ def _named(root: Path, page: str) -> Iterator[str]:
 
 
 def _tree(caption: str, pages: Iterator[str] | tuple[str, ...]) -> str:
-    entries = "\n".join(f"{words(page)} </{page}>" for page in pages)
-    title = f":caption: {caption}\n" if caption else ""
-    return f"\n\n```{{toctree}}\n:hidden:\n{title}\n{entries}\n```\n" if entries else ""
+    entries = "\n".join(f"{title} </{page}>" if (title := words(page)) else f"/{page}" for page in pages)
+    option = f":caption: {caption}\n" if caption else ""
+    return f"\n\n```{{toctree}}\n:hidden:\n{option}\n{entries}\n```\n" if entries else ""

@@ -35,7 +35,7 @@ from distsim.runtime.recording.rank_status import StatusSlot
 
 FOLDER_VARIABLE = "DISTSIM_FOLDER"  # the run's folder
 JOB_FILE = "job.json"
-STACK_SIGNAL = signal.SIGUSR1
+STACK_SIGNAL = getattr(signal, "SIGUSR1", signal.SIGTERM)  # ranks need Unix, importing this file does not
 # Words of gloo and NCCL when another rank has gone: the error follows from a failure and is not its cause.
 CONSEQUENCES = (
     "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused", "timed out",
