@@ -1,7 +1,8 @@
 """The critical path of a run: the chain of spans that the last update had to wait for, one after the other.
 
-Walked backwards from the last update: what ended last before now, on this rank or on the one it waited for, is the
-cause; its start is the new now. Source: Böhme et al. 2012, Scalable critical-path based performance analysis.
+The path is walked backwards from the last update: the cause is the span that ended last before now, on this rank or on
+the rank that it waited for; the start of that span is the new now. Source: Böhme et al. 2012, Scalable critical-path
+based performance analysis.
 """
 
 from __future__ import annotations

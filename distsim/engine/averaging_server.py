@@ -1,8 +1,8 @@
 """The server of local SGD: receive -> apply -> answer.
 
-receive     it takes several models at once, or, fifo, one after the other in order of arrival.
-apply       when it has all of them: its own work on the average.
-answer      the average leaves for everybody.
+receive     several models at once, or, fifo, one after the other in order of arrival.
+apply       the server's own work on the average, when it has all models.
+answer      the average leaves for every worker.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class AveragingServer:
         transfer.succeed()
 
     def answer(self, transfer: DelayedTransfer, worker: int, num_bytes: float) -> Story:
-        """Nobody is answered before the average is applied."""
+        """The answer leaves when the average is applied."""
         if self.applied is None or self.applied.processed:
             self.applied = self.hosts.environment.process(self.apply())
         yield self.applied

@@ -1,4 +1,4 @@
-"""A worker's exchange with a server, a gradient for parameters: what it remembers, and how the trace is told of it."""
+"""A worker's exchange with a server, a gradient for parameters, and its rows in the trace."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from distsim.trace import NO_VERSION, SpanKind, TraceBuilder
 class Push:
     """A gradient for one server, and the parameters that answer it.
 
-    The gradient is computed from its start to its stop, where a server may have cut it short. It is ready, the server
-    begins to receive it, and it has arrived; the parameters leave as the answer, and have been pulled. asked_seconds:
-    since when the worker waits for them: the arrival, or the moment it was cancelled. What has not come to pass is
-    NaN. version: the update that the gradient went into. answered_version: of the parameters. gradient, parameters: on
-    their way; newer parameters may take the place of older ones.
+    Times are in seconds, NaN for an event that has not happened. The gradient is computed from start to stop, which a
+    server may bring forward. It is ready, the server begins to receive it, and it has arrived; the parameters leave as
+    the answer, and have been pulled. asked_seconds: since when the worker waits for them: the arrival, or the moment
+    at which the step was cancelled. version: the update that the gradient went into. answered_version: of the
+    parameters. gradient, parameters: the transfers; newer parameters may replace older ones.
     """
 
     start_seconds = math.nan

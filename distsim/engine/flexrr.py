@@ -9,9 +9,9 @@ exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the
     send         the sum of the gradients of all pieces done in a row for one worker travels to that worker,
                  as large as a gradient, while the helper goes on.
 
-Nobody looks at a worker's own pieces one by one: from its beginning it is known when each of them will be done, and a
-piece handed over only makes its part end sooner. Whoever helps gets no less behind by waiting, so a helper asks for
-work when it has none, and again only when somebody it helps begins a step.
+A worker's own pieces have no events: from the start of the step the end of each piece is known, and a piece handed
+over only makes the worker's part end sooner. A helper asks for work when it has none, and again only when a worker that
+it may help begins a step.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class FlexRRStory(ServerStory):
         self.sums = Sums(scenario.gradient_bytes)
         self.began = [0.0] * workers  # by worker: when it began its step
         self.piece_seconds = [0.0] * workers  # by worker: each piece of its step, and of others' until its next
-        self.timers = [self.environment.timeout(0.0)] * workers  # by worker: when it has done what nobody took from it
-        self.idle: set[int] = set()  # who has nothing of its own to do
+        self.timers = [self.environment.timeout(0.0)] * workers  # by worker: when it has done the pieces it kept
+        self.idle: set[int] = set()  # workers without work of their own
         self.rows: list[Piece | None] = [None] * workers  # by helper: the first piece it does in a row for one worker
         self.free: list[simpy.Event | None] = [None] * workers  # by worker: while it waits to end a piece for another
-        self.beginners: list[int] = []  # who began a step at this instant, while somebody could have helped
+        self.beginners: list[int] = []  # workers that began a step at this instant while another could help
         self.sums_to_come = [0] * workers  # by worker: how many helpers do pieces of its step, or send their sum
         self.sums_are_here: list[simpy.Event | None] = [None] * workers  # by worker: while it waits for them
         self.last_sum_began = [0.0] * workers
@@ -66,19 +66,19 @@ class FlexRRStory(ServerStory):
         return replace(trace, contributions=by_ranges(trace.contributions, self.pieces.ranges()))
 
     def tell(self) -> None:
-        """What the trace is to know."""
+        """Writes the rows of the trace."""
         self.pieces.tell(self.builder)
         self.sums.tell(self.builder, self.scenario.cluster.workers)
         super().tell()
 
     def worker(self, worker: int) -> Story:
-        """One worker's steps; who is through with all of them helps until the run is over."""
+        """One worker's steps; after its last step a worker helps until the run is over."""
         yield from super().worker(worker)
         self.idle.add(worker)
         self.help(worker)
 
     def compute(self, push: Push) -> Story:
-        """A step's pieces: those that nobody takes from this worker, and the wait for the others."""
+        """A step's pieces: those that the worker keeps, and the wait for the others."""
         worker, step = push.worker, push.step
         # compute
         self.begin(worker, step)
@@ -108,7 +108,7 @@ class FlexRRStory(ServerStory):
             yield free
 
     def begin(self, worker: int, step: int) -> None:
-        """A worker begins its step, and those who may help it hear of it."""
+        """A worker begins its step, and the workers that may help it learn of it."""
         self.plan.begin(worker, step)
         self.plan.on_its_own(worker, done=0)
         seconds = self.compute_times(worker, step)
@@ -116,13 +116,13 @@ class FlexRRStory(ServerStory):
         self.piece_seconds[worker] = seconds / self.items
         self.timers[worker] = self.environment.timeout(seconds)
         if not self.idle.isdisjoint(self.plan.helpers(worker)):
-            # Who is idle may yet have its answer at this instant.
+            # An idle worker may still get its answer at this instant.
             if not self.beginners:
                 after_all(self.environment, self.offer_to_helpers)
             self.beginners.append(worker)
 
     def offer_to_helpers(self, _: simpy.Event) -> None:
-        """Those who began at this instant may need help."""
+        """Workers that began at this instant may need help."""
         for worker in self.beginners:
             for helper in self.plan.helpers(worker):
                 if helper in self.idle and not self.rows[helper]:

@@ -1,4 +1,4 @@
-"""Who did which pieces of whose step, as ranges of items, the sums that travelled, and what a trace is told of them."""
+"""FlexRR's help as rows of a trace: the ranges of items that each worker did, and the sums that travelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distsim.trace import FOR_ANOTHER, NO_COLLECTIVE, Contributions, SpanKind, T
 class Range(NamedTuple):
     """Items of a worker's step that one worker did in a row, itself or another.
 
-    first, items: the first of them and how many. doer, read_version: who did them, on which parameters.
+    first, items: the first item and their number. doer: the worker that did them, on parameters of `read_version`.
     """
 
     worker: int
@@ -52,7 +52,7 @@ class Pieces:
         self._rows += (worker, step, first, items, doer, read_version, doers_step, start, seconds)
 
     def tell(self, builder: TraceBuilder) -> None:
-        """A span for each item, of the one who did it."""
+        """A span for each item, on the worker that did it."""
         worker, step, first, items, doer, _, doers_step, start, seconds = self._columns()
         items = items.astype(np.int64)
         rows = np.repeat(np.arange(len(items)), items)
@@ -128,7 +128,7 @@ def by_ranges(whole: Contributions, done: Integers | Sequence[Range]) -> Contrib
     """
     ranges = np.array(done, dtype=np.int64).reshape(-1, WIDTH)
     ranges = ranges[np.lexsort(ranges[:, 2::-1].T)]
-    begins = np.ones(len(ranges), dtype=bool)  # False: it goes on from the one before
+    begins = np.ones(len(ranges), dtype=bool)  # False: the range continues the one before
     begins[1:] = (np.diff(ranges[:, [0, 1, 4, 5]], axis=0) != 0).any(axis=1)
     ranges[begins, 3] = np.add.reduceat(ranges[:, 3], np.flatnonzero(begins)) if len(ranges) else 0
     worker, step, first_item, items, _, read_version = ranges[begins].T

@@ -1,9 +1,9 @@
 """The fast engine for every rule with one server: the story's meaning in one event loop, without processes.
 
-Three things can happen next: parameters are with their workers, gradients are with the server, an update is applied.
-What follows is worked out at once, down to which transfers begin when; the links tell when those are done. In one
-instant things happen in the order in which they stand below, and to workers in the order of the events that led them
-there: as in the story.
+There are three events: parameters arrive at workers, gradients arrive at the server, an update is applied. The loop
+then computes all consequences at once, down to the transfers that start; the links tell when transfers finish. Events
+of one instant happen in the order in which they stand below, and for workers in the order of their causes, as in the
+story.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
 
 
 def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
-    """All that happens. One function over lists, because a million steps shall take a few seconds."""
+    """The whole run: one function over lists, because a million steps must take a few seconds only."""
     policy, latency = scenario.policy, scenario.cluster.latency_seconds
     assert isinstance(policy, WithServer)
     workers = range(scenario.cluster.workers)
@@ -149,8 +149,8 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                 version += 1
                 updates.append(now)
                 if version == last_version:
-                    taking, last_step = False, 0  # nobody begins another
-                    down.leave(now, workers if queued else computing(at, now))  # who send no more
+                    taking, last_step = False, 0  # no worker begins another step
+                    down.leave(now, workers if queued else computing(at, now))  # workers that send no more
                 if len(numbers) >= MANY:
                     log.pack()
             # answer
@@ -192,12 +192,12 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
 
 
 def computing(at: Sequence[Row], now: float) -> list[int]:
-    """The workers whose gradients are not ready. Apart, because what a nested scope sees is slower to reach."""
+    """The workers whose gradients are not ready: a function, because variables of a nested scope are slower."""
     return [worker for worker, step in enumerate(at) if step[READY] > now]
 
 
 def cancel(step: Row, inbox: deque[Row], now: float) -> None:
-    """The server wants this gradient no longer; if it has decided about it, older parameters are on their way."""
+    """Cancels this gradient; where the server has decided about it, older parameters are on their way."""
     if math.isnan(step[OUTCOME]) and math.isnan(step[CUT]):
         step[CUT] = now
         if step in inbox:

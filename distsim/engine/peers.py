@@ -1,7 +1,7 @@
 """The story of workers that sum among themselves: compute -> all-reduce.
 
-Synchronous: an all-reduce of the gradients after each step. Local SGD: steps of one's own, and an all-reduce of the
-parameters after every `period` of them and at the end; in between, nobody hears of anybody.
+Synchronous: an all-reduce of the gradients after each step. Local SGD: local steps, and an all-reduce of the
+parameters after every `period` of them and at the end; in between, workers exchange nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AllReduces:
     def tell(self, number: int, step: int, num_bytes: float, idle_from: list[float], label: str = "") -> None:
         """The spans of an all-reduce, which belongs to the workers' step `step`.
 
-        Nobody can finish before the last has joined: until then a worker waits, from idle_from[worker] on, when it
+        No worker can finish before the last has joined: until then a worker waits, from idle_from[worker] on, when it
         has nothing else to do; from then on it communicates.
         """
         last = max(self.arrivals[number])

@@ -1,10 +1,10 @@
 """The story of pipeline parallelism: one stage of the model per worker, each in its own order of pieces.
 
-receive     a stage turns to its next piece and waits for what that needs from its neighbour.
+receive     a stage waits for the message that its next piece needs from a neighbour.
 compute     forward or backward of one micro-batch.
 send        the result leaves for the next stage (an activation) or the one before (its gradient, of equal size);
             the stage goes on meanwhile.
-flush       a step ends when all stages are through with all micro-batches: the update.
+flush       a step ends when all stages have finished all micro-batches: the update.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ class PipelineStory:
 
     The drawn compute time is that of one whole batch on one stage, forward and backward: a micro-batch takes
     (1 - backward_share) / micro_batches of it forward, and backward_share / micro_batches backward.
-    One message after the other travels between two neighbours in each direction. With eager sends its way begins when
-    the source has it; with rendezvous sends the target must have turned to the piece that needs it.
+    One message after the other travels between two neighbours in each direction. With eager sends it leaves when
+    the source has it; with rendezvous sends the target must also be waiting for it.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         assert isinstance(scenario.policy, Pipeline)
         self.scenario = scenario
         self.policy = scenario.policy
-        self.stages = scenario.cluster.workers
+        self.num_stages = scenario.cluster.workers
         self.eager = scenario.communication.sends == "eager"
         self.message_bytes = (scenario.workload.activation_bytes or 0.0) / self.policy.micro_batches
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
         self.messages: dict[tuple[int, int, int, int], Message] = {}
-        self.through: list[int] = []  # the stages that are through with this step
+        self.through: list[int] = []  # the stages that have finished this step
         self.flush = self.hosts.environment.event()
 
     def run(self) -> Trace:
         """Tells the story to its end."""
-        for stage in range(self.stages):
+        for stage in range(self.num_stages):
             self.hosts.environment.process(self.worker(stage))
-        for left in range(self.stages - 1):
+        for left in range(self.num_stages - 1):
             self.hosts.environment.process(self.wire(left, left + 1))
             self.hosts.environment.process(self.wire(left + 1, left))
         self.hosts.environment.run()
@@ -69,37 +69,39 @@ class PipelineStory:
         share, count = self.scenario.workload.backward_share, self.policy.micro_batches
         for step in range(self.scenario.steps):
             seconds = self.compute_times(stage, step)
-            for way, micro in self.policy.order(stage, self.stages):
-                source, target = (stage - 1, stage + 1) if way == "forward" else (stage + 1, stage - 1)
+            for direction, micro in self.policy.order(stage, self.num_stages):
+                source, target = (stage - 1, stage + 1) if direction == "forward" else (stage + 1, stage - 1)
                 # receive
-                if 0 <= source < self.stages:
+                if 0 <= source < self.num_stages:
                     yield from self.receive(source, stage, step, micro)
                 # compute
                 start = self.hosts.now
-                yield self.hosts.environment.timeout((1.0 - share if way == "forward" else share) * seconds / count)
-                kind = SpanKind.FORWARD if way == "forward" else SpanKind.BACKWARD
+                yield self.hosts.environment.timeout(
+                    (1.0 - share if direction == "forward" else share) * seconds / count
+                )
+                kind = SpanKind.FORWARD if direction == "forward" else SpanKind.BACKWARD
                 self.builder.span(stage, kind, step, start, self.hosts.now, label=f"micro-batch {micro}")
                 # send
-                if 0 <= target < self.stages:
+                if 0 <= target < self.num_stages:
                     self.message(stage, target, step, micro).sent.succeed()
             # flush
             yield from self.wait_for_all(stage, step)
 
     def receive(self, source: int, stage: int, step: int, micro: int) -> Story:
-        """Waits until a message is here; the time before its way began is waiting."""
-        turned = self.hosts.now
+        """Waits for a message; the time before it left is a wait."""
+        asked = self.hosts.now
         message = self.message(source, stage, step, micro)
         message.wanted.succeed()
         began: float = yield message.arrived
-        if began - turned > ROUNDING * began:
-            self.builder.span(stage, SpanKind.WAIT, step, turned, began)
+        if began - asked > ROUNDING * began:
+            self.builder.span(stage, SpanKind.WAIT, step, asked, began)
 
     def wait_for_all(self, stage: int, step: int) -> Story:
         """The last stage that is through makes the update, and all go on."""
         start, flush = self.hosts.now, self.flush
         self.builder.applied(step + 1, stage, step, read_version=step)
         self.through.append(stage)
-        if len(self.through) == self.stages:
+        if len(self.through) == self.num_stages:
             self.builder.update(step + 1, self.hosts.now)
             self.through, self.flush = [], self.hosts.environment.event()
             flush.succeed()

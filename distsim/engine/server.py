@@ -49,7 +49,7 @@ class ServerStory:
         return finished(self.builder, self.scenario)
 
     def tell(self) -> None:
-        """What the trace is to know."""
+        """Writes the rows of the trace."""
         for server in self.servers:
             server.tell()
 
@@ -270,12 +270,12 @@ class Server:
         return self.hosts.flow(self.host, worker, self.story.bytes)
 
     def tell(self) -> None:
-        """What the trace is to know of all exchanges with this server."""
+        """Writes the rows of all exchanges with this server."""
         write_exchanges(self.builder, self.pushes, self.rank, self.host, self.story.bytes)
         write_contributions(self.builder, self.decided, self.rank)
 
     def check_over(self) -> None:
-        """Raises InputError where everybody waits for an answer that the rule never gave."""
+        """Raises InputError where workers wait for an answer that the rule never gave."""
         if not self.over and self.waiting:
             push = next(iter(self.waiting.values()))
             raise no_answer(push.worker, push.step, self.version, self.last_version)

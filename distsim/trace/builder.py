@@ -1,4 +1,4 @@
-"""Collects the rows of a trace while a run goes on; the simulator and the real runs write through it alike."""
+"""Collects the rows of a trace. The simulator and the real runs write through it, exchanges with servers included."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class TraceBuilder:
     def all_reduce(self, step: int, num_bytes: float, arrivals: list[float], ends: list[float]) -> None:
         """Update `step` + 1, made by peers: worker i arrives at arrivals[i] and has the sum at ends[i].
 
-        Nobody can finish before the last has arrived, so until then a worker waits and from then on it communicates.
+        No worker can finish before the last has arrived: until then a worker waits, then it communicates.
         """
         last = max(arrivals)
         for worker, (arrival, end) in enumerate(zip(arrivals, ends, strict=True)):

@@ -109,7 +109,7 @@ class Table:
     def later(cls, rows: int, columns: Callable[[], Mapping[str, Any]]) -> Self:
         """A table of so many rows whose columns `columns()` works out when one is first asked for, to be kept then.
 
-        For what follows from much less, and not everybody reads. `columns` must always give the same.
+        The rows are computed only when a caller reads them. `columns` must always return the same.
 
         >>> table = Updates.later(1, lambda: {"version": [1], "server": [NO_SERVER], "time_seconds": [0.5]})
         >>> len(table), table.time_seconds

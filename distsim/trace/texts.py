@@ -58,7 +58,7 @@ def joined(parts: Sequence[str | Texts | NDArray[np.str_]], counts: Sequence[int
 
 
 class TextColumn:
-    """A table's column of texts: an array to all who ask, written out when somebody does for the first time."""
+    """A table's column of texts: its readers see an array, which is written out at the first read."""
 
     def __set_name__(self, table: type[Table], name: str) -> None:
         self.name = name

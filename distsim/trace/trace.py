@@ -1,4 +1,4 @@
-"""The record of one run, simulated or measured: four tables and metadata. Nobody downstream asks which it was."""
+"""The record of one run, simulated or measured: four tables and metadata. Its readers need not know which."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Trace:
 
     @property
     def producer(self) -> Producer:
-        """Who made this trace."""
+        """Whether the run was simulated or measured."""
         producer: Producer = self.metadata["producer"]
         return producer
 

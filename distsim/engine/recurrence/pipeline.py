@@ -1,10 +1,10 @@
 """Pipeline parallelism: `engine.pipeline` as arrays over all steps.
 
-A flush ends each step, so steps differ in their drawn times alone: the pieces and messages of a step are worked out
-one after the other, each in all steps at once. It holds where no link carries two messages at once. In GPipe none
-does: all forwards are over when the first gradient leaves. In 1F1B a stage's activation may meet its gradient on the
-way out; whether it does shows in the times worked out as if it never did, since up to the first such meeting these are
-true.
+A flush ends each step, so steps differ in their drawn times alone: the pieces and messages of a step are computed
+one after the other, each in all steps at once. This is exact where no link carries two messages at once. In GPipe no
+link does: all forwards are over when the first gradient leaves. In 1F1B an activation and a gradient may meet on a
+link. The times are first computed as if none met; they are true up to the first meeting, and so show whether there is
+one.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Timeline:
     """A row for each piece, and for each message, of a step.
 
     stage, forward, micro: of the pieces; starts, ends: in seconds from the start of each step, shape (pieces, steps).
-    source, target, carried: of the messages, with the micro-batch; turned, sent, arrived: when its target waits for
-    it, and when its way begins and ends, (messages, steps). over: when each stage is through, (stages, steps).
+    source, target, carried: of the messages, with the micro-batch; turned, sent, arrived: when its target waits
+    for it, and when it leaves and arrives, (messages, steps). over: when each stage is through, (stages, steps).
     """
 
     stage: Indices
@@ -86,7 +86,7 @@ def source_of(stage: int, piece: Piece) -> int:
 
 
 def timeline(scenario: Scenario) -> Timeline:
-    """Each piece as soon as its stage has turned to it and its message is there, as if messages never met."""
+    """Each piece starts as soon as its stage is free and its message has arrived, as if messages never met."""
     policy, stages, steps = scenario.policy, scenario.cluster.workers, scenario.steps
     assert isinstance(policy, Pipeline)
     share, eager = scenario.workload.backward_share, scenario.communication.sends == "eager"
@@ -107,7 +107,7 @@ def timeline(scenario: Scenario) -> Timeline:
             wire, number = (source_stage, stage), len(messages)
             messages.append((*wire, piece[1]))
             turned[number] = begin
-            # With rendezvous sends the wire is free: its target had the message before this one when it turned.
+            # With rendezvous sends the wire is free: the target already had the message before this one.
             free = wire_free[wire] if eager else begin
             np.maximum(ends[place[source_stage, piece]], free, out=sent[number])
             wire_free[wire] = np.add(sent[number], on_wire[wire], out=arrived[number])

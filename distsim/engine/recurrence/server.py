@@ -1,7 +1,7 @@
-"""One server that waits for all, or cancels who is late: what it takes and answers in all steps of a run at once.
+"""Servers that wait for every worker, or one server that cancels late steps, as arrays over all steps of a run.
 
-Every step begins anew at the answers before it. A fifo server takes what comes one after the other; a concurrent one
-shares its link, which `sharing` works out for all steps at once.
+The times of a step count from the answers of the step before. A fifo server receives one gradient after the other; the
+gradients for a concurrent server share its link, which `sharing` computes for all steps at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from distsim.trace import Trace
 
 
 class OneServer:
-    """A server on a host of its own, and the NICs of its workers; of several servers any, as all do the same.
+    """A server on a host of its own, and the NICs of its workers.
 
-    Each then has an equal part of the bytes, and of every worker's NIC.
-    pull_seconds: by worker, from the moment at which answers leave for everybody.
+    Several servers do all the same: each has an equal part of the bytes, and of every worker's NIC.
+    pull_seconds: by worker, from the moment at which the answers leave.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -64,8 +64,8 @@ class OneServer:
         began, arrived = self.pushes(ready)
         answered = np.cumsum(arrived.max(axis=1) + apply_seconds)[:, None]
         zero = np.concatenate([[[0.0]], answered[:-1]])
-        everybody = np.broadcast_to(answered, work.shape)
-        return ready + zero, began + zero, arrived + zero, everybody, answered + self.pull_seconds
+        leaving = np.broadcast_to(answered, work.shape)
+        return ready + zero, began + zero, arrived + zero, leaving, answered + self.pull_seconds
 
 
 def cannot(scenario: Scenario) -> str | None:
@@ -100,7 +100,7 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
     started = np.where(np.arange(steps)[:, None] > 0, server.pull_seconds, 0.0) + zero
     order = np.argsort(np.argsort(arrived, axis=1, kind="stable"), axis=1)  # ties by rank
     applied = order < needed
-    # Before the server has answered, and cancelled, further gradients may have come.
+    # Further gradients may arrive before the server answers, and so cancels.
     received = applied if server.fifo else applied | (arrived <= (update + apply_seconds)[:, None])
     step = np.repeat(np.arange(steps), workers)
     ready += zero

@@ -1,6 +1,7 @@
-"""Transfers of equal size that share one link fairly, many such gatherings at once.
+"""Transfers of equal size that share one link, computed for many such gatherings at once.
 
-Fair is max-min: each has an equal share, but none more than its own limit; what that leaves the others divide.
+The rates are max-min fair: transfers have equal shares, except those whose own limit is lower; the others divide the
+rest.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: floa
 
 
 def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float) -> Floats:
-    """Who joined first is over first: a merge of the sorted joinings with the endings, in all gatherings at once.
+    """The first to join is the first to end: merges the sorted joins with the ends, in all gatherings at once.
 
-    `received` counts the bytes that a transfer would have got which is always under way.
+    `received` counts the bytes of a transfer that would be under way all the time.
     """
     gatherings, transfers = joined.shape
     order = np.argsort(joined, axis=1, kind="stable")
-    # Flat arrays of one more place per gathering, in which nobody joins.
+    # Flat arrays with one more place per gathering, which stays empty.
     joins = np.full((gatherings, transfers + 1), math.inf)
     joins[:, :-1] = np.take_along_axis(joined, order, axis=1)
     joins = joins.ravel()
