@@ -26,9 +26,9 @@ RAISED = re.compile(r"^(?:\[rank\d+\]: )?((?:\w+\.)*\w*(?:Error|Exception)\b.*)$
 def run_program(source: str, ranks: int | None = None, *, deadline_seconds: float = DEADLINE_SECONDS) -> list[str]:
     """Runs Python source in processes of its own, and returns the lines that they printed, rank by rank.
 
-    ranks: how many torchrun starts; without it, Python runs the source once, which may start what it likes.
+    ranks: how many torchrun starts. None: Python runs the source once, and the source may start processes itself.
 
-    Raises RunError where a process failed, with the first error that any of them met, or where the deadline passed;
+    Raises RunError, with the first error of any process, where a process failed, and where the deadline passed. Raises
     InputError where `ranks` is below 1. No process is left behind.
 
     >>> run_program("print(6 * 7)")

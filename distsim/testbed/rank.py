@@ -1,6 +1,6 @@
-"""What code on a rank's side may ask of the run it is in, on the testbed as in a real run.
+"""What a rank's code may ask of its run, on the testbed and in a real run alike.
 
-On the testbed time is virtual: `busy` takes exactly what it is told, whatever the machine does. In a real run
+On the testbed time is virtual: `busy` takes exactly the given time, whatever the machine does. In a real run
 (torchrun, gloo or NCCL) `busy` sleeps, and `now` is the machine's own clock.
 """
 
@@ -11,20 +11,20 @@ from typing import Any, Protocol
 
 
 class RunContext(Protocol):
-    """Where a rank runs."""
+    """The run of a rank."""
 
     def busy(self, seconds: float, kind: str) -> None:
         """Lets time pass."""
 
     def note(self, name: str, value: Any) -> None:
-        """Writes something down."""
+        """Records a value."""
 
     def now(self) -> float:
         """Seconds on the run's clock."""
 
 
 class LocalContext:
-    """This machine and its own clock.
+    """A run on this machine, with the machine's own clock.
 
     >>> context = LocalContext()
     >>> context.note("loss", 0.5)
@@ -41,7 +41,7 @@ class LocalContext:
         self._sleep(max(seconds, 0.0))
 
     def note(self, name: str, value: Any) -> None:
-        """Keeps it in `notes`."""
+        """Keeps the value in `notes`."""
         self.notes.append((name, value))
 
     def now(self) -> float:
@@ -53,12 +53,12 @@ context: RunContext = LocalContext()
 
 
 def busy(seconds: float, kind: str = "compute") -> None:
-    """Computes for so many seconds. kind: what it is called in timelines, such as "forward" or "backward"."""
+    """Computes for `seconds`. kind: the name in timelines, such as "forward" or "backward"."""
     context.busy(seconds, kind)
 
 
 def note(name: str, value: Any) -> None:
-    """Writes down a value, with the time and the rank: for figures and messages, never as a proof."""
+    """Records a value with the time and the rank, for figures and messages; checks never rely on it."""
     context.note(name, value)
 
 

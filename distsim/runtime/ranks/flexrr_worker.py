@@ -28,15 +28,9 @@ class FlexRRWorker(Worker):
     """The role of one worker under FlexRR, whose only server runs the work assigner too."""
 
     def __init__(
-        self,
-        policy: FlexRR,
-        workers: int,
-        mailboxes: Mailboxes,
-        work: WorkerTask,
-        servers: Sequence[ServerProxy],
-        recorder: Recorder,
-        slot: StatusSlot,
-    ) -> None:
+        self, policy: FlexRR, workers: int, mailboxes: Mailboxes, work: WorkerTask, servers: Sequence[ServerProxy],
+        recorder: Recorder, slot: StatusSlot,
+    ) -> None:  # fmt: skip
         super().__init__(work, servers, recorder, slot)
         (self._server,) = servers
         gradient, plan = self._server.gradient, policy.plan(workers)

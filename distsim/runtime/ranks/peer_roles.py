@@ -29,14 +29,9 @@ class PeerRole(Protocol):
 
 
 def peer_role_of(
-    scenario: Scenario,
-    rank: int,
-    recorder: Recorder,
-    slot: StatusSlot,
-    done_before: int,
-    device: Device,
+    scenario: Scenario, rank: int, recorder: Recorder, slot: StatusSlot, done_before: int, device: Device,
     recovery: FailureRecovery | None = None,
-) -> PeerRole:
+) -> PeerRole:  # fmt: skip
     """The role of `rank`.
 
     done_before: steps of the scenarios before this one, for progress. recovery: only in a run with failures.

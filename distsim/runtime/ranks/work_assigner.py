@@ -112,15 +112,9 @@ class AssigningServer(Server):
     """A server that runs the work assigner in a thread of its own."""
 
     def __init__(
-        self,
-        plan: FlexRRPlan,
-        mailboxes: Mailboxes,
-        rank: int,
-        task: ServerTask,
-        channels: Sequence[Channel],
-        recorder: Recorder,
-        slot: StatusSlot,
-    ) -> None:
+        self, plan: FlexRRPlan, mailboxes: Mailboxes, rank: int, task: ServerTask, channels: Sequence[Channel],
+        recorder: Recorder, slot: StatusSlot,
+    ) -> None:  # fmt: skip
         super().__init__(task, channels, recorder, slot)
         self._mailboxes = mailboxes
         assigner = WorkAssigner(plan, rank, mailboxes, over=lambda: self.over)

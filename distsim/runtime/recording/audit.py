@@ -1,7 +1,7 @@
-"""The trace must say what the ranks counted, each on its own, while they ran.
+"""Checks the trace against what each rank counted on its own while it ran.
 
-Every message that carried numbers was counted where it left and where it came; every server counted the gradients
-that it applied and dropped, and how stale they were.
+The source and the target counted every message that carried numbers. Every server counted the gradients that it applied
+and dropped, and their staleness.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Counts = Counter[tuple[Pair, str]]  # of "messages" and "bytes" between two rank
 def check(trace: Trace, records: Sequence[Record], left_out: Mapping[Pair, int]) -> None:
     """Raises RunError where the trace and the counts of the ranks differ.
 
-    left_out: messages by (source, target) that the ranks counted and that are no part of the trace.
+    left_out: by (source, target), messages that the ranks counted but that are not in the trace.
     """
     sent, received = _counted(records, "sent"), _counted(records, "received")
     _compare(trace, sent, "its source sent", received, "its target received")

@@ -1,11 +1,11 @@
-"""The clock of real runs: CLOCK_MONOTONIC, in seconds, the same for all processes of a host; and waiting on it."""
+"""The clock of real runs, CLOCK_MONOTONIC in seconds, which all processes of a host share, and waiting on it."""
 
 from __future__ import annotations
 
 import threading
 import time
 
-# A sleep ends 0.1 to 0.3 ms late. The last bit is spent looking at the clock: short, since ranks share cores.
+# A sleep ends 0.1 to 0.3 ms late, so the end of a wait polls the clock: briefly, since ranks share cores.
 SPIN_SECONDS = 250e-6
 
 
@@ -19,7 +19,7 @@ def sleep_until(moment: float) -> None:
 
 
 def wait_until(moment: float, stopped: threading.Event) -> bool:
-    """Like `sleep_until`, but returns True as soon as `stopped` is set, and False at `moment`."""
+    """As `sleep_until`, but returns True as soon as `stopped` is set, and False at `moment`."""
     left = moment - time.monotonic() - SPIN_SECONDS
     if left > 0 and stopped.wait(left):
         return True

@@ -4,9 +4,9 @@
                          \\                     /
     rank 0's clock        ------> told --------
 
-If both ways took equally long, `told` was the middle of `asked` and `answered`. Whatever they took, the estimate is
-off by at most half the round trip (Cristian 1989). So only the quickest trips count, and their median; the bound of
-the slowest of those is the uncertainty.
+If both directions take equally long, `told` is in the middle between `asked` and `answered`. In any case the estimate
+is wrong by at most half the round trip (Cristian 1989). So the estimate is the median over the quickest trips, and its
+uncertainty is the bound of the slowest of these.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-QUICKEST = 8  # of them count
+QUICKEST = 8  # trips that count
 
 
 @dataclass(frozen=True)
 class Offset:
-    """What to add to this machine's clock to get that of rank 0, and by how much that may be wrong, in seconds."""
+    """What to add to this machine's clock to get rank 0's clock, and the largest error of that, in seconds."""
 
     seconds: float = 0.0
     uncertainty_seconds: float = 0.0
 
     def table(self) -> dict[str, Any]:
-        """In values that JSON can hold."""
+        """The offset in values that JSON can hold."""
         return {"offset_seconds": self.seconds, "uncertainty_seconds": self.uncertainty_seconds}
 
 
@@ -46,7 +46,7 @@ def estimated(trips: Sequence[tuple[float, float, float]]) -> Offset:
 
 
 def between(before: Offset, after: Offset) -> Offset:
-    """For the time between two estimates: clocks also drift.
+    """The offset for the time between two estimates. Its uncertainty includes the drift of the clocks.
 
     >>> between(Offset(1.0, 0.25), Offset(2.0, 0.5))
     Offset(seconds=1.5, uncertainty_seconds=1.0)

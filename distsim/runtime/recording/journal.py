@@ -1,7 +1,7 @@
-"""The rows of a rank as they come, in a mapped file that outlives the rank: what was recorded until it was killed.
+"""Keeps the rows of a rank in a mapped file, which outlives the rank: a killed rank leaves what it had recorded.
 
-A row costs a copy and no system call. Space is reserved ahead of the rows, so that a full disk is an OSError
-here and not a rank that dies on writing to memory.
+A row costs a copy and no system call. Space on the disk is reserved before it is written, so that a full disk raises
+OSError here and does not kill the rank at a write to memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 CHUNK_BYTES = 64 * 1024
-END = struct.Struct("<q")  # at the start of the file: where the last whole row ends
+END = struct.Struct("<q")  # at the start of the file: the end of the last whole row
 HEAD = struct.Struct("<ii")  # of a row: the number of its table, and how many values follow
 
 Rows = dict[int, list[tuple[float, ...]]]
@@ -38,7 +38,7 @@ class Journal:
         END.pack_into(self._map, 0, self._end)
 
     def append(self, table: int, row: tuple[float, ...]) -> None:
-        """One row of the table with this number."""
+        """Appends a row of table number `table`."""
         with self._lock:
             body = self._end + HEAD.size
             end = body + 8 * len(row)
@@ -46,21 +46,21 @@ class Journal:
                 self._map = self._grown()
             HEAD.pack_into(self._map, self._end, table, len(row))
             struct.pack_into(f"<{len(row)}d", self._map, body, *row)
-            # Last of all: whoever reads after a sudden death sees whole rows.
+            # Written last, so that a reader after a sudden death sees whole rows.
             END.pack_into(self._map, 0, end)
             self._end = end
 
     def _grown(self) -> mmap.mmap:
         with self._path.open("a+b", buffering=0) as file:
             room = bytes(CHUNK_BYTES)
-            while room:  # a disk that is nearly full takes a part, and refuses the rest
+            while room:  # a disk that is nearly full takes only a part
                 room = room[file.write(room) :]
             self._room += CHUNK_BYTES
             return mmap.mmap(file.fileno(), self._room)
 
 
 def read(path: Path) -> Rows:
-    """The rows by table, in the order in which they came; none where there is no such file."""
+    """The rows by table, in the order in which they came; none where the file does not exist."""
     rows: Rows = defaultdict(list)
     raw = path.read_bytes() if path.exists() else b""
     place, end = END.size, END.unpack_from(raw)[0] if len(raw) >= END.size else 0

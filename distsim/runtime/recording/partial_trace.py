@@ -1,7 +1,7 @@
-"""The trace of a run that failed: what its ranks had recorded until then, and what each was doing at the end.
+"""The trace of a run that failed: what its ranks had recorded until then, and what each rank was doing at the end.
 
-Only what one rank saw by itself is told, since the other side of a message may be missing. The last span of a rank
-that had not finished is WAIT where it waited for others, else LOST; its label says for what.
+It holds only what one rank saw by itself, since the other side of a message may be missing. The last span of a rank
+that had not finished is WAIT where the rank waited for others, otherwise LOST. The span's label says what it was doing.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PartialTrace:
             self.builder.not_applied(int(worker), int(step), int(read_version), cancelled=False, server=rank)
 
     def _sums(self, workers: Sequence[Tables]) -> None:
-        """The updates of workers that sum among themselves: those sums that all of them have."""
+        """The updates of peers: the sums that all workers have."""
         policy, steps = self._scenario.policy, self._scenario.steps
         period = policy.period if isinstance(policy, LocalSgd) else 1
         for call, sums in enumerate(zip(*(tables["all_reduces"] for tables in workers), strict=False)):
@@ -106,7 +106,7 @@ class PartialTrace:
             self.builder.update(call + 1, max(end for _, _, end in sums) - self._zero)
 
     def standing(self, slot: Status, now: float) -> None:
-        """What a rank was doing when the run was given up, at `now`."""
+        """Adds what a rank was doing at `now`, when the run ended."""
         if slot.state is State.RUNNING:
             kind = SpanKind.WAIT if slot.waiting else SpanKind.LOST
             self._span(slot.rank, kind, 0, max(slot.since_seconds, self._zero), now, slot.activity)

@@ -1,8 +1,8 @@
-"""What each rank is doing right now: one slot per rank in a mapped file, which outlives the rank.
+"""What each rank is doing now: one slot per rank in a mapped file, which outlives the rank.
 
-Ranks write a slot at every phase (some microseconds, no system call); the launching process reads it for the progress
-of the run, and when a rank hangs or dies. A slot read in the middle of a write may mix two phases; that
-is harmless, because slots are read for messages about ranks that stand still.
+A rank writes its slot at every phase, which takes some microseconds and no system call. The launching process reads the
+slots for the progress of the run, and when a rank hangs or dies. A read during a write may mix two phases. That is
+harmless, because messages are about ranks that stand still.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class State(IntEnum):
     NOT_STARTED = 0
     RUNNING = 1
     FINISHED = 2
-    ELSEWHERE = 3  # on another machine, which watches over it
+    ELSEWHERE = 3  # on another machine, which watches the rank
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Status:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to come of it here."""
+        """Whether the rank has finished, or is watched on another machine."""
         return self.state in (State.FINISHED, State.ELSEWHERE)
 
 
@@ -64,7 +64,7 @@ class StatusSlot:
         self._offset = rank * SLOT_BYTES
 
     def begin(self) -> None:
-        """This process is the rank, and from now on a stack dump may be asked of it."""
+        """This process is the rank. From now on the launching process may ask it for its stacks."""
         LAYOUT.pack_into(
             self._map, self._offset, os.getpid(), State.RUNNING, 0, False, time.monotonic(), 0, b"", b"its start"
         )
@@ -72,7 +72,7 @@ class StatusSlot:
     def doing(self, activity: str, *, waiting: bool = False, callers: int = 1) -> None:
         """The rank now does `activity`, at the line of the caller (or of a caller further up).
 
-        waiting: whether it can only go on when another rank does something.
+        waiting: whether the rank needs another rank to go on.
         """
         frame = sys._getframe(callers)
         name = frame.f_code.co_filename.rpartition(os.sep)[2]
@@ -82,7 +82,7 @@ class StatusSlot:
         )  # fmt: skip
 
     def done(self, steps: int) -> None:
-        """So many steps are done, all scenarios together."""
+        """`steps` steps are done, all scenarios together."""
         struct.pack_into("<q", self._map, self._offset + DONE_OFFSET, steps)
 
     def finished(self) -> None:
@@ -91,7 +91,7 @@ class StatusSlot:
 
 
 def create(folder: Path, ranks: int, elsewhere: Collection[int] = ()) -> None:
-    """Empty slots for so many ranks. elsewhere: those that run on other machines."""
+    """Writes empty slots for `ranks` ranks. elsewhere: the ranks that run on other machines."""
     slots = bytearray(SLOT_BYTES * ranks)
     for rank in elsewhere:
         struct.pack_into("<q", slots, rank * SLOT_BYTES + STATE_OFFSET, State.ELSEWHERE)

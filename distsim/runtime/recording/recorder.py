@@ -1,9 +1,7 @@
 """What one rank saw in one scenario, and when: rows of plain numbers, written when the run is over.
 
-A journal keeps them meanwhile, for the case that it never is.
-
-Times are seconds of the monotonic clock, which all processes of a host share; `merge` sets their zero. Between hosts
-clocks differ, and records are written on that of rank 0.
+Until then a journal keeps the rows, in case the rank dies. Times are seconds of the monotonic clock, which all
+processes of a host share. `merge` sets their zero. The clocks of hosts differ, so records are on rank 0's clock.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from distsim.runtime.recording.tally import Tally
 
 TABLES: dict[str, tuple[str, ...]] = {
     "left": ("moment",),  # the start barrier
-    # of a run with failures; of a worker among peers, or of a server; update, step: how many there were
+    # of a run with failures, by a peer or a server; update, step: how many there were
     "checkpoints": ("update", "start", "end"),
     "resumed": ("update", "step", "failed", "ready", "start"),
     # of a worker
@@ -42,12 +40,12 @@ TABLES: dict[str, tuple[str, ...]] = {
     # of a worker with a server
     "pushes": ("server", "step", "read_version", "start", "end"),
     "pulls": ("server", "version", "end"),
-    # of a worker, FlexRR: pieces of whose step it did in which of its own; of the sums from one worker to another the
-    # first row there belongs to the first row here, and so on
+    # of a FlexRR worker: the pieces that it did of whose step, during which own step; the sums from one worker to
+    # another stand in the same order in the records of both
     "pieces": ("worker", "step", "item", "own_step", "read_version", "start", "end"),
     "sums_sent": ("worker", "own_step", "start"),
     "sums_received": ("worker", "step", "end"),
-    # of a server; of a worker's messages and answers the first row here belongs to the first row there, and so on
+    # of a server; the messages and answers of a worker stand in the same order in the records of both
     "arrivals": ("worker", "step", "read_version", "posted", "end"),
     "answers": ("worker", "version", "asked", "start"),
     "updates": ("version", "begin", "end"),
@@ -55,7 +53,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "dropped": ("worker", "step", "read_version"),
     "cancelled": ("worker", "read_version"),
 }
-# The columns that are moments of the machine's own clock.
+# Columns with moments of the machine's own clock.
 MOMENTS = frozenset(
     ("moment", "start", "end", "failed", "ready", "arrival", "posted", "turned", "asked", "begin")
 )  # fmt: skip
@@ -64,9 +62,9 @@ Row = tuple[float, ...]
 
 
 class Recorder:
-    """Collects rows; `table(name)` is the function to call with each row, looked up before the clock starts.
+    """Collects rows. `table(name)` gives the function to call with each row; look it up before the clock starts.
 
-    journal: where rows are kept from the moment that they come.
+    journal: keeps each row as soon as it comes.
     """
 
     def __init__(self, journal: Journal | None = None) -> None:
@@ -76,7 +74,7 @@ class Recorder:
         self.tally = Tally()
 
     def table(self, name: str) -> Callable[[Row], None]:
-        """Appends to this table."""
+        """The function that appends a row to this table."""
         append, journal, number = self._rows[name].append, self._journal, NUMBERS[name]
         if journal is None:
             return append
@@ -88,11 +86,11 @@ class Recorder:
         return keep
 
     def rows(self, name: str) -> list[Row]:
-        """The rows of a table until now."""
+        """The rows of a table so far."""
         return self._rows[name]
 
     def save(self, folder: Path, scenario: int, rank: int, offset: Offset = NONE) -> None:
-        """Writes the rank's record of scenario number `scenario`, all moments on the clock of rank 0."""
+        """Writes the rank's record of scenario number `scenario`, with all moments on rank 0's clock."""
         arrays = {
             name: np.array(rows, dtype=np.float64).reshape(len(rows), len(TABLES[name])) + _shift(name, offset)
             for name, rows in self._rows.items()
@@ -106,13 +104,13 @@ class Recorder:
 
 
 def _shift(table: str, offset: Offset) -> Floats:
-    """What to add to a row."""
+    """What to add to each column of a row."""
     return np.array([offset.seconds if column in MOMENTS else 0.0 for column in TABLES[table]])
 
 
 @dataclass(frozen=True)
 class Record:
-    """A rank's record as read back. facts: what else it had to say."""
+    """A rank's record as read back. facts: what the rank recorded beside the tables."""
 
     tables: dict[str, Floats]
     facts: dict[str, Any]
@@ -130,18 +128,18 @@ def load(folder: Path, scenario: int, rank: int) -> Record:
 
 
 def journal_of(folder: Path, scenario: int, rank: int, start: int = 0) -> Journal:
-    """A new journal for the rank's rows of scenario number `scenario`. start: how often ranks were started before."""
+    """A new journal for the rank's rows of scenario number `scenario`. start: how often ranks had been started."""
     return Journal(_journal_file(folder, scenario, rank, start))
 
 
 def recorded(folder: Path, scenario: int, rank: int, start: int = 0) -> dict[str, list[Row]]:
-    """The rows that came until now, or until the rank ended, by table; all empty where it had not begun."""
+    """The journal's rows by table, until now or until the rank ended; all empty where the rank had not begun."""
     rows = journal.read(_journal_file(folder, scenario, rank, start))
     return {name: rows.get(number, []) for name, number in NUMBERS.items()}
 
 
 def starts(folder: Path, scenario: int) -> list[int]:
-    """The numbers of the starts that left journals."""
+    """The numbers of the starts that have left journals."""
     return sorted({int(file.name.rpartition("-")[2]) for file in folder.glob(f"journal-{scenario}-*")})
 
 
@@ -150,5 +148,5 @@ def _journal_file(folder: Path, scenario: int, rank: int, start: int) -> Path:
 
 
 def record_file(folder: Path, scenario: int, rank: int) -> Path:
-    """Where `Recorder.save` writes."""
+    """The file that `Recorder.save` writes."""
     return folder / f"record-{scenario}-{rank}.npz"

@@ -1,7 +1,6 @@
-"""What one rank has sent and received, counted while it happens and apart from the rows that make the trace.
+"""One rank's own count of what it sends and receives with servers, apart from the rows that make the trace.
 
-Two ranks count every message between them, each on its own; `audit` checks that they agree, with each other and with
-the trace.
+Both ranks of a message count it, each on its own. `audit` checks that they agree with each other and with the trace.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ class Tally:
         self._received: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
 
     def sent(self, rank: int, num_bytes: int) -> None:
-        """A message to `rank` has left."""
+        """Counts a message to `rank`."""
         _count(self._sent[rank], num_bytes)
 
     def received(self, rank: int, num_bytes: int) -> None:
-        """A message from `rank` is here."""
+        """Counts a message from `rank`."""
         _count(self._received[rank], num_bytes)
 
     def table(self) -> dict[str, Any]:

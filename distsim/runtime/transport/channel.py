@@ -15,14 +15,9 @@ class Channel:
     """
 
     def __init__(
-        self,
-        rank: int,
-        tally: Tally,
-        tag: Tag = Tag.TRAINING,
-        *,
-        outgoing: Message | None = None,
-        incoming: Message | None = None,
-    ) -> None:
+        self, rank: int, tally: Tally, tag: Tag = Tag.TRAINING, *,
+        outgoing: Message | None = None, incoming: Message | None = None,
+    ) -> None:  # fmt: skip
         self.rank = rank
         self._tally = tally
         self._tag = tag

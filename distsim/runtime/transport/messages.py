@@ -55,15 +55,9 @@ class Message:
         self._words = self.tensor.numpy()[:HEADER_BYTES].view(np.int64)
 
     def write(
-        self,
-        kind: MessageKind,
-        *,
-        step: int = 0,
-        version: int = 0,
-        stop: bool = False,
-        checksum: int = 0,
-        items: int = 0,
-    ) -> None:
+        self, kind: MessageKind, *,
+        step: int = 0, version: int = 0, stop: bool = False, checksum: int = 0, items: int = 0,
+    ) -> None:  # fmt: skip
         """Fills the header."""
         num_bytes = self.num_bytes if kind in WITH_NUMBERS else 0
         self._words[:7] = (kind, step, version, stop, num_bytes, checksum, items)

@@ -1,6 +1,6 @@
-"""The records of all ranks become one trace, on a clock whose 0 is the moment the last rank left the start barrier.
+"""Merges the records of all ranks into one trace, whose clock starts when the last rank leaves the start barrier.
 
-What is told of workers and a server, of workers among themselves and so on stands in modules of their own.
+There is a module for each kind of role: workers with servers, peers, DDP, pipelines, FlexRR.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from distsim.trace import Trace, TraceBuilder
 
 
 def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
-    """The trace of scenario number `number`, of which every rank has left a record in `folder`."""
+    """The trace of scenario number `number`. Every rank has left a record in `folder`."""
     ranks = len(roles(scenario))
     if scenario.failures is None:
         records = [load(folder, number, rank) for rank in range(ranks)]
@@ -52,7 +52,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     learned = losses(trace, records[: scenario.cluster.workers])
     trace = replace(trace, metadata=trace.metadata | learned)
     if scenario.failures is not None:
-        return with_pauses(trace, records, max(left))  # what a rank had counted is gone when it fails
+        return with_pauses(trace, records, max(left))  # the counts of a rank are lost when it fails
     if told is None:
         check_counts(trace, records)
         return trace
@@ -75,13 +75,13 @@ def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> Trac
 
 
 def _warm_up(records: list[Record], scenario: Scenario) -> dict[str, Any]:
-    """What the servers' own work for an update took before the run."""
+    """The seconds of the servers' own work for an update, measured before the run."""
     applies = [records[server].facts["apply_seconds"] for server in scenario.servers]
     return {"warm_up": {"apply_seconds": median(applies)}}
 
 
 def _clock(left: list[float], records: list[Record]) -> dict[str, Any]:
-    """What is known about the clock. Where the ranks of one host share it, nothing had to be estimated."""
+    """Facts about the clock. The ranks of one host share its clock, so nothing is estimated."""
     uncertainty = max(record.facts["clock"]["uncertainty_seconds"] for record in records)
     one = "monotonic clock of one host"
     return {

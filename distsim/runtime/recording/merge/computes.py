@@ -1,4 +1,4 @@
-"""What workers computed, in any kind of story."""
+"""What workers computed, in any role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PARTS = {SpanKind.COMPUTE: "computes", SpanKind.FORWARD: "forwards", SpanKind.BA
 
 
 def tell_computes(builder: TraceBuilder, records: Sequence[Record], zero: float) -> None:
-    """The spans in which workers compute: the drawn time, and before it forward and backward where there is a model."""
+    """The spans in which workers compute: forward and backward where there is a model, then the drawn time."""
     for worker, record in enumerate(records):
         for kind, table in PARTS.items():
             for step, *_, start, end in record.rows(table):

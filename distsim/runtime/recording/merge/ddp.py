@@ -1,4 +1,4 @@
-"""The records of distributed data parallel training become rows of a trace, in the words of `engine.ddp`."""
+"""Merges the records of distributed data parallel training, in the words of `engine.ddp`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from distsim.trace import TraceBuilder
 
 
 class DdpMerge:
-    """The trace of workers whose buckets are all-reduced, one call for each."""
+    """The trace of workers whose buckets are all-reduced, one call for each bucket."""
 
     def __init__(self, records: list[Record], scenario: Scenario, zero: float) -> None:
         assert isinstance(scenario.policy, Ddp)
@@ -23,7 +23,7 @@ class DdpMerge:
         for call, arrivals, ends in all_reduces(records, zero):
             update, bucket = divmod(call, len(shapes))
             steps = range(update * accumulate, (update + 1) * accumulate)
-            # While backward goes on a worker does not wait.
+            # A worker does not wait while its backward goes on.
             idle_from = [max(arrivals[worker], computed[worker][steps[-1]]) for worker in workers]
             numbers, number_bytes = shapes[bucket]
             tell_all_reduce(

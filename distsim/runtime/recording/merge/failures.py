@@ -1,4 +1,4 @@
-"""What the ranks of a run with failures recorded, start after start: what was not lost, and the pauses."""
+"""Merges what ranks recorded in all starts of a run with failures: the rows that were not lost, and the pauses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from distsim.trace import SpanKind, Spans, Trace
 class Resumed(NamedTuple):
     """The ranks went on after so many updates and steps of a worker.
 
-    failed, ready, start: when a rank had gone, when all were there again, and when they went on, in seconds of the
+    failed, ready, start: when a rank failed, when all ranks were ready again, and when they went on, in seconds of the
     monotonic clock.
     """
 
@@ -29,7 +29,7 @@ class Resumed(NamedTuple):
     start: float
 
 
-# What of a row lies before the checkpoint that the next start went on from. Answers are sent again after it.
+# Whether a row is from before the checkpoint of the next start. Answers are sent again after the checkpoint.
 BEFORE: dict[str, Callable[[Row, Resumed], bool]] = {
     **{name: lambda row, cut: row[0] < cut.step for name in ("computes", "forwards", "backwards", "losses")},
     **{name: lambda row, cut: row[0] < cut.update for name in ("all_reduces", "sends", "receives")},
@@ -45,7 +45,7 @@ Pause = tuple[SpanKind, float, float]  # its start and end
 
 
 def joined(folder: Path, number: int, ranks: int) -> list[Tables]:
-    """The rows of each rank by table that count in the end, over all starts."""
+    """The rows of each rank by table over all starts, without those that a failure undid."""
     found = {
         start: [recorded(folder, number, rank, start) for rank in range(ranks)] for start in starts(folder, number)
     }
@@ -78,9 +78,9 @@ def _array(name: str, rows: list[Row]) -> Floats:
 def with_pauses(trace: Trace, records: Sequence[Record], zero: float) -> Trace:
     """The trace with the spans CHECKPOINT, LOST (work that a failure undid) and RESTART on every worker.
 
-    zero: when the trace's clock starts. Where a wait goes on through a pause, the pause is told. The metadata say under
-    "restarts_took_seconds" how long starting the ranks again took; where that is more than the scenario's restart_cost,
-    RESTART lasts as long.
+    zero: when the trace's clock starts. A wait is cut where a pause interrupts it. The metadata say under
+    "restarts_took_seconds" how long each restart took. Where a restart took longer than the scenario's restart_cost, so
+    does its span.
     """
     workers, servers = records[: trace.workers], records[trace.workers :]
     at_server = [row for record in servers for row in record.rows("checkpoints")]
@@ -98,7 +98,7 @@ def with_pauses(trace: Trace, records: Sequence[Record], zero: float) -> Trace:
 
 
 def _pauses(saves: list[list[float]], resumes: Sequence[Resumed], zero: float) -> list[Pause]:
-    """A worker's pauses in the order of time, from the rows of its checkpoints and restarts."""
+    """A worker's pauses in order, from the rows of its checkpoints and restarts."""
     pauses = [(SpanKind.CHECKPOINT, start, end) for _, start, end in saves]
     since = zero
     for resume in resumes:
@@ -109,7 +109,7 @@ def _pauses(saves: list[list[float]], resumes: Sequence[Resumed], zero: float) -
 
 
 def _outside(row: Span, pauses: Sequence[Sequence[Pause]]) -> list[Span]:
-    """A span as it is, unless it is a worker's wait: then what of it lies outside that worker's pauses."""
+    """The span itself; of a worker's wait, only the parts outside the worker's pauses."""
     worker, kind, step, start, end, num_bytes, label = row
     if kind != SpanKind.WAIT or worker >= len(pauses):
         return [row]

@@ -1,4 +1,4 @@
-"""The records of FlexRR workers become rows of a trace: who did which piece, and the sums that travelled."""
+"""Merges the records of FlexRR workers: which worker did which piece, and the sums that travelled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from distsim.runtime.recording.recorder import Record
 from distsim.scenario import Scenario
 from distsim.trace import FOR_ANOTHER, SpanKind, Trace
 
-Doers = dict[int, tuple[int, int]]  # by item: who did it, having read which version
+Doers = dict[int, tuple[int, int]]  # by item: the worker that did it, and the version that it had read
 
 
 class FlexRRMerge(ServerMerge):
@@ -25,18 +25,18 @@ class FlexRRMerge(ServerMerge):
         self.done_by: dict[tuple[int, int], Doers] = {}  # by (worker, step)
 
     def computes(self, worker: int, record: Record) -> None:
-        """The pieces that a worker did, its own and others'; and the sums it was sent."""
+        """The pieces that a worker did, its own and others', and the sums that it received."""
         ends: dict[int, float] = {}  # of its own pieces, by step
         for whose, step, item, own_step, read_version, start, end in record.rows("pieces"):
             own = whose == worker
             label = f"item {item:.0f}" if own else f"{FOR_ANOTHER} {whose:.0f}: item {item:.0f} of step {step:.0f}"
             self.builder.span(worker, SpanKind.COMPUTE, int(own_step), start - self.zero, end - self.zero, label=label)
-            self._note(int(whose), int(step), int(item), worker, int(read_version))
+            self._add(int(whose), int(step), int(item), worker, int(read_version))
             if own:
                 ends[int(step)] = end
         self._sums(worker, record, ends)
 
-    def _note(self, worker: int, step: int, item: int, doer: int, read_version: int) -> None:
+    def _add(self, worker: int, step: int, item: int, doer: int, read_version: int) -> None:
         doers = self.done_by.setdefault((worker, step), {})
         if item in doers:
             raise RunError(
@@ -60,7 +60,7 @@ class FlexRRMerge(ServerMerge):
                 self.builder.span(worker, SpanKind.WAIT, step, ends[step] - self.zero, start - self.zero)
 
     def began(self, worker: int) -> tuple[list[float], list[int]]:
-        """When a worker began its steps, and which they were."""
+        """When a worker began its steps, and the steps' numbers."""
         first: dict[int, float] = {}
         for _, step, _, _, _, start, _ in rows_of(self.workers[worker], "pieces", worker):
             first.setdefault(int(step), start)

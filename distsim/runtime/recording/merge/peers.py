@@ -1,7 +1,7 @@
-"""The records of workers that sum among themselves become rows of a trace, in the words of `engine.peers`.
+"""Merges the records of workers that sum among themselves, in the words of `engine.peers`.
 
-A backend's own all-reduce shows no transfers, so none are recorded. A schedule's do: each lasts from the moment that
-both ends are ready (with eager sends, the source alone) until the target has it.
+The back end's own all-reduce shows no transfers, so there are none in the trace. The transfers of a schedule are: each
+lasts from the moment at which both ranks are ready (with eager sends, the source alone) until the target has the data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 from distsim.workload import FLOAT_BYTES
 
-Shape = tuple[int, int]  # what an all-reduce works on: so many numbers, of so many bytes each
+Shape = tuple[int, int]  # of an all-reduce: how many numbers, and the bytes of each
 
 
 class PeersMerge:
@@ -42,10 +42,10 @@ class PeersMerge:
 
 
 def all_reduces(records: Sequence[Record], zero: float) -> Iterator[tuple[int, list[float], list[float]]]:
-    """Each all-reduce of the run: its number, when each worker joined, and when it had the sum."""
+    """Each all-reduce: its number, when each worker joined, and when each worker had the sum."""
     for rows in zip(*(record.rows("all_reduces") for record in records), strict=True):
         arrivals, ends = [row[1] - zero for row in rows], [row[2] - zero for row in rows]
-        # Nobody can have the sum before the last has arrived, except by the noise of reading clocks.
+        # No worker has the sum before the last one arrives, but for the noise of reading clocks.
         yield int(rows[0][0]), arrivals, [max(end, max(arrivals)) for end in ends]
 
 
@@ -53,7 +53,7 @@ def tell_all_reduce(
     builder: TraceBuilder, step: int, num_bytes: float, arrivals: list[float], ends: list[float],
     idle_from: list[float], label: str = "",
 ) -> None:  # fmt: skip
-    """The spans of an all-reduce: until the last has arrived a worker waits, from idle_from[worker] on."""
+    """The spans of an all-reduce. A worker waits from idle_from[worker] until the last worker has arrived."""
     last = max(arrivals)
     for worker, (idle, end) in enumerate(zip(idle_from, ends, strict=True)):
         if last > idle:
@@ -66,7 +66,7 @@ def tell_transfers(
 ) -> None:
     """The transfers of all calls of the scenario's schedule, and the spans in which its servers send and receive.
 
-    shapes: what a call works on; where there are several, calls take turns among them.
+    shapes: of the calls; several shapes follow each other in turn.
     """
     schedule, workers = scenario.schedule(), scenario.cluster.workers
     eager = scenario.communication.sends == "eager"
@@ -81,7 +81,7 @@ def tell_transfers(
 
 
 class Carried(NamedTuple):
-    """A transfer that came to pass. start, end: seconds of the monotonic clock."""
+    """A transfer that took place. start, end: seconds of the monotonic clock."""
 
     call: int
     source: int
@@ -95,7 +95,7 @@ class Carried(NamedTuple):
 def carried_by(
     schedule: Schedule, records: Sequence[Record], shapes: Sequence[Shape], *, eager: bool
 ) -> Iterator[Carried]:
-    """The transfers of all calls, by call and number; each has a row at its source and one at its target."""
+    """The transfers of all calls, by call and number. Source and target have each recorded a row."""
     transfers = [transfer for _, transfer in schedule.transfers()]
     bounds = [(schedule.chunk_bounds(numbers), number_bytes) for numbers, number_bytes in shapes]
     left, came = _by_transfer(records, "sends"), _by_transfer(records, "receives")
@@ -123,7 +123,7 @@ def _by_transfer(records: Sequence[Record], table: str) -> dict[tuple[int, int],
 
 
 def check_counts(trace: Trace, records: Sequence[Record]) -> None:
-    """Raises RunError where a rank has counted other messages, bytes or all-reduces than the trace shows."""
+    """Raises RunError where a rank's count of messages, bytes or all-reduces differs from the trace."""
     transfers, reduced = trace.transfers, trace.spans.of_kind(SpanKind.ALL_REDUCE)
     for rank, record in enumerate(records):
         sent, received = transfers.where(transfers.source == rank), transfers.where(transfers.target == rank)

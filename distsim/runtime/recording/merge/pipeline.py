@@ -1,7 +1,7 @@
-"""The records of a pipeline's stages become rows of a trace, in the words of `engine.pipeline`.
+"""Merges the records of a pipeline's stages, in the words of `engine.pipeline`.
 
-A message is on its way from the moment that its source has it and its target has turned to it, until the target begins
-with the piece that needs it.
+A message travels from the moment at which its source has it and its target waits for it, until the target begins the
+forward or backward that needs it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PipelineMerge:
             self.builder.update(step + 1, flush)
 
     def _pieces(self, stage: int) -> list[float]:
-        """The spans of a stage's compute; returns when it was through with each step."""
+        """Adds the spans of a stage's compute; returns when the stage ended each step."""
         ends: dict[float, float] = {}
         for step, micro, backward, start, end in self.records[stage].rows("passes"):
             kind = SpanKind.BACKWARD if backward else SpanKind.FORWARD
@@ -40,7 +40,7 @@ class PipelineMerge:
         return [ends[step] for step in sorted(ends)]
 
     def _messages(self, stage: int) -> None:
-        """What a stage has received: how long it waited until that left, and how it travelled."""
+        """Adds the messages that a stage received, and its waits for them."""
         handed = {
             (neighbour, step, micro, backward): posted - self.zero
             for neighbour in (stage - 1, stage + 1)
@@ -53,7 +53,7 @@ class PipelineMerge:
                 raise RunError(f"stage {stage} received what stage {source} does not know to have sent")
             turned, end = turned - self.zero, end - self.zero
             began = min(max(handed[source, step, micro, backward], turned), end)
-            # It waits for the flush of the step before, and only then for this.
+            # The stage waits for the flush of the previous step, and only then for this message.
             turned = max(turned, self.flushes[int(step) - 1] if step else 0.0)
             if began > turned:
                 self.builder.span(stage, SpanKind.WAIT, int(step), turned, began)
