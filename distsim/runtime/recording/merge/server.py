@@ -1,10 +1,10 @@
-"""The records of workers and servers become rows of a trace.
+"""Merges the records of workers and servers.
 
-A push lasts from the worker's clock to the server's, and an answer from the server's to the worker's: all processes
-share one clock. What was sent when the run was over, only to end it, is left out.
+A push starts at the worker's moment and ends at the server's, and an answer the other way round, since all processes
+share one clock. Messages that only end the run are left out.
 
-A cancelled step counts as compute until the answer that cancels it leaves the server. Its worker learns of it when that
-has arrived, and what it slept in between served nothing.
+A cancelled step counts as compute until the answer that cancels it leaves the server. The worker sleeps on until the
+answer arrives, and that sleep does not count.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from distsim.trace import SpanKind, TraceBuilder
 
 
 class ServerMerge:
-    """The trace of workers and servers. A worker's first message here is its first message there, and so on.
+    """The trace of workers and servers. Messages between two ranks stand in the same order in the records of both.
 
-    left_out: messages that are no part of the trace, by (source, target).
+    left_out: by (source, target), messages that are not in the trace.
     """
 
     def __init__(self, records: list[Record], scenario: Scenario, zero: float) -> None:
@@ -39,12 +39,12 @@ class ServerMerge:
             server: max((end for _, _, end in record.rows("updates")), default=math.inf)
             for server, record in self.servers.items()
         }
-        # A fifo server turns to nobody after its own last update; concurrent pushes travel until all is over.
+        # A fifo server receives nothing after its own last update. Concurrent pushes travel until the run is over.
         self.fifo = scenario.receive == "fifo"
         self.ends = ends if self.fifo else dict.fromkeys(ends, max(ends.values()))
 
     def merge(self) -> TraceBuilder:
-        """All rows."""
+        """Adds all rows."""
         for server, record in self.servers.items():
             self.updates(server, record)
         for worker, record in enumerate(self.workers):
@@ -56,7 +56,7 @@ class ServerMerge:
         return self.builder
 
     def updates(self, server: int, record: Record) -> None:
-        """What the server made, and of which gradients."""
+        """Adds the server's updates, and the gradients of each."""
         for version, begin, end in record.rows("updates"):
             self.builder.span(server, SpanKind.APPLY, int(version) - 1, begin - self.zero, end - self.zero)
             self.builder.update(int(version), end - self.zero, server)
