@@ -78,7 +78,7 @@ def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
     for keeps, why in (
         (emulated, "NCCL goes around emulated links"),
         (scenario.failures is not None, "NCCL is not brought back after a failure"),
-        (not among_peers(scenario), "servers receive from whoever sends first, which NCCL cannot"),
+        (not among_peers(scenario), "servers receive from any worker, which NCCL cannot"),
         (not scenario.policy.all_reduces, "pipelines send by gloo"),
         (follows_schedule(scenario), "schedules send by gloo"),
     ):

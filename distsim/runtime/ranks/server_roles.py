@@ -99,18 +99,11 @@ class ServerRoles:
         def progress(version: int) -> None:
             self.context.slot.done(self.done + version * scenario.steps // updates)
 
+        weight = total_weight(policy.items) if isinstance(policy, FlexRR) else 1
         task = ServerTask(
-            rule=rule,
-            workers=workers,
-            updates=updates,
-            floats=self._floats,
-            receive=scenario.receive,
-            cancels=cancels,
-            progress=progress,
-            recovery=self.recovery,
-            weight=total_weight(policy.items) if isinstance(policy, FlexRR) else 1,
-            model=self._first_parameters(),
-        )
+            rule, workers, updates, self._floats, scenario.receive, cancels, progress,
+            weight=weight, model=self._first_parameters(), recovery=self.recovery,
+        )  # fmt: skip
         channels = [self._channel(worker, recorder) for worker in range(workers)]
         if isinstance(policy, FlexRR):
             mailboxes = self._mailboxes(range(workers))

@@ -72,7 +72,7 @@ class FlexRRMerge(ServerMerge):
         for worker, step in zip(contributions.worker.tolist(), contributions.step.tolist(), strict=True):
             missing = sorted(set(range(self.items)) - self.done_by.get((worker, step), {}).keys())
             if missing:
-                raise RunError(f"item {missing[0]} of step {step} of worker {worker} was done by nobody")
+                raise RunError(f"item {missing[0]} of step {step} of worker {worker} was done by no worker")
         done = [
             Range(*of_step, item, 1, *doer) for of_step, doers in self.done_by.items() for item, doer in doers.items()
         ]
