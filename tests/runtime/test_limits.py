@@ -56,5 +56,5 @@ def test_a_scenario_that_only_a_simulation_can_run_is_refused(
 @pytest.mark.parametrize("kind", POLICIES)
 def test_every_policy_can_be_really_run(kind: str) -> None:
     policy = write_policy(smallest(kind))
-    communication = SERVER if "parameter_server" in POLICIES[kind].collectives else {"kind": "ring"}
+    communication = SERVER if POLICIES[kind].server != "none" else {"kind": "ring"}
     check_available(scenario(policy, communication))
