@@ -1,7 +1,7 @@
-"""What a model has learned at each batch size and learning rate: a map, with the number in each cell.
+"""The result of training for each batch size and learning rate: a map with a number in each cell.
 
-The best rate of each batch is outlined, and so is, in dots, where the linear rule would take the smallest batch's best:
-so many times the rate for so many times the batch (Goyal et al. 2017, Accurate, Large Minibatch SGD).
+A solid outline marks the best rate of each batch. A dotted outline marks the rate of the linear scaling rule: k times
+the smallest batch takes k times its best rate (Goyal et al. 2017, Accurate, Large Minibatch SGD).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from distsim.statistics import interval
 Quantity = Literal["accuracy", "loss"]
 Cell = tuple[int, float]  # samples per update, learning rate
 TITLES: dict[Quantity, str] = {"accuracy": "test accuracy (%)", "loss": "loss over all samples"}
-SCALE = [[0.0, "#eef7fd"], [1.0, COMPUTE.colour]]  # so light that dark numbers are read on all of it
-FAR_APART = 30.0  # the largest loss over the least, from which on colours follow the logarithm
+SCALE = [[0.0, "#eef7fd"], [1.0, COMPUTE.colour]]  # light enough for dark numbers
+FAR_APART = 30.0  # the largest loss over the least; beyond this ratio colours follow the logarithm
 MOST_NUMBERS = 150  # cells with a number in each
 MOST_NAMED = 24  # values on an axis
 ROW_PIXELS, LEAST_PIXELS, MOST_PIXELS = 38, 120, 600
 MARGINS = {"t": 50, "b": 55, "l": 10, "r": 10}
-SAME = 1e-6  # relative: two rates are one
+SAME = 1e-6  # relative difference below which two rates count as equal
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the runs of one cell came to. value: the mean over those that did not diverge, NaN where all did.
+class CellResult:
+    """The result of the runs of one cell. value: the mean over runs that did not diverge, NaN where all diverged.
 
-    low, high: its 95 % interval; None of fewer than two runs.
+    low, high: the 95 % interval of the mean; None for fewer than two runs.
     """
 
     runs: int
@@ -49,13 +49,13 @@ class Found:
 
 
 def batch_grid(curves: Mapping[Cell, Curve | Sequence[Curve]], quantity: Quantity = "accuracy") -> Captioned:
-    """A column for each batch size and a row for each learning rate, the highest above.
+    """A column for each batch size and a row for each learning rate, the highest rate on top.
 
-    curves: of each (samples per update, learning rate) what `distsim.learning.replay` returned, once or for each of
-    several seeds. Of all, what they came to in the end counts. A run has diverged where its loss is no finite number in
-    the end, or is above where it began; a cell of which any has is marked.
+    curves: by (samples per update, learning rate), the curve that `distsim.learning.replay` returned, or one curve for
+    each of several seeds. The last value of each curve counts. A run has diverged where its last loss is not finite or
+    is above its first loss; cells with such runs are marked.
 
-    Raises InputError where there is nothing to draw.
+    Raises InputError where a cell has no curve, or there is no cell.
 
     >>> from distsim.learning.delays import plain
     >>> from distsim.learning.optimizers import Sgd
@@ -97,19 +97,19 @@ def batch_grid(curves: Mapping[Cell, Curve | Sequence[Curve]], quantity: Quantit
     return Captioned(figure, _sentence(cells, best, ruled, quantity), _table(cells, quantity))
 
 
-def _found(curves: Curve | Sequence[Curve], quantity: Quantity) -> Found:
+def _found(curves: Curve | Sequence[Curve], quantity: Quantity) -> CellResult:
     runs = [curves] if isinstance(curves, Curve) else list(curves)
-    # A loss that is no number is below nothing.
+    # The comparison is False for a loss that is NaN.
     good = [run for run in runs if run.loss[-1] <= run.loss[0]]
     values = [100.0 * run.accuracy[-1] if quantity == "accuracy" else float(run.loss[-1]) for run in good]
     if len(values) < 2:
-        return Found(len(runs), len(runs) - len(good), float(values[0]) if values else math.nan, None, None)
+        return CellResult(len(runs), len(runs) - len(good), float(values[0]) if values else math.nan, None, None)
     mean, low, high = interval(values)
-    return Found(len(runs), len(runs) - len(good), mean, low, high)
+    return CellResult(len(runs), len(runs) - len(good), mean, low, high)
 
 
-def _best(cells: Mapping[Cell, Found], quantity: Quantity) -> list[Cell]:
-    """Of each batch the rate with the best value, of those at which no run diverged."""
+def _best(cells: Mapping[Cell, CellResult], quantity: Quantity) -> list[Cell]:
+    """For each batch, the rate with the best value among the rates at which no run diverged."""
     best: dict[int, Cell] = {}
     sign = 1.0 if quantity == "accuracy" else -1.0
     for cell in sorted(cells):
@@ -121,8 +121,8 @@ def _best(cells: Mapping[Cell, Found], quantity: Quantity) -> list[Cell]:
     return list(best.values())
 
 
-def _by_the_linear_rule(cells: Mapping[Cell, Found], best: Sequence[Cell]) -> list[Cell]:
-    """Cells of larger batches at the rate that the smallest batch's best becomes."""
+def _by_the_linear_rule(cells: Mapping[Cell, CellResult], best: Sequence[Cell]) -> list[Cell]:
+    """The cells of larger batches at the rates that follow from the smallest batch's best rate."""
     if not best:
         return []
     reference, rate = best[0]
@@ -133,7 +133,7 @@ def _by_the_linear_rule(cells: Mapping[Cell, Found], best: Sequence[Cell]) -> li
     ]
 
 
-def _map(cells: Mapping[Cell, Found], batches: list[int], rates: list[float], quantity: Quantity) -> go.Heatmap:
+def _map(cells: Mapping[Cell, CellResult], batches: list[int], rates: list[float], quantity: Quantity) -> go.Heatmap:
     numbers = np.array(
         [[cells[batch, rate].value if (batch, rate) in cells else np.nan for batch in batches] for rate in rates]
     )
@@ -161,8 +161,8 @@ def _rounded(number: float, quantity: Quantity) -> str:
     return f"{number:.1f}" if quantity == "accuracy" else f"{number:.3g}"
 
 
-def _told(found: Found | None, quantity: Quantity) -> str:
-    """A cell's runs in words."""
+def _told(found: CellResult | None, quantity: Quantity) -> str:
+    """The result of a cell in words."""
     if found is None:
         return "not run"
     text = "" if math.isnan(found.value) else f"{TITLES[quantity]}: {_rounded(found.value, quantity)}"
@@ -171,8 +171,8 @@ def _told(found: Found | None, quantity: Quantity) -> str:
     return text + f"<br>{found.diverged} of {found.runs} runs diverged" * bool(found.diverged)
 
 
-def _add_diverged(figure: go.Figure, cells: Mapping[Cell, Found], batches: list[int], rates: list[float]) -> None:
-    """A cross on a cell of which all runs diverged; where some did, it stands small beside the number."""
+def _add_diverged(figure: go.Figure, cells: Mapping[Cell, CellResult], batches: list[int], rates: list[float]) -> None:
+    """A cross where all runs of a cell diverged; a triangle beside the number where some did."""
     for name, symbol, all_of_them in (("diverges", "x", True), ("diverges for some seeds", "triangle-up", False)):
         marked = [
             cell for cell, found in cells.items() if found.diverged and math.isnan(found.value) == all_of_them
@@ -194,7 +194,7 @@ def _add_diverged(figure: go.Figure, cells: Mapping[Cell, Found], batches: list[
 def _add_outlines(
     figure: go.Figure, batches: list[int], rates: list[float], cells: Sequence[Cell], name: str, dash: str
 ) -> None:
-    """One trace of rectangles, with gaps between them."""
+    """Rectangles around the cells, as one trace with gaps."""
     if not cells:
         return
     reach = 0.47 if dash == "solid" else 0.41
@@ -210,7 +210,7 @@ def _add_outlines(
     )  # fmt: skip
 
 
-def _table(cells: Mapping[Cell, Found], quantity: Quantity) -> list[Row]:
+def _table(cells: Mapping[Cell, CellResult], quantity: Quantity) -> list[Row]:
     return [
         {
             "samples per update": batch,
@@ -225,7 +225,7 @@ def _table(cells: Mapping[Cell, Found], quantity: Quantity) -> list[Row]:
     ]
 
 
-def _sentence(cells: Mapping[Cell, Found], best: Sequence[Cell], ruled: Sequence[Cell], quantity: Quantity) -> str:
+def _sentence(cells: Mapping[Cell, CellResult], best: Sequence[Cell], ruled: Sequence[Cell], quantity: Quantity) -> str:
     text = []
     if best:
         unit = " %" if quantity == "accuracy" else ""

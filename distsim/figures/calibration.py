@@ -1,4 +1,4 @@
-"""Measured times of a machine against the lines fitted to them: one panel per family, both axes logarithmic."""
+"""Measured times of a machine and the lines fitted to them: a panel for each family, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LINE_POINTS = 30
 MARGINS = {"t": 80, "b": 50, "l": 10, "r": 10}
 DECADES = [10.0**power for power in range(1, 11)]  # of bytes
 SECONDS = [part * 10.0**power for power in range(-7, 3) for part in (1, 2, 5)]
-# A number of workers has its colour and its mark in all panels; beyond five they begin again.
+# Each number of workers has the same colour and mark in all panels; the sixth repeats the first.
 COLOURS = (PREDICTED.colour, MEASURED.colour, FORMULA.colour, DROPPED, COMPUTE.colour)
 
 
 def calibration(machine: MachineCalibration) -> Captioned:
-    """Marks are the medians of repeats, with bars from quartile to quartile; lines are the fits.
+    """Marks are the medians of repeats, error bars reach from quartile to quartile, and lines are the fits.
 
     >>> import numpy as np
     >>> from distsim.calibration import fitted
@@ -44,7 +44,7 @@ def calibration(machine: MachineCalibration) -> Captioned:
     shown: set[int] = set()
     for fit in machine.fits:
         if len(fit.workers) > 1:
-            continue  # of all numbers of workers together; its own are drawn
+            continue  # a line through all numbers of workers; the line of each number is drawn instead
         row, column = (place + 1 for place in divmod(titles.index(fit.title), COLUMNS))
         for trace in _traces(machine, fit, numbers.index(fit.workers[0]), legend=fit.workers[0] not in shown):
             figure.add_trace(trace, row=row, col=column)
@@ -117,7 +117,7 @@ def _table(machine: MachineCalibration) -> list[Row]:
 
 
 def page(machine: MachineCalibration) -> str:
-    """An HTML page with the figure, its table and the warnings, which needs nothing beside it."""
+    """An HTML page with the figure, its table and the warnings; the page needs no other file and no network."""
     warnings = "".join(f"<li>{escape(warning)}</li>" for warning in machine.warnings())
     notes = f'<ul class="notes">{warnings}</ul>' if warnings else ""
     links = f", with {machine.links}" if machine.emulated else ""

@@ -1,4 +1,4 @@
-"""Goodput against the interval between checkpoints: the formula's curve with its optimum, and runs beside it."""
+"""Goodput by the interval between checkpoints: the curve of the formula, its best interval, and runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from distsim.theory.checkpointing import (
 from distsim.units import duration, show
 
 POINTS = 160
-BEYOND = 12.0  # times the best interval, to either side
+BEYOND = 12.0  # the curve reaches from the best interval / 12 to the best interval x 12
 NAME, MINUTES, BY_FORMULA = "interval", "length (min)", "goodput, formula (%)"
 OF_RUNS, LOW, HIGH = "mean of the runs (%)", "from (%)", "to (%)"
 LABEL_PAPER = "rgba(255,255,255,0.85)"
@@ -30,10 +30,10 @@ Goodputs = Mapping[float, Sequence[float]]
 
 
 def checkpoints(failures: Failures, workers: int, goodputs: Goodputs | None = None) -> Captioned:
-    """The share of time that is useful work, over the interval; the one that `failures` names is the chosen one.
+    """The share of time that is useful work, by the interval; the interval in `failures` is marked as chosen.
 
-    goodputs: by interval in seconds, those of runs that differ in their seed; of two runs or more Student's 95 %
-    interval for their mean is drawn, too. Source of the curve: Daly 2006, see `distsim.theory.checkpointing`.
+    goodputs: by interval in seconds, the goodputs of runs with different seeds. For two runs or more, Student's 95 %
+    interval of their mean is drawn, too. Source of the curve: Daly 2006, see `distsim.theory.checkpointing`.
 
     >>> every_hour = Failures(mean_time_between="10 d", checkpoint_every="1 h", checkpoint_cost="1 min")
     >>> checkpoints(every_hour, workers=64).summary
@@ -51,7 +51,7 @@ time is useful work; best would be one every 20.6 min, at 90.9 %.'
         "Daly 2006": daly_interval_seconds(cost, mean_time),
     }
     if not cost:
-        rules = {"chosen": chosen}  # the more often the better
+        rules = {"chosen": chosen}  # without a cost, the shortest interval is best
 
     def curve(seconds: float) -> float:
         return goodput(seconds, cost, failures.restart_cost_seconds, mean_time)
@@ -86,7 +86,7 @@ def _row(name: str, seconds: float, by_formula: float, runs: Goodputs) -> Row:
 
 
 def _reach(intervals: Sequence[float], best: float) -> Floats:
-    """The intervals that the curve is drawn over, in seconds."""
+    """The intervals of the curve, in seconds."""
     around = [best / BEYOND, best * BEYOND] if best else []
     low, high = min([*intervals, *around]), max([*intervals, *around])
     return np.geomspace(0.8 * low, 1.25 * high, POINTS)
@@ -101,7 +101,7 @@ def _add_curve(figure: go.Figure, seconds: Floats, shares: Floats) -> None:
 
 
 def _add_rules(figure: go.Figure, table: Sequence[Row]) -> None:
-    """The best interval as a line with its name; what the rules of thumb say as marks on the curve."""
+    """A line at the best interval with its name; a mark on the curve for each rule of thumb."""
     for row, symbol in zip(table[2:], ("triangle-up", "triangle-down"), strict=False):
         figure.add_scatter(
             x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name=str(row[NAME]),
@@ -165,6 +165,6 @@ def _length(row: Row) -> str:
 
 
 def _percent(share: object) -> str:
-    """A share in percent; near all of it, to two digits of what is missing."""
-    assert isinstance(share, float), "checked by whoever asks"
+    """A share in percent; from 99 % on with two decimals."""
+    assert isinstance(share, float), "the caller passes shares that are there"
     return f"{share:.1f} %" if share < 99.0 else f"{share:.2f} %"

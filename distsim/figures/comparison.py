@@ -1,4 +1,4 @@
-"""Predicted beside measured, the error of each figure, and the error of the total cut into its causes."""
+"""A prediction beside its measurement: the error of each quantity, and the error of the total by cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CAUSES = {"compute": COMPUTE, "communication": COMMUNICATION, "waiting": WAIT}
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure of both runs. relative: its error is told in percent of the measurement, else as a difference."""
+    """One quantity of both runs. relative: the error is a percentage of the measurement, else a difference."""
 
     name: str
     unit: str
@@ -30,7 +30,7 @@ class Quantity:
 
     @property
     def error(self) -> str:
-        """Signed; positive where the prediction is too high.
+        """The signed error in words; positive where the prediction is too high.
 
         >>> Quantity("total", "s", 2.05, 2.0).error, Quantity("idle share", "%", 20.5, 21.0, relative=False).error
         ('+2.5 %', '-0.5 points')
@@ -46,9 +46,9 @@ class Quantity:
 
 
 def comparison(comparison: Comparison) -> Captioned:
-    """Bars of both runs, one panel per figure with its own unit; under them the error of the total by cause.
+    """Bars of both runs, a panel for each quantity with its unit; below them the error of the total by cause.
 
-    The causes are predicted - measured in seconds of an average worker; they add up to the error of the total.
+    Each cause is predicted - measured in seconds of an average worker. The causes add up to the error of the total.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("backup_server"))
@@ -122,7 +122,7 @@ def _add_pair(figure: go.Figure, column: int, quantity: Quantity) -> None:
 
 
 def _wrapped(title: str) -> str:
-    """A panel's title in two lines, cut at the middlemost space."""
+    """A title in two lines, broken at the space nearest to its middle."""
     spaces = [place for place, letter in enumerate(title) if letter == " "]
     if len(title) <= 12 or not spaces:
         return f"<br>{title}"

@@ -1,4 +1,4 @@
-"""The critical path on the timeline: the chain of spans that the last update waited for stands out in its lanes."""
+"""The critical path on the timeline: the chain of spans for which the last update waited is outlined."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from distsim.figures.wording import counted
 from distsim.trace import SpanKind, Trace
 from distsim.units import show
 
-ROUNDING = 1e-9  # of the path, that no span explains
-FADED = 0.25  # opacity of what is not on the path
+ROUNDING = 1e-9  # share of the path; smaller gaps between spans come from rounding
+FADED = 0.25  # opacity of bars that are not on the path
 OUTLINE = {"color": INK, "width": 1.6}
 
 
 def critical_path(trace: Trace, start_seconds: float = 0.0, end_seconds: float | None = None) -> Captioned:
-    """The timeline of a run with the chain that led to its last update; the sentence and the table tell all of it.
+    """The timeline of a run, with the chain of spans from `distsim.critical_path` that led to its last update.
 
-    start_seconds, end_seconds: the part that is drawn, as in `timeline`. The chain is that of `distsim.critical_path`.
+    start_seconds, end_seconds: the window that is drawn, as in `timeline`. The sentence and the table cover the whole
+    chain.
 
     Raises InputError where the window is empty.
 
@@ -44,7 +45,7 @@ def critical_path(trace: Trace, start_seconds: float = 0.0, end_seconds: float |
     on_path = [
         drawing | {"marker": drawing["marker"] | {"line": OUTLINE}} for drawing in of_spans(trace, window, path.spans)
     ]
-    # The legend shows a category as it looks on the path, where it is there.
+    # The legend shows a category as it looks on the path, if the path has it.
     told = {drawing["name"] for drawing in on_path}
     beside = [drawing | _beside(drawing, told) for drawing in lanes(trace, window)]
     drawn = placed(1, [*beside, *on_path, _chain(trace, path, window)])
@@ -54,12 +55,12 @@ def critical_path(trace: Trace, start_seconds: float = 0.0, end_seconds: float |
 
 
 def _beside(drawing: Drawing, told: Set[str]) -> Drawing:
-    """How a bar that is not on the path looks."""
+    """The look of a bar that is not on the path."""
     return {"opacity": FADED, "showlegend": drawing["name"] not in told} if drawing["type"] == "bar" else {}
 
 
 def _chain(trace: Trace, path: CriticalPath, window: Window) -> Drawing:
-    """A line from span to span, along its lane and then to the next one's."""
+    """A line from span to span, along each span and then to the lane of the next."""
     spans = path.spans.where(window.touches(path.spans.start_seconds, path.spans.end_seconds))
     times = np.column_stack([spans.start_seconds, spans.end_seconds]) * window.scale
     return {

@@ -1,4 +1,4 @@
-"""Whether to distribute, and how: training jobs by the memory and the time that one device would need for them."""
+"""Whether to distribute a training, and how: jobs by the memory and the time that they need on one device."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from distsim.units import show
 
 DAY = 86400.0
 HEIGHT = 520
-SPARE = 10.0  # of an axis, beyond the outermost job: times as much
-NAME = 10.0  # besides, at the left and right: room for a job's name
+SPARE = 10.0  # an axis reaches ten times as far as the outermost job
+NAME = 10.0  # and ten times further at the left and right, for the names of jobs
 ONE, DATA, MODEL, BOTH, BOUND = (
     "one device",
     "data parallelism",
@@ -37,9 +37,9 @@ MARKS = {  # colour and mark of each answer
 
 @dataclass(frozen=True)
 class Job:
-    """A training. state_bytes: parameters, gradients, optimizer. operations: of the whole training.
+    """A training. state_bytes: of parameters, gradients and optimizer. operations: of the whole training.
 
-    bound: the data may not leave the many places where they are.
+    bound: the data may not leave the many places that hold them.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Job:
 def decision(
     jobs: Sequence[Job], device_bytes: float, operations_per_second: float, patience_seconds: float
 ) -> Captioned:
-    """Each job by two ratios: its state over the device's memory, and its time on one device over what you can wait.
+    """Each job by two ratios: its state over the device's memory, and its time on one device over your patience.
 
-    Where the first is above 1 the model must be split, and where the second is, the work. Data that may not move
-    decide before both. Activations come on top of the state, so a job close to the line does not fit.
+    If the first ratio is above 1, the model must be split; if the second is above 1, the work must be split. Data that
+    may not move decide first. Activations need memory beside the state, so a job close to the line does not fit.
 
-    device_bytes: memory of one device. operations_per_second: what it really reaches. patience_seconds: how long the
-    training may take. Raises InputError where one of them is not above 0.
+    device_bytes: memory of one device. operations_per_second: the rate that a device really reaches. patience_seconds:
+    how long the training may take. Raises InputError where one of these is not above 0.
 
     >>> jobs = [Job("small", 1e9, 1e18), Job("large", 1e12, 1e23)]
     >>> decision(jobs, device_bytes=80e9, operations_per_second=1e14, patience_seconds=7 * DAY).summary
@@ -69,7 +69,7 @@ def decision(
     above(0, device_bytes=device_bytes, operations_per_second=operations_per_second, patience_seconds=patience_seconds)
     names = [job.name for job in jobs]
     if len(set(names)) < len(names):
-        raise InputError.of("decision(jobs)", names, "must have a name each", "tell them apart")
+        raise InputError.of("decision(jobs)", names, "must differ", "give each job a name of its own")
     points = [
         (job.state_bytes / device_bytes, job.operations / operations_per_second / patience_seconds) for job in jobs
     ]
@@ -81,7 +81,7 @@ def decision(
             x=[points[place][0] for place in chosen], y=[points[place][1] for place in chosen],
             text=[f" {names[place]} " for place in chosen], mode="markers+text", name=answer,
             textposition=[f"middle {'right' if points[place][0] > 1.0 else 'left'}" for place in chosen],
-            showlegend=answer == BOUND and bool(chosen),  # the others have their corners
+            showlegend=answer == BOUND and bool(chosen),  # the other answers are named in the corners
             marker={"color": colour, "symbol": mark, "size": 14, "line": {"color": INK, "width": 1}},
             hovertemplate="%{text}: %{x:.3g} of a device's memory, %{y:.3g} of your patience<extra></extra>",
             cliponaxis=False,
@@ -120,7 +120,7 @@ def _answer(job: Job, memory: float, time: float) -> str:
 
 
 def _reach(values: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis, with 1 well inside."""
+    """The ends of an axis, far from 1 on either side."""
     return min([0.1, *values]) / SPARE, max([10.0, *values]) * SPARE
 
 

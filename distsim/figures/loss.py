@@ -1,7 +1,7 @@
-"""How the loss falls, for several policies, learning rates or batches: against time, updates and samples.
+"""Loss against time, updates and samples, for several policies, learning rates or batches.
 
-Which of them is ahead depends on what one pays for. The dotted line is the lowest loss that all come to, and the table
-says when each is first there.
+The order of the runs may differ between these axes. The dotted line is the lowest loss that all runs reach; the table
+tells when each run reaches it first.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Against = Literal["seconds", "updates", "samples"]
 COLUMNS: dict[Against, str] = {"seconds": "seconds", "updates": "update", "samples": "samples"}
 TITLES: dict[Against, str] = {"seconds": "time (s)", "updates": "updates", "samples": "samples"}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MOST_NAMED = 10  # of more names only the lowest and the highest loss are told apart
+MOST_NAMED = 10  # of more runs, only the runs with the lowest and the highest last loss have names
 OTHERS = Look("the others", "#b8b8b8", "")
-NAMED = 3  # of those that diverge, in the sentence
-MOST_DECADES = 6  # with a number on the axis
-LOG_FROM = 10.0  # the largest loss over the least, from which on the axis is logarithmic
-LOG_X_FROM = 5.0  # the longest run over the shortest, likewise
+NAMED = 3  # diverging runs that the sentence names
+MOST_DECADES = 6  # numbered powers of ten on the axis
+LOG_FROM = 10.0  # the largest loss over the least; beyond this ratio the axis is logarithmic
+LOG_X_FROM = 5.0  # the longest run over the shortest; beyond this ratio the axis is logarithmic
 MARGIN = 0.06  # above and below the lines, as a share of the axis
 
 
 def loss(
     curves: Mapping[str, Curve | Sequence[Curve]], against: Sequence[Against] = ("seconds", "updates", "samples")
 ) -> Captioned:
-    """A panel for each of `against`, a line for each name.
+    """A panel for each axis in `against`, a line for each name in `curves`.
 
-    curves: what `distsim.learning.replay` returns, by name; several of one name are runs with different seeds, and are
-    drawn as their mean with its 95 % interval. A line breaks off in a cross where it diverges.
+    curves: by name, the curve that `distsim.learning.replay` returns. Several curves of one name are runs with
+    different seeds; their mean is drawn with its 95 % interval. A line ends in a cross where it diverges.
 
     Raises InputError where there is nothing to draw.
 
@@ -74,7 +74,7 @@ def loss(
 
 
 def _looks(lines: Sequence[Line]) -> list[tuple[Look, str, bool]]:
-    """How each line is drawn: in which look and dash, and whether it has a name of its own."""
+    """The look and the dash of each line, and whether the legend names the line."""
     if len(lines) <= MOST_NAMED:
         count = len(SERIES)
         return [
@@ -130,12 +130,12 @@ def _add_line(figure: go.Figure, line: Line, look: Look, dash: str, axis: Agains
 
 
 def _drawable(line: Line) -> np.ndarray:
-    """The lower bounds, also for a logarithmic axis: an interval that reaches below 0 ends at a tenth of the loss."""
+    """The lower bounds; where a bound is not above 0, a tenth of the loss, so that a logarithmic axis can show it."""
     return np.where(line.low > 0.0, line.low, np.minimum(0.1 * line.loss, line.high))
 
 
 def _add_others(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: int) -> None:
-    """All in one trace, with gaps between them: many traces are slow to draw."""
+    """All lines in one trace with gaps, since many traces are slow to draw."""
     x = np.concatenate([[*line.x, np.nan] for line in lines])
     y = np.concatenate([[*line.loss, np.nan] for line in lines])
     names = [name for line in lines for name in [line.name] * (len(line.x) + 1)]
@@ -148,7 +148,7 @@ def _add_others(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: 
 
 
 def _scale_x(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: int) -> None:
-    """Logarithmic where one run is much longer than another, from the earliest look after the start."""
+    """Logarithmic where one run is much longer than another; the axis then begins at the earliest value above 0."""
     figure.update_xaxes(title_text=TITLES[axis], row=1, col=panel)
     looked = [line.x[line.x > 0.0] for line in lines]
     ends = np.array([x[-1] for x, line in zip(looked, lines, strict=True) if len(x) and line.whole])
@@ -232,7 +232,7 @@ def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) ->
 
 
 def _winners(panels: Mapping[Against, Sequence[Line]], target: float) -> str:
-    """Who is first at the target on which axes."""
+    """The run that reaches the target first, for each axis."""
     found: dict[str, list[str]] = {}
     for axis, lines in panels.items():
         reached = {line.name: line.reaches(target) for line in lines if line.whole}
@@ -242,7 +242,7 @@ def _winners(panels: Mapping[Against, Sequence[Line]], target: float) -> str:
 
 
 def _amount(value: float, axis: Against) -> str:
-    """So much of what an axis shows, as a sentence says it."""
+    """A value on an axis, as a sentence words it."""
     if axis == "seconds":
         return f"{value:.3g} s"
     return f"{value:,.0f} {axis if value != 1 else axis.removesuffix('s')}"

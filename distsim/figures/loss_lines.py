@@ -1,4 +1,4 @@
-"""The lines of a figure of learning: the loss of each name along one axis, the mean over its runs if it has several."""
+"""The lines of the figure of losses: the loss of each name along one axis, as the mean of its runs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from distsim.arrays import Floats
 from distsim.learning.curve import Curve
 from distsim.statistics import intervals
 
-POINTS = 120  # of the mean over runs that were looked at in different moments
+POINTS = 120  # of a mean over runs whose losses were recorded at different times
 DIVERGED = 10.0  # times the loss at the start
-TAIL = 10  # the last tenth of a line is where it has come to
+TAIL = 10  # the median over the last tenth of a line is its final loss
 
 
 @dataclass(frozen=True)
 class Line:
-    """One name's loss along one axis. low and high: 95 % intervals of the mean; of a single run the loss itself.
+    """The loss of one name along one axis. low and high: the 95 % interval of the mean; for one run the loss itself.
 
-    whole: False where it breaks off because a run diverged: its loss was ten times that of the start, or no number.
+    whole: False where the line ends early because a run diverged: its loss exceeded ten times the first loss, or was
+    not finite.
     """
 
     name: str
@@ -33,15 +34,15 @@ class Line:
     whole: bool
 
     def reaches(self, loss: float) -> float | None:
-        """Where it is first at or below this loss; None where it never is."""
+        """Where the line is first at or below `loss`; None where it never is."""
         reached = np.flatnonzero(self.loss <= loss)
         return float(self.x[reached[0]]) if len(reached) else None
 
 
 def line_of(name: str, runs: Sequence[Curve], column: str) -> Line:
-    """The line of these runs, one for each seed, along "seconds", "update" or "samples", as far as all of them go.
+    """The line of `runs`, one run per seed, along "seconds", "update" or "samples", until the shortest run ends.
 
-    Between two looks the loss is the one that was last seen.
+    Between two recorded losses, the earlier loss holds.
     """
     along = [np.asarray(getattr(curve, column), dtype=np.float64) for curve in runs]
     if all(np.array_equal(own, along[0]) for own in along):
@@ -61,9 +62,9 @@ def line_of(name: str, runs: Sequence[Curve], column: str) -> Line:
 
 
 def common_target(lines: Sequence[Line]) -> float | None:
-    """The lowest loss that all lines come to, those that diverge left out; None where one never gets below its start.
+    """The lowest loss that all lines without divergence reach; None where a line never falls below its first loss.
 
-    That is the highest of the medians over each line's last tenth: noise dips lower now and then.
+    This is the highest median over the last tenth of a line; single values may be lower by noise.
 
     >>> line = Line("a", 1, np.arange(3.0), np.array([2.0, 0.7, 0.5]), *np.zeros((2, 3)), whole=True)
     >>> common_target([line])
@@ -77,7 +78,7 @@ def common_target(lines: Sequence[Line]) -> float | None:
 
 
 def spread(values: Floats) -> float:
-    """The largest over the least of these, infinite where a value is not above 0; 1 of none.
+    """The largest of `values` over the least; infinite where a value is not above 0, and 1 for no values.
 
     >>> spread(np.array([0.5, 2.0])), spread(np.array([0.0, 2.0])), spread(np.array([]))
     (4.0, inf, 1.0)
