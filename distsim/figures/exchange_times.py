@@ -84,7 +84,7 @@ def _size(num_bytes: float) -> str:
 
 def _check(curves: Curves, sizes: Sequence[float], measured: Mapping[float, float]) -> None:
     if not curves:
-        raise InputError.of("exchange_times(curves)", dict(curves), "holds no curve", "pass at least one curve")
+        raise InputError.of("exchange_times(curves)", dict(curves), "has none to draw", "pass at least one")
     if len(sizes) < 2 or not all(0.0 < size < math.inf for size in sizes):
         rule = "must be at least two numbers of bytes above 0"
         raise InputError.of("exchange_times(sizes)", list(sizes), rule, "pass such as [1e3, 1e6]")
