@@ -69,7 +69,7 @@ def decision(
     above(0, device_bytes=device_bytes, operations_per_second=operations_per_second, patience_seconds=patience_seconds)
     names = [job.name for job in jobs]
     if len(set(names)) < len(names):
-        raise InputError.of("decision(jobs)", names, "must differ", "give each job a name of its own")
+        raise InputError.of("decision(jobs)", names, "must have a name each", "tell them apart")
     points = [
         (job.state_bytes / device_bytes, job.operations / operations_per_second / patience_seconds) for job in jobs
     ]
