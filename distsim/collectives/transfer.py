@@ -26,7 +26,7 @@ class Transfer:
         return range(self.chunk, self.chunk + self.chunks)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RingRound(Sequence[Transfer]):
     """A round in which rank i sends chunk i + `ahead` to rank i + 1, both modulo `ranks`. It makes transfers on demand.
 
@@ -37,6 +37,13 @@ class RingRound(Sequence[Transfer]):
     ranks: int
     ahead: int
     reduce: bool
+
+    def __eq__(self, other: object) -> bool:
+        """Whether `other` holds the same transfers, also as a tuple."""
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
 
     def __len__(self) -> int:
         return self.ranks

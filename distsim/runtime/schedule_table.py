@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from distsim.collectives import Schedule, Transfer
@@ -16,8 +16,9 @@ def table_of(schedule: Schedule) -> dict[str, Any]:
     >>> schedule_of(json.loads(json.dumps(table_of(broadcast(4))))) == broadcast(4)
     True
     """
-    table = asdict(schedule)
-    return table | {key: table[key] and sorted(table[key]) for key in ("start", "end")}
+    table = {field.name: getattr(schedule, field.name) for field in fields(schedule)}
+    rounds = [[asdict(transfer) for transfer in transfers] for transfers in schedule.rounds]
+    return table | {"rounds": rounds} | {key: table[key] and sorted(table[key]) for key in ("start", "end")}
 
 
 def schedule_of(table: dict[str, Any]) -> Schedule:

@@ -57,12 +57,12 @@ def step_by_step(model: str, workers: int) -> Iterator[tuple[list[float], list[f
     objective = TorchModel.of(model, samples=SAMPLES)
 
     def begun(trace: Trace) -> Replay:
-        tells = recorded_updates(trace)
-        batches = Batches(objective.samples, tells.workers, tells.batch, tells.seed)
-        return Replay(tells, objective, Sgd(0.1), batches, touched=1.0, staleness_aware=False)
+        recorded = recorded_updates(trace)
+        batches = Batches(objective.samples, recorded.workers, recorded.batch, recorded.seed)
+        return Replay(recorded, objective, Sgd(0.1), batches, touched=1.0, staleness_aware=False)
 
     one, several = begun(plain(STEPS, TOGETHER, SEED)), begun(simulate(scenario(workers)))
-    for update, alone in zip(several.tells.updates(), one.tells.updates(), strict=True):
+    for update, alone in zip(several.recorded.updates(), one.recorded.updates(), strict=True):
         _, count, gradient = several.apply(update)
         _, same_count, expected = one.apply(alone)
         assert count == same_count == TOGETHER

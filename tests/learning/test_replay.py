@@ -127,8 +127,8 @@ def test_the_same_arguments_give_the_same_curve() -> None:
 
 
 def test_only_versions_that_somebody_still_reads_are_kept() -> None:
-    tells = recorded_updates(delayed([3] * 400))
-    running = Replay(tells, QUADRATIC, Sgd(0.1), Batches(320, 1, 1, 0), 1.0, staleness_aware=False)
+    recorded = recorded_updates(delayed([3] * 400))
+    running = Replay(recorded, QUADRATIC, Sgd(0.1), Batches(320, 1, 1, 0), 1.0, staleness_aware=False)
     largest = 0
     apply = running.apply
 
