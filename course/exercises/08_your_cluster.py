@@ -4,7 +4,7 @@ import numpy as np
 
 from distsim import example
 from distsim.calibration import Calibration, far_beyond, fitted
-from distsim.calibration.families import crowd_of, terms
+from distsim.calibration.operations import oversubscription, terms
 from distsim.course import Judged, choice, exercise, function
 from distsim.scenario import Scenario
 from distsim.theory.collectives import ring_all_reduce_seconds
@@ -46,8 +46,8 @@ def link_bandwidth(
 
 def crowded_ms(wait_ms: float, alone_ms: float, ranks: int, cores: int) -> float:
     """The step of workers that wait for their data and then compute on so many cores."""
-    crowd = crowd_of("compute", ranks, cores, emulated=False)
-    return wait_ms + alone_ms * terms("compute", ranks, 1.0, crowd)[0]
+    shared = oversubscription("compute", ranks, cores, emulated=False)
+    return wait_ms + alone_ms * terms("compute", ranks, 1.0, shared)[0]
 
 
 def lost_pct(predicted: dict[int, float], measured: dict[int, float]) -> float:

@@ -30,10 +30,10 @@ def claims() -> list[Claim]:
         system = f"C {checkpoint:g} s, M {between:g} s"
         young, daly = young_interval_seconds(checkpoint, between), daly_interval_seconds(checkpoint, between)
         work = RUN_INTERVALS * young
-        by_young = run_seconds(work, young, checkpoint, between)
-        by_daly = run_seconds(work, daly, checkpoint, between)
-        rarely = run_seconds(work, 3 * young, checkpoint, between)
-        often = run_seconds(work, young / 3, checkpoint, between)
+        by_young = _run_seconds(work, young, checkpoint, between)
+        by_daly = _run_seconds(work, daly, checkpoint, between)
+        rarely = _run_seconds(work, 3 * young, checkpoint, between)
+        often = _run_seconds(work, young / 3, checkpoint, between)
         rows += [
             on_average(f"{system}, by Young", _expected(work, young, checkpoint, between), by_young),
             on_average(f"{system}, by Daly", _expected(work, daly, checkpoint, between), by_daly),
@@ -53,7 +53,7 @@ def _steps(work: float, interval: float) -> int:
     return round(work / interval * STEPS_PER_INTERVAL)
 
 
-def run_seconds(work: float, interval: float, checkpoint: float, between: float) -> Floats:
+def _run_seconds(work: float, interval: float, checkpoint: float, between: float) -> Floats:
     """The totals of `SEEDS` runs that write a checkpoint after each `interval` of work."""
     step = interval / STEPS_PER_INTERVAL
     failures = {

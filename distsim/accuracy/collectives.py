@@ -25,11 +25,11 @@ TWO_TIERS = ((1, 1), (4, 1), (4, 4), (8, 4), (8, 2), (12, 3), (15, 5), (24, 8)) 
 def claims() -> list[Claim]:
     """Each closed form over many sizes, links and numbers of ranks; the row shows the one that differs most."""
     rows = {row.kind: costs(row) for row in COLLECTIVES.values() if not row.needs_nodes}
-    rows |= {"sharded servers": sharded(colocated=False), "sharded servers, colocated": sharded(colocated=True)}
+    rows |= {"sharded servers": _sharded(colocated=False), "sharded servers, colocated": _sharded(colocated=True)}
     for row in COLLECTIVES.values():
         if row.needs_nodes:
-            rows |= {f"{row.kind}, a NIC per worker": two_tiers(row, "worker")}
-            rows |= {f"{row.kind}, a NIC per node": two_tiers(row, "node")}
+            rows |= {f"{row.kind}, a NIC per worker": _two_tiers(row, "worker")}
+            rows |= {f"{row.kind}, a NIC per node": _two_tiers(row, "node")}
     return [_worst(case, pairs) for case, pairs in rows.items()]
 
 
@@ -45,7 +45,7 @@ def costs(row: Collective) -> Iterator[Pair]:
             yield pair(row, num_bytes, _cluster(ranks, speed, latency), Topology(ranks))
 
 
-def sharded(colocated: bool) -> Iterator[Pair]:
+def _sharded(colocated: bool) -> Iterator[Pair]:
     """Parameters divided among several servers."""
     num_bytes, speed, latency = 3e7, 1.25e9, 5e-3
     for workers in SHARDED:
@@ -54,7 +54,7 @@ def sharded(colocated: bool) -> Iterator[Pair]:
             yield pair(COLLECTIVES["parameter_server"], num_bytes, _cluster(workers, speed, latency), topology)
 
 
-def two_tiers(row: Collective, nic_per: Literal["worker", "node"]) -> Iterator[Pair]:
+def _two_tiers(row: Collective, nic_per: Literal["worker", "node"]) -> Iterator[Pair]:
     """A collective inside nodes and between them."""
     for num_bytes, fast, latency in ((3e7, 3e10, 5e-5), (1e6, 2e9, 1e-3)):
         for workers, per_node in TWO_TIERS:

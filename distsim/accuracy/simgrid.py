@@ -125,7 +125,7 @@ def read(path: Path | Traversable = SHIPPED) -> dict[str, Any]:
     return document
 
 
-def compute_table(text: str) -> list[list[float]]:
+def _compute_table(text: str) -> list[list[float]]:
     """The compute times of "T N" and T rows of N numbers."""
     steps, workers, *numbers = text.split()
     rows = np.array([float(number) for number in numbers]).reshape(int(steps), int(workers))
@@ -156,7 +156,7 @@ def _training(sends: str, kind: str, policy: dict[str, str] | None = None) -> Ca
     """Training steps, through the same door as a user's scenario; synchronous unless `policy` says otherwise."""
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:
-        rows = compute_table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
+        rows = _compute_table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
         server = kind == "parameter_server"
         with tempfile.TemporaryDirectory() as folder:
             times = Path(folder) / "times.csv"

@@ -1,13 +1,13 @@
-"""What a machine really does, and what that predicts: measured times in, links for scenarios out.
+"""Calibration: from times measured on a machine to the links of a scenario.
 
 exchange    one exchange at one number of workers, measured with the scenario itself
-families    what `distsim calibrate` measures, and what each of it costs
-plan        the scenarios that show it, and what their traces say
-line        latency and bandwidth, with intervals, out of times
-imposed     the emulated links that a machine was calibrated on
-machine     all lines of a machine: the links of scenarios of other sizes, numbers of workers and policies
-file        the calibration file, which `simulate` takes
-reach       what a scenario asks far beyond all that was measured
+operations  the operations that `distsim calibrate` measures, and their cost formulas
+plan        the scenarios of a calibration, and the times in their traces
+line        latency and bandwidth, with intervals, from measured times
+imposed     the emulated links of a calibration
+machine     all lines of a machine, for scenarios of other sizes, numbers of workers and policies
+file        the calibration file, which `simulate` reads
+reach       whether a scenario lies far beyond the measured sizes and numbers of workers
 """
 
 from distsim.calibration.exchange import (

@@ -1,12 +1,12 @@
-"""The links of one exchange: measured at the scenario's own number of workers, effective bandwidth and latency out.
+"""The effective bandwidth and latency of one exchange, measured at the scenario's own number of workers.
 
-On a machine's own links a scenario's bandwidth and latency are wishes. A calibration runs the very collective, or
-the very exchange with the server, at the same number of workers and at two sizes, without work in between, and
-solves the collective's cost formula for the two unknowns:
+A machine's own links do not have the scenario's bandwidth and latency. A calibration runs the scenario's collective,
+or its exchange with the server, at the same number of workers and at two sizes, with little work in between. It then
+solves the cost formula for the two unknowns, latency a and bandwidth B:
 
     ring                2 (N - 1) (a + S / (N B))
     parameter server    2 (a + N S / B)
-    pipeline            2 (N - 1) (a + S / B), S being the activation of one micro-batch
+    pipeline            2 (N - 1) (a + S / B), S: the activation of one micro-batch
     other collectives   their closed forms in `theory.collectives`
 """
 
@@ -31,8 +31,8 @@ from distsim.units import BOUNDS, rate, show, write
 
 PROBE_STEPS = 25
 WARM_UP_STEPS = 5
-PROBE_COMPUTE = "4 ms"  # lets every rank arrive before the exchange begins, and the cores rest between two
-SMALL_SHARE = 0.25  # of the scenario's gradient: the second size
+PROBE_COMPUTE = "4 ms"  # every rank is ready when the exchange begins, and the cores rest between exchanges
+SMALL_SHARE = 0.25  # the smaller size, as a share of the scenario's gradient
 
 Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
 
@@ -41,13 +41,13 @@ Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
 class Exchange:
     """The links of one collective at one number of workers.
 
-    points: (bytes, seconds) of the measured exchanges, the median over the probe's steps.
-    apply_seconds: the server's own work for one update; 0 among peers.
-    model_seconds: real forward and backward of one batch, where the scenario has a model.
-    measured_workers: where the links were fitted at other numbers of workers, those.
+    points: (bytes, seconds) of the measured exchanges; the seconds are medians over the steps.
+    apply_seconds: the server's own work for one update; 0 without servers.
+    model_seconds: real forward and backward of one batch, if the scenario has a model.
+    measured_workers: the numbers of workers at which a machine's links were fitted; empty for an exchange of its own.
     """
 
-    __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)  # in files
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)  # for files
 
     kind: AllReduceKind
     workers: Count
@@ -59,7 +59,7 @@ class Exchange:
     measured_workers: tuple[Count, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON gives them back."""
+        """The fields as plain values for JSON."""
         return asdict(self) | {
             "points": [list(point) for point in self.points], "measured_workers": list(self.measured_workers)
         }  # fmt: skip
@@ -78,9 +78,9 @@ class Exchange:
 
 
 def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
-    """`scenario` with its links replaced by the measured ones; exceptions for single NICs fall away.
+    """A copy of `scenario` with the measured links; exceptions for single NICs are removed.
 
-    A model's forward and backward take their measured time on top of the drawn one.
+    The measured time of a model's forward and backward is added to the drawn compute time.
     """
     table = scenario.table()
     table["cluster"] |= {
@@ -98,7 +98,7 @@ def calibrated(scenario: Scenario, exchange: Exchange) -> Scenario:
 
 
 def probes(scenario: Scenario) -> list[Scenario]:
-    """The scenarios to measure, small gradient first: the same exchange with next to no work in between."""
+    """The scenarios to measure, smaller gradient first: the same exchange with little work in between."""
     sizes = [exchanged_bytes(scenario) * SMALL_SHARE, exchanged_bytes(scenario)]
     exchanged = "activation" if isinstance(scenario.policy, Pipeline) else "gradient"
     table = scenario.table()
@@ -124,29 +124,29 @@ def probes(scenario: Scenario) -> list[Scenario]:
 
 
 def exchanged_bytes(scenario: Scenario) -> float:
-    """What is exchanged at once: a gradient, or in a pipeline the activation of one micro-batch."""
+    """Bytes of one exchange: of a gradient, or in a pipeline of one micro-batch's activation."""
     if isinstance(scenario.policy, Pipeline):
         return (scenario.workload.activation_bytes or 0.0) / scenario.policy.micro_batches
     return scenario.gradient_bytes
 
 
 def _probe_policy(scenario: Scenario) -> dict[str, Any]:
-    """The policy with the scenario's exchange at each step, and nothing else."""
+    """A policy that does the scenario's exchange at each step, and nothing else."""
     if isinstance(scenario.policy, Pipeline):
         return {"kind": "pipeline", "micro_batches": 1}
-    # With this policy servers follow a schedule, and with others a rule.
+    # Under local SGD servers follow a schedule; under other policies they follow a rule.
     return {"kind": "local_sgd", "period": 1} if isinstance(scenario.policy, LocalSgd) else {"kind": "synchronous"}
 
 
 def fit(traces: Sequence[Trace]) -> Exchange:
-    """The exchange that the traces of `probes` show."""
+    """The exchange measured by the traces of `probes`."""
     scenario = traces[0].scenario
     workers = scenario.cluster.workers
     points = tuple((exchanged_bytes(trace.scenario), float(np.median(exchange_seconds(trace)))) for trace in traces)
     per_latency, per_byte = _cost(scenario)
     (small, small_seconds), (large, large_seconds) = points[0], points[-1]
     slope = (large_seconds - small_seconds) / (large - small) if large > small else 0.0
-    # Noise can hide the slope or the floor of small messages; what the large one took is then all bandwidth.
+    # Noise can hide the slope or the latency. All seconds of the large message then count as bandwidth.
     slope = slope if 0.0 < slope * large <= large_seconds else large_seconds / max(large, 1.0)
     bandwidth = per_byte / slope if per_byte and slope else scenario.cluster.bandwidth_bytes_per_second
     least, most = BOUNDS["byte/second"]
@@ -163,7 +163,7 @@ def fit(traces: Sequence[Trace]) -> Exchange:
 
 
 def _cost(scenario: Scenario) -> tuple[float, float]:
-    """How often one exchange pays the latency, and how many times the gradient's bytes cross the busiest link."""
+    """How many latencies one exchange takes, and how many times the gradient's bytes cross the busiest link."""
     workers = scenario.cluster.workers
     if isinstance(scenario.policy, Pipeline):
         return 2.0 * (workers - 1), 2.0 * (workers - 1)
@@ -173,7 +173,7 @@ def _cost(scenario: Scenario) -> tuple[float, float]:
 
 
 def _all_reduce_seconds(scenario: Scenario, num_bytes: float, latency_seconds: float) -> float:
-    """Of the scenario's all-reduce, where all links, also those inside nodes, carry one byte per second."""
+    """Seconds of the scenario's all-reduce if all links, also those inside nodes, carry one byte per second."""
     links = {"bandwidth_bytes_per_second": 1.0, "latency_seconds": latency_seconds}
     nodes = scenario.cluster.nodes
     tiers = {"nodes": nodes.model_copy(update=links)} if nodes else {}
@@ -182,9 +182,9 @@ def _all_reduce_seconds(scenario: Scenario, num_bytes: float, latency_seconds: f
 
 
 def exchange_seconds(trace: Trace) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Seconds from the moment that all have computed until all have the result, per step, without the warm-up.
+    """Seconds of each step's exchange, without the warm-up: from the last worker's compute until all have the result.
 
-    Of a pipeline's step, what is left of it when all stages' computes are taken away.
+    For a pipeline: the step's seconds less the compute seconds of all stages.
     """
     if isinstance(trace.scenario.policy, Pipeline):
         compute = trace.spans.of_kind(*COMPUTE_KINDS)

@@ -1,4 +1,4 @@
-"""The calibration file: JSON, read strictly. `simulate` takes from it what fits its scenario."""
+"""The calibration file: JSON, read strictly. `simulate` takes its scenario's links from this file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from distsim.scenario import Scenario
 from distsim.validation import findings
 
 LARGEST_MEGABYTES = 10
-CURE = "name a file that distsim calibrate wrote"
 
 
 class _File(Description):
-    """What stands in a file. Version 1 had no machine."""
+    """The content of a file. Version 1 had no machine."""
 
     distsim_calibration: Literal[1, 2]
     exchanges: tuple[Exchange, ...]
@@ -39,7 +38,7 @@ class _File(Description):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Exchanges measured for a scenario of their own, and all lines of a machine, where it was calibrated.
+    """Exchanges measured for single scenarios, and the calibration of a machine if there is one.
 
     >>> from distsim import example
     >>> known = Calibration((Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ()),))
@@ -51,9 +50,9 @@ class Calibration:
     machine: MachineCalibration | None = None
 
     def of(self, scenario: Scenario) -> Exchange:
-        """What `scenario` finds on this machine. Raises InputError where nothing was measured that tells.
+        """The links of `scenario` on this machine. Raises InputError if no measurement applies.
 
-        Of several exchanges of its kind and number of workers it takes the one that was measured nearest to its size.
+        An exchange of the scenario's kind and number of workers comes first: the one nearest in size.
         """
         key = (scenario.communication.kind, scenario.cluster.workers)
         matching = [exchange for exchange in self.exchanges if (exchange.kind, exchange.workers) == key]
@@ -68,24 +67,27 @@ class Calibration:
         )  # fmt: skip
 
     def describe(self, scenario: Scenario) -> str:
-        """One sentence for a report: what `scenario` finds, and on which links that was measured where it is known."""
+        """One sentence for a report: the links of `scenario`, and the links that were measured, if known."""
         found = self.of(scenario)
         if self.machine is None or not found.measured_workers:
             return found.describe()
         return f"{found.describe()}; the calibration was made on {self.machine.links}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as they stand in the file."""
-        table = {"distsim_calibration": 2, "exchanges": [exchange.as_dict() for exchange in self.exchanges]}
-        return table if self.machine is None else table | {"machine": self.machine.model_dump(mode="json")}
+        """The content of the file as plain values."""
+        exchanges = [exchange.as_dict() for exchange in self.exchanges]
+        table: dict[str, Any] = {"distsim_calibration": 2, "exchanges": exchanges}
+        if self.machine is not None:
+            table["machine"] = self.machine.model_dump(mode="json", by_alias=True)
+        return table
 
     def save(self, path: Path) -> None:
-        """Writes the calibration as JSON."""
+        """Writes the calibration file."""
         files.write_text(path, json.dumps(self.as_dict(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Calibration:
-        """Reads what `save` wrote, now or in earlier versions. Raises InputError."""
+        """Reads a file that `save` of this or an earlier version wrote. Raises InputError."""
         try:
             found = _File.model_validate_json(files.read(path, LARGEST_MEGABYTES))
         except OSError as error:
@@ -94,11 +96,11 @@ class Calibration:
             rule = f"is not a calibration that distsim wrote ({findings(error)})"
         else:
             return cls(found.exchanges, found.machine)
-        raise InputError.of("calibration file", str(path), rule, CURE)
+        raise InputError.of("calibration file", str(path), rule, "name a file that distsim calibrate wrote")
 
 
 def _closest(exchanges: Sequence[Exchange], num_bytes: float) -> Exchange:
-    """The one measured nearest to this size, by their ratio. Raises InputError where several are, and differ."""
+    """The exchange nearest in size, by ratio. Raises InputError if several are equally near and differ."""
 
     def away(exchange: Exchange) -> float:
         measured = max((size for size, _ in exchange.points), default=math.inf)

@@ -1,4 +1,4 @@
-"""The emulated links that a machine was calibrated on: what they were asked to be, to tell runs on others apart."""
+"""The emulated links of a calibration, kept to recognize runs on other links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOWEST, FASTEST = BOUNDS["byte/second"]
 
 
 class Imposed(Description):
-    """bandwidth: of every NIC. latency: between two; None where the kernel could impose none.
+    """The requested bandwidth of every NIC and latency between two NICs; None if the kernel could impose no latency.
 
     >>> str(Imposed(bandwidth_bytes_per_second=125e6, latency_seconds=5e-5))
     '1 Gbit/s and 50 us'
@@ -25,8 +25,7 @@ class Imposed(Description):
     latency_seconds: Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])] | None
 
     def are_those_of(self, cluster: Cluster) -> bool:
-        """Whether a run on this cluster's emulated links has the same ones. Where no latency could be imposed on one,
-        none can be on the other.
+        """Whether a run on this cluster's emulated links has these links; an unknown latency counts as equal.
 
         >>> from distsim import example
         >>> found = Imposed(bandwidth_bytes_per_second=1.25e9, latency_seconds=None)

@@ -1,8 +1,8 @@
 """A straight line through measured times: seconds = fixed x messages + unit x amount, neither of them negative.
 
-Each size counts alike, whatever it takes: least squares of the relative misses. The intervals are the bootstrap's
-(Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13, percentiles): every size's repeats are drawn
-anew with replacement, and the line is fitted again to their medians.
+The fit minimizes the squares of the relative errors, so all sizes weigh the same. The intervals are bootstrap
+percentiles (Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13): the repeats of every size are
+drawn with replacement, and the line is fitted to their medians, 400 times.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from distsim.description import Description
 
 RESAMPLES = 400
 CONFIDENCE = 0.95
-POOR_MISS = 0.25  # a line that misses a measured time by more than this share is called poor
+POOR_MISS = 0.25  # a fit is poor if its largest relative error is above this
 
 Interval = tuple[Time, Time]
 
 
 class Line(Description):
-    """What was fitted, with intervals of 95 % confidence.
+    """A fitted line with 95 % confidence intervals.
 
-    fixed_seconds: per message. unit_seconds: per byte, or per sample of a batch. r_squared: the share of the variance
-    that the line explains. largest_miss: of a measured median, as a share of it.
+    fixed_seconds: per message. unit_seconds: per byte, sample or bucket. r_squared: the share of the variance that
+    the line explains. largest_miss: the largest relative error at a measured median.
 
     >>> line = fit_line([[1, 0.0], [1, 1e6], [1, 4e6]], [[0.001], [0.002], [0.005]])
     >>> round(line.fixed_seconds, 9), round(line.unit_seconds, 15), line.poor
@@ -43,12 +43,12 @@ class Line(Description):
 
     @property
     def poor(self) -> bool:
-        """Whether a measured time is more than 25 % off the line."""
+        """Whether the line is more than 25 % off a measured time."""
         return self.largest_miss > POOR_MISS
 
 
 def fit_line(rows: ArrayLike, samples: Sequence[ArrayLike], seed: int = 0) -> Line:
-    """The line through the medians of `samples`, in seconds: one list of repeats for each row (messages, amount)."""
+    """The line through the medians of `samples`: for each row (messages, amount) the seconds of its repeats."""
     terms = np.asarray(rows, dtype=np.float64)
     repeats = [np.asarray(sample, dtype=np.float64) for sample in samples]
     medians = np.array([[np.median(sample) for sample in repeats]])
@@ -71,11 +71,11 @@ def fit_line(rows: ArrayLike, samples: Sequence[ArrayLike], seed: int = 0) -> Li
 
 
 def _solved(rows: Floats, seconds: Floats) -> Floats:
-    """(fixed, unit) for each row of `seconds`, shape (fits, points) -> (fits, 2): the least relative squares."""
+    """Least squares of relative errors; seconds: shape (fits, points). Returns (fixed, unit), shape (fits, 2)."""
     scale = rows.max(axis=0)
     relative = rows / scale / seconds[:, :, None]
     free: Floats = np.linalg.pinv(relative).sum(axis=2)
-    # Where one of the two came out negative it is 0, and the other takes what there is: the better of the two.
+    # If fixed or unit comes out negative, one of them is set to 0 and the other is fitted alone: the better choice.
     square = np.sum(relative**2, axis=1)
     alone = np.divide(relative.sum(axis=1), square, out=np.zeros_like(square), where=square > 0.0)
     misses = np.sum((relative * alone[:, None, :] - 1.0) ** 2, axis=1)

@@ -1,4 +1,4 @@
-"""What `distsim calibrate` measures: scenarios with one exchange per step and next to no work, and what they show."""
+"""The scenarios that `distsim calibrate` runs, one exchange per step and little work, and the times in their traces."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import write
 from distsim.workload import FLOAT_BYTES, TRAINING_SAMPLES, Model, Workload
 
-PASSES = 2  # over all sizes, so that a busy moment does not fall on one of them alone
+PASSES = 2  # over all sizes, so that a busy moment disturbs more than one size
 SHORTEST_PAUSE, LONGEST_PAUSE = 1e-6, 1.0  # in seconds
-PIPELINE_MESSAGES = 2  # of a pipeline of two stages: an activation, and its gradient back
-NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # what a machine's own links are called
+PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient back
+NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
 
 Shows = Literal["all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "ddp"]
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A scenario to measure, and what it shows."""
+    """A scenario to measure, and the operation that it shows."""
 
     shows: Shows
     scenario: Scenario
 
     def samples(self, trace: Trace) -> Iterator[Sample]:
-        """What the trace of this scenario says, family by family."""
+        """The samples in a trace of this scenario, operation by operation."""
         workers, workload = self.scenario.cluster.workers, self.scenario.workload
         if self.shows == "compute":
             yield "compute", workload.model, workers, float(workload.batch), model_seconds(trace)
             return
         if self.shows == "ddp":
-            yield "ddp", workload.model, workers, float(len(buckets(self.scenario))), ddp_seconds(trace)
+            yield "ddp", workload.model, workers, float(len(buckets(self.scenario))), _ddp_seconds(trace)
             return
         amount, seconds = exchanged_bytes(self.scenario), exchange_seconds(trace)
         if self.shows == "point_to_point":
@@ -57,11 +57,11 @@ class Probe:
 class CalibrationPlan:
     """Numbers of workers, sizes in bytes, and models to calibrate with.
 
-    batch: of the models; smaller ones are measured too. busy: more numbers of workers, at which only compute is.
-    pause: seconds that every worker sleeps before each exchange and in each step of a model, as long as steps of the
-    runs to be predicted sleep: cores that have slept are slower at first. repeats: of each size. bandwidth: bytes/s of
-    every NIC of an emulated cluster, and latency in seconds between two; None: the machine's own links. Raises
-    InputError where no line could be fitted.
+    batch: the largest batch; smaller batches are measured too. busy: more numbers of workers, for compute only.
+    pause: seconds that every worker sleeps before each exchange and in each step of a model. Take the pause of the runs
+    to be predicted, since cores are slower after a sleep. repeats: of each size. bandwidth: bytes/s of every emulated
+    NIC; None for the machine's own links. latency: seconds between two emulated NICs. Raises InputError if no line
+    could be fitted.
 
     >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
     [12, 4, 4]
@@ -85,17 +85,17 @@ class CalibrationPlan:
             raise InputError.of("workers", self.workers, "names no number", "write 1,2,4")
         if len(set(self.sizes)) < max(2, len(self.sizes)) or any(size < FLOAT_BYTES for size in self.sizes):
             raise InputError.of(
-                "sizes", self.sizes, "must be at least two different ones, of 4 bytes or more: a line needs two points",
+                "sizes", self.sizes, "must be at least two different sizes of 4 bytes or more: a line needs two points",
                 "write '64 KiB,1 MiB,4 MiB'",
             )  # fmt: skip
         if self.batch < 2:
-            raise InputError.of("batch", self.batch, "must be at least 2: a smaller one is measured too", "write 32")
+            raise InputError.of("batch", self.batch, "must be at least 2: smaller batches are measured too", "write 32")
         for model in self.models:
             samples = TRAINING_SAMPLES[model]
             most = samples // self.batch
             for name, numbers in (("workers", self.workers), ("busy", self.busy)):
                 if any(number > most for number in numbers):
-                    rule = f"with batches of {self.batch} is more than the {samples} samples that {model} learns from"
+                    rule = f"with batches of {self.batch} needs more than the {samples} training samples of {model}"
                     raise InputError.of(name, numbers, rule, f"take at most {most} workers, or a smaller batch")
         if not SHORTEST_PAUSE <= self.pause <= LONGEST_PAUSE:
             raise InputError.of(
@@ -106,7 +106,7 @@ class CalibrationPlan:
 
     @property
     def emulated(self) -> bool:
-        """Whether links are imposed."""
+        """Whether the links are emulated."""
         return self.bandwidth is not None
 
     @property
@@ -116,7 +116,7 @@ class CalibrationPlan:
         return {"bandwidth": write(self.bandwidth, "byte/second"), "latency": write(self.latency, "second")}
 
     def launches(self) -> list[list[Probe]]:
-        """The probes, those together that have the same ranks and can share a launch."""
+        """The probes, grouped by their ranks, since probes with the same ranks share a launch."""
         together: dict[tuple[int, int], list[Probe]] = {}
         for probe in self._probes():
             scenario = probe.scenario
@@ -139,7 +139,7 @@ class CalibrationPlan:
                 for workers in sorted({*self.workers, *self.busy}):
                     yield self._probe("compute", workers, {"model": model, "batch": batch}, kind="ring")
             for workers in sorted({*self.workers, *self.busy}):
-                for bucket in dict.fromkeys(bucket_sizes(model)):
+                for bucket in dict.fromkeys(_bucket_sizes(model)):
                     ddp = {"kind": "ddp"} | {key: write(bucket, "byte") for key in ("bucket", "first_bucket")}
                     yield self._probe("ddp", workers, {"model": model, "batch": self.batch}, policy=ddp, kind="ring")
 
@@ -161,10 +161,10 @@ class CalibrationPlan:
         return Probe(shows, scenario)
 
 
-def bucket_sizes(model: Model) -> tuple[float, float]:
-    """Of DDP in bytes: all of the gradient in one bucket, and a bucket for each layer.
+def _bucket_sizes(model: Model) -> tuple[float, float]:
+    """The bytes of a DDP bucket: for the whole gradient in one bucket, and for a bucket per layer.
 
-    >>> bucket_sizes("mlp")
+    >>> _bucket_sizes("mlp")
     (19240.0, 2600.0)
     """
     layer_bytes = Workload(model=model).layer_bytes
@@ -172,19 +172,19 @@ def bucket_sizes(model: Model) -> tuple[float, float]:
 
 
 def buckets(scenario: Scenario) -> list[list[int]]:
-    """Those in which DDP sends the layers of `scenario`."""
+    """The layers of each bucket that DDP sends in `scenario`."""
     assert isinstance(scenario.policy, Ddp)
     return scenario.policy.buckets(scenario.workload.layer_bytes)
 
 
-def ddp_seconds(trace: Trace) -> Floats:
-    """From an update until all workers have handed over the next one's last bucket, per step, without the warm-up.
+def _ddp_seconds(trace: Trace) -> Floats:
+    """Seconds from one update until all workers have handed over the next update's last bucket, without the warm-up.
 
-    The drawn time is taken away. That is forward, backward, what DDP does around them, and the wait for a core.
+    The drawn time is subtracted. Forward, backward, DDP's own work and the wait for a core remain.
     """
     handed_over = _latest(trace, trace.spans.of_kind(SpanKind.BACKWARD))
     before = np.concatenate([[0.0], trace.updates.time_seconds[:-1]])
-    drawn = trace.scenario.compute_times()(0, 0)  # constant, as probes are
+    drawn = trace.scenario.compute_times()(0, 0)  # probes have constant compute times
     return np.asarray((handed_over - before - drawn)[WARM_UP_STEPS:])
 
 
@@ -197,7 +197,7 @@ def model_seconds(trace: Trace) -> Floats:
 
 
 def server_seconds(trace: Trace) -> tuple[Floats, Floats, Floats]:
-    """Of each step: from the last compute to the last push, the server's own work, from there to the last answer."""
+    """Seconds per step of the gather (last compute to last push), the server's own work, and the broadcast."""
     spans, workers = trace.spans, trace.workers
     receives, applies = spans.of_kind(SpanKind.RECEIVE), spans.of_kind(SpanKind.APPLY)
     computed = _latest(trace, spans.of_kind(SpanKind.COMPUTE))
@@ -210,7 +210,7 @@ def server_seconds(trace: Trace) -> tuple[Floats, Floats, Floats]:
 
 
 def _latest(trace: Trace, spans: Spans) -> Floats:
-    """When the last of these spans ended, per step."""
+    """When the last of these spans ended, for each step."""
     ends = np.full(trace.scenario.steps, -np.inf)
     np.maximum.at(ends, spans.step, spans.end_seconds)
     return ends

@@ -1,27 +1,26 @@
-"""How far a calibration reaches: what a scenario asks of it far beyond all that was measured.
+"""The reach of a calibration: a warning if a scenario lies far beyond the measured sizes or numbers of workers.
 
-A line is safe downwards, where it ends at the latency. Upwards it holds only as long as caches, memory and the sharing
-of cores stay as they were.
+Towards small sizes a line ends at the latency, and is safe. Towards large sizes and more workers it holds only as
+long as caches, memory and the sharing of cores behave as measured.
 """
 
 from __future__ import annotations
 
 from distsim.calibration.exchange import exchanged_bytes
-from distsim.calibration.families import Family
 from distsim.calibration.file import Calibration
-from distsim.calibration.machine import MachineCalibration, carried_at_once, family_of, title_of
+from distsim.calibration.machine import MachineCalibration, carried_at_once, operation_of, title_of
+from distsim.calibration.operations import Operation
 from distsim.scenario import Scenario
 from distsim.units import show
 from distsim.workload import Model
 
-# How many times the most that was measured is far beyond it.
-FAR_AMOUNT, FAR_WORKERS = 4, 2
+FAR_AMOUNT, FAR_WORKERS = 4, 2  # far beyond: more than so many times the largest measured
 
 
 def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
-    """A sentence for each part of `scenario` that is far beyond what was measured: what is asked, what was measured.
+    """A sentence for each operation of `scenario` that is far beyond the measurements.
 
-    Raises InputError where nothing was measured that tells.
+    Raises InputError if no measurement applies.
 
     >>> from distsim import example
     >>> from distsim.calibration import Exchange
@@ -34,28 +33,28 @@ def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
         most = max((size for size, _ in exchange.points), default=float("inf"))
         told = _told(exchange.kind.replace("_", " "), "byte", (exchanged_bytes(scenario), workers), (most, workers))
         return [told] if told else []
-    assert calibration.machine is not None, "where else is the exchange from?"
-    asked: list[tuple[Family, Model | None, float]] = [(family_of(scenario), None, carried_at_once(scenario))]
+    assert calibration.machine is not None, "the exchange is the machine's"
+    asked: list[tuple[Operation, Model | None, float]] = [(operation_of(scenario), None, carried_at_once(scenario))]
     if (model := scenario.workload.model) is not None:
         asked.append(("compute", model, float(scenario.workload.batch)))
-    found = [_of_family(calibration.machine, *one, workers) for one in asked]
+    found = [_of_operation(calibration.machine, *one, workers) for one in asked]
     return [told for told in found if told]
 
 
-def _of_family(
-    machine: MachineCalibration, family: Family, model: Model | None, amount: float, workers: int
+def _of_operation(
+    machine: MachineCalibration, operation: Operation, model: Model | None, amount: float, workers: int
 ) -> str | None:
-    measured = [found for found in machine.measured if (found.family, found.model) == (family, model)]
+    measured = [found for found in machine.measured if (found.operation, found.model) == (operation, model)]
     if not measured:
         return None
     most = max(found.amount for found in measured)
-    # A single message is one between two, however many others there are.
-    numbers = workers if family == "point_to_point" else max(found.workers for found in measured)
-    return _told(title_of(family, model), "sample" if model else "byte", (amount, workers), (most, numbers))
+    # A message has two ends, whatever the number of workers.
+    numbers = workers if operation == "point_to_point" else max(found.workers for found in measured)
+    return _told(title_of(operation, model), "sample" if model else "byte", (amount, workers), (most, numbers))
 
 
 def _told(title: str, unit: str, asked: tuple[float, int], most: tuple[float, int]) -> str | None:
-    """asked, most: the amount in this unit, and the number of workers."""
+    """The sentence, or None. asked, most: the amount in `unit`, and the number of workers."""
     if asked[0] <= FAR_AMOUNT * most[0] and asked[1] <= FAR_WORKERS * most[1]:
         return None
     if unit == "byte":

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration
-from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, bytes_per_second
+from distsim.calibration.operations import OF_MODELS
 from distsim.cli.measure import emulate_option
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, table, warn
 from distsim.errors import InputError
@@ -53,18 +53,18 @@ def _pause(_context: click.Context, option: click.Parameter, text: str) -> float
 @click.option("--workers", default=",".join(map(str, DEFAULT.workers)), show_default=True, callback=_numbers,
               metavar="N,N,…", help="Numbers of workers to measure all exchanges with.")  # fmt: skip
 @click.option("--busy", default="", callback=_numbers, metavar="N,N,…",
-              help="More numbers of workers, to measure compute with while all of them work.")  # fmt: skip
+              help="More numbers of workers, for compute only, with all workers busy.")  # fmt: skip
 @click.option("--sizes", default="16 KiB,256 KiB,1 MiB,4 MiB", show_default=True,
               callback=_sizes, metavar="SIZE,SIZE,…", help="Sizes of the measured exchanges.")  # fmt: skip
 @click.option("--model", "models", type=click.Choice(["mlp", "cnn", "transformer"]), multiple=True,
               default=DEFAULT.models, show_default=True,
-              help="A model whose compute is measured; repeatable.")  # fmt: skip
+              help="A model to measure compute with; repeatable.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=2), default=DEFAULT.batch, show_default=True,
               help="The largest batch of the models; a half and a quarter of this batch are measured too.")  # fmt: skip
 @click.option("--pause", default="20 ms", show_default=True, callback=_pause,
               help="How long workers sleep before each exchange and in each step of a model.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,
-              help="How often each size is measured.")  # fmt: skip
+              help="Number of measurements of each size.")  # fmt: skip
 @click.option("--html", type=PATH, help="Write a page with measured times and fits.")
 @json_option
 def calibrate(
@@ -124,7 +124,7 @@ def _quantity(key: str, given: dict[str, str], unit: SiUnit) -> float:
     except ValueError as error:
         raise InputError.of(f"--{key}", text, str(error), f"write '{EMULATED[key]}'") from None
     if value < 0 or (value == 0 and unit != "second"):
-        raise InputError.of(f"--{key}", text, "is no speed or time of a link", f"write '{EMULATED[key]}'")
+        raise InputError.of(f"--{key}", text, "is not a possible value for a link", f"write '{EMULATED[key]}'")
     return value
 
 
@@ -134,8 +134,8 @@ def _table(machine: MachineCalibration) -> Table:
     columns = ("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")
     fits = table(title, *columns, caption_justify="left")
     fits.caption = Text(
-        "latency: the time of a message without bytes. [95 % intervals]. miss: the largest distance of the fitted line "
-        "from a measured time."
+        "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
+        "fitted line."
     )
     for fit in machine.fits:
         fits.add_row(*(Text(cell) for cell in _row(fit)), style="yellow" if fit.line.poor else None)
@@ -144,8 +144,8 @@ def _table(machine: MachineCalibration) -> Table:
 
 def _row(fit: Fit) -> tuple[str, ...]:
     line = fit.line
-    if fit.family in OF_MODELS:
-        per = "sample" if fit.family == "compute" else "bucket"
+    if fit.operation in OF_MODELS:
+        per = "sample" if fit.operation == "compute" else "bucket"
         unit = f"{_with_interval(line.unit_seconds, line.unit_interval, 1e6)} us/{per}"
     elif line.unit_seconds:
         fastest, slowest = (bytes_per_second(bound) for bound in line.unit_interval)

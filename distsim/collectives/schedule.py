@@ -19,7 +19,7 @@ from distsim.errors import InputError, problem
 
 START = -1  # the number of the round before the first
 Gate = Literal["process", "data"]
-Parts = NDArray[np.int32]
+PartCounts = NDArray[np.int32]
 
 
 class ScheduleError(InputError):
@@ -144,7 +144,7 @@ class Schedule:
         for _ in self.states():
             pass
 
-    def states(self) -> Iterator[Parts]:
+    def states(self) -> Iterator[PartCounts]:
         """How often each worker's part is in each rank's chunk, at the start and after each round.
 
         Shape (ranks, chunks, workers); one array, which later rounds change. Raises ScheduleError as `check` does; the
@@ -167,7 +167,7 @@ class Schedule:
             yield held
         self._check_end(held, complete)
 
-    def _written_at_once(self, held: Parts, transfers: Sequence[Transfer]) -> bool:
+    def _written_at_once(self, held: PartCounts, transfers: Sequence[Transfer]) -> bool:
         """Writes a correct round that writes each (rank, chunk) once; any other round leaves `held` as it is.
 
         Arrays do so a hundred times faster than the transfers one by one, which find and name the first fault.
@@ -188,7 +188,7 @@ class Schedule:
         held[target, chunk] = written
         return True
 
-    def _write_one_by_one(self, held: Parts, number: int, transfers: Sequence[Transfer]) -> None:
+    def _write_one_by_one(self, held: PartCounts, number: int, transfers: Sequence[Transfer]) -> None:
         for transfer in transfers:
             self._check_names(number, transfer)
         before = held.copy() if _reads_what_it_writes(transfers) else held
@@ -223,7 +223,7 @@ class Schedule:
             at = (transfer.source, transfer.chunk)
             raise self._wrong(number, "target", transfer.target, rule, f"correct {transfer}", at)
 
-    def _write(self, held: Parts, number: int, transfer: Transfer, pieces: Parts) -> None:
+    def _write(self, held: PartCounts, number: int, transfer: Transfer, pieces: PartCounts) -> None:
         empty = np.flatnonzero(~pieces.any(axis=1))
         if len(empty):
             rule = f"is sent by rank {transfer.source}, which holds nothing of it yet"
@@ -241,7 +241,7 @@ class Schedule:
             cure = f"leave out one of its ways there, or set reduce=False in {transfer}"
             raise self._wrong(number, "chunk", chunk, rule, cure, (transfer.target, chunk))
 
-    def _check_end(self, held: Parts, complete: NDArray[np.int32]) -> None:
+    def _check_end(self, held: PartCounts, complete: NDArray[np.int32]) -> None:
         for rank, chunk in sorted(self._everything if self.end is None else self.end):
             lacking = np.flatnonzero(held[rank, chunk] != complete[chunk])
             if len(lacking):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from distsim.calibration import Calibration, far_beyond
-from distsim.calibration.machine import family_of
+from distsim.calibration.machine import operation_of
 from distsim.errors import InputError
 from distsim.explorers import scenario_tables
 from distsim.explorers.controls import Choice, Pick, Slider, Text
@@ -193,8 +193,8 @@ def _measured(scenario: Scenario, calibration: Calibration | None) -> tuple[tupl
     exchange = calibration.of(scenario)
     if exchange in calibration.exchanges:  # what is held for just this number of workers goes first
         return (exchange.workers,), None
-    at, family = exchange.measured_workers, family_of(scenario)
-    (miss,) = [fit.line.largest_miss for fit in calibration.machine.fits if (fit.family, fit.workers) == (family, at)]
+    at, key = exchange.measured_workers, (operation_of(scenario), exchange.measured_workers)
+    (miss,) = [fit.line.largest_miss for fit in calibration.machine.fits if (fit.operation, fit.workers) == key]
     return at, 100.0 * miss
 
 

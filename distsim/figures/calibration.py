@@ -1,4 +1,4 @@
-"""Measured times of a machine and the lines fitted to them: a panel for each family, both axes logarithmic."""
+"""Measured times of a machine and the lines fitted to them: a panel for each operation, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
-from distsim.calibration.families import OF_MODELS
 from distsim.calibration.machine import Fit, MachineCalibration
+from distsim.calibration.operations import OF_MODELS
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.html_page import PAGE, figure_html
 from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, MARKS, MEASURED, PREDICTED, SMALL, template
@@ -49,9 +49,9 @@ def calibration(machine: MachineCalibration) -> Captioned:
         for trace in _traces(machine, fit, numbers.index(fit.workers[0]), legend=fit.workers[0] not in shown):
             figure.add_trace(trace, row=row, col=column)
         shown.add(fit.workers[0])
-        amounts = sorted({found.amount for found in machine.measured if found.family == fit.family})
-        if fit.family in OF_MODELS:
-            unit = "samples" if fit.family == "compute" else "buckets"
+        amounts = sorted({found.amount for found in machine.measured if found.operation == fit.operation})
+        if fit.operation in OF_MODELS:
+            unit = "samples" if fit.operation == "compute" else "buckets"
             ticks = {"tickvals": amounts, "ticktext": [f"{amount:g}" for amount in amounts], "title": unit}
         else:
             ticks = {"tickvals": DECADES, "ticktext": [show(size, "byte") for size in DECADES], "title": "size"}
@@ -74,7 +74,7 @@ def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool)
     points = [
         found
         for found in machine.measured
-        if (found.family, found.model, found.workers) == (fit.family, fit.model, workers)
+        if (found.operation, found.model, found.workers) == (fit.operation, fit.model, workers)
     ]
     x, y = np.array([found.amount for found in points]), np.array([found.seconds for found in points])
     low, high = np.array([found.quartiles for found in points]).T
@@ -98,14 +98,14 @@ def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool)
 
 
 def _table(machine: MachineCalibration) -> list[Row]:
-    lines = {(fit.family, fit.model, fit.workers): fit for fit in machine.fits}
+    lines = {(fit.operation, fit.model, fit.workers): fit for fit in machine.fits}
     rows: list[Row] = []
     for found in machine.measured:
-        fit = lines[found.family, found.model, (found.workers,)]
+        fit = lines[found.operation, found.model, (found.workers,)]
         told = machine.on_line(fit, found.workers, found.amount)
         rows.append(
             {
-                "family": fit.title,
+                "operation": fit.title,
                 "workers": found.workers,
                 "bytes, samples or buckets": int(found.amount),
                 "measured (ms)": 1e3 * found.seconds,

@@ -37,8 +37,8 @@ def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> Machi
         latencies += [trace.metadata["emulation"]["latency_seconds"] for trace in traces if plan.emulated]
         done += sum(probe.scenario.steps for probe in probes)
         for probe, trace in zip(probes, traces, strict=True):
-            for family, model, workers, amount, seconds in probe.samples(trace):
-                samples.append((family, model, workers, amount, np.maximum(seconds, SHORTEST_SECONDS)))
+            for operation, model, workers, amount, seconds in probe.samples(trace):
+                samples.append((operation, model, workers, amount, np.maximum(seconds, SHORTEST_SECONDS)))
     return fitted(samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies))
 
 

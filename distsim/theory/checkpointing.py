@@ -77,7 +77,7 @@ def best_interval_seconds(checkpoint_seconds: float, mean_time_between_seconds: 
     return float(mean_time_between_seconds * (1 + inverse.real))
 
 
-def expected_seconds_to_get_through(
+def _mean_seconds_without_failure(
     seconds: float, restart_seconds: float, mean_time_between_seconds: float, fails_while_restarting: bool = True
 ) -> float:
     """Mean time until `seconds` have passed without a failure: (exp(s / M) - 1) M exp(R / M), restarts included.
@@ -88,7 +88,7 @@ def expected_seconds_to_get_through(
 
     seconds: s. restart_seconds: R. mean_time_between_seconds: M, of the system.
 
-    >>> round(expected_seconds_to_get_through(100.0, restart_seconds=0.0, mean_time_between_seconds=100.0), 3)
+    >>> round(_mean_seconds_without_failure(100.0, restart_seconds=0.0, mean_time_between_seconds=100.0), 3)
     171.828
     """
     at_least(0, seconds=seconds, restart_seconds=restart_seconds)
@@ -105,7 +105,7 @@ def goodput(
     mean_time_between_seconds: float,
     fails_while_restarting: bool = True,
 ) -> float:
-    """The share of time that is work that lasts: tau / T(tau + C), T of `expected_seconds_to_get_through`.
+    """The share of time that is work that lasts: tau / T(tau + C), T of `_mean_seconds_without_failure`.
 
     interval_seconds: tau, of work between checkpoints. checkpoint_seconds: C. restart_seconds: R.
     mean_time_between_seconds: M, of the system.
@@ -115,7 +115,7 @@ def goodput(
     """
     above(0, interval_seconds=interval_seconds)
     at_least(0, checkpoint_seconds=checkpoint_seconds)
-    segment = expected_seconds_to_get_through(
+    segment = _mean_seconds_without_failure(
         interval_seconds + checkpoint_seconds, restart_seconds, mean_time_between_seconds, fails_while_restarting
     )
     return interval_seconds / segment
@@ -131,7 +131,7 @@ def expected_run_seconds(
 ) -> float:
     """Mean time of a whole run: T(tau + C) for each piece of work tau that a checkpoint follows, T(rest) for the last.
 
-    The last piece, of tau or what is left, needs no checkpoint after it. T of `expected_seconds_to_get_through`.
+    The last piece, of tau or what is left, needs no checkpoint after it. T of `_mean_seconds_without_failure`.
 
     work_seconds: of all steps together. interval_seconds: tau. checkpoint_seconds: C. restart_seconds: R.
     mean_time_between_seconds: M, of the system.
@@ -143,7 +143,5 @@ def expected_run_seconds(
     at_least(0, work_seconds=work_seconds, checkpoint_seconds=checkpoint_seconds)
     checkpoints = max(math.ceil(work_seconds / interval_seconds * (1 - 1e-12)) - 1, 0)
     link = (restart_seconds, mean_time_between_seconds, fails_while_restarting)
-    followed = expected_seconds_to_get_through(interval_seconds + checkpoint_seconds, *link)
-    return checkpoints * followed + expected_seconds_to_get_through(
-        work_seconds - checkpoints * interval_seconds, *link
-    )
+    followed = _mean_seconds_without_failure(interval_seconds + checkpoint_seconds, *link)
+    return checkpoints * followed + _mean_seconds_without_failure(work_seconds - checkpoints * interval_seconds, *link)

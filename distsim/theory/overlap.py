@@ -79,25 +79,6 @@ def step_with_perfect_overlap_seconds(
     return forward_seconds + max(backward_seconds, all_reduce_seconds)
 
 
-def overlapped_step_bounds_seconds(
-    ready_seconds: Sequence[float] | Floats, all_reduce_seconds: Sequence[float] | Floats
-) -> tuple[float, float]:
-    """Between what the step lies: max(r_k + c_k, r_1 + C), and r_k + C.
-
-    The last bucket cannot leave before backward is over, and nothing before the first one is there; at worst all
-    wait for the end of backward. With two buckets or fewer the lower bound is the step itself.
-
-    ready_seconds: r_1 … r_k. all_reduce_seconds: c_1 … c_k, C in sum.
-
-    >>> overlapped_step_bounds_seconds([0.15, 0.25, 0.3], [0.05, 0.15, 0.05])
-    (0.4, 0.55)
-    """
-    overlapped_step_seconds(ready_seconds, all_reduce_seconds)  # refuses what does not fit together
-    together = float(np.sum(all_reduce_seconds))
-    first, last = float(ready_seconds[0]), float(ready_seconds[-1])
-    return max(last + float(all_reduce_seconds[-1]), first + together), last + together
-
-
 def equal_buckets_step_seconds(
     forward_seconds: float,
     backward_seconds: float,

@@ -27,18 +27,8 @@ def bubble_share(stages: int, micro_batches: int, interleaved: int = 1) -> float
     >>> round(bubble_share(4, micro_batches=8), 5), round(bubble_share(4, micro_batches=8, interleaved=2), 5)
     (0.27273, 0.15789)
     """
-    over_ideal = bubble_over_ideal(stages, micro_batches, interleaved)
-    return over_ideal / (1 + over_ideal)
-
-
-def bubble_over_ideal(stages: int, micro_batches: int, interleaved: int = 1) -> float:
-    """Idle time over the time of the work itself: (p - 1) / (v m).
-
-    >>> bubble_over_ideal(4, micro_batches=8)
-    0.375
-    """
     at_least(1, stages=stages, micro_batches=micro_batches, interleaved=interleaved)
-    return (stages - 1) / (interleaved * micro_batches)
+    return (stages - 1) / (interleaved * micro_batches + stages - 1)
 
 
 def equal_stages_step_seconds(
@@ -63,10 +53,10 @@ def gpipe_step_seconds(
     transfer_seconds: float = 0.0,
     sends: Literal["rendezvous", "eager"] = "rendezvous",
 ) -> float:
-    """A step of GPipe with stages that may differ and messages that take time: way(f) + way(b), forth and back.
+    """A step of GPipe with stages that may differ and messages that take time: pass(f) + pass(b), forth and back.
 
-        way(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, …, x_p, c)            eager
-        way(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, x_2 + c, …, x_p + c)  rendezvous
+        pass(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, …, x_p, c)            eager
+        pass(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, x_2 + c, …, x_p + c)  rendezvous
 
     with the stages in the order in which a micro-batch visits them. Stages, and with eager sends the wires between
     them, are machines of a flow shop whose jobs are alike: the first job passes all of them, and the others follow at
@@ -87,12 +77,12 @@ def gpipe_step_seconds(
         rule = f"must be one per stage ({len(forward_seconds)})"
         raise InputError.of("backward_seconds", list(backward_seconds), rule, "give each stage's own")
     return math.fsum(
-        _way(list(order), micro_batches, transfer_seconds, sends)
+        _pass_seconds(list(order), micro_batches, transfer_seconds, sends)
         for order in (forward_seconds, reversed(backward_seconds))
     )
 
 
-def _way(seconds: list[float], micro_batches: int, transfer: float, sends: str) -> float:
+def _pass_seconds(seconds: list[float], micro_batches: int, transfer: float, sends: str) -> float:
     """From the first micro-batch's start on the first stage to the last one's end on the last."""
     if sends == "eager" and len(seconds) > 1:
         machines = [*seconds, transfer]

@@ -40,12 +40,14 @@ def machine() -> MachineCalibration:
     return simulated(CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6, 3e6), models=(), repeats=4))
 
 
-def test_every_family_finds_the_links_again(machine: MachineCalibration) -> None:
-    lines = {fit.family: fit.line for fit in machine.fits if len(fit.workers) == 2 or fit.family == "point_to_point"}
-    for family in ("parameter_server", "gather", "broadcast", "point_to_point"):
-        assert lines[family].fixed_seconds == pytest.approx(150e-6, rel=1e-6), family
-        assert lines[family].unit_seconds == pytest.approx(0.5e-9, rel=1e-6), family
-    rings = [fit.line for fit in machine.fits if fit.family in ("all_reduce", "ring_schedule")]
+def test_every_operation_finds_the_links_again(machine: MachineCalibration) -> None:
+    lines = {
+        fit.operation: fit.line for fit in machine.fits if len(fit.workers) == 2 or fit.operation == "point_to_point"
+    }
+    for operation in ("parameter_server", "gather", "broadcast", "point_to_point"):
+        assert lines[operation].fixed_seconds == pytest.approx(150e-6, rel=1e-6), operation
+        assert lines[operation].unit_seconds == pytest.approx(0.5e-9, rel=1e-6), operation
+    rings = [fit.line for fit in machine.fits if fit.operation in ("all_reduce", "ring_schedule")]
     assert len(rings) == 2
     for line in rings:
         assert line.fixed_seconds == pytest.approx(150e-6, rel=1e-6)
@@ -122,8 +124,8 @@ def test_the_servers_own_work_is_told_from_its_links_and_goes_into_predictions()
     plan = CalibrationPlan(workers=(2,), sizes=(1e5, 1e6), models=(), repeats=2)
     probes = [probe for launch in plan.launches() for probe in launch if probe.shows == "parameter_server"]
     found = fitted([sample for p in probes for sample in p.samples(simulate(p.scenario, known))], MANY_CORES)
-    for family in ("gather", "broadcast"):
-        assert found.seconds(family, 2, 5e5) == pytest.approx(150e-6 + 2 * 5e5 / 2e9), family
+    for operation in ("gather", "broadcast"):
+        assert found.seconds(operation, 2, 5e5) == pytest.approx(150e-6 + 2 * 5e5 / 2e9), operation
     assert found.seconds("apply", 2, 5e5) == pytest.approx(own)
     assert found.exchange(scenario(SYNCHRONOUS, SERVER)).apply_seconds == pytest.approx(own)
 

@@ -93,10 +93,10 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
         # What a model takes besides comes on top of the drawn time; in the simulator it is the added one.
         slower = replace(probe, scenario=probe.scenario.replacing({"compute.added": "4 ms"}))
         trace = simulate(slower.scenario)
-        ((family, model, workers, buckets, seconds),) = probe.samples(
+        ((operation, model, workers, buckets, seconds),) = probe.samples(
             replace(trace, metadata=trace.metadata | {"scenario": probe.scenario.table()})
         )
-        assert (family, model, workers) == ("ddp", "cnn", 2)
+        assert (operation, model, workers) == ("ddp", "cnn", 2)
         assert buckets in (1, 3)
         assert seconds == pytest.approx(0.004, rel=1e-9)
 

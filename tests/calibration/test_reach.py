@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from distsim.calibration import Calibration, Exchange, far_beyond, fitted
-from distsim.calibration.families import Family
 from distsim.calibration.machine import Sample
+from distsim.calibration.operations import Operation
 from distsim.examples import example
 
 RING = example("synchronous_ring")
 
 
-def at(family: Family, workers: int, amounts: tuple[float, ...] = (1e4, 1e6), model: Any = None) -> list[Sample]:
-    return [(family, model, workers, amount, np.full(3, 1e-4 + amount / 1e9)) for amount in amounts]
+def at(operation: Operation, workers: int, amounts: tuple[float, ...] = (1e4, 1e6), model: Any = None) -> list[Sample]:
+    return [(operation, model, workers, amount, np.full(3, 1e-4 + amount / 1e9)) for amount in amounts]
 
 
 MACHINE = Calibration(

@@ -45,7 +45,7 @@ def test_every_measured_time_is_drawn_once_beside_its_line(machine: MachineCalib
 def test_the_table_and_the_sentence_say_the_same(machine: MachineCalibration) -> None:
     found = calibration(machine)
     assert len(found.table) == len(machine.measured) == 9
-    row = next(row for row in found.table if row["family"] == "gather (pushes)" and row["workers"] == 2)
+    row = next(row for row in found.table if row["operation"] == "gather (pushes)" and row["workers"] == 2)
     assert row["measured (ms)"] == pytest.approx(0.12)
     assert row["line off by"] in ("+0 %", "-0 %")
     assert "Of 9 measured times" in found.summary

@@ -102,7 +102,7 @@ def test_the_command_writes_what_simulate_takes(tmp_path: Path) -> None:
     machine = Calibration.load(out).machine
     assert machine is not None
     assert ("ranks shared" in done.stderr) == (machine.cores < 3)
-    assert {found.workers for found in machine.measured if found.family == "compute"} == {1, 2, 3}
+    assert {found.workers for found in machine.measured if found.operation == "compute"} == {1, 2, 3}
     assert all(found.repeats >= 6 for found in machine.measured)
     run.write_text(example("synchronous_ring").replacing({"cluster.workers": 3}).dumps())
     done = subprocess.run(command("simulate", run, "--calibration", out, "--json"), capture_output=True, check=True)

@@ -17,7 +17,6 @@ from distsim.theory.checkpointing import (
     best_interval_seconds,
     daly_interval_seconds,
     expected_run_seconds,
-    expected_seconds_to_get_through,
     goodput,
     system_mean_time_between_seconds,
     young_interval_seconds,
@@ -66,7 +65,7 @@ def get_through(generator: np.random.Generator, seconds: float, restart: float, 
 def test_getting_through_against_histories_of_failures(seconds: float, restart: float, fails: bool) -> None:
     generator = np.random.default_rng(7)
     drawn = [get_through(generator, seconds, restart, 1.0, fails) for _ in range(20_000)]
-    expected = expected_seconds_to_get_through(seconds, restart, 1.0, fails)
+    expected = expected_run_seconds(seconds, seconds, 0.0, restart, 1.0, fails)
     assert abs(np.mean(drawn) - expected) <= 4 * np.std(drawn) / math.sqrt(len(drawn))
 
 
@@ -130,7 +129,7 @@ def test_whole_runs_against_the_simulators_failures() -> None:
         (lambda: young_interval_seconds(-1.0, 1.0), "checkpoint_seconds = -1.0"),
         (lambda: daly_interval_seconds(1.0, 0.0), "mean_time_between_seconds = 0.0"),
         (lambda: best_interval_seconds(1.0, float("nan")), "mean_time_between_seconds = nan"),
-        (lambda: expected_seconds_to_get_through(1.0, -1.0, 1.0), "restart_seconds = -1.0"),
+        (lambda: expected_run_seconds(1.0, 1.0, 0.0, -1.0, 1.0), "restart_seconds = -1.0"),
         (lambda: goodput(0.0, 1.0, 1.0, 1.0), "interval_seconds = 0.0"),
         (lambda: expected_run_seconds(-1.0, 1.0, 1.0, 1.0, 1.0), "work_seconds = -1.0"),
     ],

@@ -20,7 +20,6 @@ from distsim.theory.overlap import (
     accumulated_step_seconds,
     bucket_ready_seconds,
     equal_buckets_step_seconds,
-    overlapped_step_bounds_seconds,
     overlapped_step_seconds,
     step_with_perfect_overlap_seconds,
     step_without_overlap_seconds,
@@ -43,16 +42,6 @@ def test_buckets_one_after_the_other_against_the_wire_by_hand(drawn: list[tuple[
     ready, durations = np.cumsum([gap for gap, _ in drawn]).tolist(), [duration for _, duration in drawn]
     step = by_hand(ready, durations)
     assert overlapped_step_seconds(ready, durations) == pytest.approx(step, rel=1e-9, abs=1e-12)
-    lower, upper = overlapped_step_bounds_seconds(ready, durations)
-    assert lower * (1 - 1e-12) <= step <= upper * (1 + 1e-12)
-    if len(ready) <= 2:
-        assert lower == pytest.approx(step, rel=1e-9, abs=1e-12)
-
-
-def test_the_bounds_are_not_always_the_step() -> None:
-    ready, durations = [0.15, 0.25, 0.3], [0.05, 0.25, 0.05]
-    assert overlapped_step_seconds(ready, durations) == pytest.approx(0.55)
-    assert overlapped_step_bounds_seconds(ready, durations) == pytest.approx((0.5, 0.65))
 
 
 @given(seconds, seconds, st.lists(st.integers(1, 5), min_size=1, max_size=8), seconds)
@@ -137,7 +126,7 @@ def test_buckets_against_the_simulator(kind: str, accumulate: int) -> None:
         (lambda: bucket_ready_seconds(0.1, 0.2, []), "layers_in_bucket = []"),
         (lambda: bucket_ready_seconds(0.1, 0.2, [1, 0]), "layers_in_bucket = [1, 0]"),
         (lambda: overlapped_step_seconds([0.1, 0.2], [0.1]), "all_reduce_seconds = [0.1]"),
-        (lambda: overlapped_step_bounds_seconds([], []), "all_reduce_seconds = []"),
+        (lambda: overlapped_step_seconds([], []), "all_reduce_seconds = []"),
         (lambda: step_without_overlap_seconds(0.1, 0.2, -1.0), "all_reduce_seconds = -1.0"),
         (lambda: step_with_perfect_overlap_seconds(0.1, float("nan"), 1.0), "backward_seconds = nan"),
         (lambda: equal_buckets_step_seconds(0.1, 0.2, 0.1, 0), "buckets = 0"),
