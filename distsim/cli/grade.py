@@ -16,9 +16,9 @@ from distsim.files import write_text
 from distsim.progress import bar
 
 if TYPE_CHECKING:
+    from distsim.grading.class_grading import Graded
     from distsim.grading.grade import Grade
     from distsim.grading.lab import Lab
-    from distsim.grading.roster import Graded
 
 
 @click.command()
@@ -71,11 +71,11 @@ def grade(
 
 
 def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
-    from distsim.grading.confinement import warning
+    from distsim.grading.class_grading import feedback_file, make
     from distsim.grading.feedback import feedback
     from distsim.grading.grade import grade as graded
-    from distsim.grading.roster import feedback_file, make
     from distsim.grading.submission import submission
+    from distsim.grading.trust import warning
     from distsim.runtime.launch.termination import termination_raises
 
     handed_in = submission(path, lab)
@@ -117,7 +117,7 @@ def _what_was_graded(found: Grade) -> str:
 
 
 def _all(lab: Lab, folder: Path, out: Path, jobs: int, trust: bool, as_json: bool) -> None:
-    from distsim.grading.roster import FEEDBACK, GRADEBOOK, check_apart, grade_all
+    from distsim.grading.class_grading import FEEDBACK, GRADEBOOK, check_apart, grade_all
     from distsim.grading.submission import submissions
     from distsim.runtime.launch.termination import termination_raises
 

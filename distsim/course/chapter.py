@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from distsim.course.exercise import Exercise, exercises_in
 from distsim.course.folder import EXERCISES, course_folder
 from distsim.errors import InputError
-from distsim.grading.overlay import Values, asking, guessed, overlay
+from distsim.grading.four_stages import Values, asking, guessed, overlay
 
 if TYPE_CHECKING:
     from distsim.figures import Captioned

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from distsim.course.answer import UNTOUCHED, Judged
 from distsim.errors import InputError
+from distsim.grading.module_from_path import error_with_line, imported
 from distsim.grading.result import Result, cut, require_worth
-from distsim.grading.trusted_file import imported, told
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Exercise:
 
     def _reason(self, error: Exception) -> str:
         try:
-            return told(error, Path(self.function.__code__.co_filename).name)
+            return error_with_line(error, Path(self.function.__code__.co_filename).name)
         except Exception:  # noqa: BLE001 - an error that cannot be told
             return type(error).__name__
 

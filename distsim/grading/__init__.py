@@ -1,4 +1,4 @@
-"""Graded labs: what a check finds, what it is worth, and how submissions are run through the checks."""
+"""Graded labs: checks, their findings and results, and the grading of submissions."""
 
 from distsim.grading.check import Finding, check
 from distsim.grading.notebook import Notebook

@@ -1,4 +1,4 @@
-"""A check: a function of a lab's checks.py that looks at what a submission does, and what it is worth.
+"""A check: a function in a lab's checks.py that judges a submission, and the points that it gives.
 
 from distsim.grading import Finding, check
 
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError, RunError
+from distsim.grading.module_from_path import error_with_line, imported
 from distsim.grading.result import Result, cut, require_worth
-from distsim.grading.trusted_file import imported, told
 
 if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check saw. share: of the points, from 0 to 1."""
+    """The finding of a check. share: the part of the points that is earned, from 0 to 1."""
 
     share: float
     observed: str = ""
@@ -45,29 +45,29 @@ class Finding:
         share: float | None = None,
         where: str = "",
     ) -> Finding:
-        """What was seen beside what was asked for, and either whether it passed or its share of the points.
+        """A finding from the observed and the expected value, with either `passed` or `share`.
 
-        Raises ValueError where neither or both are given, or the share does not lie between 0 and 1.
+        Raises ValueError if neither or both are given, or if the share does not lie between 0 and 1.
 
         >>> Finding.of(observed=5, expected=6, passed=False, where="rank 1")
         Finding(share=0.0, observed='5', expected='6', where='rank 1')
         """
         if (passed is None) == (share is None):
-            raise ValueError("a finding says either whether it passed or which share of the points it is worth")
+            raise ValueError("a finding needs either passed= or share=, not both. Cure: write passed=True")
         worth = float(bool(passed)) if share is None else float(share)
         if not 0.0 <= worth <= 1.0 or math.isnan(worth):
-            raise ValueError(f"share = {worth}: must lie between 0 and 1")
+            raise ValueError(f"share = {worth}: must lie between 0 and 1. Cure: write 0.5")
         return cls(worth, cut(observed), cut(expected), cut(where))
 
     @classmethod
     def failed(cls, run: Run, expected: object = "a run that ends well") -> Finding:
-        """Of a run that did not end well: the first cause."""
+        """The finding for a run that failed. It names the first cause."""
         return cls.of(observed=run.failure, expected=expected, passed=False)
 
 
 @dataclass(frozen=True)
 class Check:
-    """A function that looks at a submission. points: what it is worth; hint: one sentence for those who lose some."""
+    """A function that judges a submission. points: the most it gives; hint: one sentence for students who lose some."""
 
     name: str
     points: float
@@ -75,22 +75,22 @@ class Check:
     function: Callable[[Testbed], Finding] = field(repr=False)
 
     def __call__(self, testbed: Testbed) -> Finding:
-        """What the function finds."""
+        """The finding of the function."""
         return self.function(testbed)
 
     def result(self, finding: Finding) -> Result:
-        """The points for what was found."""
+        """The result with the points for a finding."""
         points = round(self.points * finding.share, 2)
         return Result(self.name, points, self.points, finding.observed, finding.expected, finding.where, self.hint)
 
     def lost(self, reason: str) -> Result:
-        """No points, for a reason that is no finding."""
+        """A result without points, for a submission that the check could not judge."""
         return Result(self.name, 0.0, self.points, cut(reason), hint=self.hint)
 
     def judged(self, testbed: Testbed) -> Result:
-        """The result on a submission. A check that raises costs its points, and the run goes on.
+        """The result for a submission. If the check raises an error, its points are lost and grading continues.
 
-        Raises RunError where no ranks can be started: that is no fault of the submission.
+        Raises RunError if no ranks can be started, since that is not the fault of the submission.
         """
         try:
             finding = self(testbed)
@@ -99,14 +99,14 @@ class Check:
             return self.result(finding)
         except RunError:
             raise
-        except Exception as error:  # noqa: BLE001 - what ranks return may surprise a check in any way
-            return self.lost(f"what the ranks returned could not be judged: {told(error, 'checks.py')}")
+        except Exception as error:  # noqa: BLE001 - ranks may return any value, so a check may raise any error
+            return self.lost(f"what the ranks returned could not be judged: {error_with_line(error, 'checks.py')}")
 
 
 def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]], Check]:
-    """Makes a check of a function of a Testbed.
+    """Makes a check from a function that takes a Testbed.
 
-    Raises InputError where points are not above 0, or the hint is empty.
+    Raises InputError if the points are not above 0, or if the hint is empty.
 
     >>> @check(points=2, hint="Add.")
     ... def sums(testbed):
@@ -123,7 +123,7 @@ def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]
 
 
 def checks_in(path: Path) -> dict[str, Check]:
-    """The checks of a file, by name, in their order there. Raises InputError where it has none or is broken."""
+    """The checks in a file by name, in file order. Raises InputError if the file has none or cannot be imported."""
     module = imported(path, f"checks_of_{path.parent.name}", "checks")
     found = {value.name: value for value in vars(module).values() if isinstance(value, Check)}
     if not found:

@@ -1,6 +1,6 @@
-"""Feedback for a student, as Markdown: points, and for each check that lost some the reasons and one hint.
+"""Feedback for a student, as Markdown: points, and reasons and a hint for each check that lost points.
 
-Names and observations come from students: they are shown as they are, and never taken for Markdown or HTML.
+Names and observations come from students, so they are escaped: a student cannot inject Markdown or HTML.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from distsim.grading.grade import Grade
 from distsim.grading.result import Result, shown
 
-MEANING = re.compile(r"([\\`*_{}\[\]<>|#&~!$])")  # what Markdown and HTML take for their own inside of a line
+MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~!$])")  # characters with a meaning inside a line of Markdown or HTML
 
 
 def feedback(grade: Grade) -> str:
-    """The page of one student."""
+    """The feedback page for one grade."""
     graded = f"`{grade.sha256}`" if grade.sha256 else "nothing"
     lines = [
         f"# {escaped(grade.lab)}: {shown(grade.points)} of {shown(grade.maximum)} points",
@@ -44,16 +44,16 @@ def _lost(result: Result) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    r"""Text inside of a line of Markdown that shows it.
+    r"""Text escaped for one line of Markdown.
 
     >>> print(escaped("<b>|*x*"))
     \<b\>\|\*x\*
     """
-    return MEANING.sub(r"\\\1", " ".join(text.split()))
+    return MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def fenced(text: str) -> str:
-    """Text of several lines as it is, in a fence longer than any in it.
+    """Text as a fenced block of Markdown. The fence is longer than any fence in the text.
 
     >>> print(fenced("```\\n# no heading"))
     ````text

@@ -1,4 +1,4 @@
-"""One submission graded: the results of all checks of the lab, whatever happened on the way."""
+"""Grades one submission: a result for every check of the lab, even if the notebook failed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.errors import RunError
-from distsim.grading import session
+from distsim.grading import notebook_run
 from distsim.grading.lab import Lab
+from distsim.grading.notebook_run import NotebookRun
 from distsim.grading.result import Result
-from distsim.grading.session import Session
 from distsim.grading.submission import Submission
 
-TRIES = 2  # a kernel may fail to come up on a machine that is busy
+TRIES = 2  # a kernel may fail to start on a busy machine
 
 
 @dataclass(frozen=True)
 class Grade:
-    """What a submission got. path, sha256: of the file that was graded; lab_sha256: of what it was graded with."""
+    """The grade of a submission. path, sha256: of the graded file; lab_sha256: of the lab's files."""
 
     student: str
     lab: str
@@ -31,16 +31,16 @@ class Grade:
 
     @property
     def points(self) -> float:
-        """Of all checks."""
+        """The sum over all checks."""
         return round(sum(result.points for result in self.results), 2)
 
     @property
     def maximum(self) -> float:
-        """What there was to get."""
+        """The most points that the checks give together."""
         return sum(result.maximum for result in self.results)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The grade as a table for JSON."""
         return {
             "student": self.student, "lab": self.lab, "path": self.path, "sha256": self.sha256,
             "lab_sha256": self.lab_sha256, "points": self.points, "maximum": self.maximum,
@@ -49,34 +49,34 @@ class Grade:
 
     @classmethod
     def of(cls, table: dict[str, Any]) -> Grade:
-        """From `as_dict`. Raises KeyError or TypeError where the table is another one."""
+        """The grade from a table of `as_dict`. Raises KeyError or TypeError if the table has other keys."""
         results = [Result(**result) for result in table["results"]]
         names = ("student", "lab", "path", "sha256", "lab_sha256")
         return cls(**{name: table[name] for name in names}, results=results, remarks=list(table["remarks"]))
 
 
 def grade(submission: Submission, lab: Lab, *, trust: bool = False, stop: threading.Event | None = None) -> Grade:
-    """Runs the lab's own notebook over the submission.
+    """Runs the lab's own notebook with the submission's tasks.py.
 
-    trust: whether its ranks may run without confinement. stop: see `session.run`.
+    trust: whether its ranks may run without confinement. stop: see `notebook_run.run`.
 
-    Raises RunError where the notebook did not get to its first check, or no ranks could be started: that is not the
-    submission's fault, and it gets no grade then.
+    Raises RunError if the notebook did not reach its first check, or if no ranks could be started. Neither is the
+    fault of the submission, so the submission gets no grade.
     """
     found: dict[str, Result] = {}
     reason = submission.missing
     if submission.content is not None:
         for _ in range(TRIES):
-            ended = session.run(lab, submission.content, trust=trust, stop=stop)
-            if ended.noted:
+            ended = notebook_run.run(lab, submission.content, trust=trust, stop=stop)
+            if ended.report:
                 break
-        if "refused" in ended.noted:
-            raise RunError(ended.noted["refused"])
-        found = {table["check"]: Result(**table) for table in ended.noted.get("results", [])}
+        if "refused" in ended.report:
+            raise RunError(ended.report["refused"])
+        found = {table["check"]: Result(**table) for table in ended.report.get("results", [])}
         reason = _not_reached(ended)
         if not found:
             raise RunError(
-                f"{lab.key}: the notebook did not get to its first check. It ended so:\n{ended.said.strip()}"
+                f"{lab.key}: the notebook did not reach its first check. Its last output:\n{ended.output.strip()}"
             )
     results = [found.get(name) or check.lost(reason) for name, check in lab.checks.items()]
     return Grade(
@@ -84,7 +84,7 @@ def grade(submission: Submission, lab: Lab, *, trust: bool = False, stop: thread
     )
 
 
-def _not_reached(ended: Session) -> str:
-    if ended.late or "Timeout" in ended.said:
-        return "the check was not over in time, or an earlier one was not"
+def _not_reached(ended: NotebookRun) -> str:
+    if ended.late or "Timeout" in ended.output:
+        return "this check or an earlier check did not end in time"
     return "the check was not run: the notebook ended before it"

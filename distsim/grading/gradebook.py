@@ -1,4 +1,4 @@
-"""The gradebook: a row per student, a column per check, as CSV that a spreadsheet opens without computing anything."""
+"""The gradebook as CSV: a row per student, a column per check. Names are never formulas in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from distsim.grading.grade import Grade
 from distsim.grading.lab import Lab
 from distsim.grading.result import shown
 
-FORMULA_STARTS = ("=", "+", "-", "@")  # what spreadsheets take for the beginning of a formula
+FORMULA_STARTS = ("=", "+", "-", "@")  # of a formula in a spreadsheet
 
 
 def gradebook(grades: Sequence[Grade], lab: Lab) -> str:
-    """The whole file."""
+    """The text of the CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["student", *lab.checks, "total", "maximum", "sha256"])
@@ -26,7 +26,7 @@ def gradebook(grades: Sequence[Grade], lab: Lab) -> str:
 
 
 def cell(name: str) -> str:
-    """A name that no spreadsheet computes.
+    """A name, quoted if a spreadsheet would read the name as a formula.
 
     >>> cell("ada"), cell("=1+1"), cell(" @x")
     ('ada', "'=1+1", "' @x")

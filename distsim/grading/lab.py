@@ -1,11 +1,11 @@
-"""A lab: a folder with a notebook, the student's file, the checks, and what they are worth.
+"""A lab: a folder with a notebook, the student's file, the checks and their points.
 
 labs/03_ring/
   lab.toml       title, minutes, summary
   lab.ipynb      the chapter, which ends in check cells
-  tasks.py       what the student edits, generated from solution.py
-  checks.py      what is looked at, in the process that decides
-  ranks.py       what runs in the ranks and calls the student's functions
+  tasks.py       the file that the student edits, generated from solution.py
+  checks.py      the checks, run in the grader's process
+  ranks.py       the code of the ranks, which calls the student's functions
   scenario.toml  the same exercise for the simulator
 """
 
@@ -30,13 +30,13 @@ from distsim.validation import explain
 NOTEBOOK, TASKS, CHECKS, RANKS, SCENARIO, ABOUT, SOLUTION = (
     "lab.ipynb", "tasks.py", "checks.py", "ranks.py", "scenario.toml", "lab.toml", "solution.py",
 )  # fmt: skip
-PRISTINE = (NOTEBOOK, CHECKS, RANKS, SCENARIO, ABOUT)  # what a submission is graded with
+PRISTINE = (NOTEBOOK, CHECKS, RANKS, SCENARIO, ABOUT)  # the lab's own files, used for grading
 FOLDER_NAME = re.compile(r"(?P<number>\d\d)_(?P<name>[a-z][a-z0-9_]*)")
 MOST_MEGABYTES = 8  # of any file of a lab
 
 
 class About(BaseModel):
-    """lab.toml."""
+    """The content of lab.toml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -50,7 +50,7 @@ class About(BaseModel):
 
 @dataclass(frozen=True)
 class Lab:
-    """One lab. folder: where its files are; its name says number and name; about: what lab.toml says."""
+    """One lab. folder: of its files; key: number and name, such as "03_ring"; about: the content of lab.toml."""
 
     folder: Path
     key: str
@@ -58,9 +58,9 @@ class Lab:
 
     @classmethod
     def at(cls, folder: Path, key: str | None = None) -> Lab:
-        """The lab in a folder. key: "03_ring", where the folder has another name.
+        """The lab in a folder. key: needed if the folder's name is not the lab's key.
 
-        Raises InputError where a file is missing, or lab.toml is wrong.
+        Raises InputError if a file is missing or lab.toml is wrong.
         """
         key = key or folder.resolve().name
         if not FOLDER_NAME.fullmatch(key):
@@ -72,36 +72,36 @@ class Lab:
 
     @property
     def number(self) -> str:
-        """Two digits."""
+        """The number of the lab, as two digits."""
         return self.key[:2]
 
     @property
     def name(self) -> str:
-        """Without the number."""
+        """The name of the lab, without its number."""
         return self.key[3:]
 
     @property
     def title(self) -> str:
-        """As people read it."""
+        """The title for readers."""
         return self.about.title
 
     @cached_property
     def checks(self) -> dict[str, Check]:
-        """By name, in their order. Raises InputError where checks.py cannot be imported."""
+        """The checks by name, in file order. Raises InputError if checks.py cannot be imported."""
         return checks_in(self.folder / CHECKS)
 
     @property
     def points(self) -> float:
-        """Of all checks together."""
+        """The sum over all checks."""
         return sum(check.points for check in self.checks.values())
 
     @property
     def pristine(self) -> list[Path]:
-        """The files that a submission is graded with, beside its own tasks.py."""
+        """The lab's own files, with which every submission is graded."""
         return [self.folder / name for name in (*PRISTINE, *self.about.files)]
 
     def sha256(self) -> str:
-        """Of all that a submission is graded with: another value asks for grading anew."""
+        """The hash of the lab's own files. When the hash changes, submissions are graded again."""
         whole = hashlib.sha256()
         for path in self.pristine:
             whole.update(f"{path.name}\0{hashlib.sha256(files.read(path, MOST_MEGABYTES)).hexdigest()}\0".encode())
@@ -116,9 +116,9 @@ def _about(path: Path) -> About:
         raise explain(error, About, str(path)) from None
 
 
-def shelves(given: Path | None = None) -> Iterator[Path]:
-    """The folders that may hold labs: the one given, or here, here in labs/, the one beside the package, and of a lab
-    that one stands in the folder that it is in.
+def lab_folders(given: Path | None = None) -> Iterator[Path]:
+    """The folders to search for labs: `given`, or else the current folder, its labs/, the package's labs/, and the
+    parent of the current folder if the current folder is a lab.
     """
     if given is not None:
         if not given.is_dir():
@@ -132,29 +132,25 @@ def shelves(given: Path | None = None) -> Iterator[Path]:
 
 
 def all_labs(given: Path | None = None) -> list[Lab]:
-    """Every lab there is, by number. Of two with one name the nearer one counts.
+    """All labs by number. If two labs have one name, the first in the order of `lab_folders` is taken.
 
-    Raises InputError where there is none.
+    Raises InputError if there is none.
     """
     found: dict[str, Lab] = {}
-    for shelf in shelves(given):
-        for folder in sorted(shelf.iterdir()):
+    for parent in lab_folders(given):
+        for folder in sorted(parent.iterdir()):
             if FOLDER_NAME.fullmatch(folder.name) and (folder / ABOUT).is_file() and folder.name not in found:
                 found[folder.name] = Lab.at(folder)
     if not found:
-        raise InputError.of(
-            "labs",
-            str(given or Path.cwd()),
-            "has no lab in it",
-            "go to the folder that has labs/, or name it by --labs",
-        )
+        cure = "go to the folder that has labs/, or name it by --labs"
+        raise InputError.of("labs", str(given or Path.cwd()), "has no lab in it", cure)
     return [found[key] for key in sorted(found)]
 
 
 def find(asked: str, given: Path | None = None) -> Lab:
-    """The lab that `asked` means: a path, or its number, name or both, as 3, 03, ring and 03_ring.
+    """The lab for `asked`, which is a path, a number, a name or both: 3, 03, ring or 03_ring.
 
-    Raises InputError, which names the labs there are.
+    Raises InputError, which lists all labs, if no lab or several labs match.
     """
     if Path(asked).joinpath(ABOUT).is_file():
         return Lab.at(Path(asked))
@@ -163,7 +159,6 @@ def find(asked: str, given: Path | None = None) -> Lab:
     matching = [lab for lab in labs if wanted in (lab.key, lab.number, lab.name)]
     if len(matching) != 1:
         names = ", ".join(lab.key for lab in labs)
-        raise InputError.of(
-            "lab", asked, "is none of the labs" if not matching else "is several", f"take one of {names}"
-        )
+        rule = "matches several labs" if matching else "is none of the labs"
+        raise InputError.of("lab", asked, rule, f"take one of {names}")
     return matching[0]

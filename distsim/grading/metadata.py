@@ -1,6 +1,6 @@
-"""Check cells carry nbgrader's metadata, schema version 3, so that its tools can use the same notebooks.
+"""nbgrader's metadata of check cells, schema version 3, so that nbgrader can use the same notebooks.
 
-Source: nbgrader 0.9, nbgraderformat/v3.json. Ours are all of one kind, a locked test, so the schema here is narrower.
+Source: nbgrader 0.9, nbgraderformat/v3.json. Every check cell is a locked test, so this schema allows nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ImportError:
         "labs need Jupyter's tools, which are not installed. Cure: pip install 'distsim-course[course,labs]'"
     ) from None
 
-HOME = "home"  # tag of a cell that is left out while grading: a guess, a run at home, a drawing
+HOME = "home"  # tag of cells that grading leaves out: guesses, real runs, figures
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -39,18 +39,18 @@ SCHEMA: dict[str, Any] = {
 
 
 def parsed(content: bytes, source: str) -> Any:
-    """A notebook from a file's content. Raises InputError, which names `source`, where it is none."""
+    """A notebook from a file's content. Raises InputError about `source` if the content is not a notebook."""
     try:
         found = nbformat.reads(content.decode("utf-8"), as_version=4)
         nbformat.validate(found)
-    except Exception as error:  # noqa: BLE001 - nbformat raises what it meets, of any class
+    except Exception as error:  # noqa: BLE001 - nbformat raises errors of any class
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError.of("notebook", source, f"cannot be read ({said})", "take a fresh copy") from None
     return found
 
 
 def read(path: Path) -> Any:
-    """A notebook. Raises InputError where the file is none."""
+    """Reads a notebook. Raises InputError if the file is not a notebook."""
     return parsed(files.read(path, MOST_MEGABYTES), str(path))
 
 
@@ -60,12 +60,12 @@ def write(notebook: Any, path: Path) -> None:
 
 
 def grade_id(lab: Lab, check: str) -> str:
-    """A check's name in the notebook, such as "lab03-bytes-on-the-wire"."""
+    """The nbgrader id of a check, such as "lab03-bytes-on-the-wire"."""
     return f"lab{lab.number}-{check.replace('_', '-')}"
 
 
 def check_cell(lab: Lab, check: Check) -> Any:
-    """The cell of a check, as a lab's notebook must have it."""
+    """The check cell that a lab's notebook must have."""
     own = grade_id(lab, check.name)
     return nbformat.v4.new_code_cell(
         f'lab.check("{check.name}")', id=own, metadata={"nbgrader": locked(own, check.points)}
@@ -73,7 +73,7 @@ def check_cell(lab: Lab, check: Check) -> Any:
 
 
 def locked(grade_id: str, points: float) -> dict[str, Any]:
-    """The table of a check cell, which gives points and is not to be edited."""
+    """nbgrader's table for a check cell, which gives points and is locked."""
     return {
         "schema_version": 3, "grade": True, "solution": False, "locked": True, "task": False,
         "grade_id": grade_id, "points": int(points) if float(points).is_integer() else points,
@@ -81,7 +81,7 @@ def locked(grade_id: str, points: float) -> dict[str, Any]:
 
 
 def check_sources(notebook: Any) -> dict[str, str]:
-    """What each check cell says, by its grade id."""
+    """The source of each check cell, by nbgrader id."""
     found = {}
     for cell in notebook.cells:
         table = cell.get("metadata", {}).get("nbgrader")
@@ -91,7 +91,7 @@ def check_sources(notebook: Any) -> dict[str, str]:
 
 
 def problems(lab: Lab) -> list[str]:
-    """What is wrong with the metadata of a lab's notebook, one sentence each; nothing where all is well."""
+    """The errors in the metadata of a lab's notebook, one sentence each."""
     notebook = read(lab.folder / NOTEBOOK)
     tables = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
     validator = Draft7Validator(SCHEMA)
@@ -111,7 +111,7 @@ def problems(lab: Lab) -> list[str]:
         if cells[0].metadata.nbgrader.get("points") != check.points:
             wrong.append(f"{own}: its cell tells other points than the check's {check.points:g}")
         if HOME in cells[0].metadata.get("tags", []):
-            wrong.append(f"{own}: a check cell is not for home")
+            wrong.append(f"{own}: a check cell must not have the tag {HOME}")
     known = {grade_id(lab, name) for name in lab.checks}
     return wrong + [
         f"{table['grade_id']}: is no check of {lab.key}" for table in tables if table.get("grade_id") not in known
@@ -119,14 +119,14 @@ def problems(lab: Lab) -> list[str]:
 
 
 def for_grading(lab: Lab) -> Any:
-    """The lab's notebook without outputs, and without the cells that are for home."""
+    """The lab's notebook without outputs, and without the cells tagged `home`."""
     notebook = read(lab.folder / NOTEBOOK)
     notebook.cells = [cell for cell in notebook.cells if HOME not in cell.metadata.get("tags", [])]
     return without_outputs(notebook)
 
 
 def without_outputs(notebook: Any) -> Any:
-    """The same notebook, as if it had never been run."""
+    """The same notebook, changed in place to have no outputs."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None

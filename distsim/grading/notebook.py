@@ -1,4 +1,4 @@
-"""What a lab's notebook calls: checks, and the four stages of guess, formula, simulation and measurement.
+"""The calls of a lab's notebook: checks, and the stages guess, formula, simulation and measurement.
 
     from distsim.grading import Notebook
 
@@ -7,8 +7,8 @@
     lab.overlay(guess=guess, formula=..., simulation=..., measurement=[1e3 * one["seconds"] for one in lab.run()])
     lab.check("bytes_on_the_wire")
 
-While a submission is graded, the results of checks also go into the file that RESULTS_VARIABLE names. The variable is
-taken out of the environment before any rank is started.
+During grading, results are also written to the file named by the variable RESULTS_VARIABLE. The variable is removed
+from the environment before any rank starts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
-from distsim.grading import overlay
+from distsim.grading import four_stages
+from distsim.grading.four_stages import Values
 from distsim.grading.lab import ABOUT, SCENARIO, Lab, find
-from distsim.grading.overlay import Values
 from distsim.grading.result import Result
 from distsim.scenario import Scenario
 
@@ -38,9 +38,9 @@ GUESSES = "guesses.json"
 
 
 class Notebook:
-    """A lab as its notebook sees it: the one in the current folder, or else the one that `name` means.
+    """The lab of a notebook: the lab in the current folder, or else the lab called `name`.
 
-    Raises InputError where there is none.
+    Raises InputError if there is no such lab.
     """
 
     def __init__(self, name: str, folder: Path | None = None) -> None:
@@ -54,7 +54,7 @@ class Notebook:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Ends the processes that checks were run with. The next check starts new ones."""
+        """Ends the processes of the checks. The next check starts new processes."""
         self._testbed = None
         self._open.close()
 
@@ -67,9 +67,9 @@ class Notebook:
         return Scenario.load(self.lab.folder / SCENARIO)
 
     def check(self, name: str) -> float:
-        """Runs one check of what stands in tasks.py, prints what it came to, and returns the points.
+        """Runs one check on tasks.py, prints the result and returns the points.
 
-        Raises InputError where the lab has no such check, RunError where no ranks can be started here.
+        Raises InputError if the lab has no such check, RunError if no ranks can be started here.
         """
         found = self.lab.checks.get(name)
         if found is None:
@@ -77,7 +77,7 @@ class Notebook:
                 "check", name, f"is no check of {self.lab.key}", f"take one of {', '.join(self.lab.checks)}"
             )
         try:
-            result = found.judged(self._started())
+            result = found.judged(self._running())
         except RunError as error:
             self._note({"refused": str(error)})
             raise
@@ -86,9 +86,9 @@ class Notebook:
         print(result.text())
         return result.points
 
-    def _started(self) -> Testbed:
+    def _running(self) -> Testbed:
         if self._testbed is None:
-            from distsim.grading.confinement import trusted
+            from distsim.grading.trust import trusted
             from distsim.testbed import Testbed
 
             hidden = [self._file.parent] if self._file else []
@@ -100,17 +100,17 @@ class Notebook:
             write_text(self._file, json.dumps(table))
 
     def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float | None:
-        """Keeps your guess, before anything is shown, and returns it. The first one counts.
+        """Saves your guess and returns it. The first guess counts.
 
-        Without a value it asks for one, and returns None. Raises InputError where the value is no finite number.
+        Without a value, it prints a request and returns None. Raises InputError if the value is not a finite number.
         """
         path = self.lab.folder / GUESSES
         kept: dict[str, float] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
         if quantity not in kept:
             if value is None or value is ...:
-                print(overlay.asking(quantity, unit))
+                print(four_stages.asking(quantity, unit))
                 return None
-            kept[quantity] = overlay.guessed(quantity, value)
+            kept[quantity] = four_stages.guessed(quantity, value)
             write_text(path, json.dumps(kept, indent=2))
         first = kept[quantity]
         later = "" if value in (None, ..., first) else f" (the first one counts; remove {GUESSES} to start anew)"
@@ -118,12 +118,12 @@ class Notebook:
         return first
 
     def run(self, ranks: int | None = None, *, emulate: bool = False, **arguments: Any) -> list[Any]:
-        """Runs your code for real, under torchrun: what `real` of the lab's ranks.py returns, by rank.
+        """Runs your code for real, under torchrun. Returns the results of `real` in the lab's ranks.py, by rank.
 
-        emulate: on links as the lab's scenario has them, where this machine can do that, in place of its own.
+        emulate: use links as in the lab's scenario, if this machine can emulate them.
 
-        A run that fails, or links that cannot be emulated here, are told in a few lines, and give an empty list.
-        What needs a function that is still to be written is left out.
+        If the run fails or the links cannot be emulated, it prints the cause and returns an empty list.
+        Parts that need a function that is still to be written are left out.
         """
         from distsim.grading.real import run, still_unwritten
 
@@ -151,11 +151,11 @@ class Notebook:
         unit: str = "ms",
         quantity: str = "step time",
     ) -> Captioned:
-        """All four in one drawing, in `unit`; an empty list is not there yet. Without a guess nothing is shown."""
-        return overlay.overlay(guess, formula, simulation, measurement, unit, quantity)
+        """One figure of all stages, in `unit`; an empty list is no value. Without a guess nothing is drawn."""
+        return four_stages.overlay(guess, formula, simulation, measurement, unit, quantity)
 
 
 def _brief(error: str) -> str:
-    """Which rank failed, at which line, and what was raised there: without the frames between."""
+    """The failed rank and the error of its traceback, without the stack frames."""
     first, *rest = error.splitlines()
     return f"{first}\n{rest[-1].strip()}" if rest and rest[0].startswith("Traceback") else error

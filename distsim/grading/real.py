@@ -1,9 +1,9 @@
-"""A student's code run for real: ranks under torchrun, gloo between them, or NCCL where every rank has a GPU.
+"""Runs a student's code for real: ranks under torchrun with gloo, or with NCCL if every rank has a GPU.
 
 Each rank calls the function `real(tasks, ...)` of the lab's ranks.py, which returns JSON, such as a dict of seconds.
-Unless the caller gives it, the argument `seconds` of `real` is what the lab's scenario draws, by rank and step. The
-argument `unwritten` holds the names in tasks.py that cannot be run yet, so that `real` leaves out what needs them.
-A student runs own code on an own machine here: nothing is confined, and nothing is graded.
+By default, the argument `seconds` of `real` holds compute times drawn from the lab's scenario, by rank and step. The
+argument `unwritten` holds the names in tasks.py that cannot be run yet, so that `real` can leave them out.
+Students run their own code on their own machine here: the run is neither confined nor graded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from distsim import files
 from distsim.errors import InputError, RunError
 from distsim.grading.lab import MOST_MEGABYTES, RANKS, SCENARIO, TASKS, Lab
-from distsim.grading.unwritten import Unwritten, blocked, unwritten
+from distsim.grading.unwritten_functions import Unwritten, blocked, unwritten
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import check_machine
@@ -37,13 +37,13 @@ def run(
     emulate: bool = False,
     deadline_seconds: float = DEADLINE_SECONDS,
 ) -> list[Any]:
-    """What `real` returned, by rank.
+    """The results of `real`, by rank.
 
-    ranks: how many; default: as many as lab.toml says. arguments: of `real`, by name, as JSON. folder: where tasks.py
-    is, if not with the lab. emulate: whether the links of the lab's scenario are imposed.
+    ranks: the number of ranks, by default that of lab.toml. arguments: of `real`, by name, as JSON. folder: of
+    tasks.py, by default the lab's. emulate: whether to emulate the links of the lab's scenario.
 
-    Raises InputError where the lab has no `real`, there is no tasks.py or no torch, or this machine cannot emulate
-    links. Raises RunError where a rank failed, or nothing to run has been written yet.
+    Raises InputError if the lab has no `real`, if tasks.py or torch is missing, or if this machine cannot emulate
+    links. Raises RunError if a rank failed, or if no function to run has been written yet.
     """
     check_machine(deadline_seconds)
     tasks = _tasks(lab, folder)
@@ -65,12 +65,12 @@ def run(
 
 
 def still_unwritten(lab: Lab, folder: Path | None = None) -> list[Unwritten]:
-    """The functions that have not been written yet. Raises InputError where there is no tasks.py."""
+    """The functions that have not been written yet. Raises InputError if there is no tasks.py."""
     return unwritten(_text(_tasks(lab, folder)))
 
 
 def result_file(folder: Path, rank: int) -> Path:
-    """Where a rank leaves what `real` returned."""
+    """The file with the result of a rank's `real`."""
     return folder / f"real-{rank}.json"
 
 
@@ -88,7 +88,7 @@ def _text(tasks: Path) -> str:
 
 
 def _complete(lab: Lab, given: dict[str, Any], ranks: int, tasks: str) -> dict[str, Any]:
-    """The arguments of `real`: those given, and the scenario's times and the unwritten names where it has them."""
+    """The arguments of `real`: those given, and defaults for `seconds` and `unwritten` if `real` takes them."""
     tree = ast.parse(files.read(lab.folder / RANKS, MOST_MEGABYTES))
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
     if not found:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Enters the context first, so that a hang or an error while torch is imported is reported too."""
+    """Runs one rank. The context is entered first, so that a hang or an error in `import torch` is reported too."""
     with rank_context.entered() as context:
         context.slot.doing("import torch")
         from distsim.runtime.transport import backend
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _takes_gpu() -> bool:
-    """Whether torch has NCCL and every rank has a GPU of its own. This rank then takes its GPU."""
+    """Selects a GPU for this rank if torch has NCCL and every rank can have a GPU. Returns whether it did."""
     import torch
 
     from distsim.runtime.transport import backend
@@ -49,7 +49,7 @@ def _takes_gpu() -> bool:
 
 
 def _run(context: RankContext) -> None:
-    """Calls `real` with the student's module, and writes what it returns into a file."""
+    """Calls `real` with the student's module and writes the result to a file."""
     context.slot.doing("import of tasks.py")
     tasks = _module("tasks", Path(context.job["tasks_file"]))
     ranks = _module("ranks", Path(context.job["ranks_file"]))
@@ -58,9 +58,8 @@ def _run(context: RankContext) -> None:
     try:
         text = json.dumps(found)
     except (TypeError, ValueError) as error:
-        raise InputError.of(
-            f"result of {FUNCTION}", type(found).__name__, f"is no JSON ({error})", "return a dict of numbers and texts"
-        ) from None
+        cure = "return a dict of numbers and texts"
+        raise InputError.of(f"result of {FUNCTION}", type(found).__name__, f"is no JSON ({error})", cure) from None
     write_text(result_file(context.folder, context.rank), text)
 
 

@@ -1,4 +1,4 @@
-"""The students' version of all labs: no solution, no wrong or second one, no outputs; and a lab copied to work in."""
+"""Releases labs to students: the labs without solutions and outputs. Also copies one lab to work in."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from distsim.grading.stub import removed_lines, solution_of, up_to_date
 
 README = "README.md"
 MOST_SHOWN = 5
-LONG_CHARACTERS = 40  # of a line that nobody writes again by chance
+LONG_CHARACTERS = 40  # of a line too long to be repeated by chance
 
 
 def release(labs: Sequence[Lab], out: Path) -> list[Path]:
-    """Writes a folder for each lab into `out`, and a README that tells how to begin. Gives the files written.
+    """Writes a folder for each lab and a README into `out`. Returns the files written.
 
-    Raises InputError, and leaves nothing, where `out` has something in it already, a tasks.py is not what its solution
-    gives, a notebook's metadata are wrong, or a line of a solution would be in a released file.
+    Raises InputError, and leaves no files, if `out` is not empty, a tasks.py does not match its solution, a notebook's
+    metadata are wrong, or a released file has a line of a solution.
     """
     _check_new(out)
     for lab in labs:
@@ -36,23 +36,23 @@ def release(labs: Sequence[Lab], out: Path) -> list[Path]:
         shutil.rmtree(out)
         raise InputError(
             f"the release would give away {len(found)} lines of solutions: {'; '.join(found[:MOST_SHOWN])}. "
-            "Cure: say it otherwise in the files that students get"
+            "Cure: reword these lines in the files that students get"
         )
     return [*written, out / README]
 
 
 def start(lab: Lab, folder: Path) -> Path:
-    """Copies a lab into a folder of its own in `folder`, to work in. Raises InputError where that is there already."""
+    """Copies a lab into a new folder in `folder`. Raises InputError if the new folder exists already."""
     place = folder / lab.key
     if place.exists():
-        rule = "is there already, and nothing is overwritten"
+        rule = "exists already, and nothing is overwritten"
         raise InputError.of("folder", str(place), rule, "name another folder, or move this one away")
     copy(lab, place)
     return place
 
 
 def copy(lab: Lab, place: Path) -> list[Path]:
-    """The files of a lab that students get, its notebook as if it had never been run."""
+    """Copies the files that students get into `place`, the notebook without outputs. Returns the copies."""
     try:
         place.mkdir(parents=True)
     except OSError as error:
@@ -67,19 +67,19 @@ def copy(lab: Lab, place: Path) -> list[Path]:
 
 
 def leaks(labs: Sequence[Lab], out: Path) -> list[str]:
-    """The lines of solutions that stand in a file of `out`, as its file and text.
+    """The lines of solutions found in files of `out`, as file and line.
 
-    A line stands there as a line of its own, also commented out; a long one also inside of another.
+    A line counts if it stands alone or commented out; a long line also if it is part of another line.
     """
     secret = {line for lab in labs if (lab.folder / SOLUTION).is_file() for line in removed_lines(solution_of(lab))}
     found = []
     for path in sorted(out.rglob("*")):
         if path.is_file():
-            found += [f"{path.relative_to(out)}: {line}" for line in _lines(path) if _tells(line, secret)]
+            found += [f"{path.relative_to(out)}: {line}" for line in _lines(path) if _leaks(line, secret)]
     return found
 
 
-def _tells(line: str, secret: Iterable[str]) -> bool:
+def _leaks(line: str, secret: Iterable[str]) -> bool:
     bare = line.lstrip("# ").strip("` ")
     return any(bare == one or (len(one) >= LONG_CHARACTERS and one in line) for one in secret)
 
@@ -92,18 +92,16 @@ def _lines(path: Path) -> list[str]:
 
 def _check_new(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError.of("folder of the release", str(out), "has something in it", "name one that is new or empty")
+        raise InputError.of("folder of the release", str(out), "has something in it", "name a new or empty folder")
 
 
 def _check(lab: Lab) -> None:
     if not up_to_date(lab):
-        rule = f"is not what its {SOLUTION} gives"
+        rule = f"does not match its {SOLUTION}"
         raise InputError.of(TASKS, str(lab.folder / TASKS), rule, f"write it anew: distsim lab stub {lab.number}")
     if wrong := metadata.problems(lab):
-        raise InputError.of(
-            f"{NOTEBOOK}", str(lab.folder / NOTEBOOK), f"has wrong metadata ({'; '.join(wrong)})",
-            f"make its check cells as {CHECKS} says",
-        )  # fmt: skip
+        rule = f"has wrong metadata ({'; '.join(wrong)})"
+        raise InputError.of(NOTEBOOK, str(lab.folder / NOTEBOOK), rule, f"make its check cells agree with {CHECKS}")
 
 
 def _readme(labs: Sequence[Lab]) -> str:
@@ -120,17 +118,16 @@ def _readme(labs: Sequence[Lab]) -> str:
             "|---|---|---:|---:|",
             *rows,
             "",
-            f"Each folder has a notebook, `{NOTEBOOK}`, which asks, and a file, `{TASKS}`, in which you answer.",
-            "Install what they need by `pip install 'distsim-course[course,labs]'`; `distsim doctor` tells what is",
-            "missing.",
+            f"Each folder has a notebook, `{NOTEBOOK}`, with the tasks, and a file, `{TASKS}`, for your answers.",
+            "Install the packages by `pip install 'distsim-course[course,labs]'`; `distsim doctor` lists missing ones.",
             "",
             "```",
             f"distsim lab run {labs[0].number} --labs .",
             f"distsim grade {labs[0].number} --labs . --submission {labs[0].key}",
             "```",
             "",
-            "The first runs your code for real. The second gives the points that your instructor would see; the check",
-            f"cells of the notebook give the same. Only `{TASKS}` is graded.",
+            "The first command runs your code for real. The second prints the points that your instructor sees. The",
+            f"check cells of the notebook give the same points. Only `{TASKS}` is graded.",
             "",
         ]
     )

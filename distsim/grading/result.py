@@ -1,4 +1,4 @@
-"""What one check came to: points, and why they are not more."""
+"""The result of one check: its points, and the reasons for lost points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from distsim.errors import InputError
 
-UNWRITTEN = "NotImplementedError: write "  # what a function of the stub tells
+UNWRITTEN = "NotImplementedError: write "  # the start of the error of a stub's function
 MOST_CHARACTERS = 2000  # of a text that may hold what a submission printed
 REASONS = ("observed", "expected", "where", "hint")
 
@@ -17,8 +17,8 @@ REASONS = ("observed", "expected", "where", "hint")
 class Result:
     """One check of one submission.
 
-    points: what it got, of `maximum`. observed, expected: what was found and what should have been, as text.
-    where: the rank, step or line. hint: what to think of next.
+    points: earned, of `maximum`. observed, expected: the values found and required, as text.
+    where: the rank, step or line. hint: for the student.
     """
 
     check: str
@@ -31,12 +31,12 @@ class Result:
 
     @property
     def full(self) -> bool:
-        """Whether nothing was lost."""
+        """Whether no points were lost."""
         return self.points >= self.maximum
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why not all points, by name. Where a function is still to be written, that one says all there is to say.
+        """The reasons for lost points, by name. A function that is still to be written is the only reason.
 
         >>> Result("sums", 0.0, 2.0, "rank 0: NotImplementedError: write sums: Adds.", "6.0", hint="Add.").reasons
         {'observed': 'rank 0: NotImplementedError: write sums: Adds.'}
@@ -47,7 +47,7 @@ class Result:
         return {name: text for name in names if (text := getattr(self, name))}
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; `Result(**table)` reads it back."""
+        """The result as a table for JSON; `Result(**table)` restores the result."""
         return asdict(self)
 
     def text(self) -> str:
@@ -66,15 +66,15 @@ class Result:
 
 
 def require_worth(points: float, hint: str) -> None:
-    """Refuses points that are not above 0, and an empty hint, with InputError."""
+    """Raises InputError if the points are not above 0, or if the hint is empty."""
     if not points > 0 or not math.isfinite(points):
         raise InputError.of("points", points, "must be a number above 0", "write 2")
     if not hint.strip():
-        raise InputError.of("hint", hint, "must not be empty", "write one sentence that leads on")
+        raise InputError.of("hint", hint, "must not be empty", "write one sentence that helps")
 
 
 def shown(points: float) -> str:
-    """Points as people write them.
+    """Points without trailing zeros.
 
     >>> shown(3.0), shown(1.25)
     ('3', '1.25')
@@ -83,7 +83,7 @@ def shown(points: float) -> str:
 
 
 def cut(text: object) -> str:
-    """The text, its middle left out where it is long, and nothing in it that a terminal takes for a command.
+    """The text without control characters; the middle of a long text is left out.
 
     >>> cut("rank 1\\x1b[2J"), len(cut("x" * 10_000)) <= MOST_CHARACTERS
     ('rank 1\\\\x1b[2J', True)

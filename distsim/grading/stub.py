@@ -1,4 +1,4 @@
-"""The student's file, made from the solution: what stands between `# write` and `# end` is left to be written.
+"""Makes the student's file from the solution: the lines from `# write` to `# end` are left for the student.
 
     def average(gradient):                            def average(gradient):
         \"\"\"Divides `gradient` by the ranks.\"\"\"           \"\"\"Divides `gradient` by the ranks.\"\"\"
@@ -7,8 +7,8 @@
         gradient /= ranks
         # end
 
-Both comments stand alone on their lines. In a function the part becomes one `raise`, which quotes the function's
-docstring; outside of functions it vanishes. All else stays as it is, letter by letter.
+Each comment stands alone on its line. In a function, the part becomes one `raise`, which quotes the function's
+docstring; outside functions, the part is removed. Everything else is copied unchanged.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from distsim.grading.lab import MOST_MEGABYTES, SOLUTION, TASKS, Lab
 
 BEGIN, END = "# write", "# end"
 WIDTH = 120
-TRIVIAL_CHARACTERS = 15  # shorter lines, such as `return total`, stand anywhere
+TRIVIAL_CHARACTERS = 15  # shorter lines, such as `return total`, give nothing away
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Lines of a solution that the student is to write. first, last: those of the comments, counted from 1."""
+    """Lines of a solution that the student writes. first, last: the lines of the comments, counted from 1."""
 
     first: int
     last: int
@@ -48,8 +48,8 @@ class Part:
 def stub(solution: str, source: str = SOLUTION) -> str:
     """The student's file.
 
-    Raises InputError, which names `source` and the line, where a comment has no partner, a function no docstring, or
-    either file is no Python.
+    Raises InputError, which names `source` and the line, if a comment has no partner, a function has no docstring, or
+    either file is not Python.
 
     >>> print(stub('def one():\\n    "Gives 1."\\n    # write\\n    return 1\\n    # end\\n'))
     def one():
@@ -73,9 +73,9 @@ def stub(solution: str, source: str = SOLUTION) -> str:
 
 
 def removed_lines(solution: str, source: str = SOLUTION) -> set[str]:
-    """The lines, without indentation, that give the solution away: those that the stub leaves out and does not repeat.
+    """The lines that give the solution away, without indentation: those that the stub leaves out and does not repeat.
 
-    Short ones, and those that say nothing of the solution such as imports, are not among them.
+    Short lines and imports are excluded.
     """
     lines = solution.splitlines()
     inside = {line.strip() for part in _parts(solution, source) for line in lines[part.first : part.last - 1]}
@@ -86,12 +86,12 @@ def removed_lines(solution: str, source: str = SOLUTION) -> set[str]:
 
 
 def stub_of(lab: Lab) -> str:
-    """The student's file of a lab. Raises InputError where there is no solution, as in a released lab."""
+    """The student's file of a lab. Raises InputError if there is no solution, as in a released lab."""
     return stub(solution_of(lab), str(lab.folder / SOLUTION))
 
 
 def solution_of(lab: Lab) -> str:
-    """Its text."""
+    """The text of a lab's solution.py."""
     path = lab.folder / SOLUTION
     if not path.is_file():
         raise InputError.of("solution", str(path), "is not there", "name a lab of the instructor's folder by --labs")
@@ -106,13 +106,13 @@ def write_stub(lab: Lab) -> Path:
 
 
 def up_to_date(lab: Lab) -> bool:
-    """Whether tasks.py is what the solution gives."""
+    """Whether tasks.py matches the solution."""
     path = lab.folder / TASKS
     return path.is_file() and path.read_text("utf-8") == stub_of(lab)
 
 
 def _blank(lines: Iterable[str]) -> int:
-    """How many of the first lines are empty."""
+    """The number of empty lines at the start."""
     return sum(1 for _ in takewhile(lambda line: not line.strip(), lines))
 
 
@@ -143,14 +143,12 @@ def _parts(text: str, source: str) -> list[Part]:
     if opened is not None:
         raise InputError.of(f"{source}, line {opened.first}", BEGIN, f"has no {END}", f"write {END} on a line below")
     if not found:
-        raise InputError.of(
-            source, BEGIN, "is nowhere in it", f"write {BEGIN} and {END} around what students are to do"
-        )
+        raise InputError.of(source, BEGIN, "is nowhere in it", f"write {BEGIN} and {END} around the students' part")
     return found
 
 
 def _owner(tree: ast.AST, part: Part, names: tuple[str, ...] = ()) -> tuple[str, Function] | None:
-    """The innermost function that a part stands in, and its name with that of its class."""
+    """The innermost function around a part, with its qualified name."""
     found = None
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
@@ -165,7 +163,7 @@ def _owner(tree: ast.AST, part: Part, names: tuple[str, ...] = ()) -> tuple[str,
 
 
 def _last_line(node: ast.stmt, part: Part) -> int:
-    """A function's end, and a closing comment below its last statement that is indented as its body."""
+    """The last line of a function, including a closing comment that is indented as the function's body."""
     assert node.end_lineno is not None
     inside = len(part.indent) > node.col_offset and node.end_lineno >= part.first
     return max(node.end_lineno, part.last) if inside else node.end_lineno
@@ -174,7 +172,7 @@ def _last_line(node: ast.stmt, part: Part) -> int:
 def _raise(name: str, function: Function, part: Part, source: str) -> str:
     doc = ast.get_docstring(function)
     if not doc:
-        rule = "has a part to write and no docstring that says what"
+        rule = "has a part to write and no docstring"
         raise InputError.of(f"{source}, line {function.lineno}", name, rule, "give it one sentence")
     said = json.dumps(f"write {name}: {_first_sentence(doc)}", ensure_ascii=False)
     line = f"{part.indent}raise NotImplementedError({said})\n"
@@ -191,6 +189,6 @@ def _raise(name: str, function: Function, part: Part, source: str) -> str:
 
 
 def _first_sentence(doc: str) -> str:
-    """Of the first paragraph, in one line."""
+    """The first sentence of a docstring, in one line."""
     paragraph = " ".join(doc.split("\n\n")[0].split())
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", paragraph)[0]

@@ -1,6 +1,6 @@
-"""What a student handed in: the bytes of tasks.py, their hash, and remarks on what else is there.
+"""Reads a student's submission: the bytes of tasks.py, their hash, and remarks on the notebook.
 
-Nothing of it is run here, no link is followed, and nothing is read beyond a size that no exercise needs.
+This module runs no code of a submission, follows no links, and limits the size of what it reads.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MOST_NOTEBOOK_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class Submission:
-    """path: of the file that is graded. content: its bytes, or None where there is none that can be taken.
+    """A student's file. path: of tasks.py. content: its bytes, or None if it is missing or unreadable.
 
-    missing: then why. remarks: what the student should know, and what costs no points.
+    missing: the reason for None. remarks: for the student; they cost no points.
     """
 
     student: str
@@ -35,14 +35,14 @@ class Submission:
 
     @property
     def sha256(self) -> str:
-        """Of what is graded; empty where there is nothing."""
+        """The hash of the content; empty if there is none."""
         return "" if self.content is None else hashlib.sha256(self.content).hexdigest()
 
 
 def submission(path: Path, lab: Lab, student: str | None = None) -> Submission:
-    """Of a tasks.py, or of a folder with one in it, or in a folder of the lab's name in it.
+    """The submission at `path`: a tasks.py, a folder with a tasks.py, or a folder with such a folder of the lab's name.
 
-    Raises InputError where `path` is not there at all.
+    Raises InputError if `path` does not exist.
     """
     if not path.is_dir():
         if not path.exists():
@@ -56,9 +56,9 @@ def submission(path: Path, lab: Lab, student: str | None = None) -> Submission:
 
 
 def submissions(folder: Path, lab: Lab) -> list[Submission]:
-    """One for each folder in `folder`, by name; those whose names begin with a dot are none.
+    """The submissions in the folders of `folder`, by name. Names that begin with a dot are skipped.
 
-    Raises InputError where it is no folder, or has none in it.
+    Raises InputError if `folder` is not a folder or contains no folder.
     """
     if not folder.is_dir():
         raise InputError.of("--all", str(folder), "is not a folder", "name one with a folder for each student")
@@ -77,7 +77,7 @@ def submissions(folder: Path, lab: Lab) -> list[Submission]:
 
 
 def printable(name: str) -> str:
-    """The name of a file as text that any file can hold.
+    """A file's name as printable text; other bytes and characters are escaped.
 
     >>> printable("ada"), printable(os.fsdecode(b"J\\xf6rg"))
     ('ada', 'J\\\\xf6rg')
@@ -103,9 +103,9 @@ def _of(path: Path, folder: Path, lab: Lab, student: str) -> Submission:
 
 
 def regular(path: Path, most_bytes: int) -> bytes:
-    """What a regular file holds. Raises OSError where it is a link, a folder, a device, or larger than that."""
+    """The content of a regular file. Raises OSError for a link, folder or device, or above `most_bytes`."""
     try:
-        # A named pipe would make opening wait for ever.
+        # Without O_NONBLOCK, opening a named pipe would wait forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -122,7 +122,7 @@ def regular(path: Path, most_bytes: int) -> bytes:
 
 
 def _remarks(path: Path, lab: Lab) -> list[str]:
-    """What the submitted notebook says otherwise than the lab's, whose checks are the ones that count."""
+    """The differences between the check cells of the submitted notebook and those of the lab's notebook."""
     if not os.path.lexists(path):
         return []
     try:

@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from distsim.errors import RunError
-from distsim.grading import metadata, session
+from distsim.grading import metadata, notebook_run
 from distsim.grading.grade import grade
 from distsim.grading.lab import Lab
-from distsim.grading.session import Session
+from distsim.grading.notebook_run import NotebookRun
 from distsim.grading.submission import Submission
 from tests.grading.conftest import LABS, SUM
 
@@ -154,13 +154,13 @@ def test_a_notebook_that_never_gets_to_a_check_is_no_fault_of_a_student(lab: Lab
     notebook = metadata.read(lab.folder / "lab.ipynb")
     notebook.cells[1].source = "1 / 0"
     metadata.write(notebook, lab.folder / "lab.ipynb")
-    with pytest.raises(RunError, match=r"did not get to its first check[\s\S]*division by zero"):
+    with pytest.raises(RunError, match=r"did not reach its first check[\s\S]*division by zero"):
         grade(Submission("ada", Path("tasks.py"), SOLUTION), lab)
 
 
 def test_a_kernel_that_did_not_come_up_is_started_once_more(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     full = {"results": [check.lost("").as_dict() for check in lab.checks.values()]}
-    answers = [Session({}, late=False, said="the kernel died"), Session(full, late=False, said="")]
-    monkeypatch.setattr(session, "run", lambda *_given, **_options: answers.pop(0))
+    answers = [NotebookRun({}, late=False, output="the kernel died"), NotebookRun(full, late=False, output="")]
+    monkeypatch.setattr(notebook_run, "run", lambda *_given, **_options: answers.pop(0))
     assert grade(Submission("ada", Path("tasks.py"), SOLUTION), lab).maximum == lab.points
     assert answers == []

@@ -44,7 +44,7 @@ def test_the_labs_are_named_where_there_is_no_such_one(shelf: Path) -> None:
 
 def test_two_labs_of_one_number_are_both_named(shelf: Path) -> None:
     shutil.copytree(shelf / "90_sum", shelf / "90_other")
-    with pytest.raises(InputError, match=r"is several.*90_other, 90_sum"):
+    with pytest.raises(InputError, match=r"matches several labs.*90_other, 90_sum"):
         find("90", shelf)
 
 

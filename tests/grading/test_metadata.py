@@ -42,7 +42,7 @@ def changing(key: str, value: object) -> Callable[[Any], None]:
         (lambda notebook: notebook.cells[-1].metadata.nbgrader.pop("task"), "'task' is a required property"),
         (lambda notebook: notebook.cells.pop(), "stands in 0 cells"),
         (lambda notebook: notebook.cells[-1].__setitem__("source", "2.0"), "its cell must say"),
-        (lambda notebook: notebook.cells[-1].metadata.__setitem__("tags", ["home"]), "is not for home"),
+        (lambda notebook: notebook.cells[-1].metadata.__setitem__("tags", ["home"]), "must not have the tag home"),
     ],
 )
 def test_what_nbgrader_would_not_take_is_told(lab: Lab, change: Callable[[Any], None], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether a submission's ranks are confined: always where this machine can; else only by somebody's word."""
+"""Confinement of submissions: a machine that cannot confine ranks grades a class only with --trust."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRUST_VARIABLE = "DISTSIM_GRADING_TRUST"
 
 
 def check_confined(trust: bool) -> None:
-    """Raises InputError where strangers' code would run unconfined, and nobody said that it may."""
+    """Raises InputError if submissions would run without confinement and `trust` is false."""
     if not trust and (reason := reason_against()):
         rule = f"would run without confinement here ({reason})"
         raise InputError.of(
@@ -20,16 +20,16 @@ def check_confined(trust: bool) -> None:
 
 
 def warning() -> str | None:
-    """The sentence about a machine that cannot confine."""
+    """The warning to print on a machine that cannot confine ranks, if this is one."""
     reason = reason_against()
-    return f"this machine cannot confine what it grades: {reason}. It runs as you" if reason else None
+    return f"this machine cannot confine submissions: {reason}. They run with your rights" if reason else None
 
 
-def environment(trust: bool) -> dict[str, str]:
-    """What tells `trusted` in the process of a notebook."""
+def trust_variables(trust: bool) -> dict[str, str]:
+    """The environment variables that make `trusted` true in a notebook's process."""
     return {TRUST_VARIABLE: "1"} if trust else {}
 
 
 def trusted() -> bool:
-    """Whether this process may run ranks without confinement: it was told so, or could not do otherwise at home."""
+    """Whether this process may run ranks without confinement: with --trust, or if the machine cannot confine them."""
     return os.environ.get(TRUST_VARIABLE) == "1" or reason_against() is not None

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from distsim.errors import InputError, RunError
-from distsim.grading import confinement, roster
+from distsim.grading import class_grading, trust
+from distsim.grading.class_grading import Graded, check_apart, grade_all
 from distsim.grading.grade import Grade
 from distsim.grading.lab import Lab
-from distsim.grading.roster import Graded, check_apart, grade_all
-from distsim.grading.session import StoppedError
+from distsim.grading.notebook_run import StoppedError
 from distsim.grading.submission import Submission, submissions
 
 NAMES = ("ada", "bob", "=cmd|x", "<b>*eve*")
@@ -49,7 +49,7 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         times[submission.student] += 1
         return full(submission, lab)
 
-    monkeypatch.setattr(roster, "grade", stand_in)
+    monkeypatch.setattr(class_grading, "grade", stand_in)
     return times
 
 
@@ -112,7 +112,7 @@ def test_an_interrupt_keeps_what_was_graded_and_stops_the_others(
         if done:
             raise kind
 
-    monkeypatch.setattr(roster, "grade", grade)
+    monkeypatch.setattr(class_grading, "grade", grade)
     with pytest.raises(kind):
         grade_all(submissions(folder, lab), lab, tmp_path / "out", jobs=2, report=report)
     assert len(stopped) <= 2
@@ -128,7 +128,7 @@ def test_one_that_could_not_be_graded_is_named_and_kept_from_the_gradebook(
             raise RunError("no kernel came up")
         return full(submission, lab)
 
-    monkeypatch.setattr(roster, "grade", grade)
+    monkeypatch.setattr(class_grading, "grade", grade)
     found = run(folder, lab, tmp_path / "out")
     assert list(found.failed) == [("bob", "no kernel came up")]
     assert len(rows(tmp_path / "out")) == 4
@@ -138,7 +138,7 @@ def test_one_that_could_not_be_graded_is_named_and_kept_from_the_gradebook(
 def test_strangers_are_not_run_unconfined_without_a_word(
     folder: Path, lab: Lab, tmp_path: Path, graded: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confinement, "reason_against", lambda: "no user namespaces")
+    monkeypatch.setattr(trust, "reason_against", lambda: "no user namespaces")
     with pytest.raises(InputError, match=r"no user namespaces.*--trust"):
         run(folder, lab, tmp_path / "out")
     assert not graded

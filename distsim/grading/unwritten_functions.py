@@ -1,6 +1,6 @@
-"""What of a tasks.py is still to be written: where the `raise` of the stub stands, and what leads to it.
+"""Finds the functions in a tasks.py that are still to be written: those that reach the stub's `raise`.
 
-It is read, not run, so that all ranks know the same before they begin.
+The file is parsed, not run, so that all ranks have the same list before they start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MARK = "write "  # how the text of the stub's NotImplementedError begins
 
 @dataclass(frozen=True)
 class Unwritten:
-    """A function that is still to be written. name: with that of its class; line: of tasks.py."""
+    """A function that is still to be written. name: qualified by its class; line: in tasks.py."""
 
     name: str
     line: int
@@ -24,7 +24,7 @@ class Unwritten:
 
 
 def unwritten(text: str) -> list[Unwritten]:
-    """The functions that raise as the stub does, in their order. Of what is no Python there are none.
+    """The functions with the stub's `raise`, in file order; none if the text is not Python.
 
     >>> print(*unwritten('def one():\\n    raise NotImplementedError("write one: Gives 1.")\\n'))
     still to be written: one (tasks.py, line 2)
@@ -34,9 +34,9 @@ def unwritten(text: str) -> list[Unwritten]:
 
 
 def blocked(text: str) -> list[str]:
-    """The functions and classes that are still to be written, or name one that is: those that cannot be run yet.
+    """The functions and classes that cannot run yet: those still to be written, and those that use one of them.
 
-    Of a class the methods that are still to be written stand among them too, as Sampler.set_epoch.
+    Methods still to be written are listed too, such as Sampler.set_epoch.
 
     >>> blocked('def two(): return 2 * one()\\ndef one(): raise NotImplementedError("write one")\\ndef six(): return 6')
     ['two', 'one']
@@ -53,13 +53,13 @@ def _body(text: str) -> list[ast.stmt]:
     try:
         return ast.parse(text).body
     except (SyntaxError, ValueError):
-        return []  # the run tells it, with the line
+        return []  # the run reports the error with its line
 
 
 def _raises(body: Iterable[ast.AST]) -> Iterator[tuple[ast.Raise, str]]:
-    """Each `raise` of the stub that can be come to, and the name it tells. Behind a `return` it stands for nothing."""
+    """Each reachable `raise` of the stub, with its function's name. A `raise` behind a `return` is unreachable."""
     for node in body:
-        if isinstance(node, ast.Raise) and (name := _told(node)):
+        if isinstance(node, ast.Raise) and (name := _function_to_write(node)):
             yield node, name
         if isinstance(node, (ast.Return, ast.Raise)):
             return
@@ -67,7 +67,7 @@ def _raises(body: Iterable[ast.AST]) -> Iterator[tuple[ast.Raise, str]]:
             yield from _raises(getattr(node, inner, []))
 
 
-def _told(node: ast.Raise) -> str:
+def _function_to_write(node: ast.Raise) -> str:
     match node.exc:
         case ast.Call(func=ast.Name(id="NotImplementedError"), args=[ast.Constant(value=str(said))]):
             return said.removeprefix(MARK).split(":")[0] if said.startswith(MARK) else ""
@@ -75,7 +75,7 @@ def _told(node: ast.Raise) -> str:
 
 
 def _named(node: ast.AST) -> set[str]:
-    """The names it takes from outside: none that it gives a value itself, or has for an argument."""
+    """The names that a function or class uses from outside: not its own variables and arguments."""
     parts = list(ast.walk(node))
     names = [one for one in parts if isinstance(one, ast.Name)]
     own = {one.id for one in names if isinstance(one.ctx, ast.Store)} | {

@@ -1,4 +1,4 @@
-"""What a notebook shows of guess, formula, simulation and measurement: nothing before there is a guess."""
+"""The four stages of an exercise: guess, formula, simulation and measurement. The guess comes first."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from distsim.errors import InputError
 if TYPE_CHECKING:
     from distsim.figures import Captioned
 
-Values = float | list[float] | None  # of a stage: one number, those of repeats, or not there yet
+Values = float | list[float] | None  # of a stage: one number, a number per repeat, or no value yet
 
 
 def overlay(
     guess: Values, formula: Values, simulation: Values, measurement: Values, unit: str, quantity: str
 ) -> Captioned:
-    """All four in one drawing; an empty list is not there yet. Without a guess nothing is shown."""
+    """One figure of the stages that have a value; an empty list is no value. Without a guess nothing is drawn."""
     from distsim.figures import guess_formula_simulation_measurement
 
     stages = {"guess": guess, "formula": formula, "simulation": simulation, "measurement": measurement}
@@ -28,14 +28,14 @@ def overlay(
 
 
 def _missing(value: Values) -> bool:
-    """Whether a stage is not there yet; a number of numpy's is there, though comparing it with a list raises."""
+    """Whether a stage has no value yet. A NumPy number is a value, and comparing it with a list would raise."""
     return value is None or (isinstance(value, list) and not value)
 
 
 def guessed(quantity: str, value: object) -> float:
-    """A guess as a number. Raises InputError where it is no finite one."""
+    """A guess as a number. Raises InputError if the guess is not a finite number."""
     try:
-        number = float(value)  # type: ignore[arg-type] # told below, whatever it is
+        number = float(value)  # type: ignore[arg-type] # any value may be given; the error below names it
     except (TypeError, ValueError, OverflowError):
         number = math.inf
     if not math.isfinite(number):

@@ -1,8 +1,8 @@
-"""All submissions of a folder: several at once, each kept as soon as it is graded, so that a second run goes on.
+"""Grades the submissions of a class, several at once. Each grade is saved at once, so that a second run resumes.
 
-OUT/results/ada.json     what was graded (its hash), with what (the hash of the lab's files), and every result
+OUT/results/ada.json     the hashes of the submission and of the lab's files, and every result
 OUT/feedback/ada.md      for the student
-OUT/gradebook.csv        for the instructor; always whole
+OUT/gradebook.csv        for the instructor; never half written
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 from distsim import files
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
-from distsim.grading.confinement import check_confined
 from distsim.grading.feedback import feedback
 from distsim.grading.grade import Grade, grade
 from distsim.grading.gradebook import gradebook
 from distsim.grading.lab import Lab
-from distsim.grading.session import StoppedError
+from distsim.grading.notebook_run import StoppedError
 from distsim.grading.submission import Submission
+from distsim.grading.trust import check_confined
 from distsim.progress import Report
 
 RESULTS, FEEDBACK, GRADEBOOK = "results", "feedback", "gradebook.csv"
@@ -36,7 +36,7 @@ MOST_MEGABYTES = 4
 
 @dataclass(frozen=True)
 class Graded:
-    """What a run over a folder gave. again: whose results an earlier run had kept; failed: student and cause."""
+    """The grades of a class. again: students graded by an earlier run; failed: student and cause."""
 
     grades: Sequence[Grade]
     again: Sequence[str]
@@ -46,12 +46,12 @@ class Graded:
 def grade_all(
     submissions: Sequence[Submission], lab: Lab, out: Path, *, jobs: int = 1, trust: bool = False, report: Report
 ) -> Graded:
-    """Grades all that `out` has no grade of yet: none of these very bytes by these very files of the lab.
+    """Grades the submissions. A grade in `out` is reused if neither the submission nor the lab has changed.
 
-    jobs: how many at once. trust: whether ranks may run without confinement. report: told (graded, of how many).
-    What was graded is kept in `out` however this ends.
+    jobs: submissions graded at once. trust: whether ranks may run without confinement. report: called with the number
+    graded and the number of submissions. Finished grades stay in `out`, even after an error.
 
-    Raises InputError where this machine cannot confine ranks and `trust` is not given, or `out` cannot be written.
+    Raises InputError if this machine cannot confine ranks and `trust` is false, or if `out` cannot be written.
     """
     check_confined(trust)
     make(out)
@@ -77,7 +77,7 @@ def grade_all(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-            for future, one in waiting.items():  # those that ended beside what ended this
+            for future, one in waiting.items():  # grades that finished while an error ended the loop
                 if future.done() and not future.cancelled() and one.student not in grades | failed:
                     _keep(future, one, out, grades, failed)
             found = [grades[one.student] for one in submissions if one.student in grades]
@@ -100,13 +100,13 @@ def _keep(future: Future[Grade], one: Submission, out: Path, grades: dict[str, G
 
 
 def _kept(out: Path, one: Submission, lab: Lab, lab_hash: str) -> Grade | None:
-    """An earlier run's grade of the same. Remarks and path are today's."""
+    """The grade that an earlier run saved for the same submission. Remarks and path are from this run."""
     try:
         found = Grade.of(json.loads(files.read(_file(out / RESULTS, one.student, ".json"), MOST_MEGABYTES)))
-    except (OSError, ValueError, KeyError, TypeError):  # none, or a file that is not ours: graded anew
+    except (OSError, ValueError, KeyError, TypeError):  # no file, or not a grade: graded again
         return None
     same = (found.student, found.lab, found.sha256, found.lab_sha256) == (one.student, lab.key, one.sha256, lab_hash)
-    if not same or not one.sha256:  # what cannot be taken is looked at anew: that costs nothing
+    if not same or not one.sha256:  # a submission without a readable file is graded again, at no cost
         return None
     return replace(found, path=str(one.path), remarks=list(one.remarks))
 
@@ -119,26 +119,21 @@ def _write_feedback(out: Path, found: Grade) -> None:
 
 
 def make(out: Path) -> None:
-    """The folders of `out`. Raises InputError where they cannot be made."""
+    """Makes the folders in `out`. Raises InputError if they cannot be made."""
     try:
         for name in (RESULTS, FEEDBACK):
             (out / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError.of(
-            "--out",
-            str(out),
-            f"cannot be made ({error.strerror})",
-            "name a folder of yours that is there or may be made",
-        ) from None
+        raise InputError.of("--out", str(out), f"cannot be made ({error.strerror})", "name a folder of yours") from None
 
 
 def feedback_file(out: Path, student: str) -> Path:
-    """The page of one student."""
+    """The feedback page of one student."""
     return _file(out / FEEDBACK, student, ".md")
 
 
 def _file(folder: Path, student: str, suffix: str) -> Path:
-    """One for each student, whatever the name.
+    """A separate file for each student, with any characters in the name.
 
     >>> _file(Path("out"), "ada", ".md").name, _file(Path("out"), "a|b", ".md").name
     ('ada.md', 'a_b-0eab8a0a.md')
@@ -150,7 +145,7 @@ def _file(folder: Path, student: str, suffix: str) -> Path:
 
 
 def check_apart(out: Path, folder: Path) -> None:
-    """Raises InputError where `out` would become one of the submissions."""
+    """Raises InputError if `out` lies in the folder of the submissions."""
     inside, outer = os.path.realpath(out), os.path.realpath(folder)
     if os.path.commonpath([inside, outer]) == outer:
         rule = "lies in the folder of the submissions"

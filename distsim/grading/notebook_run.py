@@ -1,7 +1,7 @@
-"""Runs a lab's pristine notebook over a tasks.py, in processes of its own, all of which end with the run.
+"""Runs a lab's own notebook with a given tasks.py, in separate processes that end with the run.
 
-As a main program, this module runs the notebook through nbval. Its process, and all processes below it, end when the
-process that started them is gone.
+As a main program, this module runs the notebook through nbval. Its process and all child processes end when the
+parent process ends.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distsim.grading import confinement
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.metadata import for_grading, write
 from distsim.grading.notebook import RESULTS_VARIABLE
+from distsim.grading.trust import trust_variables
 from distsim.runtime.launch import lifeline, process_tree
 from distsim.runtime.launch.owned_process import started
 
-START_SECONDS = 120.0  # for pytest and a kernel to come up on a machine that is busy
-LOOK_SECONDS = 0.05
+START_SECONDS = 120.0  # for pytest and a kernel to start on a busy machine
+POLL_SECONDS = 0.05
 TAIL_CHARACTERS = 2000
-SETTINGS = "[pytest]\n"  # pytest looks for none further up
+SETTINGS = "[pytest]\n"  # an own file, so that pytest does not search parent folders
 
 
 class StoppedError(Exception):
@@ -37,18 +37,18 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Session:
-    """The outcome of a notebook's run. noted: what `Notebook` wrote, empty if it wrote nothing.
+class NotebookRun:
+    """The outcome of a notebook's run. report: the table that `Notebook` wrote, empty if it wrote nothing.
 
-    late: whether the deadline passed. said: the end of what pytest printed.
+    late: whether the deadline passed. output: the end of pytest's output.
     """
 
-    noted: dict[str, Any]
+    report: dict[str, Any]
     late: bool
-    said: str
+    output: str
 
 
-def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event | None = None) -> Session:
+def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event | None = None) -> NotebookRun:
     """Runs the lab's notebook with `content` as its tasks.py, in a folder that is removed afterwards.
 
     trust: whether ranks may run without confinement. stop: once set, all processes end and StoppedError is raised.
@@ -58,17 +58,20 @@ def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event 
         place, results = Path(made) / "work" / lab.key, Path(made) / "results" / "results.json"
         _prepare(lab, place, content)
         results.parent.mkdir()
-        command = [sys.executable, "-m", "distsim.grading.session", str(place), str(lab.about.check_seconds)]
-        with (Path(made) / "said").open("w+b") as said:
-            output = said.fileno()
+        command = [sys.executable, "-m", "distsim.grading.notebook_run", str(place), str(lab.about.check_seconds)]
+        with (Path(made) / "output").open("w+b") as output:
             with started(
-                command, environment=_environment(results, trust), stdout=output, stderr=output, folder=place
+                command,
+                environment=_environment(results, trust),
+                stdout=output.fileno(),
+                stderr=output.fileno(),
+                folder=place,
             ) as process:
-                late = _watched(process, deadline, stop)
-            said.seek(0)
-            text = said.read().decode("utf-8", errors="replace")[-TAIL_CHARACTERS:]
-        noted = json.loads(results.read_text("utf-8")) if results.is_file() else {}
-    return Session(noted, late, text)
+                late = _past_deadline(process, deadline, stop)
+            output.seek(0)
+            text = output.read().decode("utf-8", errors="replace")[-TAIL_CHARACTERS:]
+        report = json.loads(results.read_text("utf-8")) if results.is_file() else {}
+    return NotebookRun(report, late, text)
 
 
 def _prepare(lab: Lab, place: Path, content: bytes) -> None:
@@ -81,8 +84,8 @@ def _prepare(lab: Lab, place: Path, content: bytes) -> None:
     (place.parent / "pytest.ini").write_text(SETTINGS)
 
 
-def _watched(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event | None) -> bool:
-    """Whether the notebook was still running when its deadline passed."""
+def _past_deadline(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event | None) -> bool:
+    """Waits for the notebook. Returns whether it was still running at its deadline."""
     give_up = time.monotonic() + deadline
     while process.poll() is None:
         if stop is not None and stop.is_set():
@@ -90,13 +93,13 @@ def _watched(process: subprocess.Popen[bytes], deadline: float, stop: threading.
         if time.monotonic() > give_up:
             return True
         with suppress(subprocess.TimeoutExpired):
-            process.wait(LOOK_SECONDS)
+            process.wait(POLL_SECONDS)
     return False
 
 
 def _environment(results: Path, trust: bool) -> dict[str, str]:
     environment = os.environ | {RESULTS_VARIABLE: str(results), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment |= confinement.environment(trust)
+    environment |= trust_variables(trust)
     for name in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
         environment.pop(name, None)
     return environment
@@ -123,7 +126,7 @@ def main(place: Path, check_seconds: float) -> int:
 def _kernels_on_sockets(folder: Path) -> None:
     """Makes nbval's kernel listen on sockets in `folder`.
 
-    By default a kernel chooses TCP ports before it binds them, so two graders at once may choose the same port.
+    By default a kernel chooses TCP ports before it binds them, so two concurrent graders may choose the same port.
     """
     from jupyter_client.manager import KernelManager
     from nbval import kernel
