@@ -1,4 +1,4 @@
-"""Closed forms with their source: a second, independent derivation that the simulator is checked against.
+"""Closed forms with their source: a second, independent derivation, against which the simulator is checked.
 
-Nothing here knows the engine, the network or a trace; a formula takes numbers and gives numbers.
+These modules import neither engine nor network nor trace. A formula takes numbers and returns numbers.
 """

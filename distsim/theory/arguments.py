@@ -1,4 +1,4 @@
-"""Checks of the formulas' arguments. All of them refuse a nan."""
+"""Checks of the formulas' arguments. All checks refuse a nan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from distsim.errors import InputError
 
 
 def at_least(least: float, **values: float) -> None:
-    """Raises InputError for the first value below `least`, by its name.
+    """Raises InputError for the first value below `least`, naming the argument.
 
     >>> at_least(1, workers=4, steps=1)
     >>> at_least(1, workers=0)
@@ -48,7 +48,7 @@ def shares(**values: float) -> None:
 
 
 def is_count(value: object) -> bool:
-    """Whether it is a whole number of at least 1, numpy's too.
+    """Whether `value` is a whole number of at least 1, of Python or numpy.
 
     >>> is_count(4), is_count(1.5), is_count(0), is_count(True)
     (True, False, False, False)

@@ -1,7 +1,7 @@
-"""Checkpoints: how often to write them, and what failures cost.
+"""Checkpoints: the best interval between checkpoints, and the cost of failures.
 
-Failures come after exponential times of mean M, of the whole system: with W workers of mean M' each, M = M' / W. A
-checkpoint costs C seconds, coming back from one R; work since the last checkpoint is lost.
+Times between failures of the whole system are exponential with mean M: with W workers of mean M' each, M = M' / W. A
+checkpoint takes C seconds and a restart R seconds. A failure loses the work since the last checkpoint.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from distsim.theory.arguments import above, at_least
 
 
 def system_mean_time_between_seconds(mean_time_between_seconds: float, workers: int) -> float:
-    """Mean time between failures of workers that must all be up: M' / W, the first of W exponential times.
+    """Mean time between failures if all W workers must be up: M' / W, the mean of the first of W exponential times.
 
     mean_time_between_seconds: M', of one worker. workers: W.
 
@@ -29,8 +29,8 @@ def system_mean_time_between_seconds(mean_time_between_seconds: float, workers: 
 def young_interval_seconds(checkpoint_seconds: float, mean_time_between_seconds: float) -> float:
     """Work between checkpoints by the first-order rule: sqrt(2 C M).
 
-    It minimizes C / tau + tau / (2 M), the checkpoints and on average half an interval lost per failure. Source:
-    Young 1974, A first order approximation to the optimum checkpoint interval.
+    The rule minimizes C / tau + tau / (2 M): the checkpoints, and half an interval lost per failure. Source: Young
+    1974, A first order approximation to the optimum checkpoint interval.
 
     checkpoint_seconds: C. mean_time_between_seconds: M, of the system.
 
@@ -46,7 +46,7 @@ def daly_interval_seconds(checkpoint_seconds: float, mean_time_between_seconds: 
     """Work between checkpoints by the higher-order rule: sqrt(2 C M) (1 + x / 3 + x^2 / 9) - C, x = sqrt(C / (2 M)).
 
     For C < 2 M; beyond that M. Source: Daly 2006, A higher order estimate of the optimum checkpoint interval for
-    restart dumps. His own examples (C = 5 min; M = 24 h, 6 h and 15 min: 117, 57 and 9.1 min) are among our tests.
+    restart dumps. The tests repeat his examples (C = 5 min; M = 24 h, 6 h and 15 min: 117, 57 and 9.1 min).
 
     checkpoint_seconds: C. mean_time_between_seconds: M, of the system.
 
@@ -63,8 +63,8 @@ def daly_interval_seconds(checkpoint_seconds: float, mean_time_between_seconds: 
 def best_interval_seconds(checkpoint_seconds: float, mean_time_between_seconds: float) -> float:
     """The interval with the highest `goodput`, exactly: M (1 + W0(-exp(-1 - C / M))), W0 Lambert's function.
 
-    The zero of the derivative of tau / (exp((tau + C) / M) - 1), (1 - tau / M) exp((tau + C) / M) = 1 (Daly 2006,
-    whose rule is its expansion). R does not matter, nor whether failures strike during a restart.
+    The derivative of tau / (exp((tau + C) / M) - 1) is zero where (1 - tau / M) exp((tau + C) / M) = 1; Daly's rule
+    (2006) is the expansion of this tau. R does not matter, nor whether failures strike during a restart.
 
     checkpoint_seconds: C. mean_time_between_seconds: M, of the system.
 
@@ -82,14 +82,11 @@ def _mean_seconds_without_failure(
 ) -> float:
     """Mean time until `seconds` have passed without a failure: (exp(s / M) - 1) M exp(R / M), restarts included.
 
-    Renewal: T = s if nothing fails; otherwise the time until the failure, a restart, and T anew. If failures strike
-    during a restart as well, it takes M (exp(R / M) - 1) by the same argument; else R, and M exp(R / M) becomes
-    M + R. Source: Daly 2006, the complete cost function.
+    Renewal: T = s without a failure; otherwise the time until the failure, a restart, and T again. If failures strike
+    during a restart as well, a restart takes M (exp(R / M) - 1) by the same argument. Otherwise a restart takes R, and
+    M exp(R / M) becomes M + R. Source: Daly 2006, the complete cost function.
 
     seconds: s. restart_seconds: R. mean_time_between_seconds: M, of the system.
-
-    >>> round(_mean_seconds_without_failure(100.0, restart_seconds=0.0, mean_time_between_seconds=100.0), 3)
-    171.828
     """
     at_least(0, seconds=seconds, restart_seconds=restart_seconds)
     above(0, mean_time_between_seconds=mean_time_between_seconds)
@@ -105,7 +102,7 @@ def goodput(
     mean_time_between_seconds: float,
     fails_while_restarting: bool = True,
 ) -> float:
-    """The share of time that is work that lasts: tau / T(tau + C), T of `_mean_seconds_without_failure`.
+    """The share of time spent on work that no failure loses: tau / T(tau + C), T of `_mean_seconds_without_failure`.
 
     interval_seconds: tau, of work between checkpoints. checkpoint_seconds: C. restart_seconds: R.
     mean_time_between_seconds: M, of the system.
@@ -129,9 +126,9 @@ def expected_run_seconds(
     mean_time_between_seconds: float,
     fails_while_restarting: bool = True,
 ) -> float:
-    """Mean time of a whole run: T(tau + C) for each piece of work tau that a checkpoint follows, T(rest) for the last.
+    """Mean time of a run: T(tau + C) for each interval followed by a checkpoint, T(rest) for the last interval.
 
-    The last piece, of tau or what is left, needs no checkpoint after it. T of `_mean_seconds_without_failure`.
+    No checkpoint follows the last interval. T is that of `_mean_seconds_without_failure`.
 
     work_seconds: of all steps together. interval_seconds: tau. checkpoint_seconds: C. restart_seconds: R.
     mean_time_between_seconds: M, of the system.
@@ -142,6 +139,6 @@ def expected_run_seconds(
     above(0, interval_seconds=interval_seconds)
     at_least(0, work_seconds=work_seconds, checkpoint_seconds=checkpoint_seconds)
     checkpoints = max(math.ceil(work_seconds / interval_seconds * (1 - 1e-12)) - 1, 0)
-    link = (restart_seconds, mean_time_between_seconds, fails_while_restarting)
-    followed = _mean_seconds_without_failure(interval_seconds + checkpoint_seconds, *link)
-    return checkpoints * followed + _mean_seconds_without_failure(work_seconds - checkpoints * interval_seconds, *link)
+    failures = (restart_seconds, mean_time_between_seconds, fails_while_restarting)
+    each = _mean_seconds_without_failure(interval_seconds + checkpoint_seconds, *failures)
+    return checkpoints * each + _mean_seconds_without_failure(work_seconds - checkpoints * interval_seconds, *failures)

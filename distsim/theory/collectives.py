@@ -1,4 +1,4 @@
-"""What collectives cost on equal links: p workers, n bytes each, B bytes per second per direction, latency a seconds.
+"""Seconds of collectives on equal links: p workers, n bytes each, B bytes per second per direction, latency a.
 
 Sources: Thakur, Rabenseifner and Gropp 2005, Optimization of collective communication operations in MPICH;
 Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of workstations.
@@ -16,7 +16,7 @@ from distsim.theory.arguments import above, at_least
 def ring_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
     """Seconds of a ring all-reduce: 2 (p - 1) (a + n / (p B)).
 
-    2 (p - 1) rounds in which every worker sends one of p chunks (Patarasuk and Yuan 2009; Thakur et al. 2005,
+    In each of 2 (p - 1) rounds every worker sends one of p chunks (Patarasuk and Yuan 2009; Thakur et al. 2005,
     without the cost of the additions).
 
     num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
@@ -38,13 +38,13 @@ def parameter_server_seconds(
 ) -> float:
     """Seconds of an all-reduce over M servers, all workers ready at once: 2 (max(1, p / M) n / B + a).
 
-    Every server sums one M-th of the gradient. p pushes share each server's down-link, and M pushes each worker's
-    up-link: the more crowded of the two sets the pace. When all are in, the answers do the same the other way.
-    Colocated with workers, a server keeps what its own worker has for it: 2 ((p - 1) / M n / B + a), and
-    nothing at all for p = 1; with M = p these are the ring's bytes.
+    Every server sums one M-th of the gradient. p pushes share each server's down-link, and M pushes share each
+    worker's up-link: the busier link is the bottleneck. The answers then take as long in the other direction.
+    A server colocated with a worker needs no message from this worker: 2 ((p - 1) / M n / B + a), and 0 for p = 1. With
+    M = p these are the ring's bytes.
 
     num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B, of every NIC. latency_seconds: a.
-    servers: M, hosts of their own; colocated: they live on workers 0 to M - 1, and M <= p.
+    servers: M, on hosts of their own. colocated: the servers are on workers 0 to M - 1, and M <= p.
 
     >>> round(parameter_server_seconds(100 * 2**20, workers=4, bytes_per_second=1.25e9, latency_seconds=10e-6), 8)
     0.67110864
@@ -66,12 +66,12 @@ def tree_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: fl
     """Seconds of an all-reduce on a binary heap tree, unpipelined: up(p) + down(p); 2 d (2 t + a) if it is full.
 
     Rank i's children are 2 i + 1 and 2 i + 2; t = n / B; d = floor(log2 p) levels below the root, of which the last
-    may be part empty. Two children share their parent's link, so a level costs 2 t; an only child has it alone:
+    may be partly empty. Two children share their parent's link, so a level takes 2 t; with one child it takes t:
 
         up(1) = 0,  up(2) = t + a,  up(p) = a + max(up of the later subtree + t, up of the earlier one + 2 t)
-        down(p) = d (2 t + a), less t where p = 2^d, when the last level is an only child
+        down(p) = d (2 t + a), less t if p = 2^d: the last level then has one rank
 
-    Derived here, rank by rank; the fluid model of shared links is the simulator's.
+    Derived here, rank by rank, with links shared as in the simulator's fluid model.
 
     num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
 
@@ -86,7 +86,7 @@ def tree_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: fl
 
 
 def _up_the_tree(ranks: int, transfer: float, latency: float) -> float:
-    """Seconds until the root of a heap of so many ranks holds the sum."""
+    """Seconds until the root of a heap of `ranks` ranks holds the sum."""
     depth = ranks.bit_length() - 1
     if ranks == (2 << depth) - 1:
         return depth * (2 * transfer + latency)
@@ -104,8 +104,8 @@ def halving_doubling_all_reduce_seconds(
 ) -> float:
     """Seconds of recursive halving and doubling: 2 lg q a + 2 (q - 1) / q n / B, q the largest power of two <= p.
 
-    Where p > q, ranks beyond it first hand their whole gradient to a neighbour and get the sum back in the end:
-    2 (a + n / B) more. With rendezvous sends. Source: Rabenseifner's algorithm in Thakur et al. 2005.
+    If p > q, p - q ranks first send their whole gradient to a neighbour and receive the sum at the end: 2 (a + n / B)
+    more. With rendezvous sends. Source: Rabenseifner's algorithm in Thakur et al. 2005.
 
     num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
 
@@ -133,9 +133,9 @@ def hierarchical_all_reduce_seconds(
 ) -> float:
     """Seconds of an all-reduce in two tiers: 2 (g - 1) (a' + n / (g B')) + 2 (m - 1) (a + k n / (g m B)).
 
-    A ring of the g workers inside each of m nodes over the fast tier leaves each worker one g-th of the node's
-    sum; g rings between the nodes add those up; the inner rings spread the result. k = 1 where every worker has a NIC
-    of its own; where a node's workers share one, its g rings do: k = g. Derived from the schedule, round by round.
+    Rings of the g workers inside each of m nodes use the fast tier and leave each worker one g-th of the node's sum. g
+    rings between the nodes add these shares up, and the inner rings spread the result. k = 1 if every worker has its
+    own NIC; k = g if a node's workers, and so g rings, share one NIC. Derived from the schedule, round by round.
 
     num_bytes: n, of one worker's vector. workers: p = g m. bytes_per_second, latency_seconds: B, a, between nodes.
     per_node: g. node_bytes_per_second, node_latency_seconds: B', a', of the fast tier. nic_per: "worker" or "node".
@@ -183,7 +183,7 @@ def reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, late
 
 
 def scatter_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a scatter, all pieces sent at once: a + (p - 1) / p n / B, the root's up-link; 0 for p = 1.
+    """Seconds of a scatter, all pieces sent at once: a + (p - 1) / p n / B on the root's up-link; 0 for p = 1.
 
     num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
 
@@ -197,7 +197,7 @@ def scatter_seconds(num_bytes: float, workers: int, bytes_per_second: float, lat
 
 
 def gather_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a gather, all pieces sent at once: a + (p - 1) / p n / B, the root's down-link; 0 for p = 1.
+    """Seconds of a gather, all pieces sent at once: a + (p - 1) / p n / B on the root's down-link; 0 for p = 1.
 
     num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
 
@@ -242,9 +242,9 @@ def all_to_all_seconds(num_bytes: float, workers: int, bytes_per_second: float, 
 
 
 def all_reduce_bytes_per_worker(num_bytes: float, workers: int) -> float:
-    """The bytes that each worker must send at least in any all-reduce among peers: 2 (p - 1) / p n.
+    """The least bytes that each worker sends in an all-reduce among peers: 2 (p - 1) / p n.
 
-    The tight bound of Patarasuk and Yuan 2009; the ring sends exactly as much.
+    Source: Patarasuk and Yuan 2009. The ring reaches this lower bound.
 
     >>> all_reduce_bytes_per_worker(4e6, workers=4)
     6000000.0
@@ -254,7 +254,7 @@ def all_reduce_bytes_per_worker(num_bytes: float, workers: int) -> float:
 
 
 def server_link_bytes(num_bytes: float, workers: int) -> float:
-    """The bytes of one step through each direction of a single parameter server's link: p n.
+    """The bytes of one step in each direction of a single parameter server's link: p n.
 
     >>> server_link_bytes(4e6, workers=4)
     16000000.0
@@ -263,8 +263,8 @@ def server_link_bytes(num_bytes: float, workers: int) -> float:
     return workers * num_bytes
 
 
-# By kind of collective. All take num_bytes, workers, bytes_per_second and latency_seconds; with servers also servers
-# and colocated; with nodes also per_node, node_bytes_per_second, node_latency_seconds and nic_per.
+# By kind of collective. All forms take num_bytes, workers, bytes_per_second and latency_seconds. Forms with servers
+# also take servers and colocated; forms with nodes also per_node, node_bytes_per_second, node_latency_seconds, nic_per.
 CLOSED_FORMS: dict[str, Callable[..., float]] = {
     "ring": ring_all_reduce_seconds,
     "tree": tree_all_reduce_seconds,

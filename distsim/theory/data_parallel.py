@@ -2,8 +2,8 @@
 
 In every step device 0 sends the others their inputs and a copy of the model, collects their outputs, sends back the
 outputs' gradients, and adds up the gradients of the model; one Python interpreter launches all forwards.
-Source: the steps of torch.nn.DataParallel, as its documentation and Li et al. 2020 (arXiv 2006.15704), section 2,
-tell them; the time of each is derived here, with copies sharing device 0's link.
+Source of the parts: the documentation of torch.nn.DataParallel, and Li et al. 2020 (arXiv 2006.15704), section 2. The
+seconds of each part are derived here, with copies that share device 0's link.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from distsim.theory.collectives import gather_seconds, scatter_seconds
 
 @dataclass(frozen=True)
 class DataParallelStep:
-    """The parts of one step in seconds, one after the other, in this order."""
+    """The parts of one step in seconds, in the order in which they run."""
 
     scatter_seconds: float
     replicate_seconds: float
@@ -28,7 +28,7 @@ class DataParallelStep:
 
     @property
     def seconds(self) -> float:
-        """The whole step."""
+        """Seconds of the whole step."""
         return float(sum(astuple(self)))
 
 
@@ -45,20 +45,20 @@ def data_parallel_step(
 ) -> DataParallelStep:
     """The step of one process with p devices, n bytes of parameters, I of inputs and O of outputs:
 
-        scatter     a + (p - 1) / p I / B       each device its part of the batch
-        replicate   a + (p - 1) n / B           the model to all, in every step
-        forward     max(p g, f)                 the interpreter launches one after the other, the devices run together
-        gather      a + (p - 1) / p O / B       outputs to device 0, which has the loss
-        gradients   a + (p - 1) / p O / B       back to where the outputs came from
-        backward    b                           no interpreter: one native thread per device
+        scatter     a + (p - 1) / p I / B       a part of the batch to each device
+        replicate   a + (p - 1) n / B           the model to all devices, in every step
+        forward     max(p g, f)                 launched one device after the other; the devices run in parallel
+        gather      a + (p - 1) / p O / B       outputs to device 0, which computes the loss
+        gradients   a + (p - 1) / p O / B       gradients of the outputs to the devices
+        backward    b                           one native thread per device, no interpreter
         reduce      a + (p - 1) n / B           gradients of the model to device 0, which alone applies them
 
-    With p = 1 nothing travels. Replicate and reduce take p times as long as a ring all-reduce's bytes; a tree or
-    NCCL's broadcast, where torch uses it, needs less than `replicate` says.
+    With p = 1 there are no messages. Without latency, replicate and reduce together take p times as long as a ring
+    all-reduce. A tree or NCCL's broadcast takes less time than `replicate` here.
 
     devices: p. forward_seconds, backward_seconds: f, b, of one device's part of the batch. parameter_bytes: n.
     input_bytes, output_bytes: I, O, of the whole batch. bytes_per_second: B, of each device's link in each direction.
-    latency_seconds: a. interpreter_seconds: g, of Python to launch one device's forward.
+    latency_seconds: a. interpreter_seconds: g, for Python to launch one device's forward.
 
     >>> step = data_parallel_step(4, 0.03, 0.06, 1e8, input_bytes=4e7, output_bytes=4e6, bytes_per_second=1e10,
     ...     latency_seconds=0.0, interpreter_seconds=0.01)

@@ -1,4 +1,4 @@
-"""Descent with a constant learning rate: at which distance it comes to rest, and at which rates it never does."""
+"""Gradient descent with a constant learning rate: its loss floor, and the largest stable learning rate."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from distsim.theory.arguments import above, at_least
 
 
 def quadratic_floor(curvature: ArrayLike, noise_variance: ArrayLike, rate: float, batch: int) -> float:
-    """The mean loss in the long run on a loss of sum h_i x_i^2 / 2 with noisy gradients:
+    """The mean loss in the long run of plain SGD with fresh, noisy gradients on the loss sum h_i x_i^2 / 2:
 
         sum over i of  rate s_i / (2 B (2 - rate h_i))
 
-    since the variance v of x_i settles where v = (1 - rate h)^2 v + rate^2 s / B. Fresh gradients, plain SGD. The floor
-    falls with the effective batch B and rises with the rate; asynchronous updates have B of one worker.
+    The variance v of x_i becomes constant when v = (1 - rate h)^2 v + rate^2 s / B. The floor falls with the effective
+    batch B and rises with the rate. For asynchronous updates B is the batch of one worker.
     Source: for the noisy quadratic, Schaul et al. 2013, No more pesky learning rates (arXiv 1206.1106).
 
     curvature: h, one for each direction. noise_variance: s, of one sample's gradient. rate: below 2 / h.
@@ -31,14 +31,14 @@ def quadratic_floor(curvature: ArrayLike, noise_variance: ArrayLike, rate: float
 
 
 def largest_stale_rate(staleness: int, curvature: float) -> float:
-    """The learning rate below which descent by gradients that are k updates old comes to rest:
+    """The learning rate below which descent converges if all gradients are k updates old:
 
         2 sin(pi / (4k + 2)) / h
 
-    of the recursion x' = x - rate h x_(-k), on a loss of h x^2 / 2. Fresh gradients (k = 0) bear 2 / h; for large k it
-    is near pi / ((2k + 1) h). Above it the loss grows without bound. It is for one k; a staleness that varies and has
-    a mean of k is another matter. Source: Levin and May 1976, A note on difference-delay equations, in the equal form
-    2 cos(k pi / (2k + 1)).
+    for the recursion x' = x - rate h x_(-k) on the loss h x^2 / 2. With fresh gradients (k = 0) the limit is 2 / h; for
+    large k it is near pi / ((2k + 1) h). Above the limit the loss grows without bound. The formula does not hold for a
+    staleness that varies around a mean of k. Source: Levin and May 1976, A note on difference-delay equations, in the
+    equal form 2 cos(k pi / (2k + 1)).
 
     staleness: k, the same for all gradients. curvature: h, of the steepest direction.
 

@@ -1,6 +1,7 @@
-"""Local SGD: workers step on their own and average every H steps, so that one wait and one all-reduce serve H steps.
+"""Local SGD: workers average their parameters every H steps, so that H steps share one wait and one all-reduce.
 
-Sums vary less than their terms: the slowest of P sums of H times is nearer to the mean than the slowest of P times.
+Sums vary less than their terms: relative to the mean, the slowest of P sums of H times is faster than the slowest of P
+times.
 Source: Wang and Joshi 2019, Adaptive communication strategies to achieve the best error-runtime trade-off in
 local-update SGD (arXiv 1810.08313), section 3.
 """
@@ -16,11 +17,11 @@ from distsim.theory.order_statistics import integral_of_survival
 
 
 def exponential_local_step_seconds(mean_seconds: float, workers: int, period: int) -> float:
-    """Mean time per local step with exponential times, communication free: E[max of P sums of H] / H.
+    """Mean local step with exponential times and free communication: E[max of P sums of H] / H.
 
     A sum of H exponential times is Erlang distributed with P(sum > t) = Q(H, t / m), the regularized upper incomplete
     gamma function; the mean of the largest is the integral over t of 1 - (1 - Q(H, t / m))^P, found numerically.
-    H = 1 is synchronous, m H_P; without bound it is m.
+    H = 1 is synchronous training, m H_P. For large H the mean tends to m.
 
     mean_seconds: m. workers: P. period: H.
 
@@ -30,21 +31,20 @@ def exponential_local_step_seconds(mean_seconds: float, workers: int, period: in
     above(0, mean_seconds=mean_seconds)
     at_least(1, workers=workers, period=period)
 
-    def somebody_is_busy(t: Floats) -> Floats:
+    def some_worker_is_busy(t: Floats) -> Floats:
         with np.errstate(divide="ignore"):
             return np.asarray(-np.expm1(workers * np.log1p(-special.gammaincc(period, t))))
 
     levels = special.expit(np.arange(-36.0, 36.25, 0.25))
-    return (
-        mean_seconds * integral_of_survival(somebody_is_busy, np.unique(special.gammaincinv(period, levels))) / period
-    )
+    mesh = np.unique(special.gammaincinv(period, levels))
+    return mean_seconds * integral_of_survival(some_worker_is_busy, mesh) / period
 
 
 def long_period_local_step_seconds(mean_seconds: float, cv: float, workers: int, period: int) -> float:
-    """Mean time per local step for long periods, whatever the distribution: m (1 + cv e_P / sqrt(H)), approximately.
+    """Mean local step for long periods and any distribution: m (1 + cv e_P / sqrt(H)), approximately.
 
-    The central limit theorem: a sum of H times is nearly normal, and e_P is the mean of the largest of P standard
-    normal numbers. Skewed times need longer periods: at P = 16, exponential times are 5 % off at H = 10.
+    By the central limit theorem a sum of H times is nearly normal. e_P is the mean of the largest of P standard normal
+    numbers. Skewed times need longer periods: for exponential times and P = 16 the formula is 5 % off at H = 10.
 
     mean_seconds: m. cv: standard deviation / mean. workers: P. period: H.
 

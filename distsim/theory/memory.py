@@ -1,7 +1,7 @@
-"""What a model needs of a device's memory while it trains, and the operations of its training.
+"""The memory that a model needs on a device while it trains, and the operations of its training.
 
-Training keeps the parameters, their gradients and the optimizer's own numbers for each of them: the state, which does
-not depend on the batch. Activations of the forward pass are kept for the backward pass, and grow with the batch.
+The state is the parameters, their gradients and the optimizer's numbers for each parameter; its size does not depend on
+the batch. Activations of the forward pass are kept for the backward pass, and their size grows with the batch.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def activation_bytes(layers: int, width: int, heads: int, sequence: int, batch: 
 
 
 def devices_to_hold(num_bytes: float, device_bytes: float) -> int:
-    """The least number of devices that hold so much together, each its share, none of it twice.
+    """The least number of devices that together hold `num_bytes`, without copies.
 
     >>> devices_to_hold(24e9, device_bytes=16e9)
     2

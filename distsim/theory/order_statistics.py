@@ -1,8 +1,8 @@
-"""The mean of the k-th smallest of n independent times: what a barrier that waits for k of n workers costs.
+"""The mean of the k-th smallest of n independent times: the seconds at a barrier that waits for k of n workers.
 
-Closed forms where every worker is alike and the times are exponential; otherwise the integral of the survival
-function, E[X_(k)] = integral over t > 0 of P(fewer than k of n have finished at t) dt, which holds for workers that
-differ (David and Nagaraja, Order Statistics, 3rd edition, chapter 5). With k = n that is 1 - F_1(t) F_2(t) … F_n(t).
+A closed form if the workers are alike and their times exponential; otherwise the integral of the survival function,
+E[X_(k)] = integral over t > 0 of P(fewer than k of n have finished at t) dt, which holds for workers that differ (David
+and Nagaraja, Order Statistics, 3rd edition, chapter 5). With k = n that is 1 - F_1(t) F_2(t) … F_n(t).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from distsim.distributions import Distribution
 from distsim.errors import InputError
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-NEGLIGIBLE = 1e-17  # share of the integral below which the tail is left out
+NEGLIGIBLE = 1e-17  # a tail below this share of the integral is ignored
 
 
 def harmonic(n: int) -> float:
@@ -77,7 +77,7 @@ class WorkerTime:
 
     @property
     def kinks_seconds(self) -> Floats:
-        """The times at which `survival` jumps or bends, in order."""
+        """The times at which `survival` jumps or bends, sorted."""
         kinks = self.slow_factor * self.undisturbed.kinks_seconds
         return np.unique(np.concatenate([kinks, kinks + self.pause_seconds]) if self.pause_probability else kinks)
 
@@ -105,7 +105,7 @@ def expected_order_statistic_seconds(times: Sequence[WorkerTime], k: int) -> flo
     """The mean of the k-th smallest of independent times that may differ; relative error below 1e-9.
 
     P(X_(k) > t) is the chance that at least n - k + 1 workers are still busy at t, summed worker by worker
-    (the Poisson binomial distribution), in time proportional to n (n - k + 1). Heavier tails than t^-1.1 are cut.
+    (the Poisson binomial distribution), in time proportional to n (n - k + 1). Tails heavier than t^-1.1 are cut.
 
     >>> from distsim.distributions import Exponential
     >>> round(expected_order_statistic_seconds([WorkerTime(Exponential(1.0))] * 8, k=7), 5)
@@ -143,8 +143,8 @@ def _still_busy(groups: Counter[WorkerTime], at_least: int, t: Floats) -> Floats
 def integral_of_survival(survival: Callable[[Floats], Floats], mesh: Floats) -> float:
     """The integral of `survival` from 0 to infinity: the mean of a time that is never negative.
 
-    16 Gauss-Legendre nodes between each two neighbours of 0 and `mesh` (sorted), then on intervals beyond it that
-    grow by half, until what they add is negligible.
+    16 Gauss-Legendre nodes per interval of 0 and the sorted `mesh`. Beyond the mesh each interval is half as long again
+    as the last, until an interval adds a negligible share.
     """
     edges = np.concatenate([[0.0], mesh[mesh > 0.0]])
     total = float(_panels(survival, edges).sum())
@@ -167,4 +167,4 @@ def _panels(survival: Callable[[Floats], Floats], edges: Floats) -> Floats:
 
 def _check(k: int, workers: int) -> None:
     if not 1 <= k <= workers:
-        raise InputError.of("k", k, f"must be 1 to {workers}, the number of workers", "wait for one of them at least")
+        raise InputError.of("k", k, f"must be 1 to {workers}, the number of workers", "wait for at least one worker")

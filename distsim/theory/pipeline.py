@@ -1,4 +1,4 @@
-"""Pipelines: p stages of a model, m micro-batches that follow each other, and the time that stages stand idle.
+"""Pipelines: p stages of a model, m micro-batches one after the other, and the idle time of the stages.
 
 f and b are the seconds of forward and backward of one micro-batch on one stage. Sources: Huang et al. 2019, GPipe
 (arXiv 1811.06965); Narayanan et al. 2019, PipeDream (arXiv 1806.03377) for 1F1B; Narayanan et al. 2021, Efficient
@@ -17,10 +17,10 @@ from distsim.theory.arguments import at_least
 
 
 def bubble_share(stages: int, micro_batches: int, interleaved: int = 1) -> float:
-    """The idle share of a step, communication free, stages alike: (p - 1) / (v m + p - 1).
+    """The idle share of a step with free communication and equal stages: (p - 1) / (v m + p - 1).
 
-    The same for GPipe and for 1F1B, which differ in memory. Interleaved, each worker holds v pieces of the model
-    instead of one, and the pipeline fills v times as fast (m a multiple of p).
+    GPipe and 1F1B have the same idle share and differ in memory. With an interleaved schedule each worker holds v
+    pieces of the model, and the pipeline fills v times as fast (m is a multiple of p).
 
     stages: p. micro_batches: m. interleaved: v.
 
@@ -34,7 +34,7 @@ def bubble_share(stages: int, micro_batches: int, interleaved: int = 1) -> float
 def equal_stages_step_seconds(
     stages: int, micro_batches: int, forward_seconds: float, backward_seconds: float
 ) -> float:
-    """A step of GPipe or 1F1B, communication free: (m + p - 1) (f + b). With m = 1, plain model parallelism: p (f + b).
+    """A step of GPipe or 1F1B with free communication: (m + p - 1) (f + b). Model parallelism has m = 1: p (f + b).
 
     stages: p. micro_batches: m. forward_seconds, backward_seconds: f, b, of one micro-batch on one stage.
 
@@ -53,18 +53,18 @@ def gpipe_step_seconds(
     transfer_seconds: float = 0.0,
     sends: Literal["rendezvous", "eager"] = "rendezvous",
 ) -> float:
-    """A step of GPipe with stages that may differ and messages that take time: pass(f) + pass(b), forth and back.
+    """A step of GPipe with unequal stages and messages that take time: pass(f) + pass(b), forward and backward.
 
         pass(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, …, x_p, c)            eager
         pass(x) = sum of x_s + (p - 1) c + (m - 1) max(x_1, x_2 + c, …, x_p + c)  rendezvous
 
-    with the stages in the order in which a micro-batch visits them. Stages, and with eager sends the wires between
-    them, are machines of a flow shop whose jobs are alike: the first job passes all of them, and the others follow at
-    the pace of the slowest (Pinedo, Scheduling, section 6.1). With rendezvous a message starts only when its
-    target has turned to it, so each later stage takes the message's time on top of its own.
+    with the stages in the order in which a micro-batch visits them. The stages, and with eager sends the links between
+    them, are machines of a flow shop with equal jobs: the first job passes all machines, and the other jobs follow at
+    the rate of the slowest machine (Pinedo, Scheduling, section 6.1). With rendezvous sends a message waits until its
+    target receives it, so each later stage is busy for the message's time as well.
 
     forward_seconds, backward_seconds: f, b of one micro-batch, by stage. micro_batches: m. transfer_seconds: c, of
-    one message from a stage to its neighbour; there is one message at a time on a wire. sends: as in a scenario.
+    one message between neighbours; a link carries one message at a time. sends: as in a scenario.
 
     >>> gpipe_step_seconds([1.0, 1.0], [2.0, 2.0], micro_batches=3)
     12.0
@@ -83,7 +83,7 @@ def gpipe_step_seconds(
 
 
 def _pass_seconds(seconds: list[float], micro_batches: int, transfer: float, sends: str) -> float:
-    """From the first micro-batch's start on the first stage to the last one's end on the last."""
+    """Seconds from the first micro-batch's start on the first stage to the last one's end on the last stage."""
     if sends == "eager" and len(seconds) > 1:
         machines = [*seconds, transfer]
     else:
@@ -94,10 +94,10 @@ def _pass_seconds(seconds: list[float], micro_batches: int, transfer: float, sen
 def step_bound_seconds(
     forward_seconds: Sequence[float], backward_seconds: Sequence[float], micro_batches: int
 ) -> float:
-    """No schedule takes less, communication free: max over stages s of (m (f_s + b_s) + sum before s of (f_j + b_j)).
+    """The least step of any schedule, communication free: max over s of (m (f_s + b_s) + sum before s of (f_j + b_j)).
 
-    A stage has all its work to do, after the first micro-batch has come to it and before the last has gone
-    back. With stages alike this is `equal_stages_step_seconds`, so that GPipe and 1F1B are both the fastest there.
+    A stage does all its work after the first micro-batch has reached the stage and before the last micro-batch goes
+    back to stage 0. For equal stages this is `equal_stages_step_seconds`, so no schedule beats GPipe or 1F1B.
 
     >>> step_bound_seconds([1.0, 3.0], [2.0, 6.0], micro_batches=3)
     30.0
@@ -108,10 +108,10 @@ def step_bound_seconds(
 
 
 def micro_batches_held(schedule: Literal["gpipe", "1f1b"], stage: int, stages: int, micro_batches: int) -> int:
-    """How many micro-batches' activations a stage holds at most: m with GPipe, min(p - s, m) with 1F1B.
+    """The most micro-batches whose activations a stage holds: m with GPipe, min(p - s, m) with 1F1B.
 
-    GPipe runs all forwards before the first backward. With 1F1B stage s is at most p - s micro-batches ahead of its
-    backward, so that memory does not grow with m: p in the first stage, 1 in the last.
+    GPipe runs all forwards before the first backward. With 1F1B the forwards of stage s are at most p - s micro-batches
+    ahead of its backwards, so memory does not grow with m: p in the first stage, 1 in the last.
 
     stage: s, from 0. stages: p. micro_batches: m.
 

@@ -1,9 +1,9 @@
-"""Speed-up by more workers: how many samples per second p workers do, over what one does.
+"""Speed-up by more workers: the samples per second of p workers over those of one worker.
 
-Every model here is one formula, S(p) = p / (1 + r g(p)): r is the share that communication or serial work adds to one
-worker's step, and g how it grows.
+Every model here is one formula, S(p) = p / (1 + r g(p)). Communication or serial work adds the share r to one worker's
+step, and g says how this share grows with p.
 
-    serial      g = p - 1              Amdahl 1967: r is the serial share of the work, that does not get faster
+    serial      g = p - 1              Amdahl 1967: r is the serial share of the work
     ring        g = 2 (p - 1) / p      bytes of a ring all-reduce; r = n / (B x)
     server      g = 2 p                bytes through one parameter server's link, push and pull; r = n / (B x)
 
@@ -26,7 +26,7 @@ GROWTHS: dict[str, Callable[[int], float]] = {
 
 
 def amdahl_speed_up(serial_share: float, workers: int) -> float:
-    """How much faster a fixed amount of work is: 1 / (s + (1 - s) / p), never above 1 / s.
+    """The speed-up of a fixed amount of work: 1 / (s + (1 - s) / p), never above 1 / s.
 
     Source: Amdahl 1967, Validity of the single processor approach to achieving large scale computing capabilities.
 
@@ -41,7 +41,7 @@ def amdahl_speed_up(serial_share: float, workers: int) -> float:
 
 
 def universal_speed_up(serial_share: float, pairwise_share: float, workers: int) -> float:
-    """Amdahl's law and a cost for each pair of workers: p / (1 + s (p - 1) + k p (p - 1)). It falls again in the end.
+    """Amdahl's law and a cost per pair of workers: p / (1 + s (p - 1) + k p (p - 1)). For large p the speed-up falls.
 
     Source: Gunther 2008, A general theory of computational scalability based on rational functions (arXiv 0808.1431).
 
@@ -59,7 +59,7 @@ def universal_speed_up(serial_share: float, pairwise_share: float, workers: int)
 
 
 def weak_speed_up(compute_seconds: float, communication_seconds: float, workers: int) -> float:
-    """Samples per second over those of one worker, with the same batch per worker: p x / (x + c).
+    """Speed-up with the same batch per worker: p x / (x + c).
 
     compute_seconds: x, of one worker's step. communication_seconds: c, exposed, per step on p workers. workers: p.
 
@@ -73,7 +73,7 @@ def weak_speed_up(compute_seconds: float, communication_seconds: float, workers:
 
 
 def strong_speed_up(compute_seconds: float, communication_seconds: float, workers: int) -> float:
-    """The same with one batch for all, divided among the workers: x / (x / p + c).
+    """Speed-up with one batch divided among the workers: x / (x / p + c).
 
     compute_seconds: x, of the whole batch on one worker. communication_seconds: c. workers: p.
 
@@ -102,7 +102,7 @@ def ring_speed_up(
 ) -> float:
     """`weak_speed_up` with a ring all-reduce after every step, nothing overlapped.
 
-    Without latency its efficiency falls to 1 / (1 + 2 n / (B x)) and no further. compute_seconds: x. num_bytes: n.
+    Without latency the efficiency never falls below 1 / (1 + 2 n / (B x)). compute_seconds: x. num_bytes: n.
     workers: p. bytes_per_second: B. latency_seconds: a.
 
     >>> round(ring_speed_up(0.3, 1e8, workers=2, bytes_per_second=1e9, latency_seconds=0.0), 9)
@@ -115,7 +115,7 @@ def ring_speed_up(
 def server_speed_up(
     compute_seconds: float, num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float
 ) -> float:
-    """`weak_speed_up` with one parameter server, nothing overlapped; never above x B / (2 n), however many workers.
+    """`weak_speed_up` with one parameter server, nothing overlapped; never above x B / (2 n).
 
     compute_seconds: x. num_bytes: n. workers: p. bytes_per_second: B. latency_seconds: a.
 
@@ -140,7 +140,7 @@ def speed_up(growth: str, share: float, workers: int) -> float:
 
 
 def share_of_speed_up(growth: str, speed_up: float, workers: int) -> float:
-    """The r with which a model gives one known speed-up: (p / S - 1) / g(p).
+    """The r for which a model has a known speed-up: (p / S - 1) / g(p).
 
     growth: "serial", "ring" or "server". speed_up: S, above 0 and at most p. workers: p, at least 2.
 
@@ -149,9 +149,7 @@ def share_of_speed_up(growth: str, speed_up: float, workers: int) -> float:
     """
     at_least(2, workers=workers)
     if not 0 < speed_up <= workers:
-        raise InputError.of(
-            "speed_up", speed_up, f"must be above 0 and at most {workers}, the workers", "measure again"
-        )
+        raise InputError.of("speed_up", speed_up, f"must be above 0 and at most the {workers} workers", "measure again")
     return (workers / speed_up - 1) / _growth(growth)(workers)
 
 

@@ -1,4 +1,4 @@
-"""Many trials: T independent trainings on W workers, one per worker, against the same trials one after the other.
+"""Hyperparameter search: T independent trials on W workers, one per worker, against one trial after the other.
 
 Trials need no communication. Data parallelism makes each trial faster by its speed-up, which communication limits.
 """
@@ -9,9 +9,9 @@ from distsim.theory.arguments import at_least
 
 
 def trials_speed_up(trials: int, workers: int) -> float:
-    """How much faster T equal trials end on W workers than on one: T / ceil(T / W), which is W if W divides T.
+    """Speed-up of T equal trials on W workers over one worker: T / ceil(T / W), which is W if W divides T.
 
-    Data parallelism with a smaller speed-up ends later.
+    Data parallelism with a smaller speed-up takes longer.
 
     >>> trials_speed_up(10, workers=4), trials_speed_up(12, workers=4)
     (3.3333333333333335, 4.0)

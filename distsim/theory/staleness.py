@@ -1,6 +1,6 @@
-"""How fast asynchronous training goes, and how stale its gradients are.
+"""The update rate of asynchronous training, and the staleness of its gradients.
 
-A gradient's staleness is the number of updates between the reading of its parameters and its application. Free
+A gradient's staleness is the number of updates between reading the parameters and applying the gradient. Free
 communication means that a push, an update and a pull take no time.
 """
 
@@ -17,8 +17,8 @@ from distsim.theory.order_statistics import WorkerTime, expected_maximum_seconds
 def asynchronous_seconds_per_update(times: Sequence[WorkerTime]) -> float:
     """The long-run time from one update to the next, communication free: 1 / sum over workers of 1 / E[X_i].
 
-    For P workers alike E[X] / P: each delivers one gradient every E[X] seconds, whatever the distribution
-    (the elementary renewal theorem; Dutta et al. 2018, arXiv 1803.01113, for asynchronous SGD).
+    For P equal workers E[X] / P: each worker delivers one gradient every E[X] seconds, for any distribution (the
+    elementary renewal theorem; Dutta et al. 2018, arXiv 1803.01113, for asynchronous SGD).
 
     times: one per worker.
 
@@ -38,18 +38,19 @@ def asynchronous_seconds_per_update_bounds(
     receive: Literal["fifo", "concurrent"] = "fifo",
     sends: Literal["rendezvous", "eager"] = "rendezvous",
 ) -> tuple[float, float]:
-    """Between what the long-run time from one update to the next lies with one server on equal NICs.
+    """Lower and upper bound of the long-run time from one update to the next, with one server on equal NICs.
 
-    t = n / B. A worker's cycle takes at least E[X_i] + r, r = 2 (a + t) + A, when nobody is in its way, and the
-    server is busy with each gradient for its turn D:
+    t = n / B. Without waiting, a worker's cycle takes E[X_i] + r, r = 2 (a + t) + A. The server is busy with each
+    gradient for its service time D:
 
-        fifo, rendezvous    D = a + t + A      the latency is part of the turn
-        fifo, eager         D = t + A          it is spent before
-        concurrent          D = max(t, A)      updates go on while others arrive
+        fifo, rendezvous    D = a + t + A      the latency is part of the service time
+        fifo, eager         D = t + A          the latency passes before the service
+        concurrent          D = max(t, A)      updates overlap with other pushes
 
-    Lower bound max(D, 1 / sum of 1 / (E[X_i] + r)). Upper bound: every cycle finds all P - 1 others before it at the
+    Lower bound max(D, 1 / sum of 1 / (E[X_i] + r)). Upper bound: in every cycle all P - 1 others are ahead at the
     down-link, at the update and at the up-link. If all compute times are one constant and A = 0, a fifo server reaches
-    the lower one, since the workers fall out of step and stay so; a concurrent one the upper, since they stay in step.
+    the lower bound, since its workers get out of step; a concurrent server reaches the upper bound, since its workers
+    stay in step.
     Source: the asymptotic bounds of closed queueing networks, Denning and Buzen 1978, The operational analysis of
     queueing network models.
 
@@ -66,22 +67,22 @@ def asynchronous_seconds_per_update_bounds(
     transfer, latency, work = num_bytes / bytes_per_second, latency_seconds, apply_seconds
     workers = len(times)
     if receive == "concurrent":
-        turn, crowded = max(transfer, work), latency + workers * (transfer + work)
+        service, longest = max(transfer, work), latency + workers * (transfer + work)
     elif sends == "eager":
-        turn, crowded = transfer + work, latency + workers * (transfer + work)
+        service, longest = transfer + work, latency + workers * (transfer + work)
     else:
-        turn, crowded = latency + transfer + work, workers * (latency + transfer + work)
+        service, longest = latency + transfer + work, workers * (latency + transfer + work)
     alone = 2 * (latency + transfer) + work
-    crowded += latency + workers * transfer
+    longest += latency + workers * transfer
     freely = 1.0 / math.fsum(1.0 / (time.mean_seconds + alone) for time in times)
-    at_worst = 1.0 / math.fsum(1.0 / (time.mean_seconds + crowded) for time in times)
-    return max(turn, freely), at_worst
+    at_worst = 1.0 / math.fsum(1.0 / (time.mean_seconds + longest) for time in times)
+    return max(service, freely), at_worst
 
 
 def asynchronous_updates_speed_up(times: Sequence[WorkerTime]) -> float:
-    """How many updates asynchronous training makes while synchronous training makes one: E[X_(P:P)] sum 1 / E[X_i].
+    """Updates of asynchronous training per update of synchronous training: E[X_(P:P)] sum 1 / E[X_i].
 
-    P H_P for exponential times (Dutta et al. 2018); but a synchronous update uses P gradients.
+    P H_P for exponential times (Dutta et al. 2018). A synchronous update uses P gradients.
 
     >>> from distsim.distributions import Exponential
     >>> round(asynchronous_updates_speed_up([WorkerTime(Exponential(1.0))] * 8), 3)
@@ -91,7 +92,7 @@ def asynchronous_updates_speed_up(times: Sequence[WorkerTime]) -> float:
 
 
 def asynchronous_gradients_speed_up(times: Sequence[WorkerTime]) -> float:
-    """How many gradients asynchronous training uses while synchronous training uses one; H_P for exponential times.
+    """Gradients of asynchronous training per gradient of synchronous training; H_P for exponential times.
 
     >>> from distsim.distributions import Exponential
     >>> round(asynchronous_gradients_speed_up([WorkerTime(Exponential(1.0))] * 8), 5)
@@ -101,10 +102,10 @@ def asynchronous_gradients_speed_up(times: Sequence[WorkerTime]) -> float:
 
 
 def mean_staleness(workers: int) -> float:
-    """The mean staleness of asynchronous training in the long run: P - 1, whatever the times and the network.
+    """The mean staleness of asynchronous training in the long run: P - 1, for any times and any network.
 
-    Each update ages the one gradient that every other worker has under way. (Gradients still under way at the end of
-    a short run are not counted and are the stalest: drop its beginning, or expect a little less.)
+    Each update makes the gradients that the other workers compute one update older. (At the end of a run the stalest
+    gradients are not yet applied, so the mean of a short run is a little lower.)
 
     >>> mean_staleness(8)
     7.0
@@ -116,10 +117,10 @@ def mean_staleness(workers: int) -> float:
 def staleness_probability(staleness: int, workers: int) -> float:
     """P(a gradient's staleness is k) with exponential times, communication free: (1 / P) (1 - 1 / P)^k.
 
-    Whoever is busy is equally likely to be next, so the number of others before one's own turn is geometric; fresh
-    gradients have probability 1 / P. Source: Mitliagkas et al. 2016, Asynchrony begets momentum (arXiv 1605.09774).
+    Every worker is equally likely to finish next, so the number of updates by others is geometric; fresh gradients have
+    probability 1 / P. Source: Mitliagkas et al. 2016, Asynchrony begets momentum (arXiv 1605.09774).
 
-    staleness: k >= 0. workers: P, all alike.
+    staleness: k >= 0. workers: P, all equal.
 
     >>> staleness_probability(0, workers=8), staleness_probability(1, workers=2)
     (0.125, 0.25)
@@ -130,9 +131,9 @@ def staleness_probability(staleness: int, workers: int) -> float:
 
 
 def collision_share(touched: float, staleness: float) -> float:
-    """The share of a sparse gradient that meets a parameter changed since it was read: 1 - (1 - q)^k.
+    """The share of a sparse gradient that applies to parameters changed since they were read: 1 - (1 - q)^k.
 
-    Each of the k updates in between touches a share q of the parameters, evenly and independently placed
+    Each of the k updates in between changes a share q of the parameters, chosen uniformly and independently
     (the sparse setting of Recht et al. 2011, Hogwild!, arXiv 1106.5730).
 
     touched: q, 0 to 1. staleness: k.
@@ -148,9 +149,9 @@ def collision_share(touched: float, staleness: float) -> float:
 def stale_synchronous_staleness_bound(workers: int, staleness: int) -> int:
     """The largest staleness in updates of a stale synchronous run: (P - 1) (2 s + 1).
 
-    A worker begins a step only when nobody is more than s steps behind it, so clocks differ by at most s at that
-    moment (Ho et al. 2013, More effective distributed ML via a stale synchronous parallel parameter server).
-    While it computes on its clock c, each other goes at most from clock c - s to c + s + 1, one update a step.
+    A worker at clock c begins a step only if every other worker is at clock c - s or later (Ho et al. 2013, More
+    effective distributed ML via a stale synchronous parallel parameter server). When the step ends, every other worker
+    is at most at clock c + s + 1. So each other worker makes at most 2 s + 1 updates in between.
 
     workers: P. staleness: s, the policy's bound in steps.
 
@@ -163,10 +164,10 @@ def stale_synchronous_staleness_bound(workers: int, staleness: int) -> int:
 
 
 def stale_synchronous_step_seconds_bounds(times: Sequence[WorkerTime]) -> tuple[float, float]:
-    """Between what the long-run time per step lies for any bound s, communication free: max E[X_i] and E[max X_i].
+    """Lower and upper bound of the long-run time per step for any s, communication free: max E[X_i], E[max X_i].
 
-    With s = 0 every step waits for the slowest draw; with any finite s nobody can leave the slowest worker behind
-    for good, so its mean remains. More slack never makes a run slower (its recurrence is monotone; Ho et al. 2013).
+    With s = 0 every step waits for the slowest draw. With any finite s no worker gets far ahead of the slowest worker,
+    so the slowest mean is the limit. A larger s never makes a run slower (the recurrence is monotone; Ho et al. 2013).
 
     times: one per worker.
 

@@ -1,7 +1,6 @@
-"""How long a step of training takes when workers' times vary: the slowest of those waited for, then the bytes.
+"""The mean step of training if workers' times vary: the step ends with the slowest worker that it waits for.
 
-Of given compute times these formulas are exact; of random ones they give the mean over all draws, without any
-simulation. Every function is about one step that all workers start together, so that steps add up.
+The formulas give the mean over all draws without simulation. All workers start a step together, so steps add up.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from distsim.theory.order_statistics import (
 def worker_times(compute: Compute, workers: int, batch: int = 1) -> list[WorkerTime]:
     """The random seconds per step of workers 0 to workers - 1: their distribution, slow factor and pauses.
 
-    A replayed table with a column per worker counts as independent draws from the columns; the means of the
-    replay itself follow from its rows, by `ring_step_seconds` or `parameter_server_step_seconds`. Raises InputError
-    where the table adds a model's own time, which these formulas do not know.
+    A replayed table with a column per worker counts as independent draws from the columns. Raises InputError if the
+    table adds a model's own time, which these formulas do not cover.
 
     >>> compute = Compute(distribution="exponential", mean="50 ms", slow={1: 2.0})
     >>> [time.mean_seconds for time in worker_times(compute, workers=2)]
@@ -30,7 +28,7 @@ def worker_times(compute: Compute, workers: int, batch: int = 1) -> list[WorkerT
     """
     if compute.added_seconds:
         raise InputError.of(
-            "compute.added", compute.added_seconds, "is not part of these formulas", "leave it out, or simulate"
+            "compute.added", compute.added_seconds, "is not covered by these formulas", "leave it out, or simulate"
         )
     pauses = compute.pauses
     probability, seconds = (pauses.probability, pauses.duration_seconds) if pauses else (0.0, 0.0)
@@ -56,7 +54,7 @@ def cancelled_backup_step_seconds(times: Sequence[WorkerTime], backups: int) -> 
     """The mean step with backup workers that are cancelled at the update, communication free: E[X_(K:n)], K = n - b.
 
     Source: Dutta et al. 2018 (arXiv 1803.01113), K-sync SGD. Backup workers that are not cancelled (Chen et
-    al. 2016) start the next step late, and their step is no order statistic: it takes longer.
+    al. 2016) start the next step late. Their step is not an order statistic, and takes longer.
 
     times: one per worker, the backups included. backups: b, 0 to n - 1.
 
@@ -65,5 +63,5 @@ def cancelled_backup_step_seconds(times: Sequence[WorkerTime], backups: int) -> 
     0.63452
     """
     if not 0 <= backups < len(times):
-        raise InputError.of("backups", backups, f"must be 0 to {len(times) - 1}", "leave a worker to wait for")
+        raise InputError.of("backups", backups, f"must be 0 to {len(times) - 1}", "wait for at least one worker")
     return expected_order_statistic_seconds(times, len(times) - backups)
