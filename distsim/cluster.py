@@ -46,7 +46,7 @@ class Cluster(Description):
     nodes: Nodes | None = None
 
     def check_nics(self) -> None:
-        """Raises ValueError where an exception names a host that the cluster does not have."""
+        """Raises ValueError if an exception names a host that the cluster does not have."""
         for host in self.nic:
             if host != "server" and (isinstance(host, str) or not 0 <= host < self.workers):
                 raise ValueError(
@@ -63,11 +63,11 @@ class Cluster(Description):
         return self.nic.get(self.nic_of(host) if host < self.workers else "server", Nic())
 
     def node_of(self, host: int) -> int | None:
-        """The node that a worker is in; None for a server, or where there are no nodes."""
+        """The node of a worker; None for a server, or without nodes."""
         return host // self.nodes.per_node if self.nodes and host < self.workers else None
 
     def nic_of(self, host: int) -> int:
-        """The host that stands for the NIC that `host` uses: the first of its node where they share one."""
+        """The host that names the NIC of `host`: the first host of a node that shares one NIC, otherwise `host`."""
         node = self.node_of(host)
         return (
             host if node is None or self.nodes is None or self.nodes.nic_per == "worker" else node * self.nodes.per_node

@@ -1,7 +1,6 @@
-"""A scenario says everything about a run: cluster, compute, workload, policy, communication, steps and seed.
+"""A scenario describes a run completely: cluster, compute, workload, policy, communication, steps and seed.
 
-It is a TOML file that a person can read and a frozen, validated object in Python. Simulation and real run
-take the same one.
+A scenario is a TOML file, and a frozen, validated object in Python. Simulation and real run take the same scenario.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SERVER = {True: "required", False: "none"}  # has_servers of a collective, as po
 
 
 class Scenario(Description):
-    """One scenario; `load`, `loads` and `of` read one and raise `InputError` where it is wrong.
+    """One scenario; `load`, `loads` and `of` read a scenario and raise `InputError` if it is wrong.
 
     >>> scenario = Scenario.loads('''
     ... steps = 50
@@ -152,7 +151,7 @@ class Scenario(Description):
 
     @property
     def receive(self) -> str:
-        """How a server takes pushes: the scenario's word, or else the policy's own way."""
+        """How a server takes pushes: the scenario's setting, or else the policy's default."""
         return self.communication.receive or self.policy.receive
 
     @property
@@ -163,28 +162,28 @@ class Scenario(Description):
         return tuple(range(self.cluster.workers, self.cluster.workers + self.communication.servers))
 
     def host(self, rank: int) -> int:
-        """The host on which a rank lives: its own, or for a colocated server that of a worker."""
+        """The host of a rank: a host of its own, or for a colocated server a worker's host."""
         return rank - self.cluster.workers if self.communication.colocated and rank >= self.cluster.workers else rank
 
     @property
     def hosts(self) -> int:
-        """How many hosts the ranks live on."""
+        """The number of hosts."""
         return self.cluster.workers if self.communication.colocated else self.ranks
 
     @property
     def collective(self) -> Collective:
-        """The row of its collective."""
+        """The collective of this scenario, a row of the table."""
         return ALL_REDUCES[self.communication.kind]
 
     @property
     def topology(self) -> Topology:
-        """The hosts among which its collective runs."""
+        """The hosts on which the collective runs."""
         nodes, communication = self.cluster.nodes, self.communication
         per_node = nodes.per_node if nodes else 1
         return Topology(self.cluster.workers, per_node, communication.servers, communication.colocated)
 
     def schedule(self) -> Schedule:
-        """The all-reduce of this scenario, as data. Raises InputError where that would fit no memory."""
+        """The all-reduce of this scenario, as data. Raises InputError if the schedule would not fit in memory."""
         size.check_schedule(self)
         return self.collective.schedule(self.topology)
 
@@ -194,16 +193,16 @@ class Scenario(Description):
         return self.cluster.workers + len(self.servers)
 
     def compute_times(self) -> ComputeTimes:
-        """The seeded seconds of every worker's work: the very same draws in simulation and real run."""
+        """The seeded seconds of every worker's work: the same draws in simulation and real run."""
         return ComputeTimes(self.compute, self.seed, self.workload.batch)
 
     @classmethod
     def of(
         cls, table: dict[str, Any], source: str = "scenario", folder: Path | None = None, *, recorded: bool = False
     ) -> Scenario:
-        """The scenario of a table as TOML would give it; `folder` is where its files lie (default: here).
+        """The scenario of a table as TOML would give it; `folder` has its files (default: the current one).
 
-        recorded: it has been run already, maybe on another machine; its files need not be here.
+        recorded: the scenario was run already, maybe on another machine, so its files may be missing.
         """
         try:
             return cls.model_validate(table, context={"folder": folder or Path(), "recorded": recorded})
@@ -223,7 +222,7 @@ class Scenario(Description):
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
-        """The scenario in the file `path`; its name is the file's where it gives none."""
+        """The scenario in the file `path`; the file's name is the default of its name."""
         path = Path(path)
         try:
             text = files.read(path, LARGEST_MEGABYTES).decode("utf-8-sig")
@@ -254,7 +253,7 @@ class Scenario(Description):
     def settings(self) -> dict[str, Any]:
         """Every key of the file with its value, defaults too, such as {"steps": 50, "cluster.workers": 4, …}.
 
-        Keys are in the order of a file; a file of times goes by its name, wherever it lies.
+        Keys are in the order of a file; a file of times is given without its folder.
         """
         table = self.model_dump(by_alias=True) | {"policy": whole_policy(self.policy)}
         table["communication"]["receive"] = self.receive if self.servers else None
@@ -284,7 +283,7 @@ class Scenario(Description):
 
 
 def with_changes(changes: dict[str, Any]) -> str:
-    """What messages call a scenario in which some keys were changed.
+    """The name in messages of a scenario with changed keys.
 
     >>> with_changes({"steps": 0})
     'scenario with steps = 0'
@@ -293,7 +292,7 @@ def with_changes(changes: dict[str, Any]) -> str:
 
 
 def check_scenario(given: object) -> None:
-    """Raises InputError where what is to be a Scenario is something else, such as the path of its file.
+    """Raises InputError if `given` is not a Scenario, for example the path of a file.
 
     >>> check_scenario("run.toml")
     Traceback (most recent call last):

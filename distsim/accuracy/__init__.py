@@ -1,1 +1,1 @@
-"""How far the simulator can be trusted: claims of theory, SimGrid's results, and published scaling, as tables."""
+"""The accuracy of the simulator: claims of theory, SimGrid's results, and published scaling, as tables."""

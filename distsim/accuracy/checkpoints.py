@@ -1,4 +1,4 @@
-"""Checkpoints: the mean time of a run that fails now and then, and whether the rules' intervals are good ones.
+"""Checkpoints: the mean time of a run with failures, and whether the intervals of Young and Daly are near the best.
 
 Sources: Young 1974, A first order approximation to the optimum checkpoint interval; Daly 2006, A higher order
 estimate of the optimum checkpoint interval for restart dumps.
@@ -24,7 +24,7 @@ SEEDS = 100
 
 
 def claims() -> list[Claim]:
-    """Runs of a fixed amount of work with checkpoints by the rules, and three times as far apart or as near."""
+    """Runs of a fixed amount of work with the intervals of Young and Daly, three times Young's, and a third of it."""
     rows = []
     for checkpoint, between in SYSTEMS:
         system = f"C {checkpoint:g} s, M {between:g} s"
@@ -58,7 +58,7 @@ def _run_seconds(work: float, interval: float, checkpoint: float, between: float
     step = interval / STEPS_PER_INTERVAL
     failures = {
         "mean_time_between": write(WORKERS * between, "second"),  # of one worker
-        # Due in the middle of an interval's last step, so that rounding cannot move it to the next.
+        # Due in the middle of a step, so that rounding cannot move a checkpoint to the next step.
         "checkpoint_every": write(interval - step / 2, "second"),
         "checkpoint_cost": write(checkpoint, "second"),
         "restart_cost": write(RESTART_SECONDS, "second"),

@@ -1,4 +1,4 @@
-"""A claim: the value of an expression, what was found beside it, and whether both agree."""
+"""A claim: the value of an expression, a second value to compare, and whether both agree."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from distsim.arrays import Floats
 
-EXACT = 1e-9  # relative difference allowed where nothing is random
-STANDARD_ERRORS = 4.0  # allowed where something is; seeds are fixed, so a claim that holds once holds always
+EXACT = 1e-9  # relative difference allowed without randomness
+STANDARD_ERRORS = 4.0  # difference allowed with randomness; seeds are fixed, so every run has the same result
 
 
 @dataclass(frozen=True)
 class Claim:
     """One row of an accuracy table.
 
-    case: what is compared. expression: the value of a formula or of another run. found: what the simulator says, or a
-    source. allowed: the largest difference, in the same unit. at_most: `expression` is a bound from above.
+    case: what is compared. expression: the value of a formula or of another run. found: the value by the simulator or
+    by a source. allowed: the largest difference, in the same unit. at_most: `expression` is a bound from above.
 
     >>> Claim("two steps", expression=2.0, found=2.1, allowed=0.05).holds
     False
@@ -40,14 +40,14 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether the difference is allowed. A nan or an infinite difference never is."""
+        """Whether the difference is allowed; a nan or infinite difference is not."""
         if not math.isfinite(self.difference):
             return False
         return (self.difference if self.at_most else abs(self.difference)) <= self.allowed
 
 
 def exactly(case: str, expression: float, found: float) -> Claim:
-    """Nothing is random: both agree to `EXACT`.
+    """Without randomness both values agree to `EXACT`.
 
     >>> exactly("a third", expression=1 / 3, found=0.333).holds
     False
@@ -56,7 +56,7 @@ def exactly(case: str, expression: float, found: float) -> Claim:
 
 
 def all_exactly(case: str, expression: Sequence[float] | Floats, found: Sequence[float] | Floats) -> Claim:
-    """Many numbers agree to `EXACT`; the row shows those that differ most, or how many there are if not as many.
+    """Many numbers agree to `EXACT`; the row shows the pair that differs most, or the counts if the counts differ.
 
     >>> all_exactly("ends", [1.0, 2.0], [1.0, 2.5])
     Claim(case='ends', expression=2.0, found=2.5, allowed=2e-09, at_most=False)
@@ -68,7 +68,7 @@ def all_exactly(case: str, expression: Sequence[float] | Floats, found: Sequence
 
 
 def _off(claim: Claim) -> float:
-    """By how much a claim is off, in units of what is allowed."""
+    """The difference of a claim in units of the allowed difference."""
     if claim.difference == 0.0:
         return 0.0
     off = abs(claim.difference) / claim.allowed if claim.allowed else math.inf

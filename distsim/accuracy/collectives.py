@@ -14,11 +14,11 @@ from distsim.units import write
 
 Pair = tuple[float, float]  # seconds by the closed form, simulated seconds
 
-# (bytes, bytes per second, latency): bound by bytes, bound by latency, and one between, where the order of arrivals
-# can change; nothing to send, and no latency.
+# (bytes, bytes per second, latency): bandwidth-bound, latency-bound, in between (where the order of arrivals can
+# change), no bytes, no latency.
 LINKS = ((3e7, 1.25e9, 5e-5), (1e3, 1e9, 1e-2), (1e6, 1e9, 3e-3), (0.0, 1e9, 1e-3), (1e8, 1e9, 0.0))
 RANKS = range(1, 18)
-SHARDED = (1, 2, 3, 4, 7, 8)  # workers; with every number of servers that makes sense
+SHARDED = (1, 2, 3, 4, 7, 8)  # workers
 TWO_TIERS = ((1, 1), (4, 1), (4, 4), (8, 4), (8, 2), (12, 3), (15, 5), (24, 8))  # workers, per node
 
 
@@ -66,14 +66,14 @@ def _two_tiers(row: Collective, nic_per: Literal["worker", "node"]) -> Iterator[
 
 
 def pair(row: Collective, num_bytes: float, cluster: Cluster, topology: Topology) -> Pair:
-    """One call by the closed form, and simulated; num_bytes: of each worker."""
+    """Seconds of one collective by the closed form and by simulation; num_bytes: of each worker."""
     whole = row.whole_bytes(num_bytes, topology.workers)
     simulated = simulated_seconds(row.schedule(topology), whole, cluster)
     return collective_seconds(row, num_bytes, cluster, topology), simulated
 
 
 def simulated_seconds(schedule: Schedule, num_bytes: float, cluster: Cluster) -> float:
-    """When the last rank has finished."""
+    """The simulated seconds until the last rank has finished."""
     return max(collective.run(schedule, cluster, num_bytes).ends_seconds)
 
 

@@ -52,7 +52,7 @@ EXAMPLES = (
 
 
 def claims() -> list[Claim]:
-    """When each transfer has arrived; all of an example start at 0."""
+    """The end of each transfer; all transfers of an example start at 0."""
     return [
         exactly(beside(flow, flows), flow.seconds, end)
         for flows in EXAMPLES

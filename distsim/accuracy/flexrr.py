@@ -1,5 +1,5 @@
-"""FlexRR: with a persistent straggler and free communication it is faster than stale synchronous training, and that
-faster than synchronous training, in the mean over seeds. No theorem for single runs (Harlap et al. 2016).
+"""FlexRR with a persistent straggler and free communication: faster than stale synchronous training in the mean over
+seeds, which is faster than synchronous training. There is no theorem for single runs (Harlap et al. 2016).
 """
 
 from __future__ import annotations

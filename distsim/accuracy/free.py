@@ -1,4 +1,4 @@
-"""Scenarios in which communication costs nothing, so that only compute times and the policy's rule count."""
+"""Scenarios with free communication, so that only compute times and the policy's rule matter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXPONENTIAL: Table = {"distribution": "exponential", "mean": "1 s"}
 
 
 def free(policy: Table, compute: Table, workers: int, steps: int, seed: int = 7, **tables: Any) -> Scenario:
-    """No latency, nothing to send. tables: further ones, or others in place of these.
+    """A scenario without latency and without bytes to send. tables: more tables, or replacements of these.
 
     >>> free({"kind": "synchronous"}, EXPONENTIAL, workers=4, steps=10).gradient_bytes
     0.0

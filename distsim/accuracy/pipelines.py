@@ -1,4 +1,4 @@
-"""Pipelines: the share of a step that stages stand idle, and the time of a step whose messages take time."""
+"""Pipelines: the idle share of a step, and the time of a step with messages that take time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def claims() -> list[Claim]:
             idle = summary(trace).idle_share
             case = f"{schedule}, {micro_batches} micro-batches: idle share"
             rows.append(exactly(case, bubble_share(STAGES, micro_batches), float("nan") if idle is None else idle))
-    ways: tuple[Literal["rendezvous", "eager"], ...] = ("rendezvous", "eager")
-    for sends in ways:
+    both: tuple[Literal["rendezvous", "eager"], ...] = ("rendezvous", "eager")
+    for sends in both:
         for activation in ("16 MiB", "1 MiB", "0 B"):
             scenario = _pipeline(
                 "gpipe", 8, {"mean": "300 ms", "slow": {"2": 1.5}},

@@ -1,8 +1,8 @@
-"""Scaling that others measured, beside what the formulas say of it: every number with its source, every miss shown.
+"""Published measurements of scaling beside the formulas' predictions, with every source and every error.
 
 Each function returns a table: a list of rows, each a dict with the same keys. Seconds are per step unless said
-otherwise; errors are in percent of the measurement. Where a model misses, the causes named are hypotheses: nobody
-here could repeat those measurements.
+otherwise; errors are in percent of the measurement. The causes named for errors are hypotheses: those
+measurements were not repeated here.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ PARAMETERS = {  # torchvision's models
 
 
 def ddp_benchmark() -> list[Row]:
-    """DDP on V100: T(p) = A + k 2 (p - 1) / p fitted on 1, 2 and 4 GPUs, and what it says of 8 and 16.
+    """DDP on V100: T(p) = A + k 2 (p - 1) / p fitted on 1, 2 and 4 GPUs, and its predictions for 8 and 16.
 
-    Beside it the constant T(4), which is already within 2.6 %: a model counts only where it does better. The times
-    are rounded to 1 ms, which is up to 1 % of them.
+    Beside it the constant T(4), which is within 2.6 %: a model is useful only if its error is smaller. The times are
+    rounded to 1 ms, up to 1 % of a time.
 
     >>> row = next(row for row in ddp_benchmark() if row["model"] == "ResNet-50" and row["gpus"] == 16)
     >>> row["measured_seconds"], round(row["model_seconds"], 4), round(row["model_error_pct"], 2)

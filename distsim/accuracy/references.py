@@ -1,6 +1,6 @@
-"""Digits that others print for our expressions. What we hold to is the expressions.
+"""Digits that publications print for the expressions of `theory`.
 
-Sources: Dutta et al. 2018 (order statistics, asynchronous against synchronous), worked out apart from this package;
+Sources: Dutta et al. 2018 (order statistics, asynchronous against synchronous), computed apart from this package;
 Wang and Joshi 2019 (local SGD), simulated; Narayanan et al. 2021 (bubbles); Young 1974 and Daly 2006 (checkpoints),
 with Daly's own examples of figures 3 to 5; eduWRENCH, module A.3.1 (contention); Tippett 1925 (the largest of normal
 numbers).

@@ -1,4 +1,4 @@
-"""Agreement with SimGrid: recomputes the cases of a JSON file of SimGrid results and tells the largest difference.
+"""Agreement with SimGrid: recomputes the cases of a JSON file of SimGrid results and finds the largest difference.
 
 The file's `meta` states the rules; each case names an algorithm, hosts, sizes, links and SimGrid's finish times. One
 such file comes with the package. SimGrid's latency is per link and a path crosses two, so the latency from NIC to NIC
@@ -42,7 +42,7 @@ LARGEST_MEGABYTES = 100  # of a file of cases
 
 
 class Values(BaseModel):
-    """What a case must have, and within which bounds it can be recomputed."""
+    """The fields that a case must have, and the bounds within which a case can be recomputed."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -60,7 +60,7 @@ def validate(path: Path | Traversable = SHIPPED) -> dict[str, Rows]:
     """`{"algorithms": {NAME: {"cases": n, "skipped": n, "max_relative_error": x}}}` for the file `path`.
 
     An algorithm that cannot be simulated yet counts its cases as skipped; its error is None.
-    Raises InputError where the file is not of that format.
+    Raises InputError if the file is not of that format.
     """
     document = read(path)
     algorithms: Rows = {}
@@ -102,12 +102,12 @@ def relative_error(case: Case, finish_seconds: list[float]) -> float:
     if not all(math.isfinite(e) and e >= 0.0 for e in expected):
         raise ValueError("a finish time that is not a number of seconds")
     differences = [abs(f - e) / e if e else abs(f) for e, f in zip(expected, found, strict=True)]
-    # A time of ours that is no number is as wrong as can be; `max` alone would pass over it.
+    # A nan is infinitely wrong; `max` alone would ignore it.
     return max(math.inf if math.isnan(difference) else difference for difference in differences)
 
 
 def read(path: Path | Traversable = SHIPPED) -> dict[str, Any]:
-    """The file: `meta`, `cases`, and `inputs`, the texts that cases name. Raises InputError where it is none."""
+    """The file: `meta`, `cases`, and `inputs`, the texts that cases name. Raises InputError for another file."""
     cure = "name a file such as simgrid_cases.json, with cases and inputs"
     try:
         document = json.loads(files.read(path, LARGEST_MEGABYTES))
@@ -142,7 +142,7 @@ def _cluster_table(case: Case, inputs: Inputs, hosts: int, server: bool) -> dict
 
 
 def _nics(ups: list[float], downs: list[float], server: bool, case: Case) -> dict[str, Any]:
-    """Exceptions for all NICs. Where only the workers' are listed, the server's are as the case's B."""
+    """Exceptions for all NICs. If only the workers' are listed, the server's has the case's B."""
     nics: dict[str, Any] = {
         str(host): {"up": write(up, "byte/second"), "down": write(down, "byte/second")}
         for host, (up, down) in enumerate(zip(ups, downs, strict=True))
@@ -153,7 +153,7 @@ def _nics(ups: list[float], downs: list[float], server: bool, case: Case) -> dic
 
 
 def _training(sends: str, kind: str, policy: dict[str, str] | None = None) -> Callable[[Case, Inputs], list[float]]:
-    """Training steps, through the same door as a user's scenario; synchronous unless `policy` says otherwise."""
+    """Training steps of a scenario, simulated as a user's scenario; synchronous by default."""
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:
         rows = _compute_table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
@@ -177,13 +177,13 @@ def _training(sends: str, kind: str, policy: dict[str, str] | None = None) -> Ca
 
 
 def _finish(trace: Trace) -> list[float]:
-    """When each worker has what it communicates for."""
+    """When each worker has received the last result."""
     last = trace.spans.of_kind(SpanKind.RECEIVE, SpanKind.ALL_REDUCE)
     return [float(last.end_seconds[last.worker == worker].max()) for worker in range(trace.workers)]
 
 
 def _collective(schedule_of: Callable[[int], Schedule]) -> Callable[[Case, Inputs], list[float]]:
-    """One all-reduce that all start at 0."""
+    """One all-reduce that all ranks start at 0."""
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:
         schedule = schedule_of(case["N"])

@@ -1,4 +1,4 @@
-"""Asynchronous and stale synchronous training: how often there is an update, how stale it is, and the two limits.
+"""Asynchronous and stale synchronous training: update rate, staleness, and the two limits of the bound.
 
 Sources: Dutta et al. 2018, Slow and Stale Gradients Can Win the Race (arXiv 1803.01113); Ho et al. 2013, More
 effective distributed ML via a stale synchronous parallel parameter server.
@@ -48,7 +48,7 @@ def _asynchronous() -> list[Claim]:
 
 
 def _long_run(trace: Trace) -> tuple[float, float, float]:
-    """Seconds per update, mean staleness and the share of it that is 0, without the first tenth."""
+    """Seconds per update, mean staleness and the share of staleness 0, without the first tenth."""
     first = len(trace.updates) // 10
     times, staleness = trace.updates.time_seconds, trace.contributions.staleness[first:]
     gap = (times[-1] - times[first]) / (len(times) - 1 - first)
@@ -56,7 +56,7 @@ def _long_run(trace: Trace) -> tuple[float, float, float]:
 
 
 def _limits() -> list[Claim]:
-    """With staleness 0 it computes when synchronous training does; without a bound it is asynchronous training."""
+    """Stale synchronous training with bound 0 is synchronous training; without a bound it is asynchronous training."""
     rows = []
     for receive in ("fifo", "concurrent"):
         synchronous = simulate(_limit({"kind": "synchronous"}, receive))
@@ -76,7 +76,7 @@ def _limits() -> list[Claim]:
 
 
 def _limit(policy: dict[str, Any], receive: str) -> Scenario:
-    """Four workers that the server's link keeps waiting."""
+    """Four workers that wait for the server's link."""
     return Scenario.of(
         {
             "steps": 20,

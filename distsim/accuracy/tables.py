@@ -24,7 +24,7 @@ SIMULATED, PRINTED = "simulated", "printed"
 
 @dataclass(frozen=True)
 class Table:
-    """One table to be worked out. beside: what stands beside the expressions, `SIMULATED` or `PRINTED`."""
+    """One table. beside: the column beside the expressions, `SIMULATED` or `PRINTED`."""
 
     name: str
     claims: Callable[[], list[Claim]]

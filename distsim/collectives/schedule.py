@@ -1,7 +1,7 @@
 """A collective is data: rounds of transfers. The same object is checked, counted, costed, simulated, drawn and run.
 
-A gradient is cut into `chunks` equal chunks. In a round every transfer reads what its source held when the round
-began; at the target a chunk is either added (`reduce`) or replaced.
+A gradient is cut into `chunks` equal chunks. In a round every transfer reads the data that its source had at
+the start of the round; the target adds the chunk to its own (`reduce`), or replaces its own.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PartCounts = NDArray[np.int32]
 
 
 class ScheduleError(InputError):
-    """A schedule is wrong: in which round, counted from 0 or `START`, at which rank and in which chunk.
+    """A wrong schedule, with the round (counted from 0, or `START`), the rank and the chunk of the fault.
 
-    rank, chunk: None where the schedule names a rank or chunk that does not exist.
+    rank, chunk: None if the schedule names a rank or chunk that does not exist.
     """
 
     def __init__(self, message: str, number: int = 0, rank: int | None = None, chunk: int | None = None) -> None:
@@ -39,8 +39,8 @@ class Schedule:
 
     name: of the algorithm. workers: ranks 0 to workers - 1. servers: further ranks, which hold nothing at the start.
     chunks: how many equal pieces the data is cut into. gate: when a transfer may start. "process": when its source
-    has finished its transfers of earlier rounds; "data": when what it carries has arrived at its source.
-    start: the (rank, chunk) pairs held at the start; where several ranks hold a chunk, its parts are to be added.
+    has finished its transfers of earlier rounds; "data": when its data has arrived at its source.
+    start: the (rank, chunk) pairs held at the start; if several ranks hold a chunk, its parts are added.
     end: the (rank, chunk) pairs wanted complete at the end. None: every worker holds, and wants, every chunk.
     """
 
@@ -92,7 +92,7 @@ class Schedule:
         return True
 
     def moves_like(self, other: Schedule) -> bool:
-        """Whether the same transfers wait for the same: all is equal but the name, the start and the end."""
+        """Whether both have the same transfers with the same waits: only name, start and end may differ."""
         own, its = ((one.workers, one.servers, one.chunks, one.gate, len(one.rounds)) for one in (self, other))
         return own == its and all(map(_equal_rounds, self.rounds, other.rounds))
 
@@ -128,7 +128,7 @@ class Schedule:
         return self.sent_chunks * num_bytes / self.chunks, self.received_chunks * num_bytes / self.chunks
 
     def chunk_bounds(self, numbers: int) -> list[int]:
-        """Where each chunk begins when the gradient is so many numbers, and where the last one ends.
+        """The first number of each chunk in a gradient of `numbers` numbers, and the end of the last chunk.
 
         >>> from distsim.collectives import ring
         >>> ring(4).chunk_bounds(10)
@@ -139,7 +139,7 @@ class Schedule:
     def check(self) -> None:
         """Raises ScheduleError unless every rank ends with the chunks it wants, each worker's part added exactly once.
 
-        The message names the first chunk, rank and round that go wrong, and so do the error's fields.
+        The message and the error's fields name the first wrong chunk, rank and round.
         """
         for _ in self.states():
             pass
@@ -148,7 +148,7 @@ class Schedule:
         """How often each worker's part is in each rank's chunk, at the start and after each round.
 
         Shape (ranks, chunks, workers); one array, which later rounds change. Raises ScheduleError as `check` does; the
-        array is then as the fault left it.
+        array then has the state at the fault.
 
         >>> from distsim.collectives import ring
         >>> [int(held[0, 0].sum()) for held in ring(3).states()]    # parts summed in chunk 0 at rank 0
@@ -170,7 +170,7 @@ class Schedule:
     def _written_at_once(self, held: PartCounts, transfers: Sequence[Transfer]) -> bool:
         """Writes a correct round that writes each (rank, chunk) once; any other round leaves `held` as it is.
 
-        Arrays do so a hundred times faster than the transfers one by one, which find and name the first fault.
+        Arrays are a hundred times faster than single transfers; single transfers find and name the first fault.
         """
         pieces = [(one.source, one.target, chunk, one.reduce) for one in transfers for chunk in one.carried]
         if not pieces:
@@ -201,7 +201,7 @@ class Schedule:
         return frozenset((rank, chunk) for rank in range(self.workers) for chunk in range(self.chunks))
 
     def _check_pairs(self, which: str, pairs: frozenset[tuple[int, int]] | None, ranks: int) -> None:
-        """ranks: how many of them may be named."""
+        """ranks: the number of ranks."""
         for pair in sorted(pairs or ()):
             for what, value, limit in zip(("rank", "chunk"), pair, (ranks, self.chunks), strict=True):
                 if not 0 <= value < limit:
@@ -238,7 +238,7 @@ class Schedule:
         if len(twice):
             chunk, worker = transfer.chunk + int(twice[0][0]), twice[0][1]
             rule = f"of worker {worker} is added twice at rank {transfer.target}"
-            cure = f"leave out one of its ways there, or set reduce=False in {transfer}"
+            cure = f"leave out one of its transfers, or set reduce=False in {transfer}"
             raise self._wrong(number, "chunk", chunk, rule, cure, (transfer.target, chunk))
 
     def _check_end(self, held: PartCounts, complete: NDArray[np.int32]) -> None:
@@ -258,7 +258,7 @@ class Schedule:
     def _wrong(
         self, number: int, what: str, value: int, rule: str, cure: str, at: tuple[int | None, int | None] = (None, None)
     ) -> ScheduleError:
-        """at: the rank and the chunk where it goes wrong."""
+        """at: the rank and the chunk of the fault."""
         return ScheduleError(problem(f"schedule {self.name!r}, round {number}: {what}", value, rule, cure), number, *at)
 
 
