@@ -11,7 +11,7 @@ kernels         the choice of torch's routines
 digits          data
 batches         which samples each worker has
 rates           learning rates, and the effective batch
-optimizers      SGD, momentum, Adam
+optimizers      SGD, momentum
 updates         the updates that a trace records, for a replay
 replay          gradients in the order of a trace
 curve           loss and accuracy against updates, samples and seconds

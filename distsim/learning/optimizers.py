@@ -1,4 +1,4 @@
-"""Optimizers: plain and momentum SGD, and Adam; each as in torch.
+"""Optimizers: SGD, plain or with momentum, as in torch.
 
 An optimizer is a frozen description. `begin()` gives an object that holds the state of one run: one for the server, one
 for all peers together, or with local SGD one for each worker.
@@ -51,26 +51,6 @@ class Sgd:
         return _Rolling(_rule(self.rate), self.momentum)
 
 
-@dataclass(frozen=True)
-class Adam:
-    """Kingma and Ba 2015 (arXiv 1412.6980), with torch.optim.Adam's defaults. rate: a number, or a rule of `rates`.
-
-    >>> import numpy as np
-    >>> x = Adam(rate=0.5).begin().step(np.array([1.0, 1.0]), np.array([3.0, -0.1]))
-    >>> x.round(6).tolist()    # the first step has the same length in every direction
-    [0.5, 1.5]
-    """
-
-    rate: float | Rate
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-    def begin(self) -> Descent:
-        """A state without means."""
-        return _Adapting(self, _rule(self.rate))
-
-
 def _rule(rate: float | Rate) -> Rate:
     return rate if callable(rate) else constant(rate)
 
@@ -105,22 +85,3 @@ class _Rolling:
             self._velocity *= self._momentum
             self._velocity += share * gradient
         return _moved(parameters, self._velocity, -rate)
-
-
-class _Adapting:
-    def __init__(self, settings: Adam, rate: Rate) -> None:
-        self._settings = settings
-        self._rate = rate
-        self._steps = 0
-        self._mean: Numbers | float = 0.0
-        self._square: Numbers | float = 0.0
-
-    def step(self, parameters: Numbers, gradient: Numbers, share: float = 1.0) -> Numbers:
-        gradient = share * gradient
-        beta1, beta2 = self._settings.beta1, self._settings.beta2
-        rate = self._rate(self._steps)
-        self._steps += 1
-        self._mean = beta1 * self._mean + (1.0 - beta1) * gradient
-        self._square = beta2 * self._square + (1.0 - beta2) * gradient**2
-        scale = (self._square / (1.0 - beta2**self._steps)) ** 0.5 + self._settings.epsilon
-        return parameters - (rate / (1.0 - beta1**self._steps)) * (self._mean / scale)

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from distsim import InputError
-from distsim.learning.optimizers import Adam, Optimizer, Sgd
+from distsim.learning.optimizers import Optimizer, Sgd
 from distsim.learning.rates import scaled, warm_up
+from tests.learning.adam import Adam
 
 CASES: list[tuple[Optimizer, Any]] = [
     (Sgd(0.1), lambda x: torch.optim.SGD(x, 0.1)),

@@ -13,10 +13,11 @@ from distsim import InputError, Scenario, Trace, progress, simulate
 from distsim.examples import example
 from distsim.learning.batches import Batches
 from distsim.learning.delays import delayed, plain
-from distsim.learning.optimizers import Adam, Optimizer, Sgd
+from distsim.learning.optimizers import Optimizer, Sgd
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.replay import Replay, replay
 from distsim.learning.updates import recorded_updates
+from tests.learning.adam import Adam
 
 POLICIES: dict[str, dict[str, Any]] = {
     "synchronous": {"kind": "synchronous"},
