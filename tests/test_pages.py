@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 import pytest
 
-from distsim import figures
 from distsim.cli.main import distsim
 from distsim.examples import example
 from distsim.scenario import Scenario
@@ -188,11 +187,6 @@ def test_commands_for_students_run_in_their_order(tmp_path: Path) -> None:
             shutil.copyfile(solution, tmp_path / words[4] / "01_processes" / "tasks.py")
     assert folder != tmp_path
     assert re.search(r"total +│ +15 │ +15 │", done.stdout)
-
-
-def test_every_figure_is_named() -> None:
-    named = set(re.findall(r"`(\w+)`", Page("course/FIGURES.md").text))
-    assert set(figures.__all__) - {"Captioned"} <= named
 
 
 def tree() -> dict[str, str]:

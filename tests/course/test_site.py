@@ -17,6 +17,7 @@ import pytest
 from distsim.course.site import build
 from distsim.errors import InputError
 from distsim.figures.captioned import PLOTLY_MIME
+from distsim.figures.catalogue import FIGURES
 from tests.course.site_faults import dead_links, foreign, pages, parsed, without_head
 
 pytestmark = [
@@ -80,6 +81,8 @@ def _check_figures(site: Path) -> None:
         assert all(len(one["aria-label"]) > 20 and one["role"] == "img" for one in shown)
         assert len(parsed(in_site(site, path)).select("script[src*='plotly.min.js']")) == (1 if saved else 0)
     assert len(list(site.rglob("plotly*.js"))) == 1
+    page = parsed(in_site(site, ROOT / "course" / "FIGURES.md"))
+    assert len(page.select("table tr")) == 1 + len(FIGURES)
 
 
 def _check_menu(site: Path) -> None:

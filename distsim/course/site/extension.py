@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from distsim.course.site import equations
 from distsim.course.site.pages import menu
 from distsim.course.site.reading import FIGURE, for_reading
+from distsim.figures.catalogue import markdown
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+TABLE = "<!-- the table of figures -->"  # a page's place for the table
 SCRIPTS = ("plotly.min.js", "figures.js")
 
 
@@ -26,7 +28,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def _read(app: Sphinx, page: str, source: list[str]) -> None:
     below = menu(Path(app.srcdir), page)
     notebook = app.env.doc2path(page).suffix == ".ipynb"
-    source[0] = for_reading(page, source[0], below) if notebook else source[0] + below
+    source[0] = for_reading(page, source[0], below) if notebook else source[0].replace(TABLE, markdown()) + below
 
 
 def _scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:  # noqa: ARG001
