@@ -125,6 +125,7 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Lab, 
 
 
 @pytest.mark.more
+@pytest.mark.alone
 def test_it_runs_for_real_in_a_notebook(page: Any, problems: list[str], lab: Lab) -> None:
     _run_notebook(page, lab, "collectives")
     explorer = page.locator(".distsim-explorer")

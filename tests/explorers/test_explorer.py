@@ -200,6 +200,7 @@ def replace_available(amount: float) -> Any:
 
 @pytest.mark.real
 @pytest.mark.more
+@pytest.mark.alone
 def test_it_runs_for_real_and_sets_prediction_beside_measurement() -> None:
     view = frame()
     seen: list[int] = []
@@ -226,6 +227,7 @@ def test_it_runs_for_real_and_sets_prediction_beside_measurement() -> None:
 
 @pytest.mark.real
 @pytest.mark.more
+@pytest.mark.alone
 def test_a_cancelled_run_leaves_no_process_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     view = frame()
@@ -243,6 +245,7 @@ def test_a_cancelled_run_leaves_no_process_and_no_folder(tmp_path: Path, monkeyp
 
 @pytest.mark.real
 @pytest.mark.more
+@pytest.mark.alone
 def test_a_run_ends_before_its_first_step_when_it_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     view = frame()
@@ -258,6 +261,7 @@ def test_a_run_ends_before_its_first_step_when_it_is_cancelled(tmp_path: Path, m
 
 @pytest.mark.real
 @pytest.mark.more
+@pytest.mark.alone
 def test_two_explorers_do_not_measure_at_once() -> None:
     one, other = frame(), frame()
     one.controls["steps"].value = 1000

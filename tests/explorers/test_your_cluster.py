@@ -259,6 +259,7 @@ def test_emulated_links_that_cannot_be_imposed_here_end_the_run_before_it_begins
 
 @pytest.mark.real
 @pytest.mark.more
+@pytest.mark.alone
 def test_predicted_from_the_file_stands_beside_what_is_measured_here(file: Path) -> None:
     view = explorer()
     for field, value in {"workers": 2, "steps": 10, "mean_ms": 20.0, "calibration": str(file)}.items():
