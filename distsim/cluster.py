@@ -9,20 +9,20 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from distsim.description import Count, Description, rank_keys
 from distsim.units import BytesPerSecond, Seconds
+from distsim.validated_table import Count, ValidatedTable, rank_keys
 
 LinkName = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node
 
 
-class Nic(Description):
+class Nic(ValidatedTable):
     """An exception to the cluster's bandwidth for one NIC; a direction left out keeps the cluster's."""
 
     up_bytes_per_second: BytesPerSecond | None = Field(default=None, alias="up")
     down_bytes_per_second: BytesPerSecond | None = Field(default=None, alias="down")
 
 
-class Nodes(Description):
+class Nodes(ValidatedTable):
     """A fast tier inside a node: `per_node` workers share it, and share one NIC or have one each."""
 
     per_node: Count = Field(examples=[4])
@@ -31,7 +31,7 @@ class Nodes(Description):
     nic_per: Literal["node", "worker"] = "worker"
 
 
-class Cluster(Description):
+class Cluster(ValidatedTable):
     """The `[cluster]` table.
 
     >>> cluster = Cluster(workers=4, bandwidth="1 Gbit/s", latency="100 us", nic={2: {"up": "100 Mbit/s"}})

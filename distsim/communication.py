@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from distsim.collectives import ALL_REDUCES
-from distsim.description import Description
+from distsim.validated_table import ValidatedTable
 
 if TYPE_CHECKING:
     AllReduceKind = str
@@ -17,7 +17,7 @@ Sends = Literal["rendezvous", "eager"]
 Receive = Literal["concurrent", "fifo"]
 
 
-class Communication(Description):
+class Communication(ValidatedTable):
     """The `[communication]` table.
 
     sends: "rendezvous": a transfer starts when both ends are ready; "eager": as soon as the sender is.

@@ -16,11 +16,11 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from distsim import files
 from distsim.arrays import Floats
-from distsim.description import Description, Factor, rank_keys
 from distsim.distributions import DISTRIBUTIONS, Distribution, Empirical
 from distsim.errors import InputError
 from distsim.random_streams import Purpose, stream
 from distsim.units import BOUNDS, PositiveSeconds, Seconds
+from distsim.validated_table import Factor, ValidatedTable, rank_keys
 
 if TYPE_CHECKING:
     DistributionName = str
@@ -30,14 +30,14 @@ SPREADS = {"cv": 0.3, "alpha": 2.5}  # the keys that say how far times spread, w
 LARGEST_MEGABYTES = 100  # of a table of times
 
 
-class Pauses(Description):
+class Pauses(ValidatedTable):
     """Transient stragglers: with this probability a step takes `duration` longer."""
 
     probability: Annotated[float, Field(ge=0.0, le=1.0, examples=[0.02])]
     duration_seconds: Seconds = Field(alias="duration", examples=["500 ms"])
 
 
-class Compute(Description):
+class Compute(ValidatedTable):
     """The `[compute]` table: seconds of one step on one worker.
 
     added_seconds: added to every step of every worker; a calibration puts a model's measured forward and backward here.

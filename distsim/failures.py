@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from distsim.description import Description
 from distsim.units import PositiveSeconds, Seconds
+from distsim.validated_table import ValidatedTable
 
 
-class Failures(Description):
+class Failures(ValidatedTable):
     """Each worker fails after an exponential time; the run goes back to its last checkpoint.
 
     mean_time_between_seconds: of one worker. checkpoint_every_seconds: of useful work between two checkpoints.
@@ -25,7 +25,7 @@ restart_cost_seconds=120.0)
     restart_cost_seconds: Seconds = Field(default=0.0, alias="restart_cost")
 
 
-class Cost(Description):
+class Cost(ValidatedTable):
     """The `[cost]` table: the price of one host for an hour, in any currency."""
 
     price_per_hour: float = Field(ge=0.0, le=1e12, examples=[2.5])

@@ -12,23 +12,23 @@ from typing import Annotated, Any
 import tomli_w
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, ValidationInfo, model_validator
 
-from distsim import files, size, toml
+from distsim import files, toml, trace_size
 from distsim.cluster import Cluster
 from distsim.collectives import ALL_REDUCES, Collective, Schedule, Topology
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
-from distsim.description import LARGEST_NAME, Count, Description
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
 from distsim.policies import Policy, read_policy, whole_policy, write_policy
-from distsim.validation import explain
+from distsim.scenario_errors import explain
+from distsim.validated_table import LARGEST_NAME, Count, ValidatedTable
 from distsim.workload import Workload
 
 LARGEST_MEGABYTES = 1  # of a scenario's file
 SERVER = {True: "required", False: "none"}  # has_servers of a collective, as policies put it
 
 
-class Scenario(Description):
+class Scenario(ValidatedTable):
     """One scenario; `load`, `loads` and `of` read a scenario and raise `InputError` if it is wrong.
 
     >>> scenario = Scenario.loads('''
@@ -72,7 +72,7 @@ class Scenario(Description):
         self._check_workload()
         self._check_communication()
         if not recorded:
-            size.check(self)
+            trace_size.check(self)
         return self
 
     def _check_workload(self) -> None:
@@ -184,7 +184,7 @@ class Scenario(Description):
 
     def schedule(self) -> Schedule:
         """The all-reduce of this scenario, as data. Raises InputError if the schedule would not fit in memory."""
-        size.check_schedule(self)
+        trace_size.check_schedule(self)
         return self.collective.schedule(self.topology)
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import replace
 from numbers import Real
 
 from distsim.calibration import Calibration, calibrated
-from distsim.engine import choice
+from distsim.engine import selection
 from distsim.engine.failures import with_failures
 from distsim.errors import InputError
 from distsim.policies import LocalSgd, Rule, WithServer
@@ -21,7 +21,7 @@ def simulate(
     calibration: Calibration | None = None,
     *,
     rule: Rule | str | None = None,
-    engine: choice.Engine = "auto",
+    engine: selection.Engine = "auto",
     apply_seconds: float = 0.0,
 ) -> Trace:
     """Simulates `scenario`; the same scenario gives a bit-identical Trace.
@@ -47,10 +47,10 @@ def simulate(
         workers = scenario.cluster.workers
         own = load_rule(rule, workers) if isinstance(rule, str) else OwnRule(rule, workers)
     if calibration is None:
-        trace = choice.run(engine, scenario, apply_seconds, own)
+        trace = selection.run(engine, scenario, apply_seconds, own)
     else:
         exchange = calibration.of(scenario)
-        trace = choice.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)
+        trace = selection.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)
         trace = replace(trace, metadata=trace.metadata | {"calibration": exchange.as_dict()})
     if rule is not None:
         name = rule if isinstance(rule, str) else type(rule).__name__

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from distsim.description import Count, Description
 from distsim.units import Bytes
+from distsim.validated_table import Count, ValidatedTable
 
 Model = Literal["mlp", "cnn", "transformer"]
 FLOAT_BYTES = 4
@@ -31,7 +31,7 @@ def block_parameters(width: int) -> int:
     return 12 * width**2 + 13 * width
 
 
-class Workload(Description):
+class Workload(ValidatedTable):
     """The `[workload]` table: bytes of a gradient (and of the parameters), and samples per worker and step.
 
     model: real forward and backward of this model in real runs; the gradient's size follows from it, and the drawn

@@ -18,7 +18,7 @@ from distsim.errors import InputError
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.size import rows
+from distsim.trace_size import rows
 from tests.counts import reduced
 
 SLOW_SECONDS = 20.0  # of a scenario with a few steps, on a busy machine

@@ -14,11 +14,11 @@ from pydantic.fields import FieldInfo
 
 import distsim
 from distsim.compute import SPREADS
-from distsim.description import Description
 from distsim.distributions import DISTRIBUTIONS
 from distsim.policies.table import POLICIES, _validator
 from distsim.scenario import Scenario
 from distsim.units import SiUnit, write
+from distsim.validated_table import ValidatedTable
 
 REFERENCE = Path(distsim.__file__).parent / "examples" / "KEYS.md"
 QUANTITIES: dict[str, tuple[str, SiUnit]] = {
@@ -36,7 +36,7 @@ def expected() -> list[Row]:
     return [*rows[:place], ("policy.kind", " ".join(POLICIES), "required"), *own, *rows[place:]]
 
 
-def of_model(model: type[Description], before: str) -> Iterator[Row]:
+def of_model(model: type[ValidatedTable], before: str) -> Iterator[Row]:
     for name, field in model.model_fields.items():
         if name != "policy":
             yield from of_field(name, f"{before}{field.alias or name}", field)
@@ -46,7 +46,7 @@ def of_field(name: str, key: str, field: FieldInfo) -> Iterator[Row]:
     kind = without_none(field.annotation)
     if get_origin(kind) is dict:
         kind, key = without_none(get_args(kind)[1]), f"{key}.N"
-    if isinstance(kind, type) and issubclass(kind, Description):
+    if isinstance(kind, type) and issubclass(kind, ValidatedTable):
         yield from of_model(kind, f"{key}.")
         return
     for suffix, (word, unit) in QUANTITIES.items():

@@ -277,7 +277,13 @@ def test_a_rule_has_no_clock_no_arrays_and_no_network(path: Path) -> None:
     packages = {name.partition(".")[0] for name in imported}
     assert packages.isdisjoint({"simpy", "numpy", "torch", "time", "asyncio", "threading", "scipy", "random"})
     ours = {name for name in imported if name.startswith("distsim")}
-    below = ("distsim.policies", "distsim.description", "distsim.validation", "distsim.units", "distsim.errors")
+    below = (
+        "distsim.policies",
+        "distsim.validated_table",
+        "distsim.scenario_errors",
+        "distsim.units",
+        "distsim.errors",
+    )
     assert all(name.startswith(below) for name in ours)
     if path.stem in {*POLICIES, "rule"}:
         assert packages <= {"__future__", "dataclasses", "typing", "annotated_types", "pydantic", "distsim"}

@@ -3,7 +3,7 @@
 from itertools import count
 
 from distsim import simulate
-from distsim.accuracy.free import free
+from distsim.accuracy.free_communication import free
 from distsim.compute import Compute
 from distsim.course import Judged, choice, exercise, function, number
 from distsim.distributions import Constant

@@ -6,7 +6,7 @@ from itertools import count
 from math import sin
 
 from distsim import simulate
-from distsim.accuracy.free import free
+from distsim.accuracy.free_communication import free
 from distsim.compute import Compute
 from distsim.course import Judged, exercise, function, number
 from distsim.metrics import throughput_samples_per_second

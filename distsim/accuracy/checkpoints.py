@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from distsim.accuracy.claim import Claim, at_most, on_average
-from distsim.accuracy.free import free
+from distsim.accuracy.free_communication import free
 from distsim.arrays import Floats
 from distsim.simulation import simulate
 from distsim.theory.checkpointing import daly_interval_seconds, expected_run_seconds, young_interval_seconds

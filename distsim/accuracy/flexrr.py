@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distsim.accuracy.claim import Claim, at_most
-from distsim.accuracy.free import free
+from distsim.accuracy.free_communication import free
 from distsim.simulation import simulate
 
 SEEDS = 20

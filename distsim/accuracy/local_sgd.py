@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from distsim.accuracy.claim import Claim, on_average
-from distsim.accuracy.free import EXPONENTIAL, free
+from distsim.accuracy.free_communication import EXPONENTIAL, free
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.collectives import ring_all_reduce_seconds

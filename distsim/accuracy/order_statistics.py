@@ -6,7 +6,7 @@ Source: Dutta et al. 2018, Slow and Stale Gradients Can Win the Race (arXiv 1803
 from __future__ import annotations
 
 from distsim.accuracy.claim import Claim, on_average
-from distsim.accuracy.free import EXPONENTIAL, Table, free
+from distsim.accuracy.free_communication import EXPONENTIAL, Table, free
 from distsim.metrics import step_durations
 from distsim.simulation import simulate
 from distsim.theory.order_statistics import exponential_seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from distsim.accuracy.claim import Claim, exactly
-from distsim.accuracy.free import Table, free
+from distsim.accuracy.free_communication import Table, free
 from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate

@@ -28,10 +28,10 @@ from distsim.engine.simulated_hosts import SimulatedHosts
 from distsim.errors import InputError, shown
 from distsim.progress import progress
 from distsim.scenario import Scenario
+from distsim.scenario_errors import findings
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace
 from distsim.units import BOUNDS, write
-from distsim.validation import findings
 
 Case = dict[str, Any]
 Inputs = dict[str, str]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from distsim.accuracy.claim import Claim, all_exactly, exactly, on_average
-from distsim.accuracy.free import EXPONENTIAL, free
+from distsim.accuracy.free_communication import EXPONENTIAL, free
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.order_statistics import WorkerTime

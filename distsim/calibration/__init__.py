@@ -22,8 +22,8 @@ from distsim.calibration.exchange import (
 from distsim.calibration.file import Calibration
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.machine import MachineCalibration, fitted
+from distsim.calibration.measured_range import far_beyond
 from distsim.calibration.plan import CalibrationPlan
-from distsim.calibration.reach import far_beyond
 
 __all__ = [
     "WARM_UP_STEPS",

@@ -23,11 +23,11 @@ from pydantic import ConfigDict
 
 from distsim.collective_costs import collective_seconds
 from distsim.communication import AllReduceKind
-from distsim.description import Count
 from distsim.policies import LocalSgd, Pipeline
 from distsim.scenario import Scenario
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 from distsim.units import BOUNDS, rate, show, write
+from distsim.validated_table import Count
 
 PROBE_STEPS = 25
 WARM_UP_STEPS = 5

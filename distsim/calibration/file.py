@@ -14,15 +14,15 @@ from pydantic import ValidationError, model_validator
 from distsim import files
 from distsim.calibration.exchange import Exchange, exchanged_bytes
 from distsim.calibration.machine import MachineCalibration
-from distsim.description import Description
 from distsim.errors import InputError
 from distsim.scenario import Scenario
-from distsim.validation import findings
+from distsim.scenario_errors import findings
+from distsim.validated_table import ValidatedTable
 
 LARGEST_MEGABYTES = 10
 
 
-class _File(Description):
+class _File(ValidatedTable):
     """The content of a file. Version 1 had no machine."""
 
     distsim_calibration: Literal[1, 2]

@@ -8,13 +8,13 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from distsim.cluster import Cluster
-from distsim.description import Description
 from distsim.units import BOUNDS, show
+from distsim.validated_table import ValidatedTable
 
 SLOWEST, FASTEST = BOUNDS["byte/second"]
 
 
-class Imposed(Description):
+class Imposed(ValidatedTable):
     """The requested bandwidth of every NIC and latency between two NICs; None if the kernel could impose no latency.
 
     >>> str(Imposed(bandwidth_bytes_per_second=125e6, latency_seconds=5e-5))

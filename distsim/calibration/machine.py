@@ -12,14 +12,14 @@ from pydantic import ConfigDict, Field, model_validator
 
 from distsim.arrays import Floats
 from distsim.calibration.exchange import Exchange, exchanged_bytes
+from distsim.calibration.fitted_line import POOR_MISS, Line, fit_line
 from distsim.calibration.imposed import Imposed
-from distsim.calibration.line import POOR_MISS, Line, fit_line
 from distsim.calibration.operations import OPERATIONS, TITLES, Operation, Oversubscription, oversubscription, terms
-from distsim.description import Count, Description
 from distsim.errors import InputError
 from distsim.policies import Ddp, Pipeline, WithServer
 from distsim.scenario import Scenario
 from distsim.units import BOUNDS
+from distsim.validated_table import Count, ValidatedTable
 from distsim.workload import Model, Workload
 
 FASTEST_BYTES_PER_SECOND = 1e13  # the bandwidth if more bytes took no longer; no memory copy reaches it
@@ -29,7 +29,7 @@ Seconds = Annotated[float, Ge(SHORTEST_SECONDS), Le(LONGEST_SECONDS)]
 Amount = Annotated[float, Ge(BOUNDS["byte"][0]), Le(BOUNDS["byte"][1])]
 
 
-class _OfOperation(Description):
+class _OfOperation(ValidatedTable):
     model_config = ConfigDict(populate_by_name=True)
 
     operation: Operation = Field(validation_alias="family", serialization_alias="family")
@@ -66,7 +66,7 @@ def title_of(operation: Operation, model: Model | None) -> str:
     return TITLES[operation] if model is None else f"{TITLES[operation]}, {model}"
 
 
-class MachineCalibration(Description):
+class MachineCalibration(ValidatedTable):
     """The result of `distsim calibrate`. cores: usable cores. emulated: whether the links were emulated.
 
     imposed: the emulated links; None without emulation, and in files of earlier versions.

@@ -19,8 +19,8 @@ from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.failures import Failures
 from distsim.random_streams import Purpose, stream
-from distsim.size import LARGEST_ROWS
 from distsim.trace import SpanKind, Spans, Trace
+from distsim.trace_size import LARGEST_ROWS
 
 HOPELESS = 10_000  # failures in a row without a checkpoint
 

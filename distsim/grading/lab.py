@@ -25,7 +25,7 @@ import distsim
 from distsim import files, toml
 from distsim.errors import InputError
 from distsim.grading.check import Check, checks_in
-from distsim.validation import explain
+from distsim.scenario_errors import explain
 
 NOTEBOOK, TASKS, CHECKS, RANKS, SCENARIO, ABOUT, SOLUTION = (
     "lab.ipynb", "tasks.py", "checks.py", "ranks.py", "scenario.toml", "lab.toml", "solution.py",

@@ -11,9 +11,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from distsim.description import CountOrZero
 from distsim.policies.policy import WithServer
 from distsim.policies.rule import HELD, Decision
+from distsim.validated_table import CountOrZero
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Le
 from pydantic import Field
 
-from distsim.description import Count
 from distsim.errors import InputError
 from distsim.policies.policy import Policy
 from distsim.units import PositiveBytes
+from distsim.validated_table import Count
 
 MIB = 2.0**20
 REAL_COMPRESSIONS = (1.0, 0.5)  # float32 and float16

@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Gt, Le
 
-from distsim.description import Count, CountOrZero
 from distsim.policies.flexrr_plan import FlexRRPlan
 from distsim.policies.policy import WithServer
 from distsim.policies.stale_synchronous import StaleSynchronousRule
+from distsim.validated_table import Count, CountOrZero
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from distsim.description import Count
 from distsim.policies.policy import Policy
+from distsim.validated_table import Count
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from distsim.description import Count
 from distsim.errors import InputError
 from distsim.policies.policy import Policy
+from distsim.validated_table import Count
 
 Piece = tuple[Literal["forward", "backward"], int]
 

@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from distsim.description import CountOrZero
 from distsim.policies.policy import WithServer
 from distsim.policies.rule import Decision
+from distsim.validated_table import CountOrZero
 
 
 @dataclass(frozen=True)

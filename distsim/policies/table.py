@@ -8,7 +8,6 @@ from typing import Any, get_type_hints
 
 from pydantic import create_model
 
-from distsim.description import Description
 from distsim.errors import shown
 from distsim.policies.asynchronous import Asynchronous
 from distsim.policies.backup import Backup
@@ -19,7 +18,8 @@ from distsim.policies.pipeline import Pipeline
 from distsim.policies.policy import Policy
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.synchronous import Synchronous
-from distsim.validation import missing_key, unknown_key
+from distsim.scenario_errors import missing_key, unknown_key
+from distsim.validated_table import ValidatedTable
 
 POLICIES: dict[str, type[Policy]] = {
     policy.kind: policy
@@ -28,13 +28,13 @@ POLICIES: dict[str, type[Policy]] = {
 
 
 @cache
-def _validator(kind: str) -> type[Description]:
+def _validator(kind: str) -> type[ValidatedTable]:
     policy = POLICIES[kind]
     hints = get_type_hints(policy, include_extras=True)
     described: Any = {
         field.name: (hints[field.name], ... if field.default is MISSING else field.default) for field in fields(policy)
     }
-    return create_model(policy.__name__, __base__=Description, **described)
+    return create_model(policy.__name__, __base__=ValidatedTable, **described)
 
 
 def read_policy(table: object) -> Policy:
@@ -84,6 +84,6 @@ def whole_policy(policy: Policy) -> dict[str, Any]:
     return {"kind": policy.kind} | _model(policy).model_dump(by_alias=True)
 
 
-def _model(policy: Policy) -> Description:
+def _model(policy: Policy) -> ValidatedTable:
     given = {field.name: getattr(policy, field.name) for field in fields(policy)}
     return _validator(policy.kind).model_construct(**given)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from distsim.calibration import Calibration, CalibrationPlan, Exchange, MachineCalibration, fitted
-from distsim.calibration.line import Floats
+from distsim.calibration.fitted_line import Floats
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
 from distsim.errors import InputError

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from distsim.engine import loop, recurrence, story
-from distsim.engine.choice import fastest
+from distsim.engine.selection import fastest
 from distsim.errors import InputError
 from distsim.policies import Decision
 from distsim.scenario import Scenario

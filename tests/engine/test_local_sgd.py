@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distsim.engine import choice
+from distsim.engine import selection
 from distsim.metrics import worker_seconds
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -145,7 +145,7 @@ def test_the_servers_own_work_delays_each_average(engine: Any, receive: str) -> 
     """It stands in a span of its own, between the last model that comes in and the averages that leave."""
     found = scenario(2, steps=6, communication={"kind": "parameter_server", "receive": receive})
     free = simulate(found, engine=engine).updates.time_seconds
-    trace = choice.run(engine, found, apply_seconds=5e-3)
+    trace = selection.run(engine, found, apply_seconds=5e-3)
     assert trace.updates.time_seconds == pytest.approx(free + 5e-3 * np.arange(1, 4), rel=1e-9)
     server = trace.spans.where(trace.spans.worker == 4)
     applied, received, sent = (server.of_kind(kind) for kind in (SpanKind.APPLY, SpanKind.RECEIVE, SpanKind.SEND))

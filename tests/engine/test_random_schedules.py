@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distsim.collectives import ALL_REDUCES, Schedule, Topology, Transfer
 from distsim.engine import recurrence, story
-from distsim.engine.choice import fastest
+from distsim.engine.selection import fastest
 from distsim.scenario import Scenario
 from tests.engine.test_engines import assert_same
 

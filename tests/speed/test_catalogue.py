@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distsim.engine import choice
+from distsim.engine import selection
 from distsim.policies import Ddp
 from distsim.simulation import simulate
 from distsim.speed.catalogue import DDP, FIGURES, RULES, STALE, training
@@ -38,7 +38,7 @@ def test_rules_by_name_run_as_named() -> None:
 @pytest.mark.parametrize("different_nics", [False, True])
 def test_large_runs_need_no_story(different_nics: bool) -> None:
     for policy in RULES.values():
-        assert choice.fastest(training(policy, different_nics=different_nics)) != "story"
+        assert selection.fastest(training(policy, different_nics=different_nics)) != "story"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The base of all tables of a scenario: frozen, without unknown keys, with every value checked by pydantic.
+"""The base of all tables in scenario and calibration files: frozen, no unknown keys, every value checked by pydantic.
 
 Every field has bounds, so that a value no run could use is refused when the file is read, not in the middle of a run.
 """
@@ -19,8 +19,8 @@ CountOrZero = Annotated[int, Ge(0), Le(LARGEST_COUNT)]
 Factor = Annotated[float, Ge(1e-6), Le(1e6)]
 
 
-class Description(BaseModel):
-    """One table of a scenario file: validated and frozen."""
+class ValidatedTable(BaseModel):
+    """One table of a file: validated and frozen."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False, protected_namespaces=()

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from distsim.arrays import Floats
 from distsim.calibration.exchange import Time
-from distsim.description import Description
+from distsim.validated_table import ValidatedTable
 
 RESAMPLES = 400
 CONFIDENCE = 0.95
@@ -23,7 +23,7 @@ POOR_MISS = 0.25  # a fit is poor if its largest relative error is above this
 Interval = tuple[Time, Time]
 
 
-class Line(Description):
+class Line(ValidatedTable):
     """A fitted line with 95 % confidence intervals.
 
     fixed_seconds: per message. unit_seconds: per byte, sample or bucket. r_squared: the share of the variance that

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from distsim.errors import InputError
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.size import LARGEST_ROWS, rows, transfers
 from distsim.trace.trace import TABLES
+from distsim.trace_size import LARGEST_ROWS, rows, transfers
 
 SERVER, RING = {"kind": "parameter_server"}, {"kind": "ring"}
 NODES = {"per_node": 2, "bandwidth": "100 GB/s", "latency": "2 us"}

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from distsim.calibration.line import fit_line
+from distsim.calibration.fitted_line import fit_line
 
 LATENCY, PER_BYTE = 3e-4, 8e-10
 SIZES = (1e4, 1e5, 1e6, 4e6)
