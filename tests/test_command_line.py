@@ -271,7 +271,7 @@ def test_files_that_are_no_scenarios(run: Run, tmp_path: Path) -> None:
         (("calibrate", "--busy", "-3"), "whole numbers with commas"),
         (("calibrate", "--sizes", "1 MiB"), "a line needs two points"),
         (("calibrate", "--sizes", "1 MiB,4 s"), "'1 MiB,4 s'"),
-        (("calibrate", "--workers", "2", "--batch", "1000"), "more than the 1437 samples"),
+        (("calibrate", "--workers", "2", "--batch", "1000"), "more than the 1437 training samples"),
         (("calibrate", "--out", "absent/machine.json"), "cannot be written"),
         (("calibrate", "--html", "absent/page.html"), "cannot be written"),
         (("calibrate", "--bandwidth", "1 Gbit/s"), "add --emulate"),
