@@ -104,6 +104,35 @@ def test_nobody_computes_a_step_more_than_staleness_ahead(staleness: int, seed: 
             assert len(behind) == 3
 
 
+@pytest.mark.parametrize("engine", ["story", "loop"])
+@pytest.mark.parametrize("kind", ["synchronous", "asynchronous"])
+def test_a_fifo_server_receives_one_gradient_at_a_time(kind: str, engine: Any) -> None:
+    """All engines write these rows by one writer, so this is no comparison of engines."""
+    trace = simulate(
+        scenario({"kind": kind}, communication={"receive": "fifo"}, compute={"mean": "2 ms"}), engine=engine
+    )
+    received = trace.spans.where((trace.spans.worker == 4) & (trace.spans.kind == SpanKind.RECEIVE)).sorted()
+    assert len(received) > 40
+    assert (received.start_seconds[1:] >= received.end_seconds[:-1] - 1e-12).all()
+    assert (received.end_seconds - received.start_seconds).max() < 1.2e-3  # 1 MB at 1 GB/s, and the latency
+    carried = trace.transfers.where(trace.transfers.target == 4)
+    assert sorted(carried.start_seconds) == pytest.approx(sorted(received.start_seconds), abs=1e-12)
+    sent = trace.spans.where((trace.spans.worker < 4) & (trace.spans.kind == SpanKind.SEND))
+    assert (sent.end_seconds - sent.start_seconds).max() > 3e-3  # gradients of other workers come first
+
+
+@pytest.mark.parametrize("engine", ["story", "loop"])
+@pytest.mark.parametrize("receive", ["concurrent", "fifo"])
+def test_the_spans_of_a_worker_follow_each_other_without_a_gap(receive: str, engine: Any) -> None:
+    policy = {"kind": "stale_synchronous", "staleness": 1}
+    trace = simulate(scenario(policy, communication={"receive": receive}), engine=engine)
+    for worker in range(4):
+        own = trace.spans.where(trace.spans.worker == worker)
+        own = own.where(np.lexsort((own.end_seconds, own.start_seconds)))
+        assert set(own.kind.tolist()) == {SpanKind.COMPUTE, SpanKind.SEND, SpanKind.WAIT, SpanKind.RECEIVE}
+        assert own.start_seconds[1:] == pytest.approx(own.end_seconds[:-1], abs=1e-12)
+
+
 def test_per_worker_runs_give_every_worker_its_steps() -> None:
     slow = {"mean": "10 ms", "slow": {"2": 3.0}}
     trace = simulate(scenario({"kind": "asynchronous", "stop": "per_worker"}, compute=slow))
