@@ -1,7 +1,7 @@
-"""Figures: a trace or a table in, a plotly figure with its sentence and table out. They simulate and read nothing.
+"""Functions that draw a trace or a table as a plotly figure with sentence and table. They simulate and read nothing.
 
-The names are those of the table in `catalogue`. Each loads at its first use, so that the command line starts without
-plotly.
+The table in `catalogue` holds the names. Each figure's module loads at its first use, so that the command line starts
+without plotly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from distsim.figures.catalogue import MODULES
 
 if TYPE_CHECKING:
-    from distsim.figures.catalogue import *  # noqa: F403 # the table says the names
+    from distsim.figures.catalogue import *  # noqa: F403 # the table holds the names
 
 __all__ = sorted(MODULES)  # from the table
 
@@ -28,7 +28,7 @@ class _Package(ModuleType):
         return getattr(import_module(f"{self.__name__}.{MODULES[name]}"), name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in MODULES:  # the import of a figure's module would put that module in the function's place
+        if name not in MODULES:  # importing a figure's module would replace the function by the module
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:

@@ -12,8 +12,8 @@ from distsim.trace import Trace
 def run_names(figure: str, found: Sequence[str], names: Sequence[str] | None) -> list[str]:
     """`names`, or the names in `found`, with a number where several runs have the same name.
 
-    figure: the name of the figure, for the error. found: a name for each run. Raises InputError where there are more or
-    fewer names than runs.
+    figure: the name of the figure, for the error. found: a name for each run. Raises InputError where the
+    numbers of names and runs differ.
 
     >>> run_names("timeline", ["simulated", "simulated"], None)
     ['simulated 1', 'simulated 2']
@@ -34,7 +34,7 @@ def run_names(figure: str, found: Sequence[str], names: Sequence[str] | None) ->
 
 
 def check_policy(figure: str, trace: Trace, kind: str, what: str) -> None:
-    """Raises InputError where the run in `trace` has another policy than `kind`, the only policy with `what`.
+    """Raises InputError unless the policy of the run in `trace` is `kind`, the only policy that has `what`.
 
     figure: the name of the figure, for the error. An empty trace passes, since the figure then says that it is empty.
     """

@@ -1,7 +1,7 @@
-"""The result of training for each batch size and learning rate: a map with a number in each cell.
+"""A map of the result of training, with a number in the cell of each batch size and learning rate.
 
-A solid outline marks the best rate of each batch. A dotted outline marks the rate of the linear scaling rule: k times
-the smallest batch takes k times its best rate (Goyal et al. 2017, Accurate, Large Minibatch SGD).
+A solid outline marks the best rate of each batch. A dotted outline marks the linear scaling rule: k times the
+smallest batch takes k times the best rate of that batch (Goyal et al. 2017, Accurate, Large Minibatch SGD).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Cell = tuple[int, float]  # samples per update, learning rate
 TITLES: dict[Quantity, str] = {"accuracy": "test accuracy (%)", "loss": "loss over all samples"}
 SCALE = [[0.0, "#eef7fd"], [1.0, COMPUTE.colour]]  # light enough for dark numbers
 FAR_APART = 30.0  # the largest loss over the least; beyond this ratio colours follow the logarithm
-MOST_NUMBERS = 150  # cells with a number in each
-MOST_NAMED = 24  # values on an axis
+MOST_NUMBERS = 150  # a map of more cells shows colours without numbers
+MOST_NAMED = 24  # labels on an axis
 ROW_PIXELS, LEAST_PIXELS, MOST_PIXELS = 38, 120, 600
 MARGINS = {"t": 50, "b": 55, "l": 10, "r": 10}
 SAME = 1e-6  # relative difference below which two rates count as equal
@@ -49,11 +49,11 @@ class CellResult:
 
 
 def batch_grid(curves: Mapping[Cell, Curve | Sequence[Curve]], quantity: Quantity = "accuracy") -> Captioned:
-    """A column for each batch size and a row for each learning rate, the highest rate on top.
+    """Draws a column for each batch size and a row for each learning rate, with the highest rate on top.
 
     curves: by (samples per update, learning rate), the curve that `distsim.learning.replay` returned, or one curve for
     each of several seeds. The last value of each curve counts. A run has diverged where its last loss is not finite or
-    is above its first loss; cells with such runs are marked.
+    is above its first loss; a mark shows the cells with such runs.
 
     Raises InputError where a cell has no curve, or there is no cell.
 

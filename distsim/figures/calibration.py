@@ -20,14 +20,14 @@ COLUMNS = 3
 ROW_PIXELS = 260
 LINE_POINTS = 30
 MARGINS = {"t": 80, "b": 50, "l": 10, "r": 10}
-DECADES = [10.0**power for power in range(1, 11)]  # of bytes
+DECADES = [10.0**power for power in range(1, 11)]  # tick marks, in bytes
 SECONDS = [part * 10.0**power for power in range(-7, 3) for part in (1, 2, 5)]
 # Each number of workers has the same colour and mark in all panels; the sixth repeats the first.
 COLOURS = (PREDICTED.colour, MEASURED.colour, FORMULA.colour, DROPPED, COMPUTE.colour)
 
 
 def calibration(machine: MachineCalibration) -> Captioned:
-    """Marks are the medians of repeats, error bars reach from quartile to quartile, and lines are the fits.
+    """Draws medians of repeats as marks, their quartiles as error bars, and the fits as lines.
 
     >>> import numpy as np
     >>> from distsim.calibration import fitted
@@ -44,7 +44,7 @@ def calibration(machine: MachineCalibration) -> Captioned:
     shown: set[int] = set()
     for fit in machine.fits:
         if len(fit.workers) > 1:
-            continue  # a line through all numbers of workers; the line of each number is drawn instead
+            continue  # a fit over all numbers of workers; the fit for each number is drawn instead
         row, column = (place + 1 for place in divmod(titles.index(fit.title), COLUMNS))
         for trace in _traces(machine, fit, numbers.index(fit.workers[0]), legend=fit.workers[0] not in shown):
             figure.add_trace(trace, row=row, col=column)

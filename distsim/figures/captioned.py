@@ -34,17 +34,17 @@ class Captioned:
         return f'<p class="distsim-summary">{escape(self.summary)}</p>{table_html(self.table)}'
 
     def save(self, path: str | Path) -> None:
-        """Writes the figure as .png, .svg or .html, as the suffix of `path` says; HTML holds sentence and table, too.
+        """Writes the figure as .png, .svg or .html by the suffix of `path`; HTML also holds the sentence and the table.
 
-        Raises InputError where the suffix is another, the file cannot be written, or a picture needs a Chromium and
-        none is installed.
+        Raises InputError where the suffix is unknown, the file cannot be written, or a picture needs a Chromium that
+        is not installed.
         """
         from distsim.figures.export import save
 
         save(self, Path(path))
 
     def bundle(self) -> dict[str, Any]:
-        """The output that a notebook stores: plotly's JSON, and the sentence for readers that cannot draw it."""
+        """The output that a notebook stores: plotly's JSON, and the sentence for programs that cannot draw the JSON."""
         return {PLOTLY_MIME: json.loads(self.figure.to_json()), "text/plain": self.summary}
 
     def _ipython_display_(self) -> None:
@@ -55,7 +55,7 @@ class Captioned:
 
 
 def table_html(rows: Sequence[Row], caption: str = "") -> str:
-    """An HTML table with a head. The first column names the row; numbers have four digits, None is a dash.
+    """An HTML table with a head. The first column names the row. Numbers have four digits; None is a dash.
 
     >>> table_html([{"run": "simulated", "total (s)": 2.51234}])[-76:]
     '<tbody><tr><th scope="row">simulated</th><td>2.512</td></tr></tbody></table>'

@@ -1,6 +1,6 @@
-"""All figures, one row each: `distsim.figures`, `distsim figure`, the tests and the page of figures read this table.
+"""The table of all figures: `distsim.figures`, `distsim figure`, the tests and the page of figures read this table.
 
-To add a figure, write its module, name the module as its function, and add a row here. The imports at the end are for
+To add a figure, write a module that has the name of its function, and add a row here. The imports at the end are for
 type checkers and editors.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 Files = Literal["none", "trace", "traces", "pair", "sweep"]
 MANY = 100
-# The least and the most files of `distsim figure`, and the words for it. A pair is a prediction and its measurement.
+# The least and the most files that `distsim figure` takes, in numbers and words. A pair: prediction and measurement.
 COUNTS: dict[Files, tuple[int, int, str]] = {
     "trace": (1, 1, "one FILE"),
     "traces": (1, MANY, "1 or more FILEs"),
@@ -27,9 +27,9 @@ WINDOW = ("start_seconds", "end_seconds")
 class Entry:
     """One figure.
 
-    name: of its function and of its module. shows: what it shows, in a phrase. files: what `distsim figure` draws it
-    from; "none" where the command does not draw it. options: the command's options, named as the function's arguments.
-    called: its KIND on the command line, where that is not its name. classes: of its module, public as the function is.
+    name: of its function and of its module. shows: the content of the figure, in a phrase. files: the input of
+    `distsim figure`; "none" where the command does not draw the figure. options: of the command, with the names of the
+    function's arguments. called: the KIND on the command line, if not `name`. classes: the module's public classes.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """Its KIND on the command line."""
+        """The KIND of the figure on the command line."""
         return self.called or self.name.replace("_", "-")
 
     def of_files(self, contents: Sequence[Any], options: Mapping[str, Any]) -> Captioned:
-        """The figure of what the files hold: traces, or the rows of a sweep.
+        """The figure of the contents of files: traces, or the rows of a sweep.
 
-        The module's own `of_files` draws it, where the figure's function takes other arguments than the contents.
+        If the figure's function takes other arguments than the contents, the module's own `of_files` draws the figure.
         """
         module = import_module(f"distsim.figures.{self.name}")
         found: Captioned = getattr(module, "of_files", getattr(module, self.name))(*contents, **options)

@@ -1,4 +1,4 @@
-"""Goodput by the interval between checkpoints: the curve of the formula, its best interval, and runs."""
+"""Goodput against the interval between checkpoints: the curve of the formula, its best interval, and runs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Goodputs = Mapping[float, Sequence[float]]
 
 
 def checkpoints(failures: Failures, workers: int, goodputs: Goodputs | None = None) -> Captioned:
-    """The share of time that is useful work, by the interval; the interval in `failures` is marked as chosen.
+    """Draws the share of useful time against the interval, and marks the interval in `failures` as chosen.
 
-    goodputs: by interval in seconds, the goodputs of runs with different seeds. For two runs or more, Student's 95 %
-    interval of their mean is drawn, too. Source of the curve: Daly 2006, see `distsim.theory.checkpointing`.
+    goodputs: by interval in seconds, the goodputs of runs with different seeds. Two runs or more also get
+    Student's 95 % interval of their mean. Source of the curve: Daly 2006, see `distsim.theory.checkpointing`.
 
     >>> every_hour = Failures(mean_time_between="10 d", checkpoint_every="1 h", checkpoint_cost="1 min")
     >>> checkpoints(every_hour, workers=64).summary
@@ -165,6 +165,6 @@ def _length(row: Row) -> str:
 
 
 def _percent(share: object) -> str:
-    """A share in percent; from 99 % on with two decimals."""
+    """A share in percent, with two decimals from 99 % on."""
     assert isinstance(share, float), "the caller passes shares that are there"
     return f"{share:.1f} %" if share < 99.0 else f"{share:.2f} %"

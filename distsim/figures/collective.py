@@ -1,7 +1,7 @@
 """The animation of a schedule, round by round: which chunks travel, and how many workers' parts each chunk sums.
 
-Few ranks are drawn in a ring with an arrow for each transfer, many ranks as the rows of a matrix. The animation is held
-in the figure's frames, so it plays without Python.
+Few ranks form a ring with an arrow for each transfer; many ranks are the rows of a matrix. The figure's frames hold the
+animation, so it plays without Python.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from distsim.figures.theme import SMALL, template
 from distsim.figures.wording import counted
 
 MOST_FRAMES = 400
-MOST_CELLS = 2_000_000  # of all frames of a matrix
+MOST_CELLS = 2_000_000  # in all frames of a matrix together
 ROUND_MILLISECONDS = 900
 
 
 def collective(schedule: Schedule) -> Captioned:
     """The rounds of a schedule as an animation and as a table; a wrong schedule is drawn up to its fault.
 
-    The fault is the error that `Schedule.check` raises: the last picture marks it, and the sentence tells it. Rounds
-    count from 0. Each picture shows the transfers of a round and what the ranks hold after the round.
+    The fault is the error that `Schedule.check` raises. The last picture marks the fault, and the sentence names it.
+    Rounds count from 0. Each picture shows the transfers of a round, and the chunks of each rank after the round.
 
     Raises InputError where there is no rank or no chunk, or the start or the end names an unknown rank or chunk.
 
@@ -61,7 +61,7 @@ def collective(schedule: Schedule) -> Captioned:
 
 
 def _controls(titles: Sequence[str], active: int, below: float) -> dict[str, Any]:
-    """Play, pause, and a slider over the rounds. below: their distance under the picture, as a share of its height."""
+    """Play, pause, and a slider over the rounds. below: distance under the picture, as a share of its height."""
     shown = {"frame": {"duration": ROUND_MILLISECONDS, "redraw": True}, "transition": {"duration": 0}}
     at_once = {"frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}, "mode": "immediate"}
     buttons = [

@@ -11,10 +11,10 @@ from distsim.figures.collective_marks import NAMES, Cells, Drawing, Places, faul
 from distsim.figures.collective_rounds import Counts, Round, Rounds
 from distsim.figures.theme import APPLY, COMPUTE, INK, PAPER, SMALL
 
-MOST_NUMBERS = 600  # cells with a number in each
-MOST_ARRIVED = 512  # cells that are marked as new
+MOST_NUMBERS = 600  # a matrix of more cells shows colours without numbers
+MOST_ARRIVED = 512  # if more cells are new, none is marked
 SCALE = [[0.0, PAPER], [1e-6, "#d9eef9"], [1 - 1e-6, COMPUTE.colour], [1.0, APPLY.colour]]
-CHANGING = ("type", "name", "z", "text", "x", "y", "customdata")  # from round to round
+CHANGING = ("type", "name", "z", "text", "x", "y", "customdata")  # the keys that differ between rounds
 
 
 def layout(played: Rounds) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def picture(played: Rounds, found: Round) -> list[Drawing]:
 
 
 def changes(drawings: list[Drawing]) -> dict[int, Drawing]:
-    """What a frame changes in the picture, by the number of the drawing.
+    """The drawings that a frame replaces in the picture, by their numbers.
 
     >>> changes([{"type": "scatter", "name": "complete", "x": [None]}, {"type": "heatmap", "name": "chunks", "z": 1}])
     {1: {'type': 'heatmap', 'name': 'chunks', 'z': 1}}
@@ -68,7 +68,7 @@ def changes(drawings: list[Drawing]) -> dict[int, Drawing]:
     return {
         place: {key: value for key, value in drawing.items() if key in CHANGING}
         for place, drawing in enumerate(drawings)
-        if drawing["name"] not in NAMES and drawing.get("showlegend", True)  # no drawing of an absent fault
+        if drawing["name"] not in NAMES and drawing.get("showlegend", True)  # leaves out an absent fault
     }
 
 
@@ -78,7 +78,7 @@ def _apart(count: int) -> int:
 
 
 def _percent(counts: Counts, parts: Counts) -> NDArray[np.uint8]:
-    """Whole percents, to keep the page small: 0 only where nothing is held, 100 only where all parts are summed."""
+    """Whole percents, which keep the page small. 0 means that no part is held; 100 means that all parts are summed."""
     percent = np.ceil(100.0 * counts / np.maximum(parts, 1))
     return np.where(counts < parts, np.minimum(percent, 99), 100 * (counts > 0)).astype(np.uint8)
 

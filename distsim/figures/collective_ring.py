@@ -15,15 +15,15 @@ from distsim.figures.collective_rounds import Round, Rounds
 from distsim.figures.theme import COMMUNICATION, INK, SMALL
 
 MOST_WORKERS = 8  # the same limit holds for chunks, which are drawn as squares
-MOST_SERVERS = 4  # in its middle
-SQUARE = 29.0  # distance of two squares in pixels of the drawing
+MOST_SERVERS = 4  # in the middle of the ring
+SQUARE = 29.0  # distance between two squares, in pixels of the drawing
 MOST_COLUMNS = 4
 RADII = np.array([350.0, 190.0])
-SERVER_RADII = np.array([105.0, 62.0])  # of several servers
+SERVER_RADII = np.array([105.0, 62.0])  # of the circle of several servers
 
 
 def fits(schedule: Schedule) -> bool:
-    """Whether the ranks and chunks are few enough.
+    """Whether a schedule has few enough ranks and chunks for this picture.
 
     >>> from distsim.collectives import ring
     >>> fits(ring(8)), fits(ring(9))
@@ -61,7 +61,7 @@ def picture(played: Rounds, found: Round) -> list[Drawing]:
 
 
 def changes(drawings: Sequence[Drawing]) -> dict[int, Drawing]:
-    """What a frame changes in the picture, by the number of the drawing: all drawings."""
+    """The drawings that a frame replaces in the picture, by their numbers: all of them."""
     return dict(enumerate(drawings))
 
 

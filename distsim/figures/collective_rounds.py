@@ -1,4 +1,4 @@
-"""The rounds of a schedule for its animation: which rank holds how much of each chunk. Computed without plotly."""
+"""The rounds of a schedule for its animation: how much of each chunk each rank holds. Computed without plotly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Counts = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Round:
-    """One round, and what the ranks hold after it.
+    """One round, and the chunks of each rank after this round.
 
     number: from 0; `START` is the state before round 0. counts: how many workers' gradients each chunk of each rank
     sums, shape (ranks, chunks). transfers: of this round, without those that name an unknown rank or chunk.
@@ -41,8 +41,8 @@ class Round:
 class Rounds:
     """A schedule played to its end or to its first fault. fault: the error of a wrong schedule.
 
-    parts: how many workers hold a part of each chunk at the start, shape (chunks,). A chunk is complete where all its
-    parts are summed.
+    parts: how many workers hold a part of each chunk at the start, shape (chunks,). A chunk is complete when all
+    its parts are summed.
     """
 
     schedule: Schedule
@@ -67,9 +67,9 @@ class Rounds:
 
 
 def play(schedule: Schedule, most: int) -> Rounds:
-    """The start, the rounds and the fault, if there is one; at most `most` of the states, evenly spaced.
+    """Plays a schedule from its start to its end or its fault. Keeps at most `most` states, evenly spaced.
 
-    The first and the last state are always among them. Raises ScheduleError where the start or the end names an unknown
+    The first and the last state are always kept. Raises ScheduleError where the start or the end names an unknown
     rank or chunk.
 
     >>> from distsim.collectives import ring
@@ -94,7 +94,7 @@ def play(schedule: Schedule, most: int) -> Rounds:
         if not found:
             raise
         fault = error
-        if error.round > number:  # the fault came within the round after `number`
+        if error.round > number:  # the fault is in the round after `number`
             number += 1
             transfers = _known(schedule, number)
             _recount(counts, held, transfers)
@@ -115,7 +115,7 @@ def _known(schedule: Schedule, number: int) -> tuple[Transfer, ...]:
 
 
 def _recount(counts: Counts, held: NDArray[np.int32], transfers: tuple[Transfer, ...]) -> None:
-    """Updates the counts where the transfers wrote; everywhere if there are no transfers."""
+    """Updates the counts of the chunks that transfers wrote, or all counts if there are no transfers."""
     if not transfers:
         counts[:] = held.sum(axis=2)
         return

@@ -20,7 +20,7 @@ CAUSES = {"compute": COMPUTE, "communication": COMMUNICATION, "waiting": WAIT}
 
 @dataclass(frozen=True)
 class Quantity:
-    """One quantity of both runs. relative: the error is a percentage of the measurement, else a difference."""
+    """One quantity of both runs. relative: whether the error is a percentage of the measurement or a difference."""
 
     name: str
     unit: str
@@ -46,9 +46,9 @@ class Quantity:
 
 
 def comparison(comparison: Comparison) -> Captioned:
-    """Bars of both runs, a panel for each quantity with its unit; below them the error of the total by cause.
+    """Draws bars of both runs in a panel for each quantity, and below the panels the error of the total by cause.
 
-    Each cause is predicted - measured in seconds of an average worker. The causes add up to the error of the total.
+    Each cause is predicted - measured, in seconds of an average worker. The causes add up to the error of the total.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("backup_server"))
@@ -71,7 +71,7 @@ def comparison(comparison: Comparison) -> Captioned:
 
 
 def of_files(predicted: Trace, measured: Trace) -> Captioned:
-    """Both runs compared, for `distsim figure`. Raises InputError where their scenarios differ."""
+    """Compares both runs, for `distsim figure`. Raises InputError where their scenarios differ."""
     return comparison(compare(predicted, measured))
 
 

@@ -1,4 +1,4 @@
-"""The critical path on the timeline: the chain of spans for which the last update waited is outlined."""
+"""The critical path on the timeline: an outline marks the chain of spans for which the last update waited."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from distsim.figures.wording import counted
 from distsim.trace import SpanKind, Trace
 from distsim.units import show
 
-ROUNDING = 1e-9  # share of the path; smaller gaps between spans come from rounding
+ROUNDING = 1e-9  # as a share of the path; smaller gaps between spans are rounding errors
 FADED = 0.25  # opacity of bars that are not on the path
 OUTLINE = {"color": INK, "width": 1.6}
 
 
 def critical_path(trace: Trace, start_seconds: float = 0.0, end_seconds: float | None = None) -> Captioned:
-    """The timeline of a run, with the chain of spans from `distsim.critical_path` that led to its last update.
+    """Draws the timeline of a run and its critical path: the chain of spans that led to the last update.
 
-    start_seconds, end_seconds: the window that is drawn, as in `timeline`. The sentence and the table cover the whole
-    chain.
+    start_seconds, end_seconds: the window to draw, as in `timeline`. The sentence and the table cover the whole chain,
+    which comes from `distsim.critical_path`.
 
     Raises InputError where the window is empty.
 
@@ -45,7 +45,7 @@ def critical_path(trace: Trace, start_seconds: float = 0.0, end_seconds: float |
     on_path = [
         drawing | {"marker": drawing["marker"] | {"line": OUTLINE}} for drawing in of_spans(trace, window, path.spans)
     ]
-    # The legend shows a category as it looks on the path, if the path has it.
+    # If the path has a category, the legend shows the category's look on the path.
     told = {drawing["name"] for drawing in on_path}
     beside = [drawing | _beside(drawing, told) for drawing in lanes(trace, window)]
     drawn = placed(1, [*beside, *on_path, _chain(trace, path, window)])
@@ -60,7 +60,7 @@ def _beside(drawing: Drawing, told: Set[str]) -> Drawing:
 
 
 def _chain(trace: Trace, path: CriticalPath, window: Window) -> Drawing:
-    """A line from span to span, along each span and then to the lane of the next."""
+    """A line along each span of the path, and from its end to the lane of the next span."""
     spans = path.spans.where(window.touches(path.spans.start_seconds, path.spans.end_seconds))
     times = np.column_stack([spans.start_seconds, spans.end_seconds]) * window.scale
     return {
@@ -71,7 +71,7 @@ def _chain(trace: Trace, path: CriticalPath, window: Window) -> Drawing:
 
 
 def _table(path: CriticalPath) -> list[Row]:
-    """Seconds and share of the path by kind of span, the longest first."""
+    """Seconds and share of the path for each kind of span; the longest comes first."""
     seconds = path.seconds_by_kind()
     whole = sum(seconds.values()) + path.gap_seconds
     counts = Counter(SpanKind(kind).text for kind in path.spans.kind.tolist())

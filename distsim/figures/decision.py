@@ -1,4 +1,4 @@
-"""Whether to distribute a training, and how: jobs by the memory and the time that they need on one device."""
+"""Advice whether and how to distribute a training, from the memory and the time that a job needs on one device."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from distsim.units import show
 
 DAY = 86400.0
 HEIGHT = 520
-SPARE = 10.0  # an axis reaches ten times as far as the outermost job
-NAME = 10.0  # and ten times further at the left and right, for the names of jobs
+SPARE = 10.0  # an axis reaches to ten times the value of the outermost job
+NAME = 10.0  # the left and right ends are ten times further out, for the names of jobs
 ONE, DATA, MODEL, BOTH, BOUND = (
     "one device",
     "data parallelism",
@@ -37,9 +37,9 @@ MARKS = {  # colour and mark of each answer
 
 @dataclass(frozen=True)
 class Job:
-    """A training. state_bytes: of parameters, gradients and optimizer. operations: of the whole training.
+    """A training. state_bytes: of parameters, gradients and optimizer state. operations: of the whole training.
 
-    bound: the data may not leave the many places that hold them.
+    bound: whether the data must stay at the many places that hold them.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Job:
 def decision(
     jobs: Sequence[Job], device_bytes: float, operations_per_second: float, patience_seconds: float
 ) -> Captioned:
-    """Each job by two ratios: its state over the device's memory, and its time on one device over your patience.
+    """Draws each job by two ratios: state over the memory of a device, and time on one device over your patience.
 
-    If the first ratio is above 1, the model must be split; if the second is above 1, the work must be split. Data that
-    may not move decide first. Activations need memory beside the state, so a job close to the line does not fit.
+    If the first ratio is above 1, split the model; if the second is above 1, split the work. If the data may not move,
+    train where the data are. Activations need memory beside the state, so a job just below the line does not fit.
 
-    device_bytes: memory of one device. operations_per_second: the rate that a device really reaches. patience_seconds:
-    how long the training may take. Raises InputError where one of these is not above 0.
+    device_bytes: memory of one device. operations_per_second: the rate that a device reaches. patience_seconds:
+    how long the training may take. Raises InputError where one of these three is not above 0.
 
     >>> jobs = [Job("small", 1e9, 1e18), Job("large", 1e12, 1e23)]
     >>> decision(jobs, device_bytes=80e9, operations_per_second=1e14, patience_seconds=7 * DAY).summary
@@ -120,7 +120,7 @@ def _answer(job: Job, memory: float, time: float) -> str:
 
 
 def _reach(values: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis, far from 1 on either side."""
+    """The ends of an axis, with 1 well inside."""
     return min([0.1, *values]) / SPARE, max([10.0, *values]) * SPARE
 
 

@@ -1,4 +1,4 @@
-"""The time of an exchange by its bytes: a line for each name, and measured times beside the first line."""
+"""The time of an exchange against its bytes: a line for each name, and measured times beside the first line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from distsim.units import show
 HEIGHT = 420
 LINE_POINTS = 40
 MOST_TICKS = 7
-Curves = Mapping[str, Callable[[float], float]]  # by name, seconds of a number of bytes
+Curves = Mapping[str, Callable[[float], float]]  # by name, a function from bytes to seconds
 BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 DECADES = [part * 10.0**power for power in range(-9, 7) for part in (1, 2, 5)]  # of seconds
 FITTED, PREDICTED_SIZE = "measured, fitted to", "measured, predicted"
@@ -29,7 +29,7 @@ def exchange_times(
     measured: Mapping[float, float] | None = None,
     fitted: Collection[float] = (),
 ) -> Captioned:
-    """Seconds against bytes, both axes logarithmic; with measured times, the first curve's error at each of them.
+    """Draws seconds against bytes, both axes logarithmic. Measured sizes also get the error of the first curve.
 
     curves: for each name, a function from bytes to seconds. sizes: the bytes that the table lists and the lines span.
     measured: seconds by bytes. fitted: the measured sizes to which the first curve was fitted; the curve predicts the
@@ -75,7 +75,7 @@ def exchange_times(
 
 
 def _size(num_bytes: float) -> str:
-    """Bytes in words: in KiB, MiB or GiB where the number is whole, else to three digits."""
+    """Bytes in words: whole numbers of KiB, MiB or GiB, and other numbers to three digits."""
     for unit, size in BINARY.items():
         if (number := num_bytes / size) in range(1, 1024):
             return f"{number:.0f} {unit}"

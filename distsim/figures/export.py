@@ -1,4 +1,4 @@
-"""Figures as files: PNG and SVG for slides and documents, interactive HTML; each file works offline by itself."""
+"""Figures as files that work offline: PNG and SVG for slides and documents, and interactive HTML."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from distsim.figures.captioned import Captioned
 
 SUFFIXES = (".html", ".png", ".svg")
-WIDTH, HEIGHT = 1000, 450  # in pixels; the height holds for figures without a height
+WIDTH, HEIGHT = 1000, 450  # in pixels; HEIGHT is for figures without a height of their own
 PNG_SCALE = 2  # pixels of the file per pixel of the drawing
-OFFLINE = {"mathjax": False}  # no figure uses MathJax, and kaleido would fetch it over the network
+OFFLINE = {"mathjax": False}  # no figure uses MathJax, which kaleido would load over the network
 
 
 def check_suffix(path: Path) -> None:
@@ -33,10 +33,10 @@ def check_suffix(path: Path) -> None:
 
 
 def save(captioned: Captioned, path: Path) -> None:
-    """Writes the figure in the format of the suffix, first to a temporary file, which then replaces `path`.
+    """Writes the figure in the format of the suffix. A temporary file is written first and then replaces `path`.
 
     HTML holds the sentence and the table below the figure. Kaleido draws pictures in a Chromium without a window. The
-    picture of an animation shows its first frame without buttons.
+    picture of an animation shows the first frame without buttons.
 
     Raises InputError where the suffix is none of `SUFFIXES`, the file cannot be written, or there is no Chromium.
     """
@@ -65,7 +65,7 @@ def page(captioned: Captioned) -> str:
 
 
 def picture(figure: go.Figure, path: Path) -> bytes:
-    """The figure as PNG or SVG. path: its suffix is the format; errors name it."""
+    """The figure as PNG or SVG. path: its suffix gives the format, and errors name the path."""
     size = WIDTH, int(figure.layout.height or HEIGHT)
     scale = PNG_SCALE if path.suffix.lower() == ".png" else 1
     with _chromium(path) as kaleido:
@@ -73,7 +73,7 @@ def picture(figure: go.Figure, path: Path) -> bytes:
 
 
 def pictures(figures: Sequence[go.Figure], path: Path, size: tuple[int, int], scale: float) -> list[bytes]:
-    """Several figures as PNG or SVG, all of one size, drawn by one Chromium. It cannot run in a notebook's event loop.
+    """Several figures of one size as PNG or SVG, drawn by one Chromium. Does not run in a notebook's event loop.
 
     size: width and height of a drawing in pixels. scale: pixels of the picture per pixel of the drawing.
     """

@@ -22,7 +22,7 @@ Given = float | Sequence[float] | None
 
 @dataclass(frozen=True)
 class Stage:
-    """The values from one source: their median, the least and the largest."""
+    """The values from one source: the median, the least and the largest."""
 
     name: str
     value: float
@@ -32,7 +32,7 @@ class Stage:
 
     @classmethod
     def of(cls, name: str, given: float | Sequence[float]) -> Stage:
-        """From one value or from repeats. Raises InputError where there is no value or a value is not finite."""
+        """A stage from one value or repeats. Raises InputError where there is no value or a value is not finite."""
         values = np.atleast_1d(np.asarray(given, dtype=float))
         if not len(values) or not np.isfinite(values).all():
             rule = "must be a finite number, or several of repeats"
@@ -41,7 +41,7 @@ class Stage:
         return cls(name, median, low, high, len(values))
 
     def told(self, unit: str) -> str:
-        """The value with its unit; for repeats also their range."""
+        """The value with its unit; for repeats, also the range."""
         text = f"{shown(self.value)} {unit}"
         return text if self.repeats == 1 else f"{text}, {shown(self.low)} to {shown(self.high)}"
 
@@ -54,10 +54,10 @@ def guess_formula_simulation_measurement(
     unit: str = "ms",
     quantity: str = "step time",
 ) -> Captioned:
-    """Bars of one quantity in `unit`; a line through all bars marks the measurement.
+    """Draws bars of one quantity in `unit`; a line through all bars marks the measurement.
 
     Each argument is a number, the numbers of several repeats (other seeds, further real runs), or None where there is
-    no value yet. For repeats the bar is the median and an error bar shows the range; a band shows the measurement's.
+    no value yet. For repeats the bar is the median, and an error bar shows the range. A band shows the measured range.
 
     Raises InputError where a number is not finite.
 
@@ -97,7 +97,7 @@ def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantit
             "showgrid": False,
         },
         "shapes": _through(measured) if measured else [],
-        # A background, so that the measurement's line does not cross out the numbers.
+        # The numbers have a background, so that the line of the measurement does not cross them.
         "annotations": [
             {
                 "x": stages[name].high if name in stages else 0.0, "y": name, "xanchor": "left", "xshift": 8,

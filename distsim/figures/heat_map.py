@@ -1,4 +1,4 @@
-"""The map of a sweep: two varied keys on the axes, one metric of the runs as colour and number in each cell."""
+"""The map of a sweep: the axes are two varied keys, and each cell shows a metric as a colour and a number."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from distsim.metrics import METRICS
 from distsim.sweep import RESULTS
 
 METRIC_OF = {metric.column: metric for metric in METRICS}
-# Why a cell has no number: its mark, and the predicate of a sentence about one combination and about several.
+# For each reason why a cell has no number: the mark, and the predicate for one combination and for several.
 MISSING = {
     "impossible": ("x-thin", "is impossible", "are impossible"),
     "does not apply": ("line-ew", "has no such metric", "have no such metric"),
     "not run": ("circle-open", "was not run", "were not run"),
 }
 SCALE = [[0.0, "#e6f3fb"], [1.0, COMPUTE.colour]]  # light enough for dark numbers
-FAR_APART = 30  # where the most over the least exceeds this, colours follow the logarithm
+FAR_APART = 30  # the most over the least; beyond this ratio, colours follow the logarithm
 MOST_NUMBERS = 300  # a map of more cells shows colours without numbers
-MOST_NAMED = 24  # values on an axis
+MOST_NAMED = 24  # labels on an axis
 CELL_PIXELS = 34
 MARGINS = {"t": 50, "b": 54, "l": 10, "r": 10}
 
@@ -36,10 +36,10 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of the map. down, right: the keys on its axes, "" for none; ys, xs: their values from the upper left.
+    """The cells of the map. down, right: the keys on the axes, "" for none; ys, xs: their values from the upper left.
 
-    numbers: in `unit`, nan where a cell has none, shape (ys, xs). missing: for each cell without a number the reason (a
-    key of `MISSING`) and the text to show.
+    numbers: in `unit`, shape (ys, xs); nan where a cell has no number. missing: for such a cell, the reason (a key of
+    `MISSING`) and the text to show.
     """
 
     name: str
@@ -78,12 +78,12 @@ class Grid:
 
 
 def heat_map(rows: Sequence[Mapping[str, Any]], metric: str = "step_seconds_median") -> Captioned:
-    """The rows of `distsim.sweep.sweep`, or of the file that `distsim sweep --out` writes, as a map of their `metric`.
+    """Draws one `metric` of the rows that `distsim.sweep.sweep` returns or `distsim sweep --out` writes.
 
-    The key that was varied first goes down, the second goes right; a key with one value is left out. A combination that
-    is impossible, was not run, or does not have the metric is marked. The least number is outlined.
+    The first varied key goes down and the second goes right; a key with one value is left out. A mark shows that a
+    combination is impossible, was not run, or does not have the metric. The least number has an outline.
 
-    Raises InputError where there is no row, the metric is unknown, more than two keys vary, or two rows have the same
+    Raises InputError where there is no row, the metric is unknown, more than two keys vary, or two rows hold the same
     combination.
 
     >>> import distsim
@@ -154,7 +154,7 @@ def _number(value: Any) -> float | None:
 
 
 def _cells(grid: Grid) -> go.Heatmap:
-    """The colours, and the numbers where the cells are few."""
+    """The colours of the cells, and the numbers if there are few cells."""
     few = grid.numbers.size <= MOST_NUMBERS
     by_logarithm = len(grid.found) > 0 and 0.0 < FAR_APART * grid.found.min() < grid.found.max()
     z = np.log10(grid.numbers) if by_logarithm else grid.numbers
@@ -210,7 +210,7 @@ def _layout(grid: Grid) -> dict[str, Any]:
 
 
 def _axis(key: str, values: list[str]) -> dict[str, Any]:
-    """An axis with the name of every value, or of every n-th value where there are many."""
+    """An axis that names every value, or every n-th value if there are many."""
     places = range(0, len(values), -(-len(values) // MOST_NAMED))
     return {
         "title": {"text": key}, "tickvals": list(places), "ticktext": [values[place] for place in places],
@@ -225,7 +225,7 @@ def _outline(cell: Cell) -> dict[str, Any]:
 
 
 def _table(grid: Grid) -> list[Row]:
-    """The map as a table: a row for each value of the key that goes down, a column for each that goes right."""
+    """The map as a table: a row for each value of the key `down`, a column for each value of the key `right`."""
     columns = [f"{grid.right} = {x}" if grid.right else grid.title for x in grid.xs]
     return [
         {

@@ -1,4 +1,4 @@
-"""The template of HTML pages with figures: head, style and places for the content; and the HTML of one figure."""
+"""The template of HTML pages with figures (head, style, places for the content), and the HTML of one figure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def figure_html(name: str, captioned: Captioned) -> str:
 
 
 def drawing_html(name: str, captioned: Captioned) -> str:
-    """The plot alone; a screen reader reads the sentence instead."""
+    """The plot without its text; a screen reader reads the sentence instead of the plot."""
     plot = captioned.figure.to_html(
         full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG, auto_play=False
     )

@@ -1,7 +1,7 @@
 """Loss against time, updates and samples, for several policies, learning rates or batches.
 
 The order of the runs may differ between these axes. The dotted line is the lowest loss that all runs reach; the table
-tells when each run reaches it first.
+tells when each run first reaches this loss.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Against = Literal["seconds", "updates", "samples"]
 COLUMNS: dict[Against, str] = {"seconds": "seconds", "updates": "update", "samples": "samples"}
 TITLES: dict[Against, str] = {"seconds": "time (s)", "updates": "updates", "samples": "samples"}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MOST_NAMED = 10  # of more runs, only the runs with the lowest and the highest last loss have names
+MOST_NAMED = 10  # if there are more, only the runs with the lowest and the highest last loss have names
 OTHERS = Look("the others", "#b8b8b8", "")
-NAMED = 3  # diverging runs that the sentence names
+NAMED = 3  # at most so many diverging runs are in the sentence
 MOST_DECADES = 6  # numbered powers of ten on the axis
 LOG_FROM = 10.0  # the largest loss over the least; beyond this ratio the axis is logarithmic
 LOG_X_FROM = 5.0  # the longest run over the shortest; beyond this ratio the axis is logarithmic
@@ -35,10 +35,10 @@ MARGIN = 0.06  # above and below the lines, as a share of the axis
 def loss(
     curves: Mapping[str, Curve | Sequence[Curve]], against: Sequence[Against] = ("seconds", "updates", "samples")
 ) -> Captioned:
-    """A panel for each axis in `against`, a line for each name in `curves`.
+    """Draws a panel for each axis in `against`, with a line for each name in `curves`.
 
     curves: by name, the curve that `distsim.learning.replay` returns. Several curves of one name are runs with
-    different seeds; their mean is drawn with its 95 % interval. A line ends in a cross where it diverges.
+    different seeds; their line is the mean with its 95 % interval. A line that diverges ends in a cross.
 
     Raises InputError where there is nothing to draw.
 
@@ -130,7 +130,7 @@ def _add_line(figure: go.Figure, line: Line, look: Look, dash: str, axis: Agains
 
 
 def _drawable(line: Line) -> np.ndarray:
-    """The lower bounds; where a bound is not above 0, a tenth of the loss, so that a logarithmic axis can show it."""
+    """The lower bounds. A bound at or below 0 becomes a tenth of the loss, which a logarithmic axis can show."""
     return np.where(line.low > 0.0, line.low, np.minimum(0.1 * line.loss, line.high))
 
 
@@ -148,7 +148,7 @@ def _add_others(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: 
 
 
 def _scale_x(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: int) -> None:
-    """Logarithmic where one run is much longer than another; the axis then begins at the earliest value above 0."""
+    """Logarithmic if one run is much longer than another; the axis then begins at the earliest value above 0."""
     figure.update_xaxes(title_text=TITLES[axis], row=1, col=panel)
     looked = [line.x[line.x > 0.0] for line in lines]
     ends = np.array([x[-1] for x, line in zip(looked, lines, strict=True) if len(x) and line.whole])
@@ -242,7 +242,7 @@ def _winners(panels: Mapping[Against, Sequence[Line]], target: float) -> str:
 
 
 def _amount(value: float, axis: Against) -> str:
-    """A value on an axis, as a sentence words it."""
+    """A value on an axis in words, for the sentence."""
     if axis == "seconds":
         return f"{value:.3g} s"
     return f"{value:,.0f} {axis if value != 1 else axis.removesuffix('s')}"

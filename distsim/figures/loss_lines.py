@@ -1,4 +1,4 @@
-"""The lines of the figure of losses: the loss of each name along one axis, as the mean of its runs."""
+"""The lines of the figure `loss`: for each name, the mean loss of its runs along one axis."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from distsim.arrays import Floats
 from distsim.learning.curve import Curve
 from distsim.statistics import intervals
 
-POINTS = 120  # of a mean over runs whose losses were recorded at different times
-DIVERGED = 10.0  # times the loss at the start
-TAIL = 10  # the median over the last tenth of a line is its final loss
+POINTS = 120  # of a mean line, if its runs recorded their losses at different times
+DIVERGED = 10.0  # times the first loss: above this, a run has diverged
+TAIL = 10  # the final loss is the median over the last tenth of a line
 
 
 @dataclass(frozen=True)
 class Line:
-    """The loss of one name along one axis. low and high: the 95 % interval of the mean; for one run the loss itself.
+    """The loss of one name along one axis. low, high: the 95 % interval of the mean; for one run, the loss itself.
 
-    whole: False where the line ends early because a run diverged: its loss exceeded ten times the first loss, or was
-    not finite.
+    whole: False if the line ends early because a run diverged: the loss exceeded ten times the first loss, or was not
+    finite.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Line:
     whole: bool
 
     def reaches(self, loss: float) -> float | None:
-        """Where the line is first at or below `loss`; None where it never is."""
+        """The first place where the line is at or below `loss`; None if there is no such place."""
         reached = np.flatnonzero(self.loss <= loss)
         return float(self.x[reached[0]]) if len(reached) else None
 
 
 def line_of(name: str, runs: Sequence[Curve], column: str) -> Line:
-    """The line of `runs`, one run per seed, along "seconds", "update" or "samples", until the shortest run ends.
+    """The line of `runs`, one run per seed, along "seconds", "update" or "samples". It ends with the shortest run.
 
     Between two recorded losses, the earlier loss holds.
     """

@@ -1,7 +1,7 @@
-"""One step of distributed data parallel training on one worker: buckets leave while backward goes on.
+"""One step of distributed data parallel training on one worker: buckets are reduced while backward continues.
 
-Backward layer by layer, when each bucket's gradients are there, each bucket's all-reduce, and of it the part that no
-compute hides.
+The figure shows backward layer by layer, the time when each bucket's gradients are ready, and each bucket's all-reduce
+with its exposed part, which runs after backward.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOP_PIXELS, BOTTOM_PIXELS = 70, 52
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket on one worker: its all-reduce, and when its gradients were there (None: not known); in seconds."""
+    """One bucket on one worker: its all-reduce, and when its gradients were ready (None if unknown); in seconds."""
 
     number: int
     start_seconds: float
@@ -44,18 +44,18 @@ class Bucket:
     ready_seconds: float | None
 
     def exposed_seconds(self, backward_end: float) -> float:
-        """How much of the all-reduce comes after the worker's backward."""
+        """The seconds of the all-reduce after the worker's backward."""
         return self.end_seconds - min(max(self.start_seconds, backward_end), self.end_seconds)
 
 
 def overlap(trace: Trace, worker: int = 0, step: int | None = None) -> Captioned:
-    """A worker's step: its compute in the first row, then a row per bucket, in the order of leaving.
+    """Draws a worker's step: compute in the first row, then a row for each bucket in the order of the all-reduces.
 
-    Layers take equal parts of the backward; a bucket's gradients are there when the last of its layers is through.
-    step: None takes the first one that communicates.
+    Layers take equal parts of the backward. A bucket's gradients are ready when its last layer has finished.
+    step: None takes the first step with an all-reduce.
 
-    Raises InputError where the run is of another policy, or there is no such worker or step, or its backward had not
-    ended when the run was cut off.
+    Raises InputError where the run has another policy, there is no such worker or step, or the run was cut off before
+    the backward of this step ended.
 
     >>> import distsim
     >>> run = distsim.example("synchronous_ring").replacing({
@@ -101,7 +101,7 @@ exposed; the step takes 75.5 ms.'
 
 
 def _buckets(trace: Trace, own: Spans, begin: float) -> list[Bucket]:
-    """The all-reduces in order, with the times their gradients were there where the scenario tells the layers."""
+    """The all-reduces in order. If the scenario tells the layers, also the times when the gradients were ready."""
     reduces = own.of_kind(SpanKind.ALL_REDUCE)
     reduces = reduces.where(np.argsort(reduces.start_seconds, kind="stable"))
     ready = _ready(trace, own, len(reduces))
@@ -113,13 +113,13 @@ def _buckets(trace: Trace, own: Spans, begin: float) -> list[Bucket]:
 
 
 def _ready(trace: Trace, own: Spans, count: int) -> Sequence[float | None]:
-    """When each bucket's gradients were there, on the trace's clock."""
+    """The time when each bucket's gradients were ready, on the trace's clock."""
     policy = trace.scenario.policy if "scenario" in trace.metadata else None
     forward, backward = own.of_kind(SpanKind.FORWARD), own.of_kind(SpanKind.BACKWARD)
     if not isinstance(policy, Ddp) or not len(backward):
         return [None] * count
     layers = [len(bucket) for bucket in policy.buckets(trace.scenario.workload.layer_bytes)]
-    if len(layers) != count:  # a real model may be cut otherwise
+    if len(layers) != count:  # a real model may have other buckets
         return [None] * count
     start = float((forward if len(forward) else backward).start_seconds.min())
     before = float(backward.start_seconds.min()) - start
@@ -128,7 +128,7 @@ def _ready(trace: Trace, own: Spans, count: int) -> Sequence[float | None]:
 
 
 def _rows(buckets: Sequence[Bucket], length: float, unit: str) -> go.Figure:
-    """The axes: compute above, then a row per bucket."""
+    """The axes: compute on top, then a row for each bucket."""
     rows = 1 + len(buckets)
     row_pixels = float(np.clip(420 / rows, 8, 40))
     figure = go.Figure()
@@ -148,7 +148,7 @@ def _rows(buckets: Sequence[Bucket], length: float, unit: str) -> go.Figure:
 
 
 def _bar(look: Look, rows: Sequence[int], start: Floats, end: Floats, scale: float) -> dict[str, object]:
-    """What all bars have: their row, their place in time, their look."""
+    """The properties that all bars have: row, times and look."""
     since, until = start * scale, end * scale
     return {
         "orientation": "h", "y": list(rows), "base": since, "x": until - since, "width": 0.8, "name": look.name,
@@ -158,7 +158,7 @@ def _bar(look: Look, rows: Sequence[int], start: Floats, end: Floats, scale: flo
 
 
 def _add_compute(figure: go.Figure, trace: Trace, compute: Spans, begin: float, scale: float, unit: str) -> None:
-    """Forward as one bar; backward cut into its layers, the last one first."""
+    """Draws forward as one bar, and backward as one bar for each layer, the last layer first."""
     tail = f"<br>%{{base:.3f}} to %{{customdata:.3f}} {unit}<extra></extra>"
     forward, backward = compute.of_kind(SpanKind.FORWARD), compute.of_kind(SpanKind.BACKWARD)
     if len(forward):
@@ -177,7 +177,7 @@ def _add_compute(figure: go.Figure, trace: Trace, compute: Spans, begin: float, 
 def _add_all_reduces(
     figure: go.Figure, buckets: Sequence[Bucket], backward_end: float, scale: float, unit: str
 ) -> None:
-    """Each bucket's all-reduce, cut at the end of backward into what is hidden and what is exposed."""
+    """Draws each all-reduce; the end of backward cuts it into a hidden and an exposed part."""
     for look, late in ((HIDDEN, False), (EXPOSED, True)):
         drawn = [
             (bucket, cut, bucket.end_seconds) if late else (bucket, bucket.start_seconds, cut)
@@ -198,7 +198,7 @@ def _add_all_reduces(
 
 
 def _add_ready(figure: go.Figure, buckets: Sequence[Bucket], scale: float, unit: str) -> None:
-    """A mark where a bucket's gradients are there, and a line to the start of its all-reduce."""
+    """Draws a mark when a bucket's gradients are ready, and a line to the start of its all-reduce."""
     known = [(bucket, bucket.ready_seconds) for bucket in buckets if bucket.ready_seconds is not None]
     if not known:
         return

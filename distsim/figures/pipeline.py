@@ -1,4 +1,4 @@
-"""One step of a pipeline: what each stage does when, its bubbles, and how many micro-batches it holds in memory."""
+"""One step of a pipeline: for each stage, its work, its bubbles, and the micro-batches that it holds in memory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ FORWARD = Look("forward", COMPUTE.colour, "")
 BACKWARD = Look("backward", "#009e73", "\\")
 BUBBLE = Look("bubble", WAIT.colour, WAIT.pattern)
 HELD = Look("micro-batches held", "#f0e442", "")
-MOST_NUMBERS = 400  # bars of one kind with their number in them
+MOST_NUMBERS = 400  # if there are more bars of one kind, bars show no numbers
 LANE, SHARE_OF_LANE = 0.8, 0.9
-THIN_PIXELS = 10.0  # of a lane; below, bars have no outline and no pattern and fill it
+THIN_PIXELS = 10.0  # in thinner lanes, bars have no outline and no pattern, and fill the lane
 MICRO_BATCH = re.compile(r"micro-batch (\d+)")
-SAME = 1e-9  # of the step's time
+SAME = 1e-9  # as a share of the step's time; shorter gaps are rounding errors
 TOP_PIXELS, BOTTOM_PIXELS, GAP_PIXELS = 96, 52, 44
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """What the stages do in one step: spans with their micro-batch's number; seconds from the step's start."""
+    """The work of the stages in one step: spans with the number of the micro-batch; seconds from the step's start."""
 
     stage: Indices
     kind: NDArray[np.int8]
@@ -50,12 +50,12 @@ class Pieces:
 
 
 def pipeline(trace: Trace, step: int = 0) -> Captioned:
-    """The stages over one step: forwards and backwards by micro-batch, bubbles, and the activations that are held.
+    """Draws the stages over one step: forwards and backwards by micro-batch, bubbles, and held activations.
 
-    A bubble is time in which a stage neither goes forward nor backward, its messages included. A micro-batch's
-    activations are held from the start of its forward to the end of its backward.
+    A bubble is time in which a stage runs neither a forward nor a backward; its messages are bubble time, too. A stage
+    holds a micro-batch's activations from the start of the forward to the end of the backward.
 
-    Raises InputError where the run is of another policy, or has no such step.
+    Raises InputError where the run has another policy or no such step.
 
     >>> import distsim
     >>> run = distsim.example("synchronous_ring").replacing({
@@ -93,7 +93,7 @@ a stage holds at most 8 micro-batches.'
 
 
 def _bounds(trace: Trace, own: Spans, step: int) -> tuple[float, float]:
-    """A step lasts from the update before it, or from 0, to its own; without an update to its last piece's end."""
+    """The start and end of a step: the previous update (or 0), and its own update (or the end of its last piece)."""
     times = dict(zip(trace.updates.version.tolist(), trace.updates.time_seconds.tolist(), strict=True))
     begin = min(times.get(step, 0.0), float(own.start_seconds.min()))
     return begin, max(times.get(step + 1, 0.0), float(own.end_seconds.max()))
@@ -108,7 +108,7 @@ def _pieces(own: Spans, begin: float) -> Pieces:
 
 
 def _bubbles(pieces: Pieces, stages: int, length: float) -> list[list[tuple[float, float]]]:
-    """By stage: when it does nothing, as (start, end) in seconds."""
+    """For each stage, the times without a forward or backward, as (start, end) in seconds."""
     found = []
     for stage in range(stages):
         own = pieces.where(pieces.stage == stage)
@@ -119,11 +119,11 @@ def _bubbles(pieces: Pieces, stages: int, length: float) -> list[list[tuple[floa
 
 
 def _held(pieces: Pieces, length: float) -> list[tuple[int, float, float, int]]:
-    """(stage, from, to, micro-batches) wherever a stage holds any; to the end what no backward was recorded of."""
+    """(stage, from, to, micro-batches) where a stage holds any; to the end if a micro-batch has no backward."""
     found: list[tuple[int, float, float, int]] = []
     for stage in np.unique(pieces.stage).tolist():
         own = pieces.where(pieces.stage == stage)
-        # A backward that ends when the next forward starts makes room for it.
+        # At equal times, the end of a backward counts before the start of the next forward.
         changes = sorted(
             (seconds_end, -1) if kind == SpanKind.BACKWARD else (seconds_start, +1)
             for kind, seconds_start, seconds_end in zip(
@@ -143,7 +143,7 @@ def _lane_pixels(stages: int) -> float:
 
 
 def _bar(look: Look, stages: int) -> dict[str, object]:
-    """How bars are drawn in their lanes: plain and filling them where lanes are thin."""
+    """The look of bars in their lanes. In thin lanes, bars are plain and fill the lane."""
     thin = _lane_pixels(stages) < THIN_PIXELS
     plain = {"line": {"width": 0}, "pattern": {"shape": ""}} if thin else {}
     return {
@@ -153,7 +153,7 @@ def _bar(look: Look, stages: int) -> dict[str, object]:
 
 
 def _panels(stages: int, length: float, unit: str) -> go.Figure:
-    """Empty lanes above for what is done, and below for what is held."""
+    """Empty lanes: above for forwards and backwards, below for held micro-batches."""
     lane = _lane_pixels(stages)
     inner = 2 * lane * stages + GAP_PIXELS
     figure = make_subplots(rows=2, shared_xaxes=True, vertical_spacing=GAP_PIXELS / inner)
@@ -206,7 +206,7 @@ def _add_bubbles(figure: go.Figure, bubbles: Sequence[Sequence[tuple[float, floa
 def _add_held(
     figure: go.Figure, held: Sequence[tuple[int, float, float, int]], stages: int, scale: float, unit: str
 ) -> None:
-    """Bars that stand on their lane's floor, as high as many micro-batches are held."""
+    """Draws bars from the floor of their lane; the height is the number of held micro-batches."""
     if not held:
         return
     stage, since, until, count = (np.array(column) for column in zip(*held, strict=True))

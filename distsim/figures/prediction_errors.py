@@ -1,4 +1,4 @@
-"""Several runs, each predicted and measured: the two values side by side, and the error of each prediction."""
+"""Several runs, each predicted and measured: both values side by side, and the error of each prediction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from distsim.figures.theme import INK, MARKS, MEASURED, PREDICTED, TOTAL, marker
 from distsim.figures.wording import above_or_below, signed, two_digits
 
 ROW_PIXELS, AROUND_PIXELS = 38, 130
-WIDE = 8.0  # the largest over the least; beyond this ratio the axis is logarithmic, so that small times differ visibly
+WIDE = 8.0  # the largest over the least; beyond this ratio the axis is logarithmic, which separates small times
 TICKS = [part * 10.0**power for power in range(-6, 9) for part in (1, 2, 5)]
-ROOM = 0.45  # share of the errors' range that is left free for the numbers beside the bars
+ROOM = 0.45  # free space for the numbers beside the bars, as a share of the errors' range
 
 
 def prediction_errors(
@@ -28,12 +28,12 @@ def prediction_errors(
     unit: str = "ms",
     quantity: str = "step time",
 ) -> Captioned:
-    """Predictions and measurements in `unit` on the left; on the right each error in percent of the measurement.
+    """Draws predictions and measurements in `unit` on the left, and errors in percent of the measurement on the right.
 
-    A measurement may have several repeats. Then its median counts, and error bars show the range of the repeats on the
-    left. On the right they show the errors against the largest and the least repeat.
+    If a measurement has several repeats, the median counts. On the left, error bars show the range of the repeats.
+    On the right, error bars show the errors against the largest and the least repeat.
 
-    Raises InputError where `predicted` and `measured` have different names, or a number is not finite and above 0.
+    Raises InputError where `predicted` and `measured` have different names, or a number is infinite or not above 0.
 
     >>> shown = prediction_errors({"ring": 66.0, "server": 80.0}, {"ring": [60.0, 61.0, 62.0], "server": 80.0})
     >>> shown.summary.split(". ")[0]
@@ -111,7 +111,7 @@ def _error(predicted: Stage, measured: Stage) -> float:
 
 
 def _ends(predicted: Stage, measured: Stage) -> tuple[float, float]:
-    """The errors in percent against the largest and the least repeat."""
+    """The errors against the largest and the least repeat, in percent."""
     low, high = (100.0 * (predicted.value - end) / end for end in (measured.high, measured.low))
     return low, high
 

@@ -1,6 +1,6 @@
-"""The report of `distsim compare --html`: one page with all comparisons, which opens without a network.
+"""The report of `distsim compare --html`: one page with all comparisons, which needs no network.
 
-For each scenario: a sentence, a table, both timelines on one time axis, the errors by cause and step by step.
+Each scenario has a sentence, a table, both timelines on one time axis, the errors by cause and step by step.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Compared = tuple[Comparison, Trace, Trace, Sequence[str]]
 
 
 def html(compared: Sequence[Compared]) -> str:
-    """The page for each (comparison, predicted trace, measured trace, notes), as text.
+    """The text of a page with a section for each (comparison, predicted trace, measured trace, notes).
 
-    The page contains plotly.js once (4.8 MB), so it loads nothing.
+    The page contains plotly.js (4.8 MB) once and loads nothing from a network.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("synchronous_ring"))

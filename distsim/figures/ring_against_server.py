@@ -1,4 +1,4 @@
-"""Bytes of the busiest link as workers are added: around a ring, and through one parameter server."""
+"""Bytes on the busiest link against the number of workers: around a ring, and through one parameter server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from distsim.trace import Trace
 from distsim.units import show
 
 MEGA = 1e6
-# Of an all-reduce through each: the bytes of the busiest link direction, and how it is drawn.
+# For each algorithm: the bytes of an all-reduce on the busiest link direction, then colour, dash and mark.
 ALGORITHMS = {
     "ring": (all_reduce_bytes_per_worker, PREDICTED.colour, "solid", "circle"),
     "parameter_server": (server_link_bytes, "#d55e00", "dash", "square"),
@@ -27,13 +27,13 @@ ALGORITHMS = {
 
 
 def ring_against_server(num_bytes: float, workers: Sequence[int], traces: Sequence[Trace] = ()) -> Captioned:
-    """What the busiest link carries per update as workers are added: around a ring, and through one server.
+    """Draws the bytes per update on the busiest link by number of workers: around a ring, and through one server.
 
-    num_bytes: of one gradient. workers: the numbers of workers for which the formulas are drawn. traces: runs of such
-    gradients around a ring or through a server, drawn as marks.
+    num_bytes: of one gradient. workers: the numbers of workers for which the formulas are drawn. traces: runs with
+    gradients of this size around a ring or through one server, drawn as marks.
 
-    Raises InputError where a trace went another way, had gradients of another size, shared NICs (colocation, nodes), or
-    its updates do not take every worker's whole gradient, as with asynchronous training or a pipeline.
+    Raises InputError where a trace has other communication, gradients of another size, shared NICs (colocation, nodes),
+    or updates without every worker's whole gradient, as with asynchronous training or a pipeline.
 
     >>> import distsim
     >>> run = distsim.simulate(distsim.example("synchronous_ring"))
@@ -48,7 +48,7 @@ times less; of 1 run, the largest difference from the formula is 0 %.'
     for kind, (formula, colour, dash, _) in ALGORITHMS.items():
         megabytes = [formula(num_bytes, count) / MEGA for count in counts]
         figure.add_scatter(
-            x=counts, y=[value or None for value in megabytes], mode="lines",  # one worker's ring sends nothing
+            x=counts, y=[value or None for value in megabytes], mode="lines",  # a ring of one worker sends nothing
             name=f"{_called(kind)}, formula", line={"color": colour, "dash": dash, "width": 2},
             hovertemplate="%{x} workers: %{y:.4g} MB<extra></extra>",
         )  # fmt: skip
@@ -82,7 +82,7 @@ def _called(kind: str) -> str:
 
 
 def _run(trace: Trace, num_bytes: float) -> tuple[str, int, float]:
-    """The way a run's gradients went, its workers, and the bytes of its busiest link per update."""
+    """A run's kind of communication, its number of workers, and the bytes per update on its busiest link."""
     scenario = trace.scenario
     kind, policy = scenario.communication.kind, scenario.policy
     if kind not in ALGORITHMS or trace.servers > 1:
@@ -102,7 +102,7 @@ def _run(trace: Trace, num_bytes: float) -> tuple[str, int, float]:
 
 
 def _sends_whole_gradients(policy: Policy) -> bool:
-    """Whether each worker sends one for each update, as the formulas have it."""
+    """Whether each worker sends a whole gradient for each update, as the formulas assume."""
     match policy:
         case Backup():
             return not policy.cancel

@@ -1,4 +1,4 @@
-"""What more workers buy: speed-up and efficiency against their number, predicted and measured, beside the ideal."""
+"""Speed-up and efficiency against the number of workers: predicted and measured, beside the ideal."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from distsim.trace import Trace
 
 SPEED_UP, EFFICIENCY = "speed-up", "efficiency (%)"
 POWERS = [2**power for power in range(20)]
-SLOWER = 0.99  # of the best speed-up, told from rounding and chance
-FEW = 4  # doublings; over more of them, every second power of two has its number
+SLOWER = 0.99  # as a share of the best speed-up; above this, a difference may be rounding or chance
+FEW = 4  # powers of two; if there are more, only every second power has a number
 
 
 @dataclass(frozen=True)
 class SpeedUps:
-    """How many times as fast as one worker so many are: one curve of the figure.
+    """The speed-ups over one worker for several numbers of workers: one curve of the figure.
 
-    name: curves of one name share their colour, such as a prediction and its measurement. workers: increasing, and
-    values: of the same length. low, high: the ends of error bars, where there are any. points: marks, not a line, as
-    for what was measured or published.
+    name: curves of one name, such as a prediction and its measurement, share their colour. workers: increasing. values:
+    of the same length. low, high: the ends of error bars, or None. points: whether to draw marks and not a line, as for
+    measured or published values.
     """
 
     name: str
@@ -54,11 +54,11 @@ class SpeedUps:
 
     @classmethod
     def of_traces(cls, name: str, traces: Sequence[Trace]) -> SpeedUps:
-        """Throughputs of runs, over that of one worker; repeats give their median, and error bars to their ends.
+        """Throughputs of runs over the throughput of one worker. Repeats give a median, and their range as error bars.
 
-        Measured runs are points. Without any update of one worker there is nothing to compare with: no values.
+        Measured runs are points. If the run of one worker has no update, the curve has no values.
 
-        Raises InputError where no run has one worker, or the runs differ in more than their number of workers.
+        Raises InputError where no run has one worker, or the runs differ in more than the number of workers.
 
         >>> import distsim
         >>> ring = distsim.example("synchronous_ring")
@@ -87,7 +87,7 @@ class SpeedUps:
 
 
 def _check_alike(name: str, runs: Sequence[Trace]) -> None:
-    """Raises InputError where it is not the number of workers alone that makes the difference."""
+    """Raises InputError where the runs differ in one of the settings of `_setting`."""
     first = _setting(runs[0])
     for run in runs[1:]:
         setting = _setting(run)
@@ -98,9 +98,9 @@ def _check_alike(name: str, runs: Sequence[Trace]) -> None:
 
 
 def _setting(trace: Trace) -> dict[str, Any]:
-    """What must be alike, by dotted keys; a calibration gives each number of workers links of its own.
+    """The settings that must be equal, by dotted keys. One worker has no backups, so the number of backups may differ.
 
-    One worker has no backups, so their number may differ as well.
+    A calibration has other links for each number of workers, so the links of calibrated runs may differ, too.
     """
     free = {"name", "seed", "steps", "cluster.workers", "policy.backups"}
     if "calibration" in trace.metadata:
@@ -119,7 +119,7 @@ def _throughput(trace: Trace) -> float:
 
 
 def scaling(*curves: SpeedUps) -> Captioned:
-    """Speed-up over one worker, and beside it efficiency, which is speed-up per worker; the ideal is a dotted line.
+    """Draws the speed-up over one worker, and the efficiency (speed-up per worker); a dotted line is the ideal.
 
     Raises InputError where there is no curve.
 
@@ -159,7 +159,7 @@ def scaling(*curves: SpeedUps) -> Captioned:
 
 
 def of_files(*traces: Trace) -> Captioned:
-    """A curve for each policy, kind of communication and producer among the runs, for `distsim figure`."""
+    """Draws a curve for each policy, kind of communication and producer of the runs, for `distsim figure`."""
     runs: dict[str, list[Trace]] = {}
     for trace in traces:
         name = f"{trace.scenario.policy.kind}, {trace.scenario.communication.kind}, {trace.producer}"
@@ -168,20 +168,20 @@ def of_files(*traces: Trace) -> Captioned:
 
 
 def _called(curve: SpeedUps, curves: Sequence[SpeedUps]) -> str:
-    """A curve's name; where a line and points share it, the points are those that were measured."""
+    """A curve's name. If a line and points share the name, the points get the word "measured"."""
     shared = any(other.name == curve.name and other.points != curve.points for other in curves)
     return f"{curve.name}, measured" if shared and curve.points else curve.name
 
 
 def _parts(curves: Sequence[SpeedUps]) -> list[int]:
-    """Which parts of one worker's speed have a number at the axis: those that some curve falls to."""
+    """The powers p for which the axis shows the speed-up 1/p, since a curve falls so low."""
     slowest = min((value for curve in curves for value in curve.values if value > 0.0), default=1.0)
     parts = [power for power in POWERS[1:] if 1 / power >= slowest]
     return parts if len(parts) <= FEW else parts[1::2]
 
 
 def _highest(curves: Sequence[SpeedUps]) -> float:
-    """The top of the efficiency's axis, in percent: error bars and more than ideal speed-ups stay inside."""
+    """The top of the efficiency axis, in percent. Error bars and speed-ups above the ideal stay inside."""
     tops = [
         100.0 * value / workers
         for curve in curves
@@ -226,7 +226,7 @@ def _table(curves: Sequence[SpeedUps], counts: Sequence[int]) -> list[Row]:
 
 
 def _sentence(curves: Sequence[SpeedUps]) -> str:
-    """What each curve reaches at its end, and where more workers make it slower."""
+    """The speed-up at the end of each curve, and the number of workers beyond which a curve falls."""
     drawn = sorted((curve for curve in curves if len(curve.workers)), key=lambda curve: curve.workers[-1])
     if not drawn:
         return "No update of one worker was recorded, so nothing is drawn."
@@ -247,7 +247,7 @@ def _sentence(curves: Sequence[SpeedUps]) -> str:
 
 
 def _errors(curves: Sequence[SpeedUps]) -> list[str]:
-    """How far each line is from the points of its name, at the most workers that both have."""
+    """The error of each line against the points of the same name, at the most workers that both have."""
     found = []
     for line, points in permutations(curves, 2):
         if line.name != points.name or line.points or not points.points:

@@ -1,4 +1,4 @@
-"""The sequence diagram of a few steps: lifelines of servers and workers, time downwards, an arrow per message."""
+"""The sequence diagram of a few steps: lifelines of servers and workers, time downwards, an arrow for each message."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from distsim.figures.wording import counted, time_unit
 from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
 from distsim.units import show
 
-HEIGHT_PIXELS, WIDTH_PIXELS = 640, 900  # the width is a usual one
-LABEL_PIXELS, LETTER_PIXELS = 18, 6.5  # how high a label is, and how wide each of its letters
+HEIGHT_PIXELS, WIDTH_PIXELS = 640, 900  # browsers set the width; this one is common
+LABEL_PIXELS, LETTER_PIXELS = 18, 6.5  # the height of a label, and the width of a letter
 BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
-MOST_LABELS = 40  # messages with more beside them are told by hovering alone
+MOST_LABELS = 40  # if there are more messages, only hovering shows their texts
 LIFELINES_LABELLED = 12
-MANY_LIFELINES = 40  # with more, bars have no outline and arrows are thin
+MANY_LIFELINES = 40  # if there are more, bars have no outline and arrows are thin
 LABEL_ASIDE: dict[MessageKind, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns left of the worker
 STEPS = range(2)
 LINES: dict[MessageKind, dict[str, object]] = {
@@ -53,12 +53,12 @@ def sequence(
     start_seconds: float | None = None,
     end_seconds: float | None = None,
 ) -> Captioned:
-    """Who sends what to whom, and when, in some steps of a run or in a window of time.
+    """Draws all messages between ranks in some steps of a run or in a window of time.
 
-    steps: local steps, by default the first two; the picture reaches from the first worker's start to the last
-    worker's end of them. start_seconds, end_seconds: the window, instead of steps.
+    steps: local steps, by default the first two. The picture begins when the first worker starts these steps, and ends
+    when the last worker ends them. start_seconds, end_seconds: the window, instead of steps.
 
-    Raises InputError where the run has no such step or the window is empty or not finite, or where both are given.
+    Raises InputError where the run has no such step, the window is empty or not finite, or both are given.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("backup_server"))
@@ -106,7 +106,7 @@ def _empty(trace: Trace, start: float, end: float, scale: float, unit: str) -> g
         template=template(), height=HEIGHT_PIXELS, barmode="overlay", hovermode="closest",
         margin={"t": 96, "b": 20, "l": 10, "r": 12}, legend={"y": 1.0 + 36 / (HEIGHT_PIXELS - 116)},
     )  # fmt: skip
-    last = end + 0.02 * (end - start)  # what arrives at the end is still to be seen
+    last = end + 0.02 * (end - start)  # arrivals at the end stay visible
     every = -(-len(ranks) // LIFELINES_LABELLED)
     named = [rank for rank in ranks if rank >= trace.workers or rank % every == 0]
     between = "<br>" if len(named) > 8 else " "
@@ -123,7 +123,7 @@ def _empty(trace: Trace, start: float, end: float, scale: float, unit: str) -> g
 
 
 def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit: str, *, observed: bool) -> None:
-    """Bars by category; communication is a bar only where no transfers were observed that could be arrows."""
+    """Draws bars by category. Communication gets bars only if no transfers were recorded, which would be arrows."""
     at = places(trace)
     many = len(at) > MANY_LIFELINES
     category = np.array([CATEGORIES.index(CATEGORY_OF[kind]) for kind in SpanKind])[spans.kind]
@@ -149,7 +149,7 @@ def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit:
 def _add_arrows(
     figure: go.Figure, trace: Trace, kind: MessageKind, own: Messages, scale: float, unit: str, *, labelled: bool
 ) -> None:
-    """An arrow per message, from its start at the source to its end at the target, labelled on the worker's side."""
+    """Draws an arrow from each message's start at the source to its end at the target, with a label near the worker."""
     at = places(trace)
     source, target = own.transfers.source, own.transfers.target
     start, end = own.transfers.start_seconds * scale, own.transfers.end_seconds * scale
@@ -171,14 +171,14 @@ def _add_arrows(
     )  # fmt: skip
     if not labelled:
         return
-    # Left of the worker, each way at a distance of its own; labels of far transfers would cover each other.
+    # Each kind of label has its own distance from the worker. Labels of far transfers would cover each other.
     labels_x = np.maximum(at[source], at[target]) - LABEL_ASIDE[kind]
     labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
     for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (kind != "transfer")).tolist():
         size = show(float(own.transfers.bytes[row]), "byte")
         text = f"{own.text[row].rpartition(': ')[2]}, {size}" if kind == "answer" else size
         if not _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
-            continue  # what cannot be read is told by hovering
+            continue  # hovering shows the text
         figure.add_annotation(
             x=labels_x[row], y=labels_y[row], text=text,
             showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[kind]["color"]},
@@ -186,7 +186,7 @@ def _add_arrows(
 
 
 def _is_free(figure: go.Figure, x: float, y: float, text: str) -> bool:
-    """Whether a label there would cover none that is there already."""
+    """Whether a label at (x, y) would cover no other label."""
     columns, times = (abs(axis.range[1] - axis.range[0]) for axis in (figure.layout.xaxis, figure.layout.yaxis))
     high = LABEL_PIXELS * times / HEIGHT_PIXELS
     return all(
@@ -197,7 +197,7 @@ def _is_free(figure: go.Figure, x: float, y: float, text: str) -> bool:
 
 
 def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scale: float, unit: str) -> None:
-    """A mark with the version on its server's lifeline, or a line through all where workers made it themselves."""
+    """Draws a mark with the version on the server's lifeline; without a server, a line across all workers."""
     updates = trace.updates.where((trace.updates.time_seconds >= start) & (trace.updates.time_seconds <= end))
     if not len(updates):
         return
@@ -220,7 +220,7 @@ def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scal
 
 
 def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale: float, unit: str) -> None:
-    """A dropped gradient is marked where it arrives, a cancelled one where its worker stops."""
+    """Marks a dropped gradient at its arrival, and a cancelled gradient where its worker stops."""
     at = places(trace)
     for lost in drops(trace, start, end):
         at_server = (lost.server >= trace.workers) & (lost.fate == "dropped")
@@ -233,7 +233,7 @@ def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale:
 
 
 def _within(spans: Spans, start: float, end: float) -> float:
-    """Seconds of the window that spans of one lifeline and one kind take."""
+    """The seconds within the window of spans of one kind on one lifeline."""
     return float((np.minimum(spans.end_seconds, end) - np.maximum(spans.start_seconds, start)).sum())
 
 
@@ -293,7 +293,7 @@ def _sentence(trace: Trace, found: dict[MessageKind, Messages], table: Sequence[
 
 
 def _mean_seconds(trace: Trace, table: Sequence[Row], column: str) -> float:
-    """Of the workers' lifelines; 0 where the table has no such column."""
+    """The mean of a column over the workers, in seconds; 0 if the table has no such column."""
     return float(np.mean([float(row.get(f"{column} (ms)") or 0.0) for row in table[trace.servers :]])) / 1e3
 
 

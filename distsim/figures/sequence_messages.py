@@ -1,7 +1,7 @@
-"""What a sequence diagram draws of one trace: messages between lifelines, with no word of plotly.
+"""The messages between the lifelines of a sequence diagram, computed from one trace without plotly.
 
-Servers stand left of the workers. A push goes to a server, an answer comes from one; workers among themselves
-transfer.
+Servers stand left of the workers. A push goes to a server, an answer comes from a server, and a transfer goes from
+worker to worker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SAME_SECONDS = 1e-9
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages of one kind, in columns: their transfers, and what hovering shows of each."""
+    """Messages of one kind, in columns: the transfers, and the texts that hovering shows."""
 
     transfers: Transfers
     text: list[str]
@@ -38,7 +38,7 @@ def order(trace: Trace) -> list[int]:
 
 
 def places(trace: Trace) -> Floats:
-    """Where each rank's lifeline stands, by rank: workers one apart, servers as far apart as many workers ask for.
+    """The place of each rank's lifeline. Workers stand 1 apart; with more than 16 workers, servers stand further apart.
 
     >>> import distsim
     >>> places(distsim.simulate(distsim.example("backup_server")))    # five workers, and their server
@@ -49,7 +49,7 @@ def places(trace: Trace) -> Floats:
 
 
 def window(trace: Trace, steps: Sequence[int]) -> tuple[float, float]:
-    """From the first to the last second of these local steps, over all workers. Raises InputError where none ran.
+    """The first and the last second of these local steps, over all workers. Raises InputError where none ran.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("backup_server"))
@@ -66,7 +66,7 @@ def window(trace: Trace, steps: Sequence[int]) -> tuple[float, float]:
 
 
 def messages(trace: Trace, start_seconds: float, end_seconds: float) -> dict[MessageKind, Messages]:
-    """The messages that lie at least partly within the window, by kind."""
+    """The messages that overlap the window, by kind."""
     transfers = trace.transfers
     shown = transfers.where((transfers.end_seconds > start_seconds) & (transfers.start_seconds < end_seconds))
     to_server, from_server = shown.target >= trace.workers, shown.source >= trace.workers
@@ -102,7 +102,7 @@ Reads = dict[int, tuple[Floats, list[int], list[int | None]]]  # by worker: star
 
 
 def _read_versions(trace: Trace) -> Reads:
-    """When each worker began a step, and the version it read then."""
+    """The times when each worker began to compute a step, and the version that the worker read for this step."""
     rows = trace.contributions
     keys = zip(rows.worker.tolist(), rows.step.tolist(), strict=True)
     versions = dict(zip(keys, rows.read_version.tolist(), strict=True))
@@ -117,14 +117,14 @@ def _read_versions(trace: Trace) -> Reads:
 
 
 def _step_before(read: Reads, worker: int, seconds: float) -> tuple[int | None, int | None]:
-    """The step that the worker had last begun, and the version it had read for it."""
+    """The last step that the worker began before this time, and the version that the worker read for this step."""
     starts, steps, versions = read[worker]
     place = int(np.searchsorted(starts, seconds)) - 1
     return (steps[place], versions[place]) if place >= 0 else (None, None)
 
 
 def _version_after(read: Reads, worker: int, seconds: float) -> int | None:
-    """The version with which the worker next begins a step."""
+    """The version of the first step that the worker begins at or after this time."""
     starts, _, versions = read[worker]
     place = int(np.searchsorted(starts, seconds - SAME_SECONDS))
     return versions[place] if place < len(versions) else None

@@ -1,4 +1,4 @@
-"""How stale the applied gradients of one or more runs were: shares by staleness, and the means."""
+"""The staleness of the applied gradients of one or more runs: the share of each staleness, and the means."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
 from distsim.trace import Trace
 
-MOST_BARS = 60  # of one run; with more values, neighbours share a bar
-HEADROOM = 0.09  # above the bars for each mean's label, as a share of the highest bar
+MOST_BARS = 60  # of one run; if there are more values, neighbours share a bar
+HEADROOM = 0.09  # space above the bars for the label of each mean, as a share of the highest bar
 
 
 def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
-    """Bars of each staleness' share of a run's applied gradients, runs side by side, a line at each mean.
+    """Draws the share of each staleness among a run's applied gradients as bars, and a line at each mean.
 
-    Of a simulated run and a measured one the sentence also tells how far the prediction is off.
+    For a simulated run and a measured run, the sentence also tells the error of the prediction.
 
-    names: of the runs; None takes their policies.
+    names: of the runs; None takes the names of their policies.
 
     Raises InputError where there is no trace.
 
@@ -82,14 +82,14 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
 
 
 def _called(trace: Trace) -> str:
-    """What a run is called by its policy."""
+    """The name of a run: the name of its policy, or the producer if the trace has no scenario."""
     if "scenario" not in trace.metadata:
         return str(trace.producer)
     return str(trace.scenario.policy.kind).replace("_", " ")
 
 
 def _shares(histogram: dict[int, float], width: int, largest: int) -> Floats:
-    """Percent of the gradients in each bar, from staleness 0 to the largest of all runs."""
+    """Percent of the gradients in each bar, from staleness 0 to the largest staleness of all runs."""
     found = np.zeros(largest // width + 1)
     for value, count in histogram.items():
         found[value // width] += count
@@ -129,7 +129,7 @@ def _sentence(trace: Trace, row: Row) -> str:
 
 
 def _error(traces: Sequence[Trace]) -> list[str]:
-    """A sentence on the first predicted run beside the first measured one, where there are both."""
+    """A sentence that compares the first simulated run with the first measured run; empty unless both exist."""
     found = {trace.producer: trace for trace in reversed(traces) if trace.contributions.applied.any()}
     if set(found) != {"simulated", "measured"}:
         return []

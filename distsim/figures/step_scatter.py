@@ -15,7 +15,7 @@ from distsim.trace import Trace
 
 
 def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
-    """One point for each step that both runs have; a point on the diagonal is an exact prediction.
+    """Draws a point for each step that both runs have. A point on the diagonal is an exact prediction.
 
     Raises InputError where both runs have steps but share none.
 
@@ -53,7 +53,7 @@ def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
 
 
 def _drawn(points: Sequence[go.Scatter], most: float) -> go.Figure:
-    """The axes up to `most` ms. Where there are points, also the points and the diagonal."""
+    """The axes up to `most` ms, and if there are points, the points and the diagonal."""
     reach = [0.0, most]
     diagonal = go.Scatter(
         x=reach, y=reach, mode="lines", line={"color": INK, "dash": "dot"}, name="exact", hoverinfo="skip"

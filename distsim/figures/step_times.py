@@ -1,4 +1,4 @@
-"""What a step takes as workers are added, one way of communicating beside another."""
+"""The time of a step against the number of workers, for several kinds of communication."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from distsim.units import show
 
 HEIGHT = 420
 COMPUTE = "compute alone"
-TICK_SHARE = 0.05  # of the axis: the least from one number under it to the next
+TICK_SHARE = 0.05  # the least distance between two numbers under the axis, as a share of the axis
 
 
 def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float | None = None) -> Captioned:
-    """Step times in seconds, by the name of a curve and the number of workers; a dotted line is what computing takes.
+    """Draws the `curves`: by name and number of workers, step times in seconds. A dotted line is the compute time.
 
     Raises InputError where a number of workers is no count, or a time is below 0.
 
@@ -54,7 +54,7 @@ def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float
 
 
 def _ticks(counts: list[int]) -> list[int]:
-    """The counts that are written under the axis, the last among them: no number runs into the next.
+    """The counts that are written under the axis, without overlap. The last count is always written.
 
     >>> _ticks([2, 4, 8, 16, 32, 33])
     [2, 4, 8, 16, 33]

@@ -1,7 +1,7 @@
-"""How long a step of one worker takes, and what waiting for many of them costs: the order statistics.
+"""The time of a step on one worker, and the cost of waiting for many workers: the order statistics.
 
-Left the distribution of one worker's time with the expected k-th smallest of all; right how the expected slowest, and
-the slowest but one, grow with the number of workers.
+The left panel shows the distribution of one worker's time, and the expected k-th smallest time of all workers. The
+right panel shows the expected slowest and slowest but one against the number of workers.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from distsim.trace import COMPUTE_KINDS, Trace
 from distsim.units import show
 
 BINS = 50
-TAIL = 0.005  # share of the times right of the drawing, at most
-MOST_MARKS = 32  # of k-th smallest times
-LARGEST = 256  # workers, where all are alike
+TAIL = 0.005  # at most this share of the times lies to the right of the drawing
+MOST_MARKS = 32  # for k-th smallest times
+LARGEST = 256  # the curve reaches this number of workers, if all workers are alike
 LABEL_PAPER = "rgba(255,255,255,0.8)"
 SLOWEST_COLOUR = "#d55e00"
 
 
 def stragglers(times: Sequence[WorkerTime], trace: Trace | None = None) -> Captioned:
-    """The distribution of workers' step times with their order statistics, and the slowest's growth with workers.
+    """Draws the distribution and the order statistics of workers' step times, and how the slowest time grows.
 
-    times: one per worker, from `distsim.theory.stragglers.worker_times`. trace: a run of as many workers, whose
-    compute times are drawn beside the distribution, and the mean of each step's slowest beside the formula.
+    times: one per worker, from `distsim.theory.stragglers.worker_times`. trace: a run of as many workers. Its compute
+    times are drawn beside the distribution, and the mean over steps of the slowest time beside the formula.
 
-    Raises InputError where there is no worker, or where the trace has another number of them or is FlexRR's.
+    Raises InputError where there is no worker, or the trace has another number of workers or the policy FlexRR.
 
     >>> from distsim.distributions import Exponential
     >>> from distsim.theory.order_statistics import WorkerTime
@@ -72,15 +72,15 @@ waiting for the slowest 85.9 ms. The slowest of 256 would take 306 ms.'
 
 
 def of_files(trace: Trace) -> Captioned:
-    """The run beside the distribution that its scenario has, for `distsim figure`."""
+    """Draws the run beside the distribution of its scenario, for `distsim figure`."""
     return stragglers(worker_times(trace.scenario.compute, trace.workers), trace)
 
 
 def _compute_seconds(trace: Trace) -> Floats:
-    """Each worker's compute seconds in each step that all of them have ended, shape (steps, workers).
+    """Each worker's compute seconds in each step that all workers ended, shape (steps, workers).
 
-    A step that somebody cancelled was not ended by all. Raises InputError for FlexRR, whose workers do pieces of each
-    other's steps: no worker's time is that of its step.
+    A step with a cancelled gradient is left out. Raises InputError for FlexRR: its workers do parts of each other's
+    steps, so a worker's time is not the time of its step.
     """
     if "scenario" in trace.metadata and isinstance(trace.scenario.policy, FlexRR):
         rule = "must be of a policy whose workers do their own steps, which flexrr's do not"
@@ -98,12 +98,12 @@ def _compute_seconds(trace: Trace) -> Floats:
 
 
 def _ranks(workers: int) -> list[int]:
-    """Which k of the k-th smallest are drawn: all, or of many workers some, and always the last."""
+    """The k for which the k-th smallest time is drawn: all, or some if there are many workers; always the last."""
     return sorted(set(np.linspace(1, workers, min(workers, MOST_MARKS)).round().astype(int).tolist()))
 
 
 def _growth(times: Sequence[WorkerTime]) -> dict[int, tuple[float, float | None]]:
-    """By number of workers: the expected slowest, and the slowest but one, of the first so many."""
+    """For each number N of workers: the expected slowest and slowest but one of the first N workers."""
     alike = len(set(times)) == 1
     most = max(LARGEST, len(times)) if alike else len(times)
     counts = sorted({*(2**power for power in range(most.bit_length()) if 2**power <= most), len(times), most})
@@ -118,7 +118,7 @@ def _growth(times: Sequence[WorkerTime]) -> dict[int, tuple[float, float | None]
 def _add_distribution(
     figure: go.Figure, times: Sequence[WorkerTime], drawn: Floats, slowest: float, scale: float, unit: str
 ) -> None:
-    """Shares of the times in equal intervals, expected and recorded."""
+    """Draws the shares of the times in equal intervals: the expected and the recorded shares."""
     low, high = _reach(times, drawn, slowest)
     edges = np.linspace(low, high, BINS + 1)
     survival = np.mean([time.survival(edges) for time in times], axis=0)
@@ -141,7 +141,7 @@ def _add_distribution(
 
 
 def _reach(times: Sequence[WorkerTime], drawn: Floats, slowest: float) -> tuple[float, float]:
-    """From before the quickest time to where hardly any is longer, and the expected slowest is seen."""
+    """The ends of the time axis. Hardly any time is outside, and the expected slowest time is inside."""
     ends = np.array(
         [time.slow_factor * time.undisturbed.quantile(np.array([0.001, 1.0 - TAIL])) for time in set(times)]
     )
@@ -159,7 +159,7 @@ def _reach(times: Sequence[WorkerTime], drawn: Floats, slowest: float) -> tuple[
 
 
 def _add_order(figure: go.Figure, order: dict[int, float], mean: float, scale: float, unit: str) -> None:
-    """A mark on the time axis for each expected k-th smallest, and lines at the mean and the slowest."""
+    """Draws a mark on the time axis for each expected k-th smallest time, and lines at the mean and the slowest."""
     workers = max(order)
     figure.add_scatter(
         x=[scale * seconds for seconds in order.values()], y=[0.0] * len(order), mode="markers",
@@ -177,7 +177,7 @@ def _add_order(figure: go.Figure, order: dict[int, float], mean: float, scale: f
             line={"color": INK, "width": 1.5, "dash": dash}, name=text,
         )  # fmt: skip
         low, high = figure.layout.xaxis.range
-        beside = "right" if scale * seconds > (low + 2 * high) / 3 else "left"  # of the line, so that it stays inside
+        beside = "right" if scale * seconds > (low + 2 * high) / 3 else "left"  # of the line: the label stays inside
         figure.add_annotation(
             x=scale * seconds, y=height, yref="y domain", xref="x", xanchor=beside, yanchor="top",
             xshift=-3 if beside == "right" else 3,

@@ -1,6 +1,6 @@
-"""One look for all figures: colours of Okabe and Ito (2008) by category of span, and a pattern besides each colour.
+"""The look of all figures: for each category of span, a colour of Okabe and Ito (2008) and a pattern.
 
-What a worker does is one of seven categories, whoever recorded it; `CATEGORY_OF` is the one place that says which.
+`CATEGORY_OF` maps each kind of span to one of seven categories, for simulated and measured traces alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SMALL = 11
 
 @dataclass(frozen=True)
 class Look:
-    """How a category is drawn: `name` in legends, fill `colour`, and the `pattern` (plotly's name) laid over it."""
+    """The look of a category: `name` in legends, fill `colour`, and `pattern` over the fill (plotly's name)."""
 
     name: str
     colour: str
@@ -59,9 +59,9 @@ GUESS = Look("guess", "#f0e442", ".")
 FORMULA = Look("formula", "#009e73", "x")
 TOTAL = Look("total", "#999999", "\\")
 DROPPED = "#d55e00"
-SERIES = (PREDICTED, MEASURED, FORMULA, CHECKPOINT, TOTAL)  # of several runs; beyond five they begin again
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # of their lines, besides the colour
-MARKS = ("circle", "square", "diamond", "triangle-up", "x")  # of their points
+SERIES = (PREDICTED, MEASURED, FORMULA, CHECKPOINT, TOTAL)  # for several runs; the sixth run repeats the first look
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # of the lines of these runs
+MARKS = ("circle", "square", "diamond", "triangle-up", "x")  # of the points of these runs
 
 
 def marker(look: Look) -> dict[str, object]:
@@ -75,7 +75,7 @@ def marker(look: Look) -> dict[str, object]:
 
 
 def template() -> go.layout.Template:
-    """The plotly template that every figure carries; nothing is registered globally."""
+    """The plotly template of every figure. The template is not registered globally."""
     axis = {
         "gridcolor": GRID, "linecolor": "#777777", "zerolinecolor": "#777777", "zeroline": False, "showline": True,
         "ticks": "outside", "tickcolor": "#777777", "automargin": True,

@@ -1,4 +1,4 @@
-"""The key picture: one lane per worker and server, what it did when, predicted above measured on one time axis."""
+"""The timeline: a lane for each worker and server with all its spans, the prediction above the measurement."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from distsim.trace import PAUSE_KINDS, SpanKind, Trace
 def timeline(
     *traces: Trace, start_seconds: float = 0.0, end_seconds: float | None = None, names: Sequence[str] | None = None
 ) -> Captioned:
-    """The lanes of one or more runs from `start_seconds` to `end_seconds`, one panel per run under each other.
+    """Draws the lanes of one or more runs from `start_seconds` to `end_seconds`, a panel for each run.
 
-    Lanes have the same names and the time axis is the same in all panels. end_seconds: None shows every worker's
-    first steps, about ten updates of a run where each update waits for all; the summary says which part is
-    drawn, and the error of a simulated run's total beside measured ones. names: of the panels; None takes who made the
-    trace, "simulated" or "measured".
+    All panels have the same names of lanes and the same time axis. The summary tells which part is drawn, and the error
+    of a simulated run's total against measured runs. end_seconds: None shows the first steps of every worker, about ten
+    updates if each update waits for all workers. names: of the panels; None takes the producer of the trace,
+    "simulated" or "measured".
 
     Raises InputError where there is no trace or the window is empty.
 
@@ -53,7 +53,7 @@ def timeline(
 
 
 def _row(trace: Trace, name: str, pauses: Sequence[SpanKind]) -> Row:
-    """pauses: those that have a column of their own, and are no waiting then."""
+    """A row of the table. pauses: the kinds of span with their own columns, which do not count as waiting."""
     seconds, paused = worker_seconds(trace), paused_seconds(trace)
     seconds["waiting"] = np.maximum(seconds["waiting"] - sum(paused.values()), 0.0)
     whole = max(trace.total_seconds * trace.workers, 1e-300)
@@ -89,7 +89,7 @@ def _sentence(row: Row) -> str:
 
 
 def _errors(traces: Sequence[Trace], names: Sequence[str]) -> list[str]:
-    """How far the one simulated run's total is from that of each measured run with as many updates."""
+    """The error of the one simulated run's total against each measured run with as many updates."""
     runs = list(zip(traces, names, strict=True))
     predictions = [run for run in runs if run[0].producer == "simulated"]
     if len(predictions) != 1:

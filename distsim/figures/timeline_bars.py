@@ -23,7 +23,7 @@ SAME_SECONDS, SAME_NANOSECOND = 1e-12, 1e-9
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars as columns: middle and height in rows (rank 0 on top), times in seconds, and the text for hovering."""
+    """Bars as columns: middle and height in rows (rank 0 on top), times in seconds, and the texts for hovering."""
 
     middle: Floats
     height: Floats
@@ -41,8 +41,8 @@ class Bars:
 class Drops:
     """Gradients that were not applied and share one fate, "dropped" or "cancelled".
 
-    rank: the worker of each gradient. server: the rank of the server, or NO_SERVER; with several servers, each server
-    drops its share of a gradient on its own. seconds: when the gradient was dropped or cancelled.
+    rank: the worker of each gradient. server: the rank of the server, or NO_SERVER; each of several servers
+    drops its own share of a gradient. seconds: when the gradient was dropped or cancelled.
     """
 
     fate: str
@@ -106,7 +106,7 @@ def _merged(spans: Spans) -> tuple[Spans, Integers]:
     spans = spans.where(np.lexsort((spans.end_seconds, spans.start_seconds, spans.kind, spans.worker)))
     lane = spans.worker.astype(np.int64) * len(SpanKind) + spans.kind
     new_lane = np.diff(lane, prepend=lane[0] - 1) != 0
-    # Each lane is shifted to a later time of its own, so that one running maximum serves all lanes.
+    # Each lane is shifted to a later time than the lane before, so that one running maximum serves all lanes.
     shift = np.cumsum(new_lane) * (spans.end_seconds.max() - spans.start_seconds.min() + 1.0)
     latest = np.maximum.accumulate(spans.end_seconds + shift)
     begins = new_lane.copy()
@@ -125,13 +125,13 @@ def _merged(spans: Spans) -> tuple[Spans, Integers]:
 
 
 def _place_server(spans: Spans) -> tuple[Floats, Floats]:
-    """Offset from the lane's middle, and height: receives above, sends below, other spans over both rows."""
+    """Offset from the lane's middle, and height: receives are above, sends below; other spans fill both rows."""
     offset = np.select([spans.kind == SpanKind.RECEIVE, spans.kind == SpanKind.SEND], [-0.5, 0.5], default=0.0)
     return offset, np.where(offset == 0.0, FULL + 1.0, FULL)
 
 
 def _place_worker(spans: Spans, compute: Spans) -> tuple[Floats, Floats]:
-    """Offset and height: the lower half of the row for communication during compute, else the whole row."""
+    """Offset and height: communication during compute fills the lower half of the row, other spans the whole row."""
     hidden = np.zeros(len(spans), dtype=np.bool_)
     if len(spans) and len(compute):
         compute = compute.where(np.lexsort((compute.start_seconds, compute.worker)))
@@ -160,7 +160,7 @@ def _texts(trace: Trace, spans: Spans, counts: Integers) -> list[str]:
 
 
 def drops(trace: Trace, start_seconds: float, end_seconds: float) -> list[Drops]:
-    """Dropped and cancelled gradients within the window, each where it ended.
+    """Dropped and cancelled gradients within the window, each at the time of its end.
 
     A dropped gradient ends when its push arrives at the server. A cancelled gradient ends with the worker's last span
     of that step, which was aborted.
@@ -181,7 +181,7 @@ def drops(trace: Trace, start_seconds: float, end_seconds: float) -> list[Drops]
 
 
 def _ends(trace: Trace, lost: Contributions) -> Floats:
-    """When each of these gradients ended in seconds; nan where no span tells."""
+    """The time in seconds when each of these gradients ended; nan if no span tells the time."""
     spans = trace.spans.where(np.isin(trace.spans.step, lost.step))
     last: dict[tuple[int, int], float] = {}  # by worker and step
     own = spans.where((spans.worker < trace.workers) & np.isin(spans.kind, (*COMPUTE_KINDS, SpanKind.SEND)))

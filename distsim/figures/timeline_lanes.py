@@ -1,7 +1,7 @@
 """The lanes of a timeline as plain dicts: a panel for each run, all on one time axis.
 
-The figure is built from all dicts at once. If it were changed piece by piece, plotly would validate it at each change,
-which takes ten times as long.
+The figure is built from all dicts at once. Plotly validates a figure at each change, so building it piece by piece
+takes ten times as long.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from distsim.trace import Spans, Trace
 from distsim.units import show
 
 UPDATES_SHOWN = 10
-MANY_MARKS = 60  # updates in the window; more are short ticks at the top of the panel
+MANY_MARKS = 60  # if the window has more updates, they are short ticks at the top of the panel
 DROPPED_SYMBOL = {"dropped": "x", "cancelled": "diamond"}
-DECIMALS = 4  # of a time in the figure; in ms this is a tenth of a microsecond
+DECIMALS = 4  # of a time in the figure; the fourth decimal of a ms is a tenth of a microsecond
 TOP_PIXELS, AXIS_PIXELS, GAP_PIXELS = 76, 52, 40
 
 Drawing = dict[str, Any]
@@ -65,14 +65,14 @@ class Window:
         return (end_seconds >= self.start_seconds) & (start_seconds <= self.end_seconds)
 
     def told(self, traces: Sequence[Trace]) -> str:
-        """A space and a sentence that names the window; empty where the window holds all runs whole."""
+        """A space and a sentence that names the window; empty if the window contains all runs."""
         if self.start_seconds <= 0.0 and all(trace.total_seconds <= self.end_seconds for trace in traces):
             return ""
         return f" Drawn: {show(self.start_seconds, 'second')} to {show(self.end_seconds, 'second')}."
 
 
 def _end_of_steps(trace: Trace, start_seconds: float) -> float:
-    """When about `UPDATES_SHOWN` steps of each worker are done, counted from the start of the window.
+    """The time when each worker has done about `UPDATES_SHOWN` steps since the start of the window.
 
     Where updates wait for all workers, a step is one update; otherwise a step is one update per worker.
     """
@@ -124,7 +124,7 @@ def layout(traces: Sequence[Trace], names: list[str], window: Window) -> dict[st
 
 
 def _axes(panel: int) -> tuple[str, str]:
-    """The axes of a panel, as drawings name them; panels count from 1."""
+    """The names of a panel's axes in drawings; panels count from 1."""
     return ("x", "y") if panel == 1 else (f"x{panel}", f"y{panel}")
 
 
@@ -133,7 +133,7 @@ def _axis_key(axis: str) -> str:
 
 
 def _lane_names(trace: Trace, row_pixels: int) -> dict[str, Any]:
-    """The axis of a panel's lanes. Where lanes are narrow, only some workers are named; servers always are."""
+    """The axis of a panel's lanes. If lanes are narrow, only some workers and all servers have names."""
     every = 1 if row_pixels >= 14 else 2 if row_pixels >= 11 else 4
     servers = list(range(trace.workers, trace.workers + trace.servers))
     ranks = [*range(0, trace.workers if every == 1 else trace.workers - every // 2, every), *servers]
@@ -150,7 +150,7 @@ def lanes(trace: Trace, window: Window) -> list[Drawing]:
 
 
 def of_spans(trace: Trace, window: Window, spans: Spans | None = None) -> list[Drawing]:
-    """The bars of a run by category; only those of `spans` where given."""
+    """The bars of a run by category. spans: the spans to draw; None draws all."""
     found = bars(trace, window.start_seconds, window.end_seconds, spans)
     return [_bars(look, drawn, window) for look, drawn in found.items()]
 

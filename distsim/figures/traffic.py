@@ -1,4 +1,4 @@
-"""Where the bytes go: from each rank to each other, and over each NIC."""
+"""The bytes from each rank to each other rank, and over each NIC."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from distsim.units import show
 UP = Look("up-link", PREDICTED.colour, "")
 DOWN = Look("down-link", MEASURED.colour, "/")
 SCALE = [[0.0, PAPER], [1e-9, "#e3f0f8"], [1.0, PREDICTED.colour]]
-MOST_WITH_NUMBERS = 12  # ranks
+MOST_WITH_NUMBERS = 12  # if there are more ranks, cells show no numbers
 LANES_NAMED = 20
 MEGA = 1e6
 
 
 def traffic(trace: Trace) -> Captioned:
-    """Bytes from each rank to each other, and beside them the bytes on every NIC's up-link and down-link.
+    """Draws the bytes from each rank to each other rank, and the bytes on every NIC's up-link and down-link.
 
-    Transfers that had ended by the last update count, as in `distsim.metrics`. A NIC stands in the row of the first
-    rank that uses it: a colocated server uses its worker's, and the workers of a node may share one.
+    As in `distsim.metrics`, only transfers that ended by the last update count. A NIC stands in the row of the first
+    rank that uses this NIC: a colocated server uses the NIC of its worker, and the workers of a node may share a NIC.
 
     >>> import distsim
     >>> traffic(distsim.simulate(distsim.example("synchronous_ring"))).summary
@@ -106,13 +106,13 @@ def _sentence(trace: Trace, carried: dict[LinkName, float], total: float, transf
 
 
 def nothing_drawn(trace: Trace) -> str:
-    """What is told of a run without transfers."""
+    """The sentence for a run without transfers."""
     reason = why_none(trace)
     return f"{reason[0].upper()}{reason[1:]}, so no bytes are drawn."
 
 
 def nic_name(trace: Trace, host: int) -> str:
-    """Whose NIC it is that `host` uses: a worker's, a server's, or that of a node whose workers share one."""
+    """The owner of the NIC that `host` uses: a worker, a server, or a node whose workers share a NIC."""
     cluster = trace.scenario.cluster if "scenario" in trace.metadata else None
     if cluster and cluster.nodes and cluster.nodes.nic_per == "node" and host < trace.workers:
         return f"node {cluster.node_of(host)}"
@@ -120,7 +120,7 @@ def nic_name(trace: Trace, host: int) -> str:
 
 
 def link_name(trace: Trace, link: LinkName) -> str:
-    """What a link is called: its direction, and whose it is.
+    """The name of a link: its direction and its owner.
 
     >>> import distsim
     >>> link_name(distsim.simulate(distsim.example("synchronous_ring")), ("up", 2))

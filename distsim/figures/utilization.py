@@ -1,4 +1,4 @@
-"""How busy the links are over time: the busiest up-link, the busiest down-link, and the mean of all."""
+"""The use of links over time: the busiest up-link, the busiest down-link, and the mean of all links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINES = {
 
 @dataclass(frozen=True)
 class Load:
-    """What one link, or the mean link, carries in each interval of time: a share of its speed, or MB/s."""
+    """The bytes on one link, or the mean of all links, in each interval of time: in % of the speed, or in MB/s."""
 
     name: str
     drawn_as: str
@@ -35,11 +35,11 @@ class Load:
 
 
 def utilization(trace: Trace, intervals: int = 200) -> Captioned:
-    """Each link's bytes over time until the last update, in `intervals` equal parts of it.
+    """Draws the bytes on links until the last update, in `intervals` equal parts of this time.
 
-    Of a simulated run in percent of the link's speed; of a measured one, whose links' speed is not known, in MB/s.
-    A trace tells when a transfer began and ended, not how fast it was in between: its bytes are spread evenly over its
-    time, and what would be more than the link's speed is put to the nearest later time with room.
+    The unit is percent of the link's speed for a simulated run, and MB/s for a measured run, whose links have no known
+    speed. A trace holds only the start and the end of a transfer, so the bytes are spread evenly over the transfer's
+    time. Bytes above the link's speed move to the nearest later time with room.
 
     Raises InputError where `intervals` is no count.
 
@@ -101,7 +101,7 @@ def _loads(trace: Trace, in_time: Transfers, edges: Floats) -> list[Load]:
 
 
 def _members(trace: Trace, in_time: Transfers) -> tuple[list[LinkName], Floats, list[NDArray[np.intp]]]:
-    """The links that the run has, their bytes per second (1 where unknown), and which transfers crossed each."""
+    """The links of the run, their bytes per second (1 if unknown), and the transfers that crossed each link."""
     found, pair_of = pairs(in_time)
     of_pair = np.split(np.argsort(pair_of, kind="stable"), np.cumsum(np.bincount(pair_of))[:-1])
     member: dict[LinkName, list[NDArray[np.intp]]] = {link: [np.empty(0, dtype=np.intp)] for link in links(trace)}
@@ -116,7 +116,7 @@ def _members(trace: Trace, in_time: Transfers) -> tuple[list[LinkName], Floats, 
 
 
 def _carried(transfers: Transfers, weights: Floats, edges: Floats) -> Floats:
-    """How much of the transfers' weights falls between neighbouring edges; shape (edges - 1,)."""
+    """The part of the transfers' weights between neighbouring edges; shape (edges - 1,)."""
     length = transfers.end_seconds - transfers.start_seconds
     at_once = length <= 0.0
     rate = np.where(at_once, 0.0, weights / np.where(at_once, 1.0, length))
@@ -126,14 +126,14 @@ def _carried(transfers: Transfers, weights: Floats, edges: Floats) -> Floats:
 
 
 def _grown(since: Floats, rate: Floats, edges: Floats) -> Floats:
-    """At each edge, what rates have added up to that began at `since` and never end: the sum of rate (t - since)."""
-    first = np.searchsorted(edges, since)  # the edge by which a rate has begun
+    """At each edge t, the sum of rate (t - since) over all rates that began before t, as if no rate ended."""
+    first = np.searchsorted(edges, since)  # the first edge at or after the start of a rate
     begun, offsets = (np.cumsum(np.bincount(first, of, len(edges) + 1)[:-1]) for of in (rate, rate * since))
     return np.asarray(edges * begun - offsets)
 
 
 def _within_speed(shares: Floats) -> Floats:
-    """What exceeds 1 is moved to the next intervals with room, and what is then left at the end to those before."""
+    """Moves shares above 1 to the next intervals with room, and what remains at the end to earlier intervals."""
     moved, over = shares.copy(), 0.0
     for order in (range(len(moved)), reversed(range(len(moved)))):
         for place in order:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-ROUNDING = 1e-6  # percent; smaller errors come from rounding
+ROUNDING = 1e-6  # in percent; smaller errors are rounding errors
 
 
 def above_or_below(predicted: float, actual: float) -> str:
-    """The error in percent of `actual`, which must not be 0, and its side; an error of rounding has no side.
+    """The error in percent of `actual` (not 0), and above or below; a rounding error is neither above nor below.
 
     >>> above_or_below(102.0, 100.0), above_or_below(68.8, 100.0), above_or_below(3.0, 3.0)
     ('2 % above', '31 % below', '0 % off')
@@ -18,7 +18,7 @@ def above_or_below(predicted: float, actual: float) -> str:
 
 
 def two_digits(percent: float) -> str:
-    """A percentage to two digits; from 10 on as a whole number.
+    """A percentage to two digits; a whole number from 10 on.
 
     >>> two_digits(4.37), two_digits(31.2), two_digits(125.6)
     ('4.4', '31', '126')
@@ -49,7 +49,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def time_unit(seconds: float, least_seconds: float = 3.0) -> tuple[float, str]:
-    """How many units one second has, and the unit's name: seconds from `least_seconds` on, milliseconds below.
+    """The units in one second, and the unit's name: seconds from `least_seconds` on, milliseconds below.
 
     >>> time_unit(0.2), time_unit(3.0)
     ((1000.0, 'ms'), (1.0, 's'))
