@@ -1,8 +1,8 @@
-"""Which links a run's transfers crossed, and the bytes that each carried: one sum for the metrics and the figures.
+"""The links that a run's transfers crossed, and the bytes that each link carried, for the metrics and the figures.
 
-A link is one direction of a NIC, or of a worker's place in the fast tier of its node. `Cluster.route` says which links
-lie between two hosts; what two ranks of one host exchange crosses none. Of a trace without a scenario nothing is known
-but its ranks, so each counts as a host.
+A link is one direction of a NIC, or of a worker's place in the fast tier of its node. `Cluster.route` gives the links
+between two hosts. Bytes between two ranks of one host cross no link. In a trace without a scenario each rank counts as
+a host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def ended(trace: Trace) -> Transfers:
 
 
 def why_none(trace: Trace) -> str:
-    """Of a trace in which no transfer had ended: why that is so.
+    """The reason why no transfer has ended in this trace.
 
     >>> import distsim
     >>> alone = distsim.example("synchronous_ring").replacing({"cluster.workers": 1})
@@ -43,12 +43,12 @@ def why_none(trace: Trace) -> str:
 
 
 def hosts(trace: Trace) -> int:
-    """How many hosts the run's ranks live on."""
+    """The number of hosts of the run's ranks."""
     return trace.scenario.hosts if "scenario" in trace.metadata else trace.workers + trace.servers
 
 
 def links(trace: Trace) -> list[LinkName]:
-    """All links between the run's hosts, also those that carried nothing.
+    """All links between the run's hosts, also links that carried nothing.
 
     >>> import distsim
     >>> links(distsim.simulate(distsim.example("synchronous_ring").replacing({"cluster.workers": 2})))
@@ -69,10 +69,10 @@ def route(trace: Trace, source: int, target: int) -> tuple[LinkName, ...]:
 
 
 def pairs(transfers: Transfers) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
-    """Between which (source, target) there were transfers, and of each transfer the place of its pair among them."""
+    """The (source, target) pairs with transfers, and for each transfer the place of its pair among the pairs."""
     most = int(transfers.target.max(initial=0)) + 1
     pair = transfers.source.astype(np.int64) * most + transfers.target
-    found = np.flatnonzero(np.bincount(pair))  # ranks are few and transfers many: no need to sort these
+    found = np.flatnonzero(np.bincount(pair))  # ranks are few and transfers many, so do not sort transfers
     place = np.zeros(int(found.max(initial=0)) + 1, dtype=np.intp)
     place[found] = np.arange(len(found))
     return [divmod(number, most) for number in found.tolist()], place[pair]

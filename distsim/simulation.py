@@ -1,4 +1,4 @@
-"""The predicted half: a scenario in, the Trace of its simulated run out."""
+"""Simulates a scenario and returns the Trace of the run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def simulate(
 ) -> Trace:
     """Simulates `scenario`; the same scenario gives a bit-identical Trace.
 
-    calibration: links and overheads measured on a machine, which take the place of the scenario's. apply_seconds:
-    without one, the servers' own work for each update, in seconds.
-    rule: a fresh rule of your own in place of the policy's, or "my_rule.py:MyRule", which makes one; `policy` then
-    still says when the run ends and how compute times are keyed. engine: "story" is the reference, "loop" and
-    "recurrence" mean the same and are faster; "auto" takes the fastest that serves the scenario, and the metadata
-    say which. Raises InputError where `scenario` is none, the rule decides something impossible, the engine cannot
-    serve it, or apply_seconds is no such time, or not 0 where a calibration tells it or no server makes updates.
+    calibration: measured links and overheads, which replace those of the scenario. apply_seconds: without a
+    calibration, the servers' own work for each update, in seconds. rule: a fresh rule of your own that replaces the
+    policy's rule, or "my_rule.py:MyRule", which makes a rule; `policy` still decides when the run ends and how compute
+    times are keyed. engine: "story" is the reference; "loop" and "recurrence" give the same result faster; "auto" takes
+    the fastest engine for the scenario, and the metadata name it. Raises InputError where `scenario` is no scenario,
+    the rule decides something impossible, the engine cannot serve the scenario, apply_seconds is not a valid time, or
+    apply_seconds is not 0 although a calibration gives it or no server makes updates.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
@@ -79,7 +79,7 @@ def _check_apply_seconds(seconds: float, scenario: Scenario, calibration: Calibr
 
 
 def check_decides(scenario: Scenario) -> None:
-    """Raises InputError where the scenario has no server that a rule could decide for."""
+    """Raises InputError where the scenario has no server that could use a rule."""
     if not (scenario.servers and isinstance(scenario.policy, WithServer)):
         raise InputError.of(
             "a rule of your own with policy.kind", scenario.policy.kind, "needs a parameter server to decide for",

@@ -1,6 +1,6 @@
 """The server of local SGD: receive -> apply -> answer.
 
-receive     several models at once, or, fifo, one after the other in order of arrival.
+receive     a fifo server receives the models one after the other in order of arrival, another server several at once.
 apply       the server's own work on the average, when it has all models.
 answer      the average leaves for every worker.
 """
@@ -16,7 +16,7 @@ from distsim.trace import SpanKind, TraceBuilder
 
 
 class AveragingServer:
-    """Sends for a collective whose transfers all come from workers to this server, or go from it to them."""
+    """The sends of a collective in which workers exchange data only with this server."""
 
     def __init__(self, hosts: SimulatedHosts, scenario: Scenario, builder: TraceBuilder, apply_seconds: float) -> None:
         self.hosts = hosts
@@ -42,7 +42,7 @@ class AveragingServer:
         return transfer
 
     def receive_in_turn(self, transfer: DelayedTransfer, worker: int, num_bytes: float) -> Story:
-        """With rendezvous sends each turn pays the latency."""
+        """Receives one model after the other. With rendezvous sends, each model pays the latency."""
         if self.eager:
             yield self.hosts.environment.timeout(self.hosts.cluster.route(worker, self.host)[1])
         with self.turn.request() as turn:
@@ -52,7 +52,7 @@ class AveragingServer:
         transfer.succeed()
 
     def answer(self, transfer: DelayedTransfer, worker: int, num_bytes: float) -> Story:
-        """The answer leaves when the average is applied."""
+        """Sends the average to a worker as soon as the average is applied."""
         if self.applied is None or self.applied.processed:
             self.applied = self.hosts.environment.process(self.apply())
         yield self.applied

@@ -1,4 +1,4 @@
-"""SimPy's clock, faster for runs that go on until no event is left."""
+"""A faster SimPy clock for runs that end when no event is left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
-NORMAL = 1  # SimPy's priority of timeouts
+NORMAL = 1  # the priority that SimPy gives to timeouts
 new = object.__new__
 
 
@@ -35,13 +35,13 @@ class Clock(simpy.Environment):
         heappush(self._queue, (max(seconds, self._now), NORMAL, next(self._eid), event))  # type: ignore[misc]
 
     def step(self) -> None:
-        """SimPy's `step`; it passes over events that `sooner` has moved."""
+        """SimPy's `step`, without the old entries of events that `sooner` has moved."""
         while self._queue and self._queue[0][3].callbacks is None:
             heappop(self._queue)
         super().step()
 
     def run(self, until: Any = None) -> Any:
-        """SimPy's `run`. Without `until` it runs until no event is left, without a call of `step` for each."""
+        """SimPy's `run`. Without `until` the clock runs until no event is left and does not call `step`."""
         if until is not None:
             return super().run(until)
         queue = self._queue
@@ -49,7 +49,7 @@ class Clock(simpy.Environment):
             now, _, _, event = heappop(queue)
             callbacks = event.callbacks
             if callbacks is None:
-                continue  # it was moved, and has happened
+                continue  # `sooner` moved this event, which has already happened
             self._now = now
             event.callbacks = None  # type: ignore[assignment]
             for callback in callbacks:

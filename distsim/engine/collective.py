@@ -1,4 +1,4 @@
-"""One call of a collective on the simulated network: a schedule's transfers, each started when its gate opens."""
+"""One call of a collective on the simulated network. Each transfer of the schedule starts when its gate opens."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from distsim.engine.simulated_hosts import DelayedTransfer, SimulatedHosts
 from distsim.network import Flow
 from distsim.trace import Transfers
 
-Send = Callable[[int, int, float], Flow | DelayedTransfer]  # (source, target, bytes) -> on its way
+Send = Callable[[int, int, float], Flow | DelayedTransfer]  # (source, target, bytes) -> the transfer
 Carried = Callable[[Transfer, float, float, float], None]  # (transfer, bytes, start seconds, end seconds)
 
 
 @dataclass(frozen=True)
 class Gates:
-    """The conditions that each transfer of a schedule waits for, found once for all calls.
+    """The conditions that each transfer of a schedule waits for. They are found once and serve all calls.
 
-    transfers: in order of rounds. needs: how many conditions each waits for. opens_on_join: by rank, the transfers
-    that wait for it to join. opens_on_end: by transfer, the transfers that wait for it to end. parts: by rank, the
-    number of transfers that it takes part in.
+    transfers: in order of rounds. needs: the number of conditions of each transfer. opens_on_join: by rank, the
+    transfers that wait until the rank joins. opens_on_end: by transfer, the transfers that wait until it ends. parts:
+    by rank, the number of transfers that the rank takes part in.
     """
 
     transfers: list[Transfer]
@@ -36,9 +36,9 @@ class Gates:
 
     @classmethod
     def of(cls, schedule: Schedule, sends: Sends) -> Gates:
-        """Gate "process": a rank has finished its transfers of earlier rounds. Gate "data": the chunk has arrived.
+        """Gate "process": the rank has finished its transfers of earlier rounds. Gate "data": the chunk has arrived.
 
-        The source must be ready; with rendezvous sends the target too.
+        The source must be ready. With rendezvous sends the target must be ready too.
         """
         transfers = [transfer for _, transfer in schedule.transfers()]
         needs = [0] * len(transfers)
@@ -46,7 +46,7 @@ class Gates:
         opens_on_end: list[list[int]] = [[] for _ in transfers]
         parts = [0] * schedule.ranks
         last_round: list[list[int]] = [[] for _ in range(schedule.ranks)]  # a rank's transfers in its latest round
-        arrivals: dict[tuple[int, int], list[int]] = {}  # (rank, chunk): the transfers that brought it
+        arrivals: dict[tuple[int, int], list[int]] = {}  # (rank, chunk): the transfers that brought the chunk
         number = 0
         for members in schedule.rounds:
             this_round: dict[int, list[int]] = {}
@@ -79,7 +79,7 @@ class Gates:
 
 @dataclass
 class CollectiveCall:
-    """One call: each rank joins when it is ready; its event happens when all its transfers have ended."""
+    """One call. Each rank joins when the rank is ready; the rank's event happens when all its transfers have ended."""
 
     environment: simpy.Environment
     gates: Gates
@@ -96,8 +96,8 @@ class CollectiveCall:
         self._finished = [self.environment.event() for _ in self._parts]
 
     def join(self, rank: int) -> simpy.Event:
-        """`rank` takes part from now on; the event happens when all transfers it takes part in have ended."""
-        # With eager sends all its transfers may have ended before it joins.
+        """`rank` takes part from now on. The event happens when all transfers of `rank` have ended."""
+        # With eager sends all transfers of `rank` may have ended before `rank` joins.
         if not self._parts[rank] and not self._finished[rank].triggered:
             self._finished[rank].succeed()
         for transfer in self.gates.opens_on_join[rank]:
@@ -124,7 +124,7 @@ class CollectiveCall:
 
 @dataclass(frozen=True)
 class CollectiveRun:
-    """One simulated call. ends_seconds: by rank, when all its transfers had ended. transfers: the rows."""
+    """One simulated call. ends_seconds: by rank, the time when all its transfers had ended. transfers: the rows."""
 
     ends_seconds: list[float]
     transfers: Transfers
@@ -137,7 +137,7 @@ def run(
     starts_seconds: Sequence[float] | None = None,
     sends: Sends = "rendezvous",
 ) -> CollectiveRun:
-    """Simulates one call of `schedule` on a gradient of `num_bytes`; rank i joins at starts_seconds[i] (default 0).
+    """Simulates one call of `schedule` on a gradient of `num_bytes`. Rank i joins at starts_seconds[i] (default 0).
 
     >>> from distsim.cluster import Cluster
     >>> from distsim.collectives import ring

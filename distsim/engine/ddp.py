@@ -1,10 +1,10 @@
-"""The story of distributed data parallel training: forward -> backward, while buckets of gradients are all-reduced.
+"""The story of distributed data parallel training: forward -> backward, with all-reduces of buckets during backward.
 
 forward      the first part of the drawn compute time.
-backward     the rest of it, in equal parts for the layers, the last layer first.
-all-reduce   a bucket leaves when the last of its gradients is there and the bucket before it is through: a worker
-             has one stream of communication. It overlaps with what is left of backward; the next forward does not.
-With `accumulate` = k only every k-th step communicates; the gradients of the others are added up.
+backward     the rest of the compute time, in equal parts for the layers, the last layer first.
+all-reduce   a bucket's all-reduce starts when all its gradients are computed and the bucket before has finished: a
+             worker has one stream of communication. It overlaps with the rest of backward, not with the next forward.
+With `accumulate` = k, only every k-th step communicates. The worker adds up the gradients of the steps in between.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 
 
 class DdpStory:
-    """Workers whose gradients leave in buckets while backward goes on.
+    """Workers that send their gradients in buckets while backward goes on.
 
-    An update is one communicating step; each of the `accumulate` steps that it sums is a contribution of its own.
-    Steps left over at the end are computed and make no update.
+    Each communicating step makes one update. Each of the `accumulate` steps in the update is a separate contribution.
+    The workers compute the steps left over at the end, but these steps make no update.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -39,10 +39,10 @@ class DdpStory:
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
         self.all_reduces = AllReduces(self.hosts, scenario, self.builder)
-        self.computed: dict[int, list[float]] = {}  # by step: when each worker's backward was over
+        self.computed: dict[int, list[float]] = {}  # by step: the time when each worker finished backward
 
     def run(self) -> Trace:
-        """Tells the story to its end."""
+        """Simulates the run to its end."""
         for worker in range(self.scenario.cluster.workers):
             self.hosts.environment.process(self.worker(worker))
         self.hosts.environment.run()
@@ -74,21 +74,21 @@ class DdpStory:
             yield through
 
     def all_reduce(self, worker: int, update: int, number: int, before: simpy.Event) -> Story:
-        """A worker's bucket `number`, whose gradients are there, takes its turn after the bucket before it."""
+        """All-reduces a worker's bucket `number`, whose gradients are computed, after the bucket before it."""
         yield before
         yield from self.all_reduces.join(self.call(update, number), worker, self.bucket_bytes[number])
 
     def call(self, update: int, number: int) -> int:
-        """Which all-reduce of the run bucket `number` of an update is."""
+        """The number, in the whole run, of the all-reduce of bucket `number` of an update."""
         return update * len(self.buckets) + number
 
     def tell_update(self, update: int) -> None:
-        """The buckets' spans, the contributions of the steps that were summed, and the update."""
+        """Writes the spans of the buckets, the contributions of the summed steps, and the update."""
         steps = range(update * self.policy.accumulate, (update + 1) * self.policy.accumulate)
         for number, num_bytes in enumerate(self.bucket_bytes):
             call = self.call(update, number)
             arrivals = self.all_reduces.arrivals[call]
-            # While backward goes on a worker does not wait.
+            # A worker does not wait while its backward goes on.
             idle_from = [max(times) for times in zip(arrivals, self.computed[steps[-1]], strict=True)]
             self.all_reduces.tell(call, steps[-1], num_bytes, idle_from, label=f"bucket {number}")
         for worker in range(self.scenario.cluster.workers):

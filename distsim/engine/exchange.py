@@ -1,4 +1,4 @@
-"""A worker's exchange with a server, a gradient for parameters, and its rows in the trace."""
+"""A worker's exchange with a server, gradient against parameters, and the rows of the exchange in the trace."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from distsim.trace import NO_VERSION, SpanKind, TraceBuilder
 
 
 class Push:
-    """A gradient for one server, and the parameters that answer it.
+    """A gradient for one server, and the parameters that the server answers with.
 
-    Times are in seconds, NaN for an event that has not happened. The gradient is computed from start to stop, which a
-    server may bring forward. It is ready, the server begins to receive it, and it has arrived; the parameters leave as
-    the answer, and have been pulled. asked_seconds: since when the worker waits for them: the arrival, or the moment
-    at which the step was cancelled. version: the update that the gradient went into. answered_version: of the
-    parameters. gradient, parameters: the transfers; newer parameters may replace older ones.
+    Times are in seconds, NaN for an event that has not happened. The worker computes the gradient from start to stop; a
+    server may bring stop forward. Then the gradient is ready, the server begins to receive it, and it arrives. Then the
+    parameters leave as the answer and are pulled. asked_seconds: the start of the worker's wait for parameters, when
+    the gradient has arrived or the step was cancelled. version: of the update with the gradient. answered_version: of
+    the parameters. gradient, parameters: the transfers; newer parameters may replace older parameters.
     """
 
     start_seconds = math.nan
@@ -46,7 +46,7 @@ class Push:
 
 
 def write_exchanges(builder: TraceBuilder, pushes: Sequence[Push], server: int, host: int, num_bytes: float) -> None:
-    """The rows of computing, pushing, waiting and pulling. On its own `host` a server neither sends nor receives."""
+    """Writes the rows of computing, pushing, waiting and pulling. A worker on the server's `host` moves no bytes."""
     worker, step = _column(pushes, "worker", np.int32), _column(pushes, "step", np.int64)
     start, stop, ready, began, arrived, asked, answered, pulled = (
         _column(pushes, f"{moment}_seconds", np.float64)
@@ -63,7 +63,7 @@ def write_exchanges(builder: TraceBuilder, pushes: Sequence[Push], server: int, 
 
 
 def write_contributions(builder: TraceBuilder, decided: Sequence[Push], server: int) -> None:
-    """A row for each gradient that a server has decided about, in that order."""
+    """Writes a row for each gradient that a server has decided about, in the order of the decisions."""
     worker, step, read_version, version = (
         _column(decided, name, np.int64) for name in ("worker", "step", "read_version", "version")
     )

@@ -1,8 +1,8 @@
-"""Failures laid over a run: checkpoints stop it now and then, failures throw it back to the last one.
+"""Adds failures to a run: checkpoints interrupt the run, and a failure sets the run back to the last checkpoint.
 
-Any worker's failure ends the work of all, as an elastic launcher restarts the whole group. The run without failures
-gives the useful clock; this module draws the failures, and moves every moment of that clock to the wall clock moment
-at which it was reached for good. A checkpoint follows the first update after every `checkpoint_every` of useful time.
+The failure of one worker stops all workers, because an elastic launcher restarts the whole group. The run without
+failures gives the useful clock. This module draws the failures and moves each moment of the useful clock to the wall
+clock, to the last time the run reaches it. A checkpoint follows the first update after each `checkpoint_every`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from distsim.random_streams import Purpose, stream
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.trace_size import LARGEST_ROWS
 
-HOPELESS = 10_000  # failures in a row without a checkpoint
+HOPELESS = 10_000  # a run with more failures in a row without a checkpoint never ends
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Wall-clock time in which every worker is kept from useful work."""
+    """Wall-clock time in which no worker does useful work."""
 
     kind: SpanKind
     start_seconds: float
@@ -36,10 +36,10 @@ class Pause:
 
 @dataclass(frozen=True)
 class WallClock:
-    """Where useful time lies on the wall clock.
+    """The position of useful time on the wall clock.
 
-    useful_seconds, wall_seconds: the pieces' starts on both clocks; within a piece both run alike. mishaps: what
-    failures put between the pieces. checkpoint_seconds: what each piece but the last ends with.
+    useful_seconds, wall_seconds: the starts of the pieces on both clocks; within a piece both clocks run equally fast.
+    mishaps: the pauses after failures. checkpoint_seconds: the time of the checkpoint after each piece but the last.
     """
 
     useful_seconds: Floats
@@ -49,17 +49,17 @@ class WallClock:
 
     @property
     def pauses(self) -> list[Pause]:
-        """All that lies between the pieces, in the order of time."""
+        """All pauses between the pieces, in the order of time."""
         saved = self.at(self.useful_seconds[1:])
         saves = [Pause(SpanKind.CHECKPOINT, start, start + self.checkpoint_seconds) for start in saved.tolist()]
         return sorted([*saves, *self.mishaps], key=attrgetter("start_seconds"))
 
     def at(self, useful: Floats) -> Floats:
-        """Wall-clock times of moments of the run; of those at which a pause lies, its beginning."""
+        """Wall-clock times of moments of the useful clock; a moment with a pause gets the start of the pause."""
         return self._moved(useful, "left")
 
     def between(self, start: Floats, end: Floats) -> tuple[Floats, Floats]:
-        """Wall-clock starts and ends of what lasts from `start` to `end`: it starts after a pause that lies there."""
+        """Wall-clock starts and ends of spans from `start` to `end`; a span starts after a pause at its `start`."""
         return np.where(end > start, self._moved(start, "right"), self.at(start)), self.at(end)
 
     def _moved(self, useful: Floats, side: str) -> Floats:
@@ -69,7 +69,7 @@ class WallClock:
 
 
 def with_failures(trace: Trace, failures: Failures, seed: int) -> Trace:
-    """The run of `trace` with checkpoints and failures. Raises InputError where it would never get on.
+    """The run of `trace` with checkpoints and failures. Raises InputError if the run would never end.
 
     The spans between useful work are CHECKPOINT, LOST (work that a failure undid) and RESTART, on every worker.
     """
@@ -86,18 +86,18 @@ def with_failures(trace: Trace, failures: Failures, seed: int) -> Trace:
 
 
 def wall_clock(updates: Floats, failures: Failures, seed: int, workers: int) -> WallClock:
-    """Plays the failures of `workers` workers over a run whose updates come at these useful times."""
+    """Draws the failures of `workers` workers in a run whose updates happen at these useful times."""
     coming = _failures(failures.mean_time_between_seconds, seed, workers)
     return played(goals(updates, failures.checkpoint_every_seconds), failures, coming, workers)
 
 
 def played(goals: Floats, failures: Failures, coming: Iterator[float], workers: int) -> WallClock:
-    """Plays failures that come at these wall-clock times over a run with these `goals`."""
+    """Adds failures at these wall-clock times to a run with these `goals`."""
     cost = failures.checkpoint_cost_seconds
-    reached_at = goals + cost * np.arange(1, len(goals) + 1)  # on the wall clock if nothing failed; saving included
+    reached_at = goals + cost * np.arange(1, len(goals) + 1)  # on the wall clock without failures, saving included
     reached_at[-1] -= cost
     begun_at = np.concatenate([[0.0], reached_at[:-1]])
-    late, lateness = 0.0, np.zeros(len(goals))  # by failures until now, and when each goal was reached
+    late, lateness = 0.0, np.zeros(len(goals))  # the delay by failures until now, and at each goal
     reached = in_a_row = 0
     mishaps: list[Pause] = []
     failure = next(coming)
@@ -109,7 +109,7 @@ def played(goals: Floats, failures: Failures, coming: Iterator[float], workers: 
         in_a_row = in_a_row + 1 if reached == before else 1
         mishaps.append(Pause(SpanKind.LOST, float(begun_at[reached]) + late, failure))
         began, now = failure, failure + failures.restart_cost_seconds
-        while (failure := next(coming)) < now and in_a_row <= HOPELESS:  # fails again while it comes back
+        while (failure := next(coming)) < now and in_a_row <= HOPELESS:  # the run fails again during the restart
             now = failure + failures.restart_cost_seconds
             in_a_row += 1
         mishaps.append(Pause(SpanKind.RESTART, began, now))
@@ -128,7 +128,7 @@ def _failures(mean_seconds: float, seed: int, workers: int) -> Iterator[float]:
 
 
 def failing(mean_seconds: float, seed: int, workers: int) -> Iterator[tuple[float, int]]:
-    """The wall-clock times at which one of the workers fails, in order, and which of them; without end."""
+    """Endless pairs in the order of time: the wall-clock time of a failure, and the worker that fails."""
     generators = [stream(seed, Purpose.FAILURE, worker) for worker in range(workers)]
     coming = [(generator.exponential(mean_seconds), worker) for worker, generator in enumerate(generators)]
     heapify(coming)
@@ -139,7 +139,7 @@ def failing(mean_seconds: float, seed: int, workers: int) -> Iterator[tuple[floa
 
 
 def goals(updates: Floats, every_seconds: float) -> Floats:
-    """The updates, in useful time, after which the state is saved, and the end of the run, after which it is not."""
+    """Useful times: of the updates after which the state is saved, and at last the end of the run (no saving)."""
     times = np.sort(updates).tolist() or [0.0]
     end = times.pop()
     found = [0.0]
@@ -150,13 +150,13 @@ def goals(updates: Floats, every_seconds: float) -> Floats:
 
 
 def _pieces(spans: Spans, cuts: Floats) -> Spans:
-    """The spans, cut where pauses lie within them."""
+    """The spans, each cut at every pause within it."""
     first = np.searchsorted(cuts, spans.start_seconds, side="right")
     inside = np.maximum(np.searchsorted(cuts, spans.end_seconds, side="left") - first, 0)
     row = np.repeat(np.arange(len(spans)), inside + 1)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(inside + 1) - inside - 1, inside + 1)  # within its span
+    place = np.arange(len(row)) - np.repeat(np.cumsum(inside + 1) - inside - 1, inside + 1)  # within the span
     pieces = spans.where(row)
-    bounds = np.concatenate([cuts, [np.inf]])  # never taken, but indexed where a span has no cut behind it
+    bounds = np.concatenate([cuts, [np.inf]])  # inf is indexed where no cut follows a span, but never used
     at = first[row] + place
     return replace(
         pieces,

@@ -1,17 +1,17 @@
-"""The story of FlexRR: that of the server, in which workers do pieces of each other's steps.
+"""The story of FlexRR: workers push to a server and also do pieces of each other's steps.
 
-compute      a worker does its step piece by piece, from the front, until it comes to what others have taken.
-wait         for what others do for it.
-exchange     push, wait, pull as ever. Meanwhile, from the moment it pushes, the worker helps:
-    hand over    the plan says whose piece it does, from the back of that worker's step; asking takes no time.
-    compute      at the helper's own speed: that of its latest step. A piece that has begun is done to its end,
-                 also where the answer comes before.
-    send         the sum of the gradients of all pieces done in a row for one worker travels to that worker,
-                 as large as a gradient, while the helper goes on.
+compute      a worker does its step piece by piece, from the front, until only pieces remain that others have taken.
+wait         the worker waits for the sums of the pieces that others do for it.
+exchange     push, wait, pull, as in the server's story. From the moment of the push the worker also helps:
+    hand over    the plan names a worker; the helper takes the last piece of that worker's step. Asking takes no time.
+    compute      the helper works at the speed of its own latest step. It finishes a piece that it has begun, even if
+                 the answer arrives earlier.
+    send         the helper adds up the gradients of the pieces that it does in a row for one worker. The sum is as
+                 large as a gradient. It travels to that worker while the helper goes on.
 
-A worker's own pieces have no events: from the start of the step the end of each piece is known, and a piece handed
-over only makes the worker's part end sooner. A helper asks for work when it has none, and again only when a worker that
-it may help begins a step.
+A worker's own pieces need no events: the end of each piece is known at the start of the step, and a piece handed
+over only makes the worker's part end sooner. A helper without work asks for work, and asks again only when a worker
+that it may help begins a step.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from distsim.policies.flexrr_plan import Piece
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
-SOON = 1e-9  # of a piece's time: a piece that ends sooner is done, since clocks are sums of rounded times
+SOON = 1e-9  # share of a piece's time: a piece with less time left is done, since clocks are sums of rounded times
 
 
 class FlexRRStory(ServerStory):
-    """Workers that push to a server, and do pieces of others' steps while they wait for its answer.
+    """Workers that push to a server, and do pieces of other workers' steps while they wait for the answer.
 
-    A gradient is a row of contributions for each range of items that one worker did; read_version is what that
-    worker had read, so that a replay can redo each range. In exact ties, as with constant
-    compute times, the order in which workers begin decides who helps whom.
+    A gradient has a row of contributions for each range of items that one worker did. read_version is the version
+    that this worker had read, so a replay can redo each range. In exact ties, for example with constant compute
+    times, the helpers are chosen in the order in which workers begin.
     """
 
     def __init__(self, scenario: Scenario, rules: list[Rule], apply_seconds: float) -> None:
@@ -49,19 +49,19 @@ class FlexRRStory(ServerStory):
         self.plan = scenario.policy.plan(workers)
         self.pieces = Pieces()
         self.sums = Sums(scenario.gradient_bytes)
-        self.began = [0.0] * workers  # by worker: when it began its step
-        self.piece_seconds = [0.0] * workers  # by worker: each piece of its step, and of others' until its next
-        self.timers = [self.environment.timeout(0.0)] * workers  # by worker: when it has done the pieces it kept
+        self.began = [0.0] * workers  # by worker: the start of its step
+        self.piece_seconds = [0.0] * workers  # by worker: time of one piece, until its next step
+        self.timers = [self.environment.timeout(0.0)] * workers  # by worker: the end of the pieces that it kept
         self.idle: set[int] = set()  # workers without work of their own
-        self.rows: list[Piece | None] = [None] * workers  # by helper: the first piece it does in a row for one worker
-        self.free: list[simpy.Event | None] = [None] * workers  # by worker: while it waits to end a piece for another
+        self.rows: list[Piece | None] = [None] * workers  # by helper: the first piece of its row for one worker
+        self.free: list[simpy.Event | None] = [None] * workers  # by worker, while it ends a piece for another
         self.beginners: list[int] = []  # workers that began a step at this instant while another could help
-        self.sums_to_come = [0] * workers  # by worker: how many helpers do pieces of its step, or send their sum
-        self.sums_are_here: list[simpy.Event | None] = [None] * workers  # by worker: while it waits for them
+        self.sums_to_come = [0] * workers  # by worker: the helpers that do its pieces or send their sum
+        self.sums_are_here: list[simpy.Event | None] = [None] * workers  # by worker, while it waits for sums
         self.last_sum_began = [0.0] * workers
 
     def run(self) -> Trace:
-        """Tells the story until the last update has been answered."""
+        """Simulates the run until the last update has been answered."""
         trace = super().run()
         return replace(trace, contributions=by_ranges(trace.contributions, self.pieces.ranges()))
 
@@ -78,7 +78,7 @@ class FlexRRStory(ServerStory):
         self.help(worker)
 
     def compute(self, push: Push) -> Story:
-        """A step's pieces: those that the worker keeps, and the wait for the others."""
+        """Does the pieces of a step that the worker keeps, and waits for the pieces of others."""
         worker, step = push.worker, push.step
         # compute
         self.begin(worker, step)
@@ -95,7 +95,7 @@ class FlexRRStory(ServerStory):
                 self.sums.awaited(worker, step, start, self.last_sum_began[worker])
 
     def exchange(self, pushes: list[Push]) -> Story:
-        """Push, wait, pull; meanwhile the worker helps, and before it goes on it ends the piece it has begun."""
+        """Push, wait, pull. The worker helps meanwhile, and ends the piece that it has begun before it goes on."""
         # exchange
         worker = pushes[0].worker
         self.plan.ask(worker)
@@ -108,7 +108,7 @@ class FlexRRStory(ServerStory):
             yield free
 
     def begin(self, worker: int, step: int) -> None:
-        """A worker begins its step, and the workers that may help it learn of it."""
+        """A worker begins its step, and the workers that may help learn of the step."""
         self.plan.begin(worker, step)
         self.plan.on_its_own(worker, done=0)
         seconds = self.compute_times(worker, step)
@@ -122,7 +122,7 @@ class FlexRRStory(ServerStory):
             self.beginners.append(worker)
 
     def offer_to_helpers(self, _: simpy.Event) -> None:
-        """Workers that began at this instant may need help."""
+        """Idle workers may help the workers that began at this instant."""
         for worker in self.beginners:
             for helper in self.plan.helpers(worker):
                 if helper in self.idle and not self.rows[helper]:
@@ -130,7 +130,7 @@ class FlexRRStory(ServerStory):
         self.beginners.clear()
 
     def help(self, helper: int) -> None:
-        """A worker with nothing of its own to do begins a piece of another's step, where somebody needs it."""
+        """A worker without work of its own begins a piece of another worker's step, if there is a piece to do."""
         # hand over
         piece = self.hand_over(helper)
         # send
@@ -153,20 +153,20 @@ class FlexRRStory(ServerStory):
             free.succeed()
 
     def helped(self, helper: int, piece: Piece, read_version: int, start: float) -> None:
-        """A worker has done a piece of another's step."""
+        """A worker has done a piece of another worker's step."""
         step, seconds = self.plan.steps[helper], self.piece_seconds[helper]
         self.pieces.did(piece.worker, piece.step, piece.item, 1, helper, read_version, step, start, seconds)
         self.plan.done(piece)
         self.help(helper)
 
     def hand_over(self, helper: int) -> Piece | None:
-        """The plan's piece for a worker that has nothing of its own to do; another's part ends sooner by it."""
+        """The plan's piece for a worker without work of its own. The other worker's part then ends sooner."""
         if helper not in self.idle or not self.going_on:
             return None
         plan, now = self.plan, self.environment.now
         for worker in plan.helped(helper):
             if plan.left(worker):
-                # How many it would have done by now if others had taken none.
+                # The pieces that the worker would have done by now if helpers had taken none.
                 seconds = self.piece_seconds[worker]
                 plan.on_its_own(worker, int((now - self.began[worker]) / seconds + SOON) if seconds else self.items)
         piece = plan.hand_over(helper)
@@ -176,13 +176,13 @@ class FlexRRStory(ServerStory):
         return piece
 
     def send_sum(self, helper: int, piece: Piece) -> None:
-        """The sum of what a helper did in a row for one worker, from this piece on, travels there."""
+        """Sends the sum of the pieces that a helper did in a row for one worker, from this piece on."""
         start, step = self.environment.now, self.plan.steps[helper]
         flow = self.hosts.send(helper, piece.worker, self.scenario.gradient_bytes)
         flow.callbacks.append(lambda _: self.sum_arrived(helper, step, piece, start))
 
     def sum_arrived(self, helper: int, helpers_step: int, piece: Piece, start: float) -> None:
-        """A worker has what another did for it."""
+        """A worker has received a sum from a helper."""
         worker = piece.worker
         self.sums.arrived(helper, helpers_step, worker, piece.step, start, self.environment.now)
         self.last_sum_began[worker] = start

@@ -1,4 +1,4 @@
-"""FlexRR's help as rows of a trace: the ranges of items that each worker did, and the sums that travelled."""
+"""FlexRR's help as rows of a trace: the ranges of items that each worker did, and the sums that helpers sent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from distsim.trace import FOR_ANOTHER, NO_COLLECTIVE, Contributions, SpanKind, T
 
 
 class Range(NamedTuple):
-    """Items of a worker's step that one worker did in a row, itself or another.
+    """Items of a worker's step that one worker, the same or another, did in a row.
 
-    first, items: the first item and their number. doer: the worker that did them, on parameters of `read_version`.
+    first, items: the first item and the number of items. doer: the worker that did the items on `read_version`.
     """
 
     worker: int
@@ -29,7 +29,7 @@ WIDTH = len(Range._fields)
 
 
 class Pieces:
-    """Ranges of items, and when they were done; each item of a range takes as long as the others.
+    """Ranges of items, and their times; all items of a range take equally long.
 
     >>> pieces = Pieces()
     >>> pieces.did(*Range(worker=1, step=0, first=0, items=2, doer=1, read_version=0), 0, start=0.0, seconds=3.0)
@@ -48,11 +48,11 @@ class Pieces:
         self, worker: int, step: int, first: int, items: int, doer: int, read_version: int,
         doers_step: int, start: float, seconds: float,
     ) -> None:  # fmt: skip
-        """A range, done from `start` on during this step of the doer's own, each item in so many seconds."""
+        """Adds a range, done from `start` on during this step of the doer's own; each item takes these seconds."""
         self._rows += (worker, step, first, items, doer, read_version, doers_step, start, seconds)
 
     def tell(self, builder: TraceBuilder) -> None:
-        """A span for each item, on the worker that did it."""
+        """Writes a span for each item, on the worker that did the item."""
         worker, step, first, items, doer, _, doers_step, start, seconds = self._columns()
         items = items.astype(np.int64)
         rows = np.repeat(np.arange(len(items)), items)
@@ -83,7 +83,7 @@ class Pieces:
 
 
 class Sums:
-    """What helpers sent to those they helped: the sums of the gradients of pieces. num_bytes: of each."""
+    """The sums of gradients of pieces that helpers sent. num_bytes: the size of each sum."""
 
     def __init__(self, num_bytes: float) -> None:
         self._bytes = num_bytes
@@ -91,15 +91,15 @@ class Sums:
         self._waits: list[float] = []
 
     def arrived(self, helper: int, helpers_step: int, worker: int, step: int, start: float, end: float) -> None:
-        """A sum for a worker's step, sent from `start` to `end` during this step of the helper's own."""
+        """Adds a sum for a worker's step, sent from `start` to `end` during this step of the helper's own."""
         self._rows += (helper, helpers_step, worker, step, start, end)
 
     def awaited(self, worker: int, step: int, start: float, end: float) -> None:
-        """A worker had nothing to do in its step from `start` until the last sum was on its way, at `end`."""
+        """A worker had nothing to do in its step from `start` until the last sum left its helper, at `end`."""
         self._waits += (worker, step, start, end)
 
     def tell(self, builder: TraceBuilder, workers: int) -> None:
-        """The worker waits, the helper sends, the worker receives, the network carries."""
+        """Writes the rows of the worker's waits, the helpers' sends, the worker's receives and the transfers."""
         worker, step, start, end = np.array(self._waits, dtype=np.float64).reshape(-1, 4).T
         builder.extend(
             "spans", worker=worker, kind=SpanKind.WAIT, step=step, start_seconds=start, end_seconds=end, bytes=0.0,
@@ -122,13 +122,13 @@ class Sums:
 
 
 def by_ranges(whole: Contributions, done: Integers | Sequence[Range]) -> Contributions:
-    """Each row of a whole step, cut into the ranges of items that one worker did on one version.
+    """Cuts each row of a whole step into the ranges of items that one worker did on one version.
 
-    done: in any order; those that meet, of one worker on one version, become one row.
+    done: in any order; adjacent ranges of one worker on one version become one row.
     """
     ranges = np.array(done, dtype=np.int64).reshape(-1, WIDTH)
     ranges = ranges[np.lexsort(ranges[:, 2::-1].T)]
-    begins = np.ones(len(ranges), dtype=bool)  # False: the range continues the one before
+    begins = np.ones(len(ranges), dtype=bool)  # False: the range continues the range before
     begins[1:] = (np.diff(ranges[:, [0, 1, 4, 5]], axis=0) != 0).any(axis=1)
     ranges[begins, 3] = np.add.reduceat(ranges[:, 3], np.flatnonzero(begins)) if len(ranges) else 0
     worker, step, first_item, items, _, read_version = ranges[begins].T

@@ -1,9 +1,9 @@
-"""The fast engine for every rule with one server: the story's meaning in one event loop, without processes.
+"""The fast engine for every rule with one server. It gives the story's times from one event loop, without processes.
 
-There are three events: parameters arrive at workers, gradients arrive at the server, an update is applied. The loop
-then computes all consequences at once, down to the transfers that start; the links tell when transfers finish. Events
-of one instant happen in the order in which they stand below, and for workers in the order of their causes, as in the
-story.
+There are three events: parameters arrive at workers, gradients arrive at the server, an update is applied. At each
+event the loop computes all consequences at once, including the transfers that start. The links tell when transfers
+finish. Events of one instant happen in the order of the code below, and for workers in the order of their causes, as
+in the story.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from distsim.trace import NO_VERSION, Trace
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """What of `scenario` the loop cannot serve; None where it can serve all of it."""
+    """The part of `scenario` that the loop cannot serve, or None."""
     if not scenario.servers or not isinstance(scenario.policy, WithServer) or isinstance(scenario.policy, FlexRR):
         return f"policy.kind = {scenario.policy.kind!r} with communication.kind = {scenario.communication.kind!r}"
     if len(scenario.servers) > 1:
@@ -53,7 +53,7 @@ def cannot(scenario: Scenario) -> str | None:
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
-    """Simulates `scenario`. apply_seconds: the server's own work for each update. rule: in place of the policy's."""
+    """Simulates `scenario`. apply_seconds: the server's own work for each update. rule: replaces the policy's rule."""
     missing = cannot(scenario)
     if missing is not None:
         raise InputError.of("engine", "loop", f"cannot serve {missing}", 'take engine = "story"')
@@ -63,7 +63,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
 
 
 def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
-    """The whole run: one function over lists, because a million steps must take a few seconds only."""
+    """Simulates the whole run. It is one function over lists, because a million steps must take only a few seconds."""
     policy, latency = scenario.policy, scenario.cluster.latency_seconds
     assert isinstance(policy, WithServer)
     workers = range(scenario.cluster.workers)
@@ -75,16 +75,16 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
     down, up = links(scenario)
     push, queued = down.join, down if isinstance(down, QueuedLink) else None
 
-    # By worker: the step that it is at, the version that it was sent, and the seconds of each of its steps.
+    # By worker: the current step, the version that was sent to the worker, and the seconds of each step.
     at: list[Row] = [[] for _ in workers]
     sent = [0] * len(workers)
     times = scenario.compute_times()
     seconds = [times.first(worker, scenario.steps).tolist() for worker in workers]
     alone = [(worker,) for worker in workers]
-    # Of the server.
-    inbox: deque[Row] = deque()  # gradients that are here
-    waiting: dict[int, Row] = {}  # by worker: the gradient that is decided about, but not answered
-    taking = True  # from the inbox: it is not applying an update, and has not made the last one
+    # The server's state.
+    inbox: deque[Row] = deque()  # gradients that have arrived
+    waiting: dict[int, Row] = {}  # by worker: the gradient that the server has decided about, but not answered
+    taking = True  # whether the server reads its inbox: not during an update, nor after the last update
     version, applied_next = 0, NEVER
     updates: list[float] = []
 
@@ -123,7 +123,7 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                 inbox.append(step)
         while True:
             if applied_next <= soon:
-                # Nothing was decided while the server applied: `asked` and `decision` are those that it began with.
+                # The server decides nothing while it applies, so `asked` and `decision` still belong to this update.
                 applied_next, taking = NEVER, True
                 if queued:
                     queued.wait(now)
@@ -150,7 +150,7 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                 updates.append(now)
                 if version == last_version:
                     taking, last_step = False, 0  # no worker begins another step
-                    down.leave(now, workers if queued else computing(at, now))  # workers that send no more
+                    down.leave(now, workers if queued else computing(at, now))  # the workers that send nothing more
                 if len(numbers) >= MANY:
                     log.pack()
             # answer
@@ -166,7 +166,7 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
                     its = at[worker]
                     cancel(its, inbox, now)
                     cancelled.append(worker)
-                    if worker in answered:  # by this very decision
+                    if worker in answered:  # in this decision
                         answered.remove(worker)
                 its[ANSWERED] = now
                 sent[worker] = version
@@ -192,12 +192,12 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
 
 
 def computing(at: Sequence[Row], now: float) -> list[int]:
-    """The workers whose gradients are not ready: a function, because variables of a nested scope are slower."""
+    """The workers whose gradients are not ready. This is a function, because variables of a nested scope are slower."""
     return [worker for worker, step in enumerate(at) if step[READY] > now]
 
 
 def cancel(step: Row, inbox: deque[Row], now: float) -> None:
-    """Cancels this gradient; where the server has decided about it, older parameters are on their way."""
+    """Cancels this gradient. If the server has decided about the gradient, older parameters are on their way."""
     if math.isnan(step[OUTCOME]) and math.isnan(step[CUT]):
         step[CUT] = now
         if step in inbox:
@@ -205,7 +205,7 @@ def cancel(step: Row, inbox: deque[Row], now: float) -> None:
 
 
 def links(scenario: Scenario) -> tuple[ServerLink, ServerLink]:
-    """The server's down-link, which gradients take, and its up-link, which answers take."""
+    """The server's down-link, which carries gradients, and its up-link, which carries answers."""
     cluster, num_bytes = scenario.cluster, scenario.gradient_bytes
     ups, downs = ([way(worker) for worker in range(cluster.workers)] for way in (cluster.up, cluster.down))
     to_server, from_server = cluster.down(cluster.workers), cluster.up(cluster.workers)

@@ -1,7 +1,7 @@
-"""The story of workers that sum among themselves: compute -> all-reduce.
+"""The story of workers that sum by collectives: compute -> all-reduce.
 
-Synchronous: an all-reduce of the gradients after each step. Local SGD: local steps, and an all-reduce of the
-parameters after every `period` of them and at the end; in between, workers exchange nothing.
+Synchronous: an all-reduce of the gradients after each step. Local SGD: an all-reduce of the parameters after every
+`period` local steps and at the end; in between, workers exchange nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 
 
 class AllReduces:
-    """The all-reduces of one run, by number; each is made by the first worker that joins it.
+    """The all-reduces of one run, by number. The first worker that joins an all-reduce creates the call.
 
-    arrivals, ends: by number, when each worker joined and when it had the sum. apply_seconds: a server's own work for
-    each.
+    arrivals, ends: by number, the times when each worker joined and when the worker had the sum. apply_seconds: a
+    server's own work for each all-reduce.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class AllReduces:
         self.ends: dict[int, list[float]] = {}
 
     def join(self, number: int, worker: int, num_bytes: float) -> Story:
-        """`worker` takes part in all-reduce `number` from now on, until it has the sum."""
+        """`worker` takes part in all-reduce `number` from now until the worker has the sum."""
         if number not in self.calls:
             self.calls[number] = self._call(number, num_bytes)
             self.arrivals[number] = [0.0] * self.schedule.workers
@@ -63,10 +63,10 @@ class AllReduces:
         return call
 
     def tell(self, number: int, step: int, num_bytes: float, idle_from: list[float], label: str = "") -> None:
-        """The spans of an all-reduce, which belongs to the workers' step `step`.
+        """Writes the spans of an all-reduce, which belongs to the workers' step `step`.
 
-        No worker can finish before the last has joined: until then a worker waits, from idle_from[worker] on, when it
-        has nothing else to do; from then on it communicates.
+        No worker can finish before the last worker has joined. Until then a worker waits, from idle_from[worker] on,
+        when the worker's other work is done. After that the worker communicates.
         """
         last = max(self.arrivals[number])
         for worker, (idle, end) in enumerate(zip(idle_from, self.ends[number], strict=True)):
@@ -78,9 +78,9 @@ class AllReduces:
 class PeersStory:
     """Workers that sum gradients, or average parameters, among themselves or through one server.
 
-    An update is an average. Each local step is a contribution of its own: of the average it went into and, as
-    read_version, of the averages before it. A replay takes a worker's rows of one version in the order of steps:
-    each moves the worker's own parameters, which started as that version of the common ones.
+    An update is an average. Each local step is a separate contribution: version is the average that the step went
+    into, and read_version counts the averages before the step. A replay takes a worker's rows of one version in the
+    order of steps. Each row moves the worker's own parameters, which started as a copy of the common parameters.
     """
 
     def __init__(self, scenario: Scenario, apply_seconds: float = 0.0) -> None:
@@ -93,7 +93,7 @@ class PeersStory:
         self.all_reduces = AllReduces(self.hosts, scenario, self.builder, apply_seconds)
 
     def run(self) -> Trace:
-        """Tells the story to its end."""
+        """Simulates the run to its end."""
         for worker in range(self.scenario.cluster.workers):
             self.hosts.environment.process(self.worker(worker))
         self.hosts.environment.run()
@@ -114,12 +114,12 @@ class PeersStory:
                 yield from self.all_reduces.join(step // self.period, worker, self.scenario.gradient_bytes)
 
     def all_reduces_after(self, step: int) -> bool:
-        """Whether the workers come together after their step number `step`."""
+        """Whether an all-reduce follows the workers' step number `step`."""
         policy = self.scenario.policy
         return not isinstance(policy, LocalSgd) or policy.averages_after(step, self.scenario.steps)
 
     def tell_update(self, number: int) -> None:
-        """All-reduce `number` makes update `number` + 1 of the steps since the one before."""
+        """Writes update `number` + 1, which all-reduce `number` makes of the steps since the all-reduce before."""
         steps = range(number * self.period, min((number + 1) * self.period, self.scenario.steps))
         self.all_reduces.tell(
             number, steps[-1], self.scenario.gradient_bytes, idle_from=self.all_reduces.arrivals[number]

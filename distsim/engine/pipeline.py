@@ -1,9 +1,9 @@
-"""The story of pipeline parallelism: one stage of the model per worker, each in its own order of pieces.
+"""The story of pipeline parallelism. Each worker holds one stage of the model and has its own order of pieces.
 
 receive     a stage waits for the message that its next piece needs from a neighbour.
 compute     forward or backward of one micro-batch.
-send        the result leaves for the next stage (an activation) or the one before (its gradient, of equal size);
-            the stage goes on meanwhile.
+send        an activation leaves for the next stage, or its gradient, of equal size, for the stage before. The stage
+            goes on meanwhile.
 flush       a step ends when all stages have finished all micro-batches: the update.
 """
 
@@ -21,9 +21,9 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 
 @dataclass(frozen=True)
 class Message:
-    """What one stage hands to a neighbour for one micro-batch.
+    """The result of one micro-batch that one stage sends to a neighbour.
 
-    sent: the source has it. wanted: the target waits for it. arrived: with the seconds at which its way began.
+    sent: the source has the message. wanted: the target waits for it. arrived: an event with the transfer's start time.
     """
 
     sent: simpy.Event
@@ -32,12 +32,12 @@ class Message:
 
 
 class PipelineStory:
-    """Stages that pass micro-batches forth and gradients back.
+    """Stages that pass activations forward and gradients back.
 
-    The drawn compute time is that of one whole batch on one stage, forward and backward: a micro-batch takes
-    (1 - backward_share) / micro_batches of it forward, and backward_share / micro_batches backward.
-    One message after the other travels between two neighbours in each direction. With eager sends it leaves when
-    the source has it; with rendezvous sends the target must also be waiting for it.
+    The drawn compute time is the time of one whole batch on one stage, forward and backward. A micro-batch takes
+    (1 - backward_share) / micro_batches of this time forward, and backward_share / micro_batches backward.
+    Messages between two neighbours travel one after the other in each direction. With eager sends a message leaves when
+    the source has the message. With rendezvous sends the target must also be waiting for it.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -55,7 +55,7 @@ class PipelineStory:
         self.flush = self.hosts.environment.event()
 
     def run(self) -> Trace:
-        """Tells the story to its end."""
+        """Simulates the run to its end."""
         for stage in range(self.num_stages):
             self.hosts.environment.process(self.worker(stage))
         for left in range(self.num_stages - 1):
@@ -88,7 +88,7 @@ class PipelineStory:
             yield from self.wait_for_all(stage, step)
 
     def receive(self, source: int, stage: int, step: int, micro: int) -> Story:
-        """Waits for a message; the time before it left is a wait."""
+        """Waits for a message. The time before the message left counts as waiting."""
         asked = self.hosts.now
         message = self.message(source, stage, step, micro)
         message.wanted.succeed()
@@ -97,7 +97,7 @@ class PipelineStory:
             self.builder.span(stage, SpanKind.WAIT, step, asked, began)
 
     def wait_for_all(self, stage: int, step: int) -> Story:
-        """The last stage that is through makes the update, and all go on."""
+        """Waits for the flush. The last stage that finishes makes the update, and then all stages go on."""
         start, flush = self.hosts.now, self.flush
         self.builder.applied(step + 1, stage, step, read_version=step)
         self.through.append(stage)
@@ -110,7 +110,7 @@ class PipelineStory:
             self.builder.span(stage, SpanKind.WAIT, step, start, self.hosts.now)
 
     def wire(self, source: int, target: int) -> Story:
-        """What travels from one stage to a neighbour, in the order of micro-batches."""
+        """Carries the messages from one stage to a neighbour, in the order of micro-batches."""
         for step in range(self.scenario.steps):
             for micro in range(self.policy.micro_batches):
                 message = self.message(source, target, step, micro)
@@ -126,7 +126,7 @@ class PipelineStory:
                 message.arrived.succeed(start)
 
     def message(self, source: int, target: int, step: int, micro: int) -> Message:
-        """The message of one micro-batch between two neighbours, made by whoever speaks of it first."""
+        """The message of one micro-batch between two neighbours. The first call creates the message."""
         key = (source, target, step, micro)
         if key not in self.messages:
             event = self.hosts.environment.event

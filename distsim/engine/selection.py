@@ -1,4 +1,4 @@
-"""Which engine works a scenario out: the fastest that can, or the one that was asked for."""
+"""Chooses the engine for a scenario: the fastest engine that serves the scenario, or the requested engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Engine = Literal["auto", "story", "loop", "recurrence"]
 
 
 def fastest(scenario: Scenario, rule: Rule | None = None) -> Engine:
-    """The fastest engine that serves `scenario`, with a rule of one's own or without.
+    """The fastest engine that serves `scenario`, with or without a user's own rule.
 
     >>> from distsim.examples import example
     >>> fastest(example("synchronous_ring")), fastest(example("backup_server"))
@@ -26,7 +26,7 @@ def fastest(scenario: Scenario, rule: Rule | None = None) -> Engine:
 
 
 def run(engine: Engine, scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
-    """Simulates `scenario` with `engine`; the trace's metadata say which it was. Raises InputError where it cannot."""
+    """Simulates `scenario` with `engine`; the trace's metadata name the engine. Raises InputError where it cannot."""
     match fastest(scenario, rule) if engine == "auto" else engine:
         case "story":
             return story.run(scenario, apply_seconds, rule)

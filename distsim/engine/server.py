@@ -1,8 +1,8 @@
-"""The story of workers and parameter servers; the policy's rule decides.
+"""The story of workers and parameter servers. The policy's rule decides about each gradient.
 
-A worker's step is: compute -> push -> wait -> pull. A server's is: receive -> decide -> apply -> answer.
-With several servers each keeps a share of the parameters and asks a rule of its own; a worker's step goes on when
-all have answered. A colocated server lives on a worker's host, and what it exchanges with that worker takes no time.
+A worker's step is compute -> push -> wait -> pull. A server's step is receive -> decide -> apply -> answer.
+Each of several servers keeps a share of the parameters and asks its own rule; a worker goes on when all servers have
+answered. A colocated server runs on a worker's host; its exchange with that worker takes no time.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class ServerStory:
         self.bytes = scenario.gradient_bytes / len(rules)
         self.last_step = scenario.steps if getattr(self.policy, "stop", "total") == "per_worker" else None
         self.servers = [Server(self, rank, rule) for rank, rule in zip(scenario.servers, rules, strict=True)]
-        self.going_on = len(self.servers)  # those that have not made their last update
+        self.going_on = len(self.servers)  # servers that have not made their last update
         self.processes = [self.environment.process(self.worker(worker)) for worker in range(scenario.cluster.workers)]
 
     def run(self) -> Trace:
-        """Tells the story until the last update has been answered."""
+        """Simulates the run until the last update has been answered."""
         for server in self.servers:
             self.environment.process(server.serve())
         self.environment.run()
@@ -71,7 +71,7 @@ class ServerStory:
             step += 1
 
     def compute(self, push: Push) -> Story:
-        """A step's work, or as much of it as is done when it is cancelled."""
+        """Does the work of a step, until the work is done or the step is cancelled."""
         index = push.read_version if self.policy.has_global_step else push.step
         push.start_seconds = self.environment.now
         try:
@@ -80,18 +80,18 @@ class ServerStory:
             push.stop_seconds = self.environment.now
 
     def exchange(self, pushes: list[Push]) -> Story:
-        """With each server at once: push, wait, pull."""
+        """Push, wait, pull, with all servers at once."""
         if len(pushes) == 1:
             return self.servers[0].exchange(pushes[0])
         return self.all_of([server.exchange(push) for server, push in zip(self.servers, pushes, strict=True)])
 
     def all_of(self, stories: list[Story]) -> Story:
-        """Several stories at once."""
+        """Runs several stories at once."""
         yield self.environment.all_of([self.environment.process(story) for story in stories])
 
 
 class Server:
-    """One server: its rule, its inbox, and what it knows of each worker's gradient."""
+    """One server with its rule, its inbox, and the state of each worker's gradient."""
 
     def __init__(self, story: ServerStory, rank: int, rule: Rule) -> None:
         self.story = story
@@ -109,24 +109,24 @@ class Server:
         self.over = False
         self.inbox: deque[Push] = deque()
         self.listening: simpy.Event | None = None  # while the inbox is empty and the server waits
-        self.pushes: list[Push] = []  # all of the run
+        self.pushes: list[Push] = []  # all pushes of the run
         self.latest: dict[int, Push] = {}  # by worker
-        self.read_versions = [0] * workers  # by each worker, at last
-        self.expected: dict[int, Push] = {}  # by worker: the gradient that has not been decided about
-        self.waiting: dict[int, Push] = {}  # by worker: the gradient that has, and its worker waits for parameters
-        self.pending: list[Push] = []  # gradients for the update that is not made yet
+        self.read_versions = [0] * workers  # by worker, the latest
+        self.expected: dict[int, Push] = {}  # by worker: the gradient that the server has not decided about
+        self.waiting: dict[int, Push] = {}  # by worker: decided, and the worker waits for parameters
+        self.pending: list[Push] = []  # gradients for the next update
         self.decided: list[Push] = []  # applied, dropped or cancelled
 
-    # What a worker does with this server.
+    # A worker's part.
 
     def expect(self, worker: int, step: int) -> Push:
-        """A worker begins to compute a gradient on the parameters that it has pulled last."""
+        """A worker begins to compute a gradient on the parameters of its latest pull."""
         push = self.expected[worker] = self.latest[worker] = Push(worker, step, self.read_versions[worker])
         self.pushes.append(push)
         return push
 
     def exchange(self, push: Push) -> Story:
-        """A gradient for parameters; they are promised when the gradient is ready."""
+        """Exchanges a gradient for parameters. The promise of the parameters starts when the gradient is ready."""
         # push
         push.ready_seconds = self.environment.now
         push.parameters = self.promise(push.worker)
@@ -142,7 +142,7 @@ class Server:
         yield from self.pull(push)
 
     def pull(self, push: Push) -> Story:
-        """Until the parameters are here; newer ones may take the place of those on their way."""
+        """Waits until the parameters arrive. Newer parameters may replace parameters that are on their way."""
         while True:
             try:
                 yield push.parameters
@@ -154,10 +154,10 @@ class Server:
         del push.parameters
         self.read_versions[push.worker] = push.answered_version
 
-    # What the server does.
+    # The server's part.
 
     def serve(self) -> Story:
-        """The server's work, until it has made the last update."""
+        """Serves until the last update is made."""
         while not self.over:
             # receive
             push: Push = self.next_in_line() or (yield self.next_push())
@@ -181,11 +181,11 @@ class Server:
                 self.answer(worker, version, push)
 
     def next_in_line(self) -> Push | None:
-        """The next gradient, where its bytes have waited for their turn."""
+        """The next gradient of a queue, where gradients wait to be received one after the other."""
         return self.inbox.popleft() if self.fifo and self.inbox and self.inbox[0].worker != self.host else None
 
     def next_push(self) -> simpy.Event:
-        """Happens with the next gradient that the server knows of and has not taken yet."""
+        """An event that happens with the next gradient that the server knows of and has not taken yet."""
         event = self.environment.event()
         if self.inbox:
             event.succeed(self.inbox.popleft())
@@ -202,14 +202,14 @@ class Server:
             self.inbox.append(push)
 
     def carry(self, push: Push) -> Flow:
-        """The gradient's bytes on their way; a fifo server's turn pays the latency where sends are rendezvous."""
+        """The transfer of a gradient. A fifo server pays the latency for each gradient where sends are rendezvous."""
         latency = 0.0 if self.fifo and self.eager else None
         push.gradient = self.hosts.send(push.worker, self.host, self.story.bytes, latency)
         push.began_seconds = self.environment.now
         return push.gradient
 
     def arrived(self, push: Push) -> None:
-        """A gradient is here, without having waited for its turn."""
+        """A gradient has arrived without a queue."""
         push.arrived_seconds = push.asked_seconds = self.environment.now
         self.deliver(push)
 
@@ -233,7 +233,7 @@ class Server:
         self.story.going_on -= self.over
 
     def answer(self, worker: int, version: int, about: Push) -> None:
-        """Parameters leave for a worker; if it is not waiting for them, what it does is cancelled."""
+        """Parameters leave for a worker. If the worker is not waiting for parameters, its current work is cancelled."""
         if version != self.version:
             raise wrong_answer(about.worker, about.step, worker, version, self.version)
         push = self.waiting.pop(worker, None)
@@ -249,7 +249,7 @@ class Server:
             push.parameters.succeed()
 
     def cancel(self, push: Push) -> None:
-        """The gradient that a worker is computing or sending is no longer wanted, or the parameters it receives."""
+        """Cancels the gradient that a worker is computing or sending, or the parameters that it is receiving."""
         now = self.environment.now
         if self.expected.pop(push.worker, None):
             push.cancelled, push.asked_seconds = True, now
@@ -264,7 +264,7 @@ class Server:
         self.story.processes[push.worker].interrupt()
 
     def promise(self, worker: int) -> simpy.Event:
-        """Parameters that have not left yet; as an event they happen when they are here."""
+        """Parameters that have not left yet, as an event that happens when they arrive."""
         if worker == self.host:
             return self.environment.event()
         return self.hosts.flow(self.host, worker, self.story.bytes)

@@ -1,12 +1,12 @@
-"""A server's link without a clock, for the loop: transfers of one size, each limited by its worker's own link.
+"""A server's link without a clock, for the loop. All transfers have one size; each worker's own link limits them.
 
 A push crosses its worker's up-link and the server's down-link; an answer crosses the server's up-link and its worker's
-down-link. A worker has one of each at a time, so max-min fairness is simple: each transfer gets the same share of the
-server's link, except a transfer whose worker's link is slower than that share. Equal shares are kept by virtual time
+down-link. A worker has one push and one answer at a time, so max-min fairness is simple: each transfer gets the same
+share of the server's link, unless the worker's link is slower than this share. Virtual time keeps the shares equal
 (Parekh and Gallager 1993): a clock counts the bytes that each transfer has received.
 
 The caller owns the clock. It tells the link when each transfer starts, and calls `end` at `next_end` to learn which
-transfers finish. A transfer that starts in between can only delay that, so `end` sometimes returns none.
+transfers finish. A transfer that starts in between can only delay the others, so `end` sometimes returns none.
 
 An example: a link of 10 bytes/s, transfers of 20 bytes. Worker 0 starts at 0 and has 10 bytes left when worker 1 starts
 at 1. Then each gets 5 bytes/s: worker 0 finishes at 3, and worker 1, with 10 bytes left, at 4.
@@ -36,7 +36,7 @@ NEVER = math.inf
 
 
 class ServerLink(ABC):
-    """next_end: no transfer finishes before it. alone_seconds: the shortest time that a transfer can take."""
+    """next_end: no transfer finishes earlier. alone_seconds: the shortest time that a transfer can take."""
 
     def __init__(self, alone_seconds: float) -> None:
         self.coming: list[tuple[float, int, Sequence[int]]] = []  # a heap of transfers to start; ties by number
@@ -45,7 +45,7 @@ class ServerLink(ABC):
         self.next_end = NEVER
 
     def join(self, start: float, workers: Sequence[int]) -> None:
-        """The transfers of these workers start at `start`, after those that joined earlier for the same instant."""
+        """The transfers of these workers start at `start`, after transfers that joined earlier for the same instant."""
         heappush(self.coming, (start, next(self.joins), workers))
         if start + self.alone_seconds < self.next_end:
             self.next_end = start + self.alone_seconds
@@ -73,9 +73,9 @@ def shared_link(bytes_per_second: float, limits: Sequence[float], num_bytes: flo
 
 
 class QueuedLink(ServerLink):
-    """A fifo server's link: one transfer after the other, in the order of joining; worker i's takes seconds[i].
+    """A fifo server's link: one transfer after the other, in the order of joining; worker i needs seconds[i].
 
-    began: when the transfer that finished last had started.
+    began: the start of the transfer that finished last.
     """
 
     def __init__(self, seconds: Sequence[float]) -> None:
@@ -108,7 +108,7 @@ class QueuedLink(ServerLink):
 
 
 class EqualLink(ServerLink):
-    """All limits are equal, so the transfer that starts first finishes first.
+    """A link whose limits are all equal, so the transfer that starts first finishes first.
 
     >>> link = EqualLink(bytes_per_second=10.0, limit=10.0, num_bytes=20.0, workers=2)
     >>> link.join(0.0, [3])
@@ -118,15 +118,15 @@ class EqualLink(ServerLink):
     """
 
     def __init__(self, bytes_per_second: float, limit: float, num_bytes: float, workers: int) -> None:
-        self.rates = [min(limit, bytes_per_second / max(number, 1)) for number in range(workers + 1)]  # so many share
+        self.rates = [min(limit, bytes_per_second / max(number, 1)) for number in range(workers + 1)]  # by count
         super().__init__(num_bytes / self.rates[1])
         self.bytes = num_bytes
-        self.queue: deque[tuple[float, Sequence[int]]] = deque()  # (the clock when it is over, workers)
+        self.queue: deque[tuple[float, Sequence[int]]] = deque()  # (the clock at the end, workers)
         self.under_way = 0
         self.clock = self.at_seconds = 0.0
 
     def join(self, start: float, workers: Sequence[int]) -> None:
-        """As in the base class; but a transfer that joins never finishes before those under way."""
+        """As in the base class, but a transfer that joins never finishes before the transfers under way."""
         heappush(self.coming, (start, next(self.joins), workers))
         if not self.queue and start + self.alone_seconds < self.next_end:
             self.next_end = start + self.alone_seconds
@@ -156,7 +156,7 @@ class EqualLink(ServerLink):
             self.clock, self.at_seconds = clock, now
             left, rate = queue[0][0] - clock, rates[under_way]
             next_end = now + left / rate
-            if coming and coming[0][0] < next_end:  # a transfer that joins before delays it
+            if coming and coming[0][0] < next_end:  # a transfer that joins earlier delays the end
                 start, _, workers = coming[0]
                 next_end = start + (left - (start - now) * rate) / rates[under_way + len(workers)]
             self.next_end = next_end
@@ -175,7 +175,7 @@ class EqualLink(ServerLink):
 
 
 class UnequalLink(ServerLink):
-    """Limits differ: the slowest transfers run at their limits, the others divide the rest equally.
+    """A link whose limits differ: the slowest transfers run at their limits, the others divide the rest equally.
 
     >>> link = UnequalLink(bytes_per_second=10.0, limits=[2.0, 10.0, 10.0], num_bytes=20.0)
     >>> link.join(0.0, [0, 1, 2])       # 2, 4 and 4 bytes/s
@@ -188,13 +188,13 @@ class UnequalLink(ServerLink):
         self.capacity, self.limits, self.bytes = bytes_per_second, limits, num_bytes
         self.began: dict[int, int] = {}  # by worker under way: the place in the order of starting
         self.begun = 0
-        self.order: list[tuple[float, int]] = []  # (limit, worker) of all under way
-        self.slow = 0  # the first so many run at their limits,
-        self.taken = 0.0  # which together take so many bytes per second
-        self.ends: dict[int, float] = {}  # of those: the time when it is over
-        self.goals: dict[int, float] = {}  # of the others: the clock when it is over
+        self.order: list[tuple[float, int]] = []  # (limit, worker) of all transfers under way
+        self.slow = 0  # the number of transfers at the start of `order` that run at their limits,
+        self.taken = 0.0  # and their bytes per second together
+        self.ends: dict[int, float] = {}  # by worker of these transfers: the time at the end
+        self.goals: dict[int, float] = {}  # by worker of the others: the clock at the end
         self.clock = self.at_seconds = self.share = 0.0
-        self.first_end = self.first_goal = NEVER  # the least of each
+        self.first_end = self.first_goal = NEVER  # the least end and the least goal
 
     def end(self, now: float) -> Sequence[int]:
         self._advance(now)
@@ -265,7 +265,7 @@ class UnequalLink(ServerLink):
         self._divide()
 
     def _divide(self) -> None:
-        """Finds the fair share; a transfer whose limit is below it runs at its limit."""
+        """Finds the fair share. A transfer with a limit below the share runs at its limit."""
         order = self.order
         share = self._fair_share()
         while self.slow and order[self.slow - 1][0] > share:

@@ -15,7 +15,7 @@ from distsim.network import Flow, Network, Route
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
 
-ROUNDING = 1e-12  # a wait below this share of the time now is none: clocks are sums of rounded times
+ROUNDING = 1e-12  # a wait below this share of the time now counts as no wait: clocks are sums of rounded times
 
 
 class SimulatedHosts:
@@ -33,13 +33,13 @@ class SimulatedHosts:
         return self.environment.now
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
-        """Bytes from one host to another; the latency is the route's unless given."""
+        """Sends bytes from one host to another. The default latency is the route's."""
         flow = self.flow(source, target, num_bytes, latency_seconds)
         self.network.start(flow)
         return flow
 
     def flow(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
-        """The same, to be started later."""
+        """The flow of `send`, to be started later."""
         route, latency = self.route(source, target)
         return Flow(self.environment, route, num_bytes, latency if latency_seconds is None else latency_seconds)
 
@@ -50,7 +50,7 @@ class SimulatedHosts:
 
 
 class DelayedTransfer(simpy.Event):
-    """A transfer that starts later than it was requested; as an event it happens when the last byte has arrived."""
+    """A transfer that starts later than requested. As an event it happens when the last byte has arrived."""
 
     start_seconds = math.nan
 

@@ -1,6 +1,6 @@
-"""The steps of workers while the loop runs. Each step is a row until it is over; rows are packed into columns.
+"""The steps of workers while the loop runs. Each step is a row; the rows of finished steps are packed into columns.
 
-A row is a plain list, because nothing in Python is faster to write to; its places have names.
+A row is a plain list, because nothing in Python is faster to write to. Constants name the places of a row.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ MANY = 4096 * WIDTH  # numbers; as Python objects they take four times the memor
 
 
 class StepLog:
-    """The steps that are over, in the order in which they ended.
+    """The finished steps, in the order in which they ended.
 
-    numbers: their rows, one after the other. The loop appends to it and calls `pack` when there are `MANY`. expected:
-    about how many steps there will be.
+    numbers: the rows, one after the other. The loop appends rows and calls `pack` when there are `MANY` numbers.
+    expected: about how many steps there will be.
 
     >>> log = StepLog(expected=1)
     >>> log.numbers += [3, 0, 0, 0.0, 1.0, 1.0, 1.5, 1, 1.5, 2.0, NAN]

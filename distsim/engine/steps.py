@@ -1,4 +1,4 @@
-"""Workers' steps with servers as columns, and the trace that they make: for the engines that have no processes."""
+"""Workers' steps with servers as columns, and the trace of these steps. For the engines without processes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
 
 @dataclass(frozen=True)
 class Steps:
-    """A row for each step of a worker, as one server saw it. Times: in seconds, NaN where the event has not happened.
+    """A row for each step of a worker with one server. Times: in seconds, NaN where the event has not happened.
 
-    step: counted by each worker. start, ready: of the compute, unless it is cut. began: when the push begins, which is
-    `ready`, or when a fifo server starts to receive it. arrived: when the server had the gradient. outcome: the update
-    that the gradient goes into, NO_VERSION where it is dropped, NaN where nothing is decided. answered, pulled: when
-    the parameters left the server, and arrived. cut: when the step was cancelled. updates: by version, when it was
-    applied.
+    step: the worker's own count. start, ready: the start and end of an uncut compute. began: the start of the push:
+    `ready`, or the moment when a fifo server starts to receive the push. arrived: when the server had the gradient.
+    outcome: the gradient's update, NO_VERSION for a dropped gradient, NaN where nothing is decided. answered, pulled:
+    when the parameters left the server, and arrived. cut: when the step was cancelled. updates: by version, the times.
     """
 
     worker: Indices
@@ -38,7 +37,7 @@ class Steps:
 
 
 def steps_trace(scenario: Scenario, engine: str, of_servers: Sequence[Steps], apply_seconds: float) -> Trace:
-    """The trace of a run. of_servers: the steps as each server saw them; only exchanges and updates differ.
+    """The trace of a run. of_servers: by server, the steps with this server; only exchanges and updates differ.
 
     apply_seconds: each server's own work for each update.
     """
@@ -90,7 +89,7 @@ def _write_computing(builder: TraceBuilder, scenario: Scenario, steps: Steps) ->
 
 
 def _write_contributions(builder: TraceBuilder, server: int, steps: Steps) -> None:
-    """In the order of arrival, or of being cancelled; gradients for an update that never came are left out."""
+    """Writes gradients in the order of arrival or cancellation, but no gradients for an update that never came."""
     cancelled = ~np.isnan(steps.cut)
     rows = np.flatnonzero((steps.outcome <= len(steps.updates)) | cancelled)
     known = np.where(cancelled, steps.cut, steps.arrived)[rows]

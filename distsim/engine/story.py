@@ -1,11 +1,11 @@
-"""The reference engine: a run told as SimPy processes, one per worker and one per server.
+"""The reference engine: a run as SimPy processes, one per worker and one per server.
 
 peers       compute -> all-reduce (synchronous, local SGD; through a server: receive -> apply -> answer)
 ddp         forward -> backward, while buckets are all-reduced
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 server      compute -> push -> wait -> pull, and receive -> decide -> apply -> answer
-flexrr      the server's, in which workers do pieces of each other's steps while they wait
-Each story stands in a module of its name, and `runtime/` tells it with real processes, in the same order.
+flexrr      as server, but workers do pieces of each other's steps while they wait
+Each story is in the module of its name. `runtime/` runs the same story with real processes, in the same order.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from distsim.trace import Trace
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
-    """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: in place of the policy's."""
+    """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: replaces the policy's rule."""
     policy = scenario.policy
     if scenario.servers and isinstance(policy, WithServer):
-        # Servers share nothing, so each has a rule of its own.
+        # Servers share nothing, so each server has its own rule.
         fresh = rule or policy.rule(scenario.cluster.workers)
         rules = [fresh, *(deepcopy(fresh) for _ in scenario.servers[1:])]
         story = FlexRRStory if isinstance(policy, FlexRR) else ServerStory

@@ -1,4 +1,4 @@
-"""Learning: models and data, and real gradients in the order and on the clock of any trace.
+"""Learning: models, data, and real gradients in the order and on the clock of any trace.
 
 Only torch models need torch.
 
@@ -9,7 +9,7 @@ torch_model         any torch model
 problems        the models of real runs and their data
 kernels         the choice of torch's routines
 digits          data
-batches         which samples each worker has
+batches         the samples of each worker
 rates           learning rates, and the effective batch
 optimizers      SGD, momentum
 updates         the updates that a trace records, for a replay

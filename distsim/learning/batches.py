@@ -1,9 +1,9 @@
-"""The samples of each worker in each step: those that torch's `DistributedSampler` and `DataLoader` give it.
+"""The samples of each worker in each step, as torch's `DistributedSampler` and `DataLoader` choose them.
 
-An epoch is a permutation of all samples. Worker w of N has number w, w + N, w + 2 N, … of it; where N does not divide
-the samples, the first ones of the permutation are taken twice, so that all workers have equally many. A worker takes
-them in batches of b, and the last batch of an epoch may be smaller. So the batches of one step together are N b
-consecutive samples of the permutation: the batch of that step in one process with batches of N b.
+An epoch is a permutation of all samples. Worker w of N has samples w, w + N, w + 2 N, … of the permutation. Where N
+does not divide the number of samples, the first samples are taken twice, so that all workers have equally many. A
+worker takes its samples in batches of b; the last batch of an epoch may be smaller. So the batches of one step
+together are N b consecutive samples: the batch of the same step in one process with batches of N b.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Batches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many steps a worker takes for its share of the samples.
+        """The number of steps that a worker takes for its share of the samples.
 
         >>> Batches(samples=10, workers=2, batch=2, seed=0).steps_per_epoch
         3

@@ -21,14 +21,14 @@ COLUMNS = ("update", "samples", "seconds", "loss", "accuracy", "variance")
 class Curve:
     """Columns of one length: a row for each evaluated update, from update 0 (the start) to the last.
 
-    samples: how many gradients' samples have been applied so far. seconds: on the trace's clock. loss: the mean over
+    samples: the number of samples whose gradients were applied. seconds: on the trace's clock. loss: the mean over
     all samples to learn from. accuracy: on the test samples, NaN where nothing is classified. variance: the squared
-    distance between the gradient that this update applied and that of the whole loss at the parameters it was
-    applied to. Its mean is the gradient's variance where gradients are fresh; staleness adds to it. NaN where not asked
-    for.
+    distance between the gradient that this update applied and the gradient of the whole loss at the parameters that
+    the update was applied to. Its mean is the gradient's variance for fresh gradients; staleness adds to the mean. NaN
+    where no variance is requested.
 
     For every update: batch_loss, the mean loss of its gradients' batches; update_samples, its effective batch.
-    parameters: those at the end.
+    parameters: the final parameters.
     """
 
     update: NDArray[np.int64]

@@ -21,10 +21,10 @@ class Objective(Protocol):
 
     @property
     def samples(self) -> int:
-        """How many samples there are to learn from."""
+        """The number of samples to learn from."""
 
     def start(self, seed: int) -> Numbers:
-        """Parameters to begin with; the same for the same seed."""
+        """The initial parameters; the same for the same seed."""
 
     def gradient(self, parameters: Numbers, samples: Samples | None = None) -> tuple[float, Numbers]:
         """The mean loss over these samples (None: over all), and its gradient, a new array."""
@@ -33,4 +33,4 @@ class Objective(Protocol):
         """The mean loss over all samples."""
 
     def accuracy(self, parameters: Numbers) -> float:
-        """The share of the test samples that are classified rightly; NaN where there is nothing to classify."""
+        """The share of the test samples that are classified correctly; NaN where there is nothing to classify."""

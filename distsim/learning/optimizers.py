@@ -19,7 +19,7 @@ class Descent(Protocol):
     """One run's optimizer, with its memory."""
 
     def step(self, parameters: Numbers, gradient: Numbers, share: float = 1.0) -> Numbers:
-        """New parameters; the given ones are not changed.
+        """Returns new parameters; `parameters` is not changed.
 
         share: `share` x `gradient` is the mean gradient: 1 / n where `gradient` is a sum of n gradients.
         """

@@ -17,7 +17,7 @@ DATA_SEED = 0
 
 @dataclass(frozen=True)
 class Quadratic:
-    """A loss of sum over i of h_i x_i^2 / 2, least (0) at x = 0, along `dimension` directions of curvature h_i.
+    """A loss of sum over i of h_i x_i^2 / 2 along `dimension` directions of curvature h_i; its minimum is 0 at x = 0.
 
     The logarithms of h_i are evenly spaced, from `flattest` to `steepest`. Sample k adds z_k . x to the loss, and so
     z_k to the gradient, whose noise has the variance h_i in direction i; over all samples the z_k are 0 on average.

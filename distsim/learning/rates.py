@@ -40,7 +40,7 @@ def constant(rate: float) -> Rate:
 
 
 def scaled(rate: float, batch: int, reference: int, scaling: Scaling = "linear") -> float:
-    """The rate for an effective batch of `batch`, when `rate` suits one of `reference`.
+    """The rate for an effective batch of `batch`, when `rate` suits an effective batch of `reference`.
 
     >>> scaled(0.1, batch=8192, reference=256), scaled(0.1, batch=1024, reference=256, scaling="square_root")
     (3.2, 0.2)

@@ -40,10 +40,10 @@ def replay(
     variance: bool = False,
     target: float | None = None,
 ) -> Curve:
-    """Learns `objective` in the order of `trace`; the same arguments give bit-identical curves.
+    """Learns `objective` in the order of `trace`. The same arguments give bit-identical curves.
 
-    batch: samples per worker and step; seed: of the first parameters and of the samples' order; touched: the share of
-    its entries, the largest ones, that a gradient keeps. All three default to what the trace's scenario says.
+    batch: samples per worker and step. seed: of the first parameters and of the samples' order. touched: the share of
+    entries, the largest, that a gradient keeps. All three default to the values in the trace's scenario.
     staleness_aware: divides a gradient by its staleness, where that is above 1 (Zhang et al. 2016, Staleness-aware
     Async-SGD, arXiv 1511.05950). points: at how many updates, evenly spaced, the loss over all samples is evaluated.
     variance: whether the gradient's variance is evaluated, too, which takes a backward over all samples at each point.
@@ -70,7 +70,7 @@ def replay(
     if not isinstance(points, int) or points < 1:
         raise InputError.of("points", points, "must be a whole number above 0", "write points = 200")
     run = LocalReplay if recorded.averages_parameters else Replay
-    # A loss that grows without bound is a finding, not a fault.
+    # A loss that grows without bound is a valid result.
     with np.errstate(over="ignore", invalid="ignore"):
         return run(recorded, objective, optimizer, batches, share, staleness_aware).curve(points, variance, target)
 
@@ -94,7 +94,7 @@ class Replay:
         self.touched = touched
         self.staleness_aware = staleness_aware
         self.parameters = objective.start(batches.seed)
-        self.versions = {0: self.parameters}  # those that gradients to come are computed on
+        self.versions = {0: self.parameters}  # the versions that later gradients read
         self.descent = optimizer.begin()
 
     def curve(self, points: int, variance: bool, target: float | None) -> Curve:

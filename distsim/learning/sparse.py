@@ -1,4 +1,4 @@
-"""A made-up task whose samples have few of the features each, so that a gradient touches few of the parameters."""
+"""A made-up task in which each sample has few features, so a gradient touches few of the parameters."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class SparseLogistic:
 
     density: the share q of the features that a sample has, as a text has words; all samples have norm 1. Where features
     are equally frequent, two samples share a part q of their features, and so their gradients collide in a part q.
-    zipf: 0: all features are equally frequent; above: the k-th feature is as frequent as k^-zipf says, like words.
-    A hidden vector of weights draws a sample's class, so that some classes are wrong.
+    zipf: 0: all features are equally frequent; above 0: the k-th feature has a frequency proportional to k^-zipf.
+    A hidden vector of weights gives the probability of a sample's class, so some classes are wrong.
 
     >>> problem = SparseLogistic(features=100, density=0.02, samples=50)
     >>> _, gradient = problem.gradient(problem.start(0), np.array([3]))

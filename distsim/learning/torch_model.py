@@ -16,7 +16,7 @@ Make = Callable[[], nn.Module]
 
 
 class TorchModel:
-    """A model that `make` makes anew, its training data and its test data.
+    """A new model from `make`, its training data and its test data.
 
     loss: the mean over the samples of a batch. dtype: of parameters and inputs; float64 where rounding must not matter.
     The parameters of `start` are those that `torch.manual_seed(seed)` gives, as in real runs.
@@ -62,12 +62,12 @@ class TorchModel:
 
     @property
     def samples(self) -> int:
-        """How many there are to learn from."""
+        """The number of samples to learn from."""
         return len(self._training)
 
     @property
     def sizes(self) -> list[int]:
-        """How many numbers each of the model's tensors has, in the order of the flat array."""
+        """The number of entries of each of the model's tensors, in the order of the flat array."""
         return [parameter.numel() for parameter in self._model.parameters()]
 
     def start(self, seed: int) -> Numbers:
@@ -79,7 +79,7 @@ class TorchModel:
         return np.asarray(flat.to(self._parameters.dtype).numpy())
 
     def gradient(self, parameters: Numbers, samples: Samples | None = None) -> tuple[float, Numbers]:
-        """By forward and backward."""
+        """The mean loss and its gradient, by forward and backward."""
         self._put(parameters)
         self._gradient.zero_()
         inputs, targets = self._training.inputs, self._training.targets
@@ -92,13 +92,13 @@ class TorchModel:
         return loss.item(), self._gradient.numpy().copy()
 
     def loss(self, parameters: Numbers) -> float:
-        """By one forward over all samples."""
+        """The mean loss, by one forward over all samples."""
         self._put(parameters)
         with one_thread(), torch.inference_mode():
             return self._loss(self._model(self._training.inputs), self._training.targets).item()
 
     def accuracy(self, parameters: Numbers) -> float:
-        """The share of the test samples whose largest output is that of the right class."""
+        """The share of the test samples whose largest output belongs to the right class."""
         self._put(parameters)
         with one_thread(), torch.inference_mode():
             found = self._model(self._test.inputs).argmax(dim=1)

@@ -1,4 +1,4 @@
-"""The updates that a trace records, for a replay: the gradients of each, and the versions these were computed on."""
+"""The updates that a trace records, for a replay: their gradients, and the versions that the gradients read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Gradient(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A new version of the parameters, and the gradients it averages.
+    """A new version of the parameters, and the gradients that the update averages.
 
     The gradients are in the order in which the server added them up; without a server, by worker and step.
     """
@@ -42,9 +42,9 @@ class Update(NamedTuple):
 class RecordedUpdates:
     """Everything that a replay needs of a trace.
 
-    workers: how many share the samples. averages_parameters: whether an update is the mean of the workers' parameters,
-    after each has descended by itself; if not, an update descends by the mean of the gradients. last_read: for each
-    version from 0 on, the last update with a gradient that read it. batch, seed, touched: those of the scenario.
+    workers: the number that share the samples. averages_parameters: True if an update is the mean of the workers'
+    parameters after separate descents; False if an update descends by the mean of the gradients. last_read: by version
+    from 0 on, the last update with a gradient that read the version. batch, seed, touched: from the scenario.
     """
 
     workers: int
@@ -86,7 +86,7 @@ def recorded_updates(trace: Trace) -> RecordedUpdates:
     _check_ranges(trace, rows, workers)
     times = trace.updates.where(np.argsort(trace.updates.time_seconds, kind="stable"))
     seconds = np.zeros(int(trace.updates.version.max()))
-    seconds[times.version - 1] = times.time_seconds  # of several servers, the last
+    seconds[times.version - 1] = times.time_seconds  # with several servers, the time of the last server
     bounds = np.searchsorted(rows.version, np.arange(1, len(seconds) + 2)).tolist()
     last_read = np.zeros(len(seconds) + 1, dtype=np.int64)
     np.maximum.at(last_read, rows.read_version, rows.version)

@@ -1,4 +1,4 @@
-"""What a trace says in numbers: step time, waiting, communication, staleness, bytes. One meaning for every producer.
+"""The metrics of a trace: step time, waiting, communication, staleness, bytes. Real and simulated runs share them.
 
 `table` has a row for each metric. The other modules compute them: `worker_time`, `steps`, `gradients`, `links`.
 """

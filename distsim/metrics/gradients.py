@@ -1,4 +1,4 @@
-"""What became of the gradients: applied or dropped, how stale, and how many samples they stand for."""
+"""Metrics of the gradients: applied or dropped, their staleness, and their samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class UnavailableError(ValueError):
 
 
 def dropped_gradients(trace: Trace) -> int:
-    """How many gradients arrived and went into no update. A cancelled gradient never arrived, so it does not count.
+    """The number of gradients that arrived and went into no update. A cancelled gradient never arrived.
 
     >>> from distsim import example, simulate
     >>> dropped_gradients(simulate(example("synchronous_ring")))
@@ -37,7 +37,7 @@ def throughput_samples_per_second(trace: Trace) -> float:
 
 
 def staleness_histogram(trace: Trace) -> dict[int, float]:
-    """How many applied gradients had each staleness; the values add up to the number of gradients.
+    """The number of applied gradients with each staleness; the values add up to the number of gradients.
 
     A gradient may be applied in parts: FlexRR computes a step in ranges of items, each range on the version that its
     worker had read, and each of several servers applies one part of every gradient. A part counts as its share of the
@@ -59,7 +59,7 @@ def mean_staleness(trace: Trace) -> float | None:
 
 
 def _weights(trace: Trace) -> Floats:
-    """The share of its gradient that each applied row is."""
+    """For each applied row, its share of its gradient."""
     applied = trace.contributions.where(trace.contributions.applied)
     if trace.servers <= 1 and not applied.first_item.any():
         return np.ones(len(applied))  # whole gradients

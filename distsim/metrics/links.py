@@ -13,8 +13,8 @@ def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
     """Bytes on each host's up-link and down-link by the last update, each of shape (hosts,).
 
     None where the transfers were not observed (a backend's own all-reduce). A colocated server uses the links of its
-    worker's host. Where the workers of a node share a NIC, its bytes count for the node's first worker. Bytes that
-    cross no NIC, inside a node or a host, count nowhere.
+    worker's host. Where the workers of a node share a NIC, its bytes count for the node's first worker. Bytes inside a
+    node or a host cross no NIC and do not count.
     """
     if not len(trace.transfers):
         return None

@@ -1,4 +1,4 @@
-"""The table of metrics: one row for each number that is told about a run.
+"""The table of metrics: one row for each number that is reported about a run.
 
 `summary`, JSON, printed tables, the columns of a sweep and heat maps all read `METRICS`. To add a metric, add a row.
 """
@@ -52,7 +52,7 @@ class Run:
         return self._worker_shares.get(part)
 
     def failures(self) -> int:
-        """How often all workers had to start again."""
+        """The number of times that all workers had to start again."""
         restarts = self.trace.spans.of_kind(SpanKind.RESTART)
         return int(np.bincount(restarts.worker).max()) if len(restarts) else 0
 
@@ -93,7 +93,7 @@ class Metric:
     error: how a prediction is judged: in percent of the measurement, as a difference in percentage points, as a
     difference of counts, or not at all. heading: of its column in the printed table of a sweep; "": no column there.
     part_of: the words of the metric of which this metric is a part. Tables show the part under the whole.
-    applies: the runs that the metric says something about, None for all; of other runs the metric is left out.
+    applies: whether the metric applies to a run; None for all runs. Summaries of other runs leave the metric out.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Max-min fairness by progressive filling.
 
-The link with the smallest equal share is a bottleneck: its flows get that share. They are taken off the network with
-their part of every capacity, and the rest is filled in the same way.
+The link with the smallest equal share is a bottleneck: its flows get that share. Remove these flows, and their part
+of every capacity, from the network. Then fill the rest in the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ L = TypeVar("L", bound=Hashable)
 def max_min_rates(paths: Sequence[Sequence[Hashable]], capacities: Mapping[Any, float]) -> list[float]:
     """The max-min fair rate of each flow.
 
-    paths: the links that each flow crosses, at least one each. capacities: of the links, any unit; rates are in it.
+    paths: the links that each flow crosses, at least one. capacities: of the links, in any unit; rates have this unit.
 
     >>> max_min_rates([["a"], ["a", "b"], ["b"]], {"a": 10.0, "b": 4.0})
     [8.0, 2.0, 2.0]
@@ -28,7 +28,7 @@ def max_min_rates(paths: Sequence[Sequence[Hashable]], capacities: Mapping[Any, 
 
 
 def bottlenecks(paths: Sequence[Sequence[L]], capacities: Mapping[L, float]) -> Iterator[tuple[L, float, list[int]]]:
-    """(link, share, flows that it limits to that share) of each bottleneck, the smallest share first."""
+    """(link, share, flows that the link limits to the share) of each bottleneck, the smallest share first."""
     crossing: dict[L, list[int]] = {}
     for flow, path in enumerate(paths):
         for link in path:

@@ -1,8 +1,8 @@
 """One link: the flows that cross it, and the virtual clock of the flows that it limits.
 
-The bottleneck of a flow is the link on which it gets the least. All flows with the same bottleneck have the same rate,
-so one virtual clock serves them (Parekh and Gallager 1993): the clock counts the bytes that each of them has received,
-and a flow is over when the clock reads its end. A new rate changes the clock alone, however many flows there are.
+The bottleneck of a flow is the link that gives the flow the lowest rate. All flows with the same bottleneck have the
+same rate, so one virtual clock serves them (Parekh and Gallager 1993): the clock counts the bytes that each flow has
+received, and a flow ends when the clock reaches the flow's end. A new rate changes only the clock, not the flows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ OVER = 1e-15  # a flow is over when what remains takes at most this share of the
 class Link:
     """One direction of a NIC or a wire.
 
-    flows: all that cross it, in the order of joining. bottlenecked: how many of them this link limits. rate: of each
-    of those, in bytes/s. end_seconds: when the first of those ends unless the rate changes. ends: a heap, to which the
-    link adds itself whenever end_seconds changes; number: breaks ties in the heap.
+    flows: all flows that cross the link, in the order of joining. bottlenecked: the number of flows that the link
+    limits. rate: of each limited flow, in bytes/s. end_seconds: the first end of a limited flow at this rate. ends: a
+    heap; the link adds itself whenever end_seconds changes. number: breaks ties in the heap.
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Link:
         self._at_seconds = 0.0
 
     def carry_alone(self, now: float, flow: Flow) -> None:
-        """From now on `flow` alone runs here, at the full capacity: `limit_flow` and `set_rate` in one."""
+        """From now on only `flow` runs here, at the full capacity: `limit_flow` and `set_rate` in one call."""
         flow.bottleneck = self
         flow.end = flow.num_bytes
         self.bottlenecked = 1
@@ -69,7 +69,7 @@ class Link:
         heappush(self._limited, (flow.end, flow.number, flow))
 
     def release(self, flow: Flow) -> None:
-        """This link limits `flow` no more. When it limits none, the clock starts again at 0."""
+        """This link no longer limits `flow`. When the link limits no flow, the clock starts again at 0."""
         flow.bottleneck = None
         self.bottlenecked -= 1
         if not self.bottlenecked:
@@ -128,9 +128,9 @@ class Route:
 class Flow(simpy.Event):
     """A transfer; as an event it happens when the last byte has arrived.
 
-    start_seconds: when it began to wait the latency. number: counts flows as they join; 0: this one is not under way.
-    shared_links: how many of its links other flows cross, too. bottleneck: the link that limits it. end: the reading
-    of that link's clock at which this flow is over.
+    start_seconds: the start of the latency. number: counts flows as they join; 0: this flow is not under way.
+    shared_links: the number of its links that other flows also cross. bottleneck: the link that limits the flow. end:
+    the reading of the bottleneck's clock at which this flow ends.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
 """Flows on a SimPy clock: whenever flows join or leave, the flows that share links with them get new rates.
 
-All changes of one instant are settled together, and only the part of the network that they can change. There are three
-cases, from cheap to costly:
+All changes of one instant are settled together, and only in the part of the network that they affect. There are
+three cases, from cheap to costly:
 
 alone        a flow that shares none of its links runs at the capacity of its narrowest link.
 one link     flows that share one link and no other, such as those to a server, divide its capacity.
@@ -76,7 +76,7 @@ class Network:
         return Flow(self.environment, route, num_bytes, latency_seconds)
 
     def route(self, path: tuple[Hashable, ...]) -> Route:
-        """A route over these links. A caller that sends over it many times keeps it, and makes each `Flow` of it."""
+        """A route over these links. A caller that sends often over a route keeps it, and makes each `Flow` of it."""
         return Route.of(tuple(self._links[name] for name in path))
 
     def start(self, flow: Flow) -> None:
@@ -219,7 +219,7 @@ class Network:
 
     def _end_flows(self, timer: simpy.Event) -> None:
         if timer is not self._timer:
-            return  # an earlier one was set since
+            return  # an earlier timer was set since
         self._timer = None
         now, ends = self.environment.now, self._ends
         ended: list[Flow] = []

@@ -1,4 +1,4 @@
-"""Flows that are all known beforehand: when each of them ends, without a clock.
+"""The ends of flows that are all known in advance, without a clock.
 
 No event on the network starts another flow, so columns replace the processes of a story. From instant to instant:
 
@@ -32,10 +32,10 @@ def flow_ends(
     num_bytes: ArrayLike,
     latency_seconds: ArrayLike = 0.0,
 ) -> Floats:
-    """When each flow's last byte has arrived, in seconds.
+    """The time when each flow's last byte has arrived, in seconds.
 
     paths: the two links that each flow crosses, by number: its source's and its target's. capacities: of the links,
-    in bytes/s. start_seconds: when each begins to wait the latency. The last three: one for each flow, or for all.
+    in bytes/s. start_seconds: the start of the latency. The last three: one value for each flow, or one for all.
     Raises ValueError where a path is not two different links.
 
     >>> ends = flow_ends([[0, 2], [1, 2]], [1e6, 1e6, 1e6], 0.0, [1e6, 5e5], latency_seconds=0.5)
@@ -56,7 +56,7 @@ def flow_ends(
 
 
 def in_columns(source: Integers, target: Integers, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
-    """The same in numpy; joins: when the latency is over."""
+    """The ends of flows, in numpy. joins: the time when the latency of each flow ends."""
     under_way = UnderWay(source, target, capacities, num_bytes)
     ends = joins.copy()  # of flows without bytes
     order = np.argsort(joins, kind="stable")
@@ -105,7 +105,7 @@ class UnderWay:
         return over, level
 
     def join(self, now: float, new: Integers) -> float:
-        """Flows join; returns the level that each of them reaches at least against the old rates."""
+        """Flows join. Returns a level: against the old rates, each new flow reaches at least this rate."""
         level = math.inf
         links, newcomers = np.unique(np.concatenate((self.source[new], self.target[new])), return_counts=True)
         for link, count in zip(links.tolist(), newcomers.tolist(), strict=True):
@@ -132,7 +132,7 @@ class UnderWay:
 
 
 def _level(capacity: float, rates: Floats, newcomers: int) -> float:
-    """The rate of each newcomer on a link whose other flows keep their rates, or get the same as a newcomer."""
+    """The rate of each new flow on a link whose other flows keep their rates, or get the same rate as a new flow."""
     slowest = np.sort(rates)
     sharing = np.arange(newcomers + len(rates), newcomers - 1, -1)
     shares = (capacity - np.concatenate(((0.0,), np.cumsum(slowest)))) / sharing
@@ -140,7 +140,7 @@ def _level(capacity: float, rates: Floats, newcomers: int) -> float:
 
 
 def _filled(source: Integers, target: Integers, free: Floats) -> Floats:
-    """The max-min fair rates of flows over links that have so much for them.
+    """The max-min fair rates of flows over links with `free` capacity.
 
     A link is a bottleneck where none of its flows gets less on its other link.
     """

@@ -1,10 +1,10 @@
-"""Flows that are all known beforehand, compiled by numba: `offline_flows`, flow by flow and link by link.
+"""The ends of flows that are all known in advance: `offline_flows`, compiled by numba, flow by flow.
 
 end          flows whose last byte has arrived leave the network.
 join         flows whose latency is over join their links; then all rates are new.
 share out    the link with the smallest equal share limits its flows to that share; the rest is filled likewise.
 
-The first call on a machine compiles, for some seconds; the code is then kept beside this file, or in the user's cache.
+The first call on a machine compiles for some seconds. The code is then kept beside this file or in the user's cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distsim.network.offline_flows import NEARLY
 
 def ends_of(source: Integers, target: Integers, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
     """When each flow ends; joins: when its latency is over."""
-    # Constants of other modules are arguments: compiled code that was kept would not notice that they have changed.
+    # Constants of other modules are arguments, because cached compiled code would not notice a changed constant.
     return np.asarray(_ends_of(source, target, capacities, joins, num_bytes, OVER, NEARLY))
 
 

@@ -1,4 +1,4 @@
-"""Policies: when updates are applied. Each has a file of its own, with its fields and its rule or plan."""
+"""Policies decide when updates are applied. Each policy has its own file, with its fields and its rule or plan."""
 
 from distsim.policies.asynchronous import Asynchronous
 from distsim.policies.backup import Backup

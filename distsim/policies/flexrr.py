@@ -1,7 +1,7 @@
 """FlexRR: a stale synchronous run in which a worker that falls behind hands pieces of its step to its helpers.
 
 Source: Harlap et al. 2016, Addressing the straggler problem for iterative convergent parallel ML (SoCC). A worker
-there asks for help when it is about 20 % behind, as by the default here (read at second hand).
+there asks for help when it is about 20 % behind; the default here is the same (taken from a secondary source).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FlexRR's plan: which worker computes which piece of which worker's step."""
+"""FlexRR's plan: it decides which worker computes each piece of each worker's step."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class FlexRRPlan:
         self.policy = policy
         self.workers = workers
         self.steps = [-1] * workers  # by worker: its latest step
-        self.undone = [0] * workers  # by worker: how many items of that step are not done
-        self.messages = 0  # questions to those helped, and pieces handed over
-        self._begun = [0] * workers  # by worker: how many items of that step it has begun itself, from the front
-        self._done = [0] * workers  # by worker: how many of them `on_its_own` has counted as done
+        self.undone = [0] * workers  # by worker: the number of items of that step that are not done
+        self.messages = 0  # questions to helped workers, and pieces handed over
+        self._begun = [0] * workers  # by worker: the number of items of that step that it has begun itself
+        self._done = [0] * workers  # by worker: the number of these that `on_its_own` has counted as done
         self._taken = [0] * workers  # by worker: the first item of that step which others have begun, from the back
         self._far = policy.threshold * policy.items  # items behind a helper from which a worker hands over
         group = range(1, policy.group + 1)
@@ -65,7 +65,7 @@ class FlexRRPlan:
         self._begun[worker] = self._done[worker] = 0
 
     def left(self, worker: int) -> int:
-        """How many items of its step have not begun."""
+        """The number of items of a worker's step that have not begun."""
         return self._taken[worker] - self._begun[worker]
 
     def own(self, worker: int) -> Piece | None:
@@ -111,6 +111,6 @@ class FlexRRPlan:
         self.undone[piece.worker] -= 1
 
     def behind(self, worker: int, helper: int) -> int:
-        """How many items fewer than the helper a worker has done since the start of the run."""
+        """The number of items that the helper has done more than the worker since the start of the run."""
         ahead = self.steps[helper] - self.steps[worker]
         return ahead * self.policy.items + self.undone[worker] - self.undone[helper]

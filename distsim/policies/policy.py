@@ -1,4 +1,4 @@
-"""What every policy says about itself. Each kind of policy is a frozen dataclass in a module of its own."""
+"""The common properties of all policies. Each kind of policy is a frozen dataclass in its own module."""
 
 from __future__ import annotations
 

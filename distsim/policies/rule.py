@@ -1,4 +1,4 @@
-"""The rule of a policy with a server: what the server does with a gradient that has just arrived. It has no clock."""
+"""The rule of a policy with a server. A rule decides about each gradient that arrives; it has no clock."""
 
 from __future__ import annotations
 

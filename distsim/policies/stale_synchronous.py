@@ -47,8 +47,8 @@ class StaleSynchronousRule:
         self.staleness = staleness
         self.version = 0
         self.steps = [0] * workers  # gradients that have arrived, by worker
-        self.slowest = 0  # the fewest of them
-        self.behind = workers  # how many workers have no more than the slowest
+        self.slowest = 0  # the fewest gradients of a worker
+        self.behind = workers  # the number of workers with no more gradients than the slowest
         self.held: dict[int, list[int]] = {}  # by number of steps: workers that have made as many and wait for others
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002 - the number of arrivals decides

@@ -22,7 +22,7 @@ from distsim.simulation import simulate
 from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
 
 MILLISECOND = 1e-3
-HOSTS, FLOWS, FLOWS_PER_SECOND = 64, 5_000, 141.0  # the last: that each host starts
+HOSTS, FLOWS, FLOWS_PER_SECOND = 64, 5_000, 141.0  # flows per second: by each host
 GIB = 2.0**30
 LINEAR = 15.0  # ten times the steps, and half as much for caches that they no longer fit in
 
@@ -88,14 +88,14 @@ def one_ring(ranks: int, *, by_story: bool = False) -> Callable[[], Work]:
 
 
 def run_of(scenario: Scenario, engine: Any = "auto") -> Callable[[], Work]:
-    """`simulate`, with its Trace."""
+    """The call of `simulate`, which returns its Trace."""
     return lambda: lambda: simulate(scenario, engine=engine)
 
 
 def whole_run(
     policy: dict[str, Any], kind: str = "parameter_server", engine: Any = "auto", **size: Any
 ) -> Callable[[], Work]:
-    """The same for a run of `training`, whose scenario is made when it is measured."""
+    """The call of `simulate` for a run of `training`. The measurement makes the scenario."""
     return lambda: run_of(training(policy, kind, **size), engine)()
 
 
@@ -103,7 +103,7 @@ def against(
     slower: str, group: str, name: str, milliseconds: float, policy: dict[str, Any], kind: str = "parameter_server",
     simgrid_seconds: float | None = None, engine: str = "auto", **size: Any,
 ) -> Duration:  # fmt: skip
-    """The duration of a whole run, beside the time of the next slower engine."""
+    """The duration of a whole run, compared with the time of the next slower engine."""
     return Duration(
         group, name, milliseconds * MILLISECOND, whole_run(policy, kind, engine, **size), simgrid_seconds,
         (slower, whole_run(policy, kind, slower, **size)),
@@ -141,7 +141,7 @@ def _whole_runs() -> list[Figure]:
 
 
 def _several_servers_and_stages() -> list[Figure]:
-    """Runs that explorers simulate at every move of a control."""
+    """The runs that explorers simulate at every move of a control."""
     group = "50 steps by recurrence, equal compute times"
     constant: dict[str, Any] = {"compute": {"mean": "50 ms"}}
     servers = training(SYNCHRONOUS).replacing(constant | {"communication.servers": 4})
@@ -230,7 +230,7 @@ def _growth() -> list[Figure]:
         Growth(group, "loop, 50 and 500 steps", LINEAR, lambda n: training(BACKUP, steps=n), 50, "loop"),
         Growth(
             group, "recurrence, 3,000 and 30,000 steps", LINEAR,
-            lambda n: training(SYNCHRONOUS, steps=n), 3000, "recurrence",  # neither fits into a cache
+            lambda n: training(SYNCHRONOUS, steps=n), 3000, "recurrence",  # neither run fits into a cache
         ),
     ]  # fmt: skip
 

@@ -25,11 +25,11 @@ SLICE_SECONDS = 0.05  # of each round: shorter work is repeated within it
 class Result:
     """One row of the report.
 
-    measured: in `unit`. floor: SimPy's timeouts per second, measured alternately with it; None where it does not
-    matter. value: the number that the bound is for: a time scaled to `NOMINAL_TIMEOUTS_PER_SECOND`, else `measured`.
-    repeats: the best of them counts. simgrid_seconds: SimGrid's time for the same in C++, where it is known.
-    slower_engine: the next slower engine that serves the scenario; times_faster: how many times as long it takes, in
-    the same run.
+    measured: in `unit`. floor: SimPy's timeouts per second, measured alternately with the work; None for memory.
+    value: the number that the bound limits: a time scaled to `NOMINAL_TIMEOUTS_PER_SECOND`, or `measured`.
+    repeats: the best repeat counts. simgrid_seconds: SimGrid's time for the same work in C++, where it is known.
+    slower_engine: the next slower engine that serves the scenario. times_faster: the slower engine's time divided by
+    this time, in the same run.
     """
 
     group: str
@@ -71,9 +71,9 @@ class Figure(Protocol):
 
 @dataclass(frozen=True)
 class Duration:
-    """How long something takes. prepare: gives the work to be timed; seconds: the bound, on the nominal machine.
+    """The time of some work. prepare: returns the work to be timed; seconds: the bound, on the nominal machine.
 
-    slower: the name of the next slower engine, and what gives its work; timed once, in the same run.
+    slower: the name of the next slower engine, and a function that returns its work; timed once, in the same run.
     """
 
     group: str
@@ -84,7 +84,7 @@ class Duration:
     slower: tuple[str, Callable[[], Work]] | None = None
 
     def measure(self, rounds: int = ROUNDS) -> Result:
-        """The best time and the best floor of some rounds, in each of which both are measured."""
+        """The best time and the best floor of some rounds. Each round measures both."""
         (best,), floor, repeats = alternating([self.prepare()], rounds)
         engine, times_faster = None, None
         if self.slower:
@@ -98,7 +98,7 @@ class Duration:
 
 @dataclass(frozen=True)
 class Growth:
-    """How many times longer a run with ten times the steps takes. times: the bound; 10 is linear."""
+    """The factor by which ten times the steps lengthen a run. times: the bound; 10 is linear."""
 
     group: str
     name: str

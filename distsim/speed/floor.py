@@ -1,6 +1,7 @@
-"""The floor: how many timeouts a second SimPy itself does, here and now.
+"""The floor: the number of timeouts per second that SimPy itself does on this machine now.
 
-Machines differ, and a shared one differs from minute to minute. Processor time in units of SimPy's own hardly does.
+Machines differ, and the speed of a shared machine changes from minute to minute. The ratio of a processor time to
+SimPy's own processor time hardly changes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 import simpy
 
 PROCESSES = 100
-NOMINAL_TIMEOUTS_PER_SECOND = 1.4e6  # of the machine that the bounds were written for
+NOMINAL_TIMEOUTS_PER_SECOND = 1.4e6  # on the machine that the bounds were written for
 SAMPLES, TIMEOUTS = 2, 1000  # timeouts of each process
 
 
 def timeouts_per_second() -> float:
-    """The best of some samples: `PROCESSES` processes that do nothing but wait for 1."""
+    """The best of some samples, each with `PROCESSES` processes that only wait for 1."""
     return max(_sample() for _ in range(SAMPLES))
 
 
@@ -36,7 +37,7 @@ def _sample() -> float:
 
 
 def scaled_seconds(seconds: float, floor: float) -> float:
-    """What takes so long where SimPy does `floor` timeouts/s, on a machine where it does 1.4 million.
+    """Converts `seconds` from a machine with `floor` SimPy timeouts/s to a machine with 1.4 million timeouts/s.
 
     >>> scaled_seconds(0.02, floor=0.7e6)
     0.01

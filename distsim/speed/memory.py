@@ -1,4 +1,4 @@
-"""The most memory a simulation takes, in a fresh process."""
+"""The peak memory of a simulation in a fresh process."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def peak_bytes(scenario: Scenario) -> float:
 
 
 def tell() -> None:
-    """What the process does: a scenario on standard input, its peak on standard output."""
+    """The child process: reads a scenario from standard input, writes its peak to standard output."""
     trace = simulate(Scenario.loads(sys.stdin.read(), source="standard input"))
     assert len(trace.updates)
     print(own_peak_bytes())
 
 
 def own_peak_bytes() -> float:
-    """The peak of this process.
+    """The peak memory of this process in bytes.
 
-    Where /proc tells it, from there: what getrusage tells of a started process counts what its parent held when it
-    started it.
+    Taken from /proc if possible, because the peak that getrusage reports for a child process includes the memory that
+    its parent held at the start.
     """
     if STATUS.exists():
         line = next(line for line in STATUS.read_text("utf-8").splitlines() if line.startswith("VmHWM:"))

@@ -1,4 +1,4 @@
-"""Collects the rows of a trace. The simulator and the real runs write through it, exchanges with servers included."""
+"""Collects the rows of a trace. The simulator and the real runs both write their traces with `TraceBuilder`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Numbers = float | NDArray[Any]  # one number for all rows, or a column
 
 
 class Columns:
-    """The rows of one table on their way: numbers of single rows in one flat array, and blocks of whole columns.
+    """The rows of one table before it is built: single rows in one flat array of numbers, and blocks of columns.
 
-    A text of a single row counts as the number of its entry among the texts seen so far.
+    The text of a single row is stored as the number of its entry among the texts so far.
     """
 
     def __init__(self, table: type[Table]) -> None:
@@ -35,7 +35,7 @@ class Columns:
         return self.texts.setdefault(text, len(self.texts))
 
     def close_block(self) -> None:
-        """The single rows so far become a block, so that rows and blocks keep their order."""
+        """Turns the single rows so far into a block, so that rows and blocks keep their order."""
         if not self.rows:
             return
         names = list(self.table.dtypes)
@@ -90,7 +90,7 @@ class TraceBuilder:
         self._span_label("")
 
     def extend(self, table: str, **columns: ArrayLike | Texts) -> None:
-        """Many rows at once: each column of `table` ("spans", "updates", …) by name, or one value for all rows."""
+        """Adds many rows to `table` ("spans", "updates", …): by name, a column or one value for all rows."""
         rows = self._tables[table]
         rows.close_block()
         rows.blocks.append(columns)
@@ -105,12 +105,12 @@ class TraceBuilder:
         num_bytes: float = 0.0,
         label: str = "",
     ) -> None:
-        """One row of `Spans`."""
+        """Adds one row of `Spans`."""
         label_number = self._span_label(label) if label else 0
         self._tables["spans"].rows.extend((worker, kind, step, start_seconds, end_seconds, num_bytes, label_number))
 
     def update(self, version: int, time_seconds: float, server: int = NO_SERVER) -> None:
-        """One row of `Updates`."""
+        """Adds one row of `Updates`."""
         self._tables["updates"].rows.extend((version, server, time_seconds))
 
     def applied(
@@ -122,13 +122,13 @@ class TraceBuilder:
         server: int = NO_SERVER,
         items: tuple[int, int] = (0, 1),
     ) -> None:
-        """A gradient that went into update `version`; `items` is (first, count)."""
+        """Adds a gradient that went into update `version`; `items` is (first, count)."""
         self._tables["contributions"].rows.extend((version, server, worker, step, read_version, *items, True, False))
 
     def not_applied(
         self, worker: int, step: int, read_version: int, *, cancelled: bool, server: int = NO_SERVER
     ) -> None:
-        """A gradient that was dropped on arrival, or cancelled before."""
+        """Adds a gradient that was dropped on arrival, or cancelled earlier."""
         self._tables["contributions"].rows.extend(
             (NO_VERSION, server, worker, step, read_version, 0, 1, False, cancelled)
         )
@@ -143,7 +143,7 @@ class TraceBuilder:
         chunk: int = 0,
         collective: int = NO_COLLECTIVE,
     ) -> None:
-        """One row of `Transfers`."""
+        """Adds one row of `Transfers`."""
         self._tables["transfers"].rows.extend(
             (source, target, num_bytes, start_seconds, end_seconds, chunk, collective)
         )
@@ -158,10 +158,10 @@ class TraceBuilder:
         end_seconds: Numbers,
         began_seconds: Numbers | None = None,
     ) -> None:
-        """Gradients that travel to a server: the worker sends, the server receives, the network carries.
+        """Adds gradients that travel to a server: the worker's send, the server's receive, and the transfer.
 
-        Each argument is one number, or a column with a row for each push; a push whose end is NaN is left out.
-        began_seconds: when the server starts to receive, later than start_seconds where gradients wait in a queue.
+        Each argument is one number, or a column with a row for each push. Pushes whose end is NaN are left out.
+        began_seconds: the server starts to receive; later than start_seconds where gradients wait in a queue.
         """
         began_seconds = start_seconds if began_seconds is None else began_seconds
         worker, step, start, began, end = _arrived(end_seconds, worker, step, start_seconds, began_seconds)
@@ -180,10 +180,10 @@ class TraceBuilder:
         start_seconds: Numbers,
         end_seconds: Numbers,
     ) -> None:
-        """Parameters that travel to workers, which have waited for them since `asked_seconds`.
+        """Adds parameters that travel to workers. The workers have waited for the parameters since `asked_seconds`.
 
-        Each argument is one number, or a column with a row for each pull. Of a pull whose end is NaN only the wait
-        is written: a server on the worker's own host sends nothing.
+        Each argument is one number, or a column with a row for each pull. A pull whose end is NaN writes only the
+        wait, because a server on the worker's own host sends nothing.
         """
         waits = np.where(np.less(asked_seconds, start_seconds), start_seconds, np.nan)
         waiting, waited_step, asked, left = _arrived(waits, worker, step, asked_seconds)
@@ -203,7 +203,7 @@ class TraceBuilder:
         version: Integers,
         cancelled: Flags | bool = False,
     ) -> None:
-        """Gradients of whole steps; version: the update that each went into, or NO_VERSION."""
+        """Adds gradients of whole steps; version: the update that each gradient went into, or NO_VERSION."""
         self.extend(
             "contributions", version=version, server=server, worker=worker, step=step, read_version=read_version,
             first_item=0, items=1, applied=version != NO_VERSION, cancelled=cancelled,
@@ -216,9 +216,9 @@ class TraceBuilder:
         self.extend("transfers", **columns, chunk=0, collective=NO_COLLECTIVE)
 
     def all_reduce(self, step: int, num_bytes: float, arrivals: list[float], ends: list[float]) -> None:
-        """Update `step` + 1, made by peers: worker i arrives at arrivals[i] and has the sum at ends[i].
+        """Adds update `step` + 1 of peers: worker i arrives at arrivals[i] and has the sum at ends[i].
 
-        No worker can finish before the last has arrived: until then a worker waits, then it communicates.
+        No worker can finish before the last worker has arrived. Until then a worker waits; then it communicates.
         """
         last = max(arrivals)
         for worker, (arrival, end) in enumerate(zip(arrivals, ends, strict=True)):
@@ -235,7 +235,7 @@ class TraceBuilder:
 
 
 def _arrived(end_seconds: Numbers, *columns: Numbers) -> list[NDArray[Any]]:
-    """The rows of `columns`, and at last of `end_seconds`, where the end is a number."""
+    """The rows of `columns`, and at last of `end_seconds`, whose end is not NaN."""
     end = np.atleast_1d(np.asarray(end_seconds))
     there = ~np.isnan(end)
     count = int(np.count_nonzero(there))

@@ -1,10 +1,9 @@
 """A trace as Chrome trace-event JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing open unchanged.
 
-Format: "Trace Event Format" by the Chromium authors. Viewers read microseconds from `ts` and `dur`; `args`
-carries every column with its exact value, and that is what `loads` reads. Spans are complete events ("X") on a
-thread per worker and server, and where they overlap (a server sends while it receives) on further threads of the
-same name; transfers may overlap on a link, so they are pairs of asynchronous events ("b",
-"e"); updates and contributions are instants ("i").
+Format: "Trace Event Format" by the Chromium authors. Viewers read microseconds from `ts` and `dur`. `loads` reads
+`args`, which holds the exact value of every column. Spans are complete events ("X") on a thread per worker and server.
+Spans that overlap (a server sends while it receives) are on further threads of the same name. Transfers may overlap
+on a link, so they are pairs of asynchronous events ("b", "e"). Updates and contributions are instants ("i").
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def dumps(trace: Trace) -> str:
 
 
 def loads(text: str) -> Trace:
-    """The trace of a text that `dumps` wrote, bit for bit. Raises ValueError where it did not."""
+    """The trace of a text that `dumps` wrote, bit for bit. Raises ValueError for any other text."""
     document = json.loads(text)
     try:
         events, metadata = document["traceEvents"], document["otherData"]["distsim"]
@@ -84,7 +83,7 @@ def _thread(rank: int, depth: int) -> int:
 
 
 def _depths(spans: Spans) -> list[int]:
-    """For each span the first thread of its lane that is free when it starts."""
+    """For each span, the first thread of its lane that is free when the span starts."""
     depths = [0] * len(spans)
     free_at: dict[int, list[float]] = {}
     for row in np.lexsort((spans.end_seconds, spans.start_seconds)).tolist():
@@ -129,7 +128,7 @@ def _updates(trace: Trace) -> list[dict[str, Any]]:
 
 
 def _contributions(trace: Trace) -> list[dict[str, Any]]:
-    """An applied gradient stands at the time of its update, another at 0: its table has no time of its own."""
+    """The events of gradients. The table has no times: an applied gradient gets its update's time, another gets 0."""
     times = dict(zip(trace.updates.version.tolist(), trace.updates.time_seconds.tolist(), strict=True))
     return [
         {

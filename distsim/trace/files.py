@@ -1,4 +1,4 @@
-"""Traces on disk, by suffix: `.npz` holds the columns; `.json` and `.json.gz` are Chrome trace events."""
+"""Trace files. The suffix names the format: `.npz` holds columns; `.json` and `.json.gz` hold Chrome trace events."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def save(trace: Trace, path: Path) -> None:
                 stream.write(chrome.dumps(trace).encode("utf-8"))
         case ".json.gz":
             with replaced(path) as stream:
-                # No name and no time in the header: the same trace gives the same bytes.
+                # The header has no name and no time, so the same trace gives the same bytes.
                 stream.write(gzip.compress(chrome.dumps(trace).encode("utf-8"), mtime=0))
 
 
 def load(path: Path) -> Trace:
-    """Reads what `save` wrote. Raises InputError, where the file is no trace or its values cannot be those of one."""
+    """Reads a file that `save` wrote. Raises InputError if the file holds no trace, or values a trace cannot have."""
     suffix = _suffix(path)
     try:
         trace = _load_npz(path) if suffix == ".npz" else _load_json(path, packed=suffix == ".json.gz")
@@ -72,7 +72,7 @@ def _arrays() -> list[str]:
 
 
 def check_name(path: Path) -> None:
-    """Raises InputError where `save` could not write a trace to `path`: asked before a run, not after it."""
+    """Raises InputError where `save` could not write a trace to `path`. Callers check this before a run."""
     _suffix(path)
     check_writable(path)
 

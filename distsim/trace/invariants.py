@@ -1,4 +1,4 @@
-"""What must be true of every trace, whoever produced it. Tests ask for it; so does a run that looks odd."""
+"""The invariants of every trace, simulated or measured. Tests check them; use them also when a run looks odd."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _contributions(trace: Trace) -> list[str]:
 
 
 def _causes(trace: Trace) -> list[str]:
-    """No effect before its cause: a gradient is applied after its worker has computed it."""
+    """Checks that no effect precedes its cause: a gradient is applied after its worker has computed it."""
     contributions = trace.contributions.where(trace.contributions.applied)
     compute = trace.spans.of_kind(SpanKind.COMPUTE, SpanKind.BACKWARD)
     compute = compute.where(~np.char.startswith(compute.label, FOR_ANOTHER))
@@ -127,9 +127,9 @@ def _links(trace: Trace) -> list[str]:
 
 
 def _overloaded(transfers: Transfers, bytes_per_second: float) -> bool:
-    """Is there a span of time in which more bytes begin and end than the link can carry in it?"""
+    """Whether in some interval more bytes begin and end than the link can carry in that interval."""
     own = transfers.where(np.argsort(transfers.start_seconds, kind="stable"))
-    # Where the link is idle between two busy periods, both together are overloaded only if one of them is.
+    # Two busy periods with an idle time between them are overloaded together only if one of them is overloaded.
     idle = own.start_seconds[1:] >= np.maximum.accumulate(own.end_seconds)[:-1]
     for period in np.split(np.arange(len(own)), np.flatnonzero(idle) + 1):
         by_end = period[np.argsort(own.end_seconds[period], kind="stable")]

@@ -16,14 +16,14 @@ from distsim.trace.texts import TextColumn, Texts
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_VERSION = -1  # of a gradient that went into no update
-NO_SERVER = -1  # of an update that peers made among themselves
-NO_COLLECTIVE = -1  # of a transfer that belongs to no collective
-FOR_ANOTHER = "for worker"  # how the label of a span begins in which a worker does a piece of another's step
+NO_VERSION = -1  # a gradient that went into no update
+NO_SERVER = -1  # an update that peers made without a server
+NO_COLLECTIVE = -1  # a transfer that belongs to no collective
+FOR_ANOTHER = "for worker"  # starts the label of a span in which a worker does a piece of another's step
 
 
 class SpanKind(IntEnum):
-    """What a worker or server does during a span. The numbers stand in files: never reuse one."""
+    """The activity of a worker or server during a span. Files hold the numbers: never reuse a number."""
 
     COMPUTE = 0
     FORWARD = 1
@@ -39,12 +39,12 @@ class SpanKind(IntEnum):
 
     @property
     def text(self) -> str:
-        """The word for it in files and data frames."""
+        """The word for the kind in files and data frames."""
         return self.name.lower()
 
     @property
     def words(self) -> str:
-        """What figures and sentences call it.
+        """The name of the kind in figures and sentences.
 
         >>> SpanKind.ALL_REDUCE.words, SpanKind.LOST.words
         ('all-reduce', 'lost work')
@@ -54,7 +54,7 @@ class SpanKind(IntEnum):
 
 COMPUTE_KINDS = (SpanKind.COMPUTE, SpanKind.FORWARD, SpanKind.BACKWARD)
 COMMUNICATION_KINDS = (SpanKind.SEND, SpanKind.RECEIVE, SpanKind.ALL_REDUCE)
-# Of a run with failures; LOST is work that a failure undid. Their `step` counts a worker's pauses.
+# The pauses of a run with failures; LOST is work that a failure undid. `step` of a pause counts a worker's pauses.
 PAUSE_KINDS = (SpanKind.CHECKPOINT, SpanKind.LOST, SpanKind.RESTART)
 
 
@@ -96,7 +96,7 @@ class Table:
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[Any, ...]]) -> Self:
-        """The table of these rows, each a tuple in the order of the fields."""
+        """The table of these rows; each row is a tuple in the order of the fields."""
         columns = list(zip(*rows, strict=True)) or [() for _ in cls.dtypes]
         return cls(*(np.asarray(column) for column in columns))
 
@@ -107,7 +107,7 @@ class Table:
 
     @classmethod
     def later(cls, rows: int, columns: Callable[[], Mapping[str, Any]]) -> Self:
-        """A table of so many rows whose columns `columns()` works out when one is first asked for, to be kept then.
+        """A table of `rows` rows. The first access to a column calls `columns()`, and the table keeps the result.
 
         The rows are computed only when a caller reads them. `columns` must always return the same.
 
@@ -119,16 +119,16 @@ class Table:
         object.__setattr__(table, "_later", (rows, columns))
         return table
 
-    if not TYPE_CHECKING:  # a checker shall still miss what no table has
+    if not TYPE_CHECKING:  # a type checker must still report a column that no table has
 
         def __getattr__(self, name: str) -> Any:
-            """A column of a table that was given for later."""
+            """A column of a table made by `later`."""
             if name in self.dtypes:
                 self._work_out()
             return object.__getattribute__(self, name)
 
     def _work_out(self) -> None:
-        """The columns of a table that was given for later."""
+        """Computes the columns of a table made by `later`."""
         if "_later" in self.__dict__:
             rows, columns = self.__dict__["_later"]
             table = self.of_columns(columns())
@@ -137,7 +137,7 @@ class Table:
             self.__dict__.pop("_later", None)
 
     def __getstate__(self) -> dict[str, NDArray[Any]]:
-        return self.columns()  # a table for later is copied and pickled as what it is
+        return self.columns()  # a table made by `later` is copied and pickled as plain columns
 
     def where(self, mask: Flags | NDArray[np.intp]) -> Self:
         """The rows that a boolean mask selects, or that an index array names."""
@@ -145,7 +145,7 @@ class Table:
         return type(self)(*(self.__dict__[name][mask] for name in self.dtypes))
 
     def sorted(self) -> Self:
-        """The rows in an order that depends on nothing but their values."""
+        """The rows in an order that depends only on their values."""
         keys = list(self.columns().values())
         return self.where(np.lexsort(keys[::-1])) if len(self) else self
 
@@ -165,11 +165,11 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Spans(Table):
-    """What each worker and server did, and when.
+    """The activities of each worker and server, with their times.
 
-    worker: rank; servers count on from the workers. kind: a `SpanKind`. step: the worker's own count of steps from 0;
-    of `PAUSE_KINDS`, of pauses.
-    start_seconds, end_seconds: on the trace's clock. bytes: carried, 0 where nothing is. label: free text.
+    worker: rank; the ranks of servers follow those of workers. kind: a `SpanKind`. step: the worker's own count of
+    steps from 0; for `PAUSE_KINDS`, its count of pauses.
+    start_seconds, end_seconds: on the trace's clock. bytes: the bytes carried, or 0. label: free text.
     """
 
     worker: Indices
@@ -199,7 +199,7 @@ class Spans(Table):
 
 @dataclass(frozen=True, eq=False)
 class Updates(Table):
-    """New versions of the parameters: version (from 1, per server), the server's rank or NO_SERVER, and when."""
+    """New versions of the parameters: version (from 1, per server), the server's rank or NO_SERVER, and the time."""
 
     version: Integers
     server: Indices
@@ -210,12 +210,12 @@ class Updates(Table):
 
 @dataclass(frozen=True, eq=False)
 class Contributions(Table):
-    """What became of each gradient.
+    """The outcome of each gradient.
 
-    version: the update it went into, or NO_VERSION. worker, step: whose gradient, of which of its steps.
-    read_version: the parameters it was computed on. first_item, items: the pieces of the step it covers.
-    applied: whether it went into an update; if not, cancelled tells whether it was stopped before it arrived
-    (True) or dropped on arrival (False). A real server's applied rows stand in the order in which it added them up.
+    version: the update with the gradient, or NO_VERSION. worker, step: the gradient's worker, and the worker's step.
+    read_version: the parameters of the computation. first_item, items: the pieces of the step that the row covers.
+    applied: whether the gradient went into an update. cancelled, if not applied: True for a gradient stopped before
+    its arrival, False for one dropped on arrival. A real server's applied rows keep the order of its additions.
     """
 
     version: Integers
@@ -235,7 +235,7 @@ class Contributions(Table):
 
     @property
     def staleness(self) -> Integers:
-        """Versions applied between a gradient's read and its application; of the applied rows, in their order."""
+        """For each applied row, in order, the versions applied between the gradient's read and its application."""
         return self.version[self.applied] - 1 - self.read_version[self.applied]
 
 

@@ -1,4 +1,4 @@
-"""A column of texts of which there are few: each row keeps the number of its text."""
+"""A column with few different texts: each row keeps the number of its text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Texts:
-    """The texts of a column's rows, as numbers of the entries of a short list.
+    """The texts of a column's rows, as numbers of entries in a short list.
 
-    A row of numpy's texts takes four bytes for each character of the longest, and millions of rows say
-    "from worker 12"; here a row takes four bytes.
+    In a numpy array of texts each row takes four bytes for each character of the longest text, and millions of rows
+    may hold "from worker 12". Here a row takes four bytes.
 
     >>> column = Texts(np.array([1, 0, 1]), ["", "cancelled"])
     >>> np.asarray(column).tolist(), np.asarray(column[:2]).tolist()
@@ -36,7 +36,7 @@ class Texts:
         return Texts(self.numbers[rows], self.texts)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.str_]:
-        """The texts written out, no wider than the longest of those in use."""
+        """The texts as a numpy array, no wider than the longest text in use."""
         used = np.flatnonzero(np.bincount(self.numbers, minlength=1))
         width = max([1, *(len(self.texts[number]) for number in used.tolist())])
         written: NDArray[np.str_] = np.array(self.texts, dtype=f"U{width}")[self.numbers]
@@ -44,7 +44,7 @@ class Texts:
 
 
 def joined(parts: Sequence[str | Texts | NDArray[np.str_]], counts: Sequence[int]) -> Texts | NDArray[np.str_]:
-    """One column of several; a part may be one text for all its rows. counts: the rows of each part."""
+    """One column made of several parts. A part may be one text for all its rows. counts: the rows of each part."""
     few_texts = [part for part in parts if isinstance(part, str | Texts)]
     if len(few_texts) < len(parts):
         return np.concatenate([np.broadcast_to(part, count) for part, count in zip(parts, counts, strict=True)])
@@ -58,16 +58,16 @@ def joined(parts: Sequence[str | Texts | NDArray[np.str_]], counts: Sequence[int
 
 
 class TextColumn:
-    """A table's column of texts: its readers see an array, which is written out at the first read."""
+    """A table's column of texts. Readers see a numpy array, which the first read creates."""
 
     def __set_name__(self, table: type[Table], name: str) -> None:
         self.name = name
 
     def __get__(self, table: Table | None, kind: type[Table]) -> NDArray[np.str_]:
         if table is None:
-            raise AttributeError(f"{kind.__name__}.{self.name} has no default")  # what dataclass asks
+            raise AttributeError(f"{kind.__name__}.{self.name} has no default")  # dataclass needs this error
         if self.name not in table.__dict__:
-            raise AttributeError(f"{kind.__name__}.{self.name} is not there yet")  # so that the table works it out
+            raise AttributeError(f"{kind.__name__}.{self.name} is not there yet")  # then the table computes its columns
         column: Texts | NDArray[np.str_] = table.__dict__[self.name]
         if isinstance(column, Texts):
             column = table.__dict__[self.name] = np.asarray(column)

@@ -1,4 +1,4 @@
-"""The record of one run, simulated or measured: four tables and metadata. Its readers need not know which."""
+"""The record of one run: four tables and metadata, the same for simulated and measured runs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Producer = Literal["simulated", "measured"]
 class Trace:
     """One run on one clock: 0 is the moment the last rank leaves the start barrier.
 
-    A simulated run's transfers may be a table for later (`Table.later`): millions of rows that follow from a few
-    numbers, worked out when somebody first reads, compares, copies or saves them.
+    The transfers of a simulated run may be a `Table.later`: millions of rows that follow from a few numbers. They are
+    computed when the table is first read, compared, copied or saved.
 
     metadata: the scenario's table, `producer` ("simulated" or "measured"), workers and servers, versions of the
-    software, and what else the run has to say; values that JSON can hold.
+    software, and further facts about the run; values that JSON can hold.
 
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
@@ -51,17 +51,17 @@ class Trace:
 
     @property
     def workers(self) -> int:
-        """The number of workers; they are ranks 0 to workers - 1."""
+        """The number of workers. Workers are ranks 0 to workers - 1."""
         return int(self.metadata["workers"])
 
     @property
     def servers(self) -> int:
-        """The number of parameter servers; they are the ranks after the workers."""
+        """The number of parameter servers. Servers are the ranks after the workers."""
         return int(self.metadata["servers"])
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The scenario that was run. Raises InputError where the trace holds none."""
+        """The scenario of the run. Raises InputError where the trace holds no scenario."""
         from distsim.scenario import Scenario
 
         if "scenario" not in self.metadata:
@@ -70,7 +70,7 @@ class Trace:
 
     @cached_property
     def total_seconds(self) -> float:
-        """The time of the last update; 0 where there was none."""
+        """The time of the last update; 0 if the run made no update."""
         times = self.updates.time_seconds
         return float(times.max()) if len(times) else 0.0
 
@@ -98,7 +98,7 @@ class Trace:
         return {name: getattr(self, name).to_pandas() for name in TABLES}
 
     def save(self, path: str | Path) -> None:
-        """Writes the trace: `.npz` (compact) or `.json`, `.json.gz` (Chrome trace events, open it in Perfetto)."""
+        """Writes the trace as `.npz` (compact), or `.json` or `.json.gz` (Chrome trace events, for Perfetto)."""
         from distsim.trace.files import save
 
         save(self, Path(path))

@@ -1,7 +1,7 @@
-"""What the columns of a trace's file may hold, so that whatever reads a trace later can rely on it.
+"""Checks the values in the columns of a trace file, so that later readers of the trace can rely on them.
 
-Whether the run makes sense is another question, which `invariants` answers; here every number is one, and every
-rank, kind and version is there.
+The checks ensure that every number is a number, and that every rank, kind and version exists. `invariants` checks
+whether the run makes sense.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from distsim.scenario import Scenario
 from distsim.trace.tables import NO_SERVER, NO_VERSION, Contributions, SpanKind, Spans, Table, Transfers, Updates
 from distsim.trace.trace import TABLES, Trace
 
-LARGEST_RANKS = 2 * 10**6  # ranks are counted from here on, and loops go over all of them
-READ_AS = {"i": "iu", "f": "fiu", "b": "b", "U": "U"}  # kinds of numpy types that lose nothing as one of a column
+LARGEST_RANKS = 2 * 10**6  # more ranks are refused, because loops go over all ranks
+READ_AS = {"i": "iu", "f": "fiu", "b": "b", "U": "U"}  # by kind of column: the kinds that fit without loss
 
 
 def table_of(name: str, columns: Mapping[str, Any]) -> Table:
-    """The table `name` of what a file has in its columns. Raises ValueError where a value is of another type."""
+    """The table `name` made of a file's columns. Raises ValueError where a value has another type."""
     table = TABLES[name]
     return table.of_columns(
         {key: _column(f"{name}.{key}", columns[key], np.dtype(table.dtypes[key])) for key in columns}
@@ -57,7 +57,7 @@ def _all(name: str, holds: Flags, column: NDArray[Any], rule: str) -> None:
 
 
 def check(trace: Trace) -> None:
-    """Raises ValueError for the first value that is wrong; it names the place and the rule."""
+    """Raises ValueError for the first wrong value. The error names the place and the rule."""
     _check_metadata(trace.metadata)
     tables = (trace.spans, trace.updates, trace.contributions, trace.transfers)
     for name, table, rules in zip(TABLES, tables, _rules(trace), strict=True):
@@ -84,7 +84,7 @@ def _check_metadata(metadata: Any) -> None:
                 raise ValueError(f"its {key} = {metadata[key]} must be the scenario's, {there}")
 
 
-Rules = Iterator[tuple[str, Flags, str]]  # the column, which of its rows are right, and the rule
+Rules = Iterator[tuple[str, Flags, str]]  # the column, whether each of its rows is right, and the rule
 
 
 def _rules(trace: Trace) -> Iterator[Rules]:

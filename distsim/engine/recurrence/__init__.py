@@ -1,12 +1,12 @@
-"""Exact recurrences: runs whose times follow from a formula over arrays, all steps at once. One module per family.
+"""Exact recurrences: formulas over arrays give the times of all steps of a run at once. One module per family.
 
 peers       synchronous training and local SGD by all-reduce
 ddp         distributed data parallel: buckets of gradients, all-reduced during backward
 pipeline    stages that pass micro-batches on
 server      servers that wait for all, or one server that cancels late steps
 colocated   servers on workers' hosts that wait for all, where workers form a few groups
-Below them: `all_reduce` (what a call is, and calls in sequence) and its kinds, `rounds` (the ring is one) and `tree`;
-`sharing` of one link; and `rows`, what all of them draw and tell.
+These modules use: `all_reduce` (one call, and calls in sequence) with its kinds `rounds` (such as the ring) and `tree`;
+`sharing` of one link; and `rows`, the drawn times and the rows of the trace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from distsim.trace import Trace
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """What of `scenario` has no recurrence here; None where there is one."""
+    """The part of `scenario` that has no recurrence here, or None."""
     policy = scenario.policy
     if isinstance(policy, LocalSgd | Ddp) or (isinstance(policy, Synchronous) and not scenario.servers):
         return peers.cannot(scenario)
@@ -34,7 +34,7 @@ def cannot(scenario: Scenario) -> str | None:
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
-    """Works `scenario` out. apply_seconds: the server's own work for each update. A user's own rule has no formula."""
+    """Simulates `scenario`. apply_seconds: the server's own work for each update. A user's own rule has no formula."""
     missing = "a rule of your own" if rule is not None else cannot(scenario)
     if missing is not None:
         raise InputError.of("engine", "recurrence", f"has no formula for {missing}", 'take engine = "auto"')

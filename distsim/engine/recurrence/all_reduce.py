@@ -1,8 +1,8 @@
-"""All-reduces as functions of when workers join them, runs that are a chain of such calls, and what these leave behind.
+"""All-reduces as functions of the times when workers join, runs that are a chain of such calls, and their rows.
 
 A call's duration depends only on the differences between the times of joining: if all workers join a second later, all
-have the sum a second later. If, besides, every worker has the sum a fixed time after one common moment, an update
-depends only on that moment, and all updates of the run are computed at once.
+workers have the sum a second later. In some calls every worker also has the sum a fixed time after one common moment.
+Then an update depends only on this moment, and all updates of the run are computed at once.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from distsim.trace import SpanKind, Transfers
 
 
 class AllReduce(ABC):
-    """A collective of a given size on given links, called any number of times.
+    """A collective of a given size on given links. A run may call it any number of times.
 
-    source, target, chunk, bytes: of one call's transfers, shape (transfers,). after: when each worker has the sum,
-    counted from a moment that is common to all, shape (workers,); None where it depends on who came last.
+    source, target, chunk, bytes: of one call's transfers, shape (transfers,). after: the seconds until each worker has
+    the sum, from a common moment, shape (workers,); None where the seconds depend on which worker joins last.
     """
 
     source: Indices
@@ -36,24 +36,24 @@ class AllReduce(ABC):
 
     @abstractmethod
     def ends(self, arrivals: Floats) -> Floats:
-        """When each worker has the sum if they join at `arrivals`; both of shape (…, workers)."""
+        """The times when workers that join at `arrivals` have the sum; both of shape (…, workers)."""
 
     @abstractmethod
     def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
-        """Fills in when transfers start and end, (calls, transfers); workers join at `arrivals`, (calls, workers)."""
+        """Fills in transfers' `starts` and `ends`, (calls, transfers), for joins at `arrivals`, (calls, workers)."""
 
 
 def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats, Floats]:
-    """When each worker joins, and leaves, each all-reduce of a run: two arrays of the shape of `ready`.
+    """The times when each worker joins and leaves each all-reduce of a run: two arrays of the shape of `ready`.
 
-    all_reduces: those of one update, in order; a worker joins one when it has left the one before it.
-    ready: how long each worker works from the end of the update before (at first from 0) until it could join, shape
-    (updates, all-reduces, workers).
+    all_reduces: the calls of one update, in order; a worker joins a call when it has left the call before.
+    ready: seconds that each worker works from the end of the update before (at first from 0) until it could join,
+    shape (updates, all-reduces, workers).
     """
     arrivals, ends = np.empty_like(ready), np.empty_like(ready)
     after = all_reduces[-1].after
     if after is not None:
-        # Seconds count from the common moment of the update before.
+        # Here seconds count from the common moment of the update before.
         begins = np.concatenate([np.zeros((1, len(after))), np.broadcast_to(after, (len(ready) - 1, len(after)))])
         _one_update(all_reduces, begins, ready, arrivals, ends)
         zero = np.zeros((len(ready), 1, 1))
@@ -71,7 +71,7 @@ def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats
 def _one_update(
     all_reduces: Sequence[AllReduce], begins: Floats, ready: Floats, arrivals: Floats, ends: Floats
 ) -> None:
-    """Fills in arrivals and ends, shape (…, all-reduces, workers), of updates begun at `begins`, (…, workers)."""
+    """Fills in `arrivals` and `ends`, (…, all-reduces, workers), of updates that start at `begins`, (…, workers)."""
     for number, all_reduce in enumerate(all_reduces):
         here = np.add(begins, ready[..., number, :], out=arrivals[..., number, :])
         if number:
@@ -83,10 +83,10 @@ def tell_all_reduces(
     rows: SpanRows, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
     label: Labels = NO_LABEL,
 ) -> None:  # fmt: skip
-    """The spans of all-reduces; every argument is spread over the shape of `ends`, (…, workers).
+    """Writes the spans of all-reduces. Every argument is broadcast to the shape of `ends`, (…, workers).
 
-    Until the last has joined a worker waits, from idle_from on, when it has nothing else to do; from then on it
-    communicates.
+    A worker waits from idle_from, when its other work is done, until the last worker has joined. From then on the
+    worker communicates.
     """
     worker = np.arange(ends.shape[-1])
     last = np.broadcast_to(arrivals.max(axis=-1, keepdims=True), ends.shape)
@@ -95,9 +95,9 @@ def tell_all_reduces(
 
 
 def transfers(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Transfers:
-    """The transfers of a run, call by call; worked out when they are asked for, as there may be millions of them.
+    """The transfers of a run, call by call. There may be millions, so they are computed only when a caller reads them.
 
-    all_reduces: those of one update. arrivals: when workers join them, shape (updates, all-reduces, workers).
+    all_reduces: the calls of one update. arrivals: when workers join, shape (updates, all-reduces, workers).
     """
     rows = arrivals.shape[0] * arrivals.shape[1] * len(all_reduces[0].source)
     return Transfers.later(rows, partial(_columns, all_reduces, arrivals))

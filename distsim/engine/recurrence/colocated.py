@@ -1,8 +1,8 @@
-"""Servers on workers' hosts that wait for every worker, where the workers form a few groups of equals.
+"""Servers on workers' hosts that wait for every worker, where the workers form a few groups of equal workers.
 
 A server's answers share links with pushes to the other servers, so no formula gives the times of a step. But workers
-with the same NIC, the same compute time and the same role do the same at the same moment, and all transfers from one
-group to another run at one rate. So one transfer of each pair of groups is simulated, however many workers there are.
+with the same NIC, the same compute time and the same role do the same work at the same moment. All transfers from one
+group to another run at one rate. So it is enough to simulate one transfer for each pair of groups.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from distsim.network import OVER
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
-MOST_GROUPS = 6  # where all have servers, that is 72 streams
+MOST_GROUPS = 6  # 72 streams if all groups have servers
 
 
 @dataclass(frozen=True)
 class Group:
-    """Equal workers. seconds: of each step. up, down: bytes/s of each NIC. serves: each host has a server, too."""
+    """Equal workers. seconds: of each step. up, down: bytes/s of each NIC. serves: each host also has a server."""
 
     number: int
     members: list[int]
@@ -38,12 +38,12 @@ class Group:
     serves: bool
 
     def others(self, group: Group) -> int:
-        """How many workers of `group` a worker of this group has besides itself."""
+        """The number of workers of `group`, without the worker of this group that asks."""
         return len(group.members) - (group is self)
 
 
 def groups_of_workers(scenario: Scenario) -> list[list[int]] | None:
-    """The workers of each group; None where compute times are drawn, so that no two workers are equal."""
+    """The workers of each group. None where compute times are drawn, because then no two workers are equal."""
     compute, cluster = scenario.compute, scenario.cluster
     if compute.distribution != "constant" or compute.pauses is not None:
         return None
@@ -56,11 +56,11 @@ def groups_of_workers(scenario: Scenario) -> list[list[int]] | None:
 
 
 class Stream:
-    """Equal, simultaneous transfers from each worker of one group to each worker of another. left: bytes of each."""
+    """Equal, simultaneous transfers from each worker of one group to each of another. left: bytes of each transfer."""
 
     def __init__(self, source: Group, target: Group, arrives: Callable[[float], None]) -> None:
         self.arrives = arrives
-        self.links = (  # and how many transfers of the stream cross each of them
+        self.links = (  # (link, number of the stream's transfers that cross it)
             (("up", source.number), source.others(target)),
             (("down", target.number), target.others(source)),
         )
@@ -71,9 +71,9 @@ class Stream:
 class Colocated:
     """The times of all events of a run, in seconds; an event that does not happen is NaN.
 
-    group_of: by worker. start, ready: when workers begin a step, and have computed; answered: when servers answer;
-    shape (steps, groups). arrived, pulled: when gradients, and parameters, arrive; shape (steps, groups of the
-    servers' hosts, groups of workers).
+    group_of: by worker. start, ready: the start and end of a step's compute; answered: when servers answer; shape
+    (steps, groups). arrived, pulled: when gradients, and parameters, arrive; shape (steps, groups of the servers'
+    hosts, groups of workers).
     """
 
     def __init__(self, scenario: Scenario, drawn: Floats, apply_seconds: float) -> None:
@@ -158,7 +158,7 @@ class Colocated:
         heappush(self.agenda, (seconds, next(self.order), happens))
 
     def play(self) -> None:
-        """Goes from event to event until none is left."""
+        """Goes from event to event until no event is left."""
         for group in self.groups:
             self.compute(group, 0, 0.0)
         now = 0.0
@@ -180,7 +180,7 @@ class Colocated:
             self._divide()
 
     def _divide(self) -> None:
-        """Max-min fair rates by progressive filling, as in `network.fairness`, of streams in place of flows."""
+        """Max-min fair rates by progressive filling, as in `network.fairness`, with streams in place of flows."""
         left = dict(self.capacities)
         open_streams = list(self.streams)
         while open_streams:
@@ -198,7 +198,7 @@ class Colocated:
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """What of `scenario`, whose servers wait for all, has no recurrence here; None where there is one."""
+    """The part of `scenario`, whose servers wait for all workers, that has no recurrence here, or None."""
     if scenario.cluster.nodes is not None:
         return "cluster.nodes"
     if scenario.receive == "fifo":
@@ -212,7 +212,7 @@ def cannot(scenario: Scenario) -> str | None:
 
 
 def run(scenario: Scenario, apply_seconds: float) -> Trace:
-    """Works `scenario` out. apply_seconds: each server's own work for each update."""
+    """Simulates `scenario`. apply_seconds: each server's own work for each update."""
     times = Colocated(scenario, drawn_seconds(scenario), apply_seconds)
     times.play()
     groups = times.group_of
@@ -221,7 +221,7 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
     start, ready = times.start[:, groups].ravel(), times.ready[:, groups].ravel()
 
     def by_worker(group: int, away: Floats, at_home: Floats) -> Floats:
-        """What one server of `group` does with each worker, (steps × workers,); at home: with its own host's."""
+        """Times of one server of `group` with each worker, (steps × workers,); at_home: with its own host's worker."""
         found = away[:, group, groups]
         found[:, own] = at_home[:, group]
         return found.ravel()

@@ -1,4 +1,4 @@
-"""Distributed data parallel training, whose buckets of gradients leave during backward: `engine.ddp` as arrays."""
+"""Distributed data parallel training, which sends buckets of gradients during backward: `engine.ddp` as arrays."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 
 
 def run(scenario: Scenario) -> Trace:
-    """Works `scenario` out."""
+    """Simulates `scenario`."""
     policy, workload, steps, workers = scenario.policy, scenario.workload, scenario.steps, scenario.cluster.workers
     assert isinstance(policy, Ddp)
     layer_bytes = scenario.gradient_bytes / workload.layers
     layers = np.array([len(bucket) for bucket in policy.buckets([layer_bytes] * workload.layers)])
     updates, together = policy.updates(steps, workers), policy.accumulate
 
-    # The steps of an update, of which the last one communicates, and those that are left over: (…, accumulate, workers)
+    # The steps of each update (only the last step communicates) and the steps left over: (…, accumulate, workers)
     drawn = np.zeros((-(-steps // together), together, workers))
     drawn.reshape(-1, workers)[:steps] = drawn_seconds(scenario)
     before = drawn.cumsum(axis=1) - drawn
@@ -42,7 +42,7 @@ def run(scenario: Scenario) -> Trace:
     rows.add(SpanKind.FORWARD, worker, step, forward_of, backward_of)
     rows.add(SpanKind.BACKWARD, worker, step, backward_of, computed_of)
     last_steps = np.arange(1, updates + 1)[:, None, None] * together - 1
-    # While backward goes on a worker does not wait.
+    # A worker does not wait while its backward goes on.
     idle_from = np.maximum(arrivals, computed[:updates, -1:])
     labels = np.arange(len(layers))[:, None], [f"bucket {number}" for number in range(len(layers))]
     tell_all_reduces(rows, last_steps, arrivals, ends, idle_from, bucket_bytes[:, None], labels)

@@ -1,4 +1,4 @@
-"""Workers that sum gradients, or average parameters, among themselves or through one server: `engine.peers` as arrays.
+"""Workers that sum gradients or average parameters, by collectives or through one server: `engine.peers` as arrays.
 
 Synchronous training is local SGD with a period of one step.
 """
@@ -22,16 +22,16 @@ from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """What of `scenario`, where all take part in each all-reduce, has no recurrence; None where there is one.
+    """The part of `scenario`, where all workers join each all-reduce, that has no recurrence, or None.
 
-    The schedule decides, whatever its kind is called: each recurrence is exact for the schedules that it checks for.
+    The schedule decides, not the name of its kind: each recurrence is exact for the schedules that it checks for.
     """
     communication, nodes = scenario.communication, scenario.cluster.nodes
     if communication.colocated:
         return "communication.colocated = true"
     kind, schedule = f"communication.kind = {communication.kind!r}", _schedule(scenario)
     if schedule.is_ring:
-        return None  # only neighbours use a link, also that of a node
+        return None  # only neighbours use a link, also where a node shares a NIC
     if schedule.moves_like(parameter_server(schedule.workers)) or schedule.moves_like(tree(schedule.workers)):
         return None if nodes is None else f"{kind} with cluster.nodes"
     eager = communication.sends == "eager"
@@ -46,20 +46,20 @@ def cannot(scenario: Scenario) -> str | None:
 
 
 def _schedule(scenario: Scenario) -> Schedule:
-    """The schedule of `scenario`; that of a large ring, which the story could not hold, is small enough here."""
+    """The schedule of `scenario`. A large ring, which the story could not hold, has a small schedule here."""
     collective = scenario.collective
     return collective.schedule(scenario.topology) if collective.compact else scenario.schedule()
 
 
 def all_reduces(scenario: Scenario, sizes: Sequence[float], updates: int) -> list[AllReduce]:
-    """The scenario's collective for each of these numbers of bytes, which each of so many updates needs once."""
+    """The scenario's collective for each of these sizes in bytes; each update calls each of them once."""
     make = _maker(scenario)
     of_size = {size: make(size, updates * sizes.count(size)) for size in dict.fromkeys(sizes)}
     return [of_size[size] for size in sizes]
 
 
 def _maker(scenario: Scenario) -> Callable[[float, int], AllReduce]:
-    """A function that makes the all-reduce of a size, given how many calls there will be."""
+    """A function that makes the all-reduce for a size in bytes and a number of calls."""
     cluster, eager, schedule = scenario.cluster, scenario.communication.sends == "eager", _schedule(scenario)
     if schedule.is_ring:
         return lambda num_bytes, calls: Ring(schedule, cluster, num_bytes, eager=eager, calls=calls)
@@ -70,7 +70,7 @@ def _maker(scenario: Scenario) -> Callable[[float, int], AllReduce]:
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
-    """Works `scenario` out. apply_seconds: a server's own work for each average."""
+    """Simulates `scenario`. apply_seconds: a server's own work for each average."""
     steps, workers, num_bytes = scenario.steps, scenario.cluster.workers, scenario.gradient_bytes
     period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
     updates = -(-steps // period)
@@ -100,7 +100,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
 def _through_one_server(
     rows: SpanRows, scenario: Scenario, work: Floats, apply_seconds: float
 ) -> tuple[Floats, Floats, Transfers]:
-    """When workers are ready for each average, when they have it, and the transfers. Adds the server's spans to `rows`.
+    """The times when workers are ready for and have each average, and the transfers. Adds the server's spans to `rows`.
 
     work: seconds that each worker works before each average, shape (averages, workers).
     """

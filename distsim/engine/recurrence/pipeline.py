@@ -1,10 +1,10 @@
 """Pipeline parallelism: `engine.pipeline` as arrays over all steps.
 
-A flush ends each step, so steps differ in their drawn times alone: the pieces and messages of a step are computed
+A flush ends each step, so steps differ only in their drawn times. The pieces and messages of a step are computed
 one after the other, each in all steps at once. This is exact where no link carries two messages at once. In GPipe no
-link does: all forwards are over when the first gradient leaves. In 1F1B an activation and a gradient may meet on a
-link. The times are first computed as if none met; they are true up to the first meeting, and so show whether there is
-one.
+link does: all forwards have ended when the first gradient leaves. In 1F1B an activation and a gradient may meet on a
+link. The times are first computed as if no messages met. They are right up to the first meeting, so they show whether
+messages meet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from distsim.policies.pipeline import Piece
 from distsim.scenario import Scenario
 from distsim.trace import NO_COLLECTIVE, SpanKind, Trace, TraceBuilder, Transfers
 
-MEETING = 1e-12  # messages that meet for a smaller share of their step do so by rounding
+MEETING = 1e-12  # messages that meet for a smaller share of their step meet only by rounding
 
 Wire = tuple[int, int]  # from one stage to a neighbour
 
@@ -33,8 +33,8 @@ class Timeline:
     """A row for each piece, and for each message, of a step.
 
     stage, forward, micro: of the pieces; starts, ends: in seconds from the start of each step, shape (pieces, steps).
-    source, target, carried: of the messages, with the micro-batch; turned, sent, arrived: when its target waits
-    for it, and when it leaves and arrives, (messages, steps). over: when each stage is through, (stages, steps).
+    source, target, carried: of the messages, with the micro-batch; turned, sent, arrived: when the target waits for
+    the message, and when the message leaves and arrives, (messages, steps). over: each stage's end, (stages, steps).
     """
 
     stage: Indices
@@ -52,7 +52,7 @@ class Timeline:
 
 
 def wires(stages: int) -> list[Wire]:
-    """Between neighbours, in both directions."""
+    """The wires between neighbours, in both directions."""
     return [wire for left in range(stages - 1) for wire in ((left, left + 1), (left + 1, left))]
 
 
@@ -63,7 +63,7 @@ def message_bytes(scenario: Scenario) -> float:
 
 
 def pieces_in_order(policy: Pipeline, stages: int) -> Iterator[tuple[int, Piece]]:
-    """All pieces of a step with their stages, each after those it needs.
+    """All pieces of a step with their stages. Each piece comes after the pieces that it needs.
 
     >>> [stage for stage, _ in pieces_in_order(Pipeline(micro_batches=1), stages=3)]
     [0, 1, 2, 2, 1, 0]
@@ -81,7 +81,7 @@ def pieces_in_order(policy: Pipeline, stages: int) -> Iterator[tuple[int, Piece]
 
 
 def source_of(stage: int, piece: Piece) -> int:
-    """The stage whose message a piece waits for, if there is such a stage."""
+    """The stage whose message a piece waits for, or a number outside the stages if it waits for no message."""
     return stage - 1 if piece[0] == "forward" else stage + 1
 
 
@@ -125,7 +125,7 @@ def timeline(scenario: Scenario) -> Timeline:
 
 
 def crowded_links(cluster: Cluster) -> dict[LinkName, list[Wire]]:
-    """The links that would slow down messages of all their wires at once, with these wires."""
+    """The links that would be too slow for messages on all their wires at once, with these wires."""
     capacities = cluster.capacities(cluster.workers)
     wires_of: dict[LinkName, list[Wire]] = {}
     speeds: dict[Wire, float] = {}
@@ -138,7 +138,7 @@ def crowded_links(cluster: Cluster) -> dict[LinkName, list[Wire]]:
 
 
 def first_meeting(found: Timeline, cluster: Cluster, users: list[Wire]) -> int | None:
-    """The first step in which messages on these wires, which share a link, are on it at the same time; or None."""
+    """The first step in which messages on these wires use their common link at the same time, or None."""
     ways = zip(found.source.tolist(), found.target.tolist(), strict=True)
     rows = [row for row, wire in enumerate(ways) if wire in users]
     order = np.argsort(found.sent[rows], axis=0)
@@ -149,7 +149,7 @@ def first_meeting(found: Timeline, cluster: Cluster, users: list[Wire]) -> int |
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """What of `scenario`, a pipeline, has no recurrence; None where there is one."""
+    """The part of `scenario`, a pipeline, that has no recurrence, or None."""
     assert isinstance(scenario.policy, Pipeline)
     links = crowded_links(scenario.cluster)
     if scenario.policy.schedule == "gpipe" or not links or not message_bytes(scenario):
@@ -165,7 +165,7 @@ def cannot(scenario: Scenario) -> str | None:
 
 
 def run(scenario: Scenario) -> Trace:
-    """Works `scenario` out."""
+    """Simulates `scenario`."""
     found = timeline(scenario)
     seconds = found.over.max(axis=0)
     updates = seconds.cumsum()
@@ -179,7 +179,7 @@ def run(scenario: Scenario) -> Trace:
 
 
 def _tell_stages(rows: SpanRows, found: Timeline, zero: Floats) -> None:
-    """Forward and backward, and waiting for the flush; shape (steps, …)."""
+    """Adds the spans of forward, backward and the wait for the flush; shape (steps, …)."""
     step = np.arange(len(zero))[:, None]
     kind = np.where(found.forward, SpanKind.FORWARD, SpanKind.BACKWARD)
     labels = [f"micro-batch {micro}" for micro in range(found.micro.max() + 1)]
@@ -189,7 +189,7 @@ def _tell_stages(rows: SpanRows, found: Timeline, zero: Floats) -> None:
 
 
 def _tell_messages(rows: SpanRows, found: Timeline, zero: Floats, num_bytes: float) -> None:
-    """Waiting until a message's way begins, and the way; shape (steps, messages)."""
+    """Adds the spans of the wait before a message leaves, and of its transfer; shape (steps, messages)."""
     step, sent, arrived = np.arange(len(zero))[:, None], found.sent.T + zero, found.arrived.T + zero
     rows.add_waits(found.target, step, found.turned.T + zero, sent)
     origins, aims = ([f"{way} worker {stage}" for stage in range(len(found.over))] for way in ("from", "to"))

@@ -1,9 +1,9 @@
-"""Collectives in rounds, in which ranks wait only for each other.
+"""Collectives in rounds, where ranks wait only for other ranks.
 
-With e[i] the time at which rank i has finished its earlier rounds, its transfer to j takes d from max(e[i], e[j]) on
-(eager: from e[i] on). That is linear in the max-plus algebra (Baccelli et al. 1992, Synchronization and Linearity):
-one matrix serves every call. It holds where no link ever carries two transfers at once: `Schedule.is_sequential` and
-`may_share` check this. `Rounds` follows any such schedule. `Ring` needs no list of transfers.
+Let e[i] be the time when rank i has finished its earlier rounds. Its transfer to j starts at max(e[i], e[j]) (eager:
+at e[i]) and takes d. This is linear in the max-plus algebra (Baccelli et al. 1992, Synchronization and Linearity), so
+one matrix serves every call. The model holds where no link ever carries two transfers at once: `is_sequential` of
+`Schedule` and `may_share` check this. `Rounds` follows any such schedule. `Ring` needs no list of transfers.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from distsim.collectives import RingRound, Schedule
 from distsim.engine.recurrence.all_reduce import AllReduce
 
 HALO = 16  # rounds between two closings of the circle
-MATRIX_PAYS = 1000  # as measured: a ring's matrix takes as long as ranks^2 / 1000 calls, round by round
-TOGETHER = 64  # calls whose times are worked out at once; more of them leave the processor's cache
+MATRIX_PAYS = 1000  # measured: a ring's matrix takes as long as ranks^2 / 1000 calls round by round
+TOGETHER = 64  # calls that are computed at once; more calls do not fit into the processor's cache
 
-Turns = Iterator[Floats]  # by round, when its transfers start; at last, when each rank has finished
+Turns = Iterator[Floats]  # by round, the starts of its transfers; at last, the end of each rank
 
 
 def finished(turns: Turns) -> Floats:
-    """When each rank has finished all rounds."""
+    """The times when each rank has finished all rounds."""
     for last in turns:
         times = last
     return times.copy()
 
 
 def matrix_of(turns: Callable[[Floats], Turns], ranks: int) -> Floats:
-    """The max-plus matrix M of such rounds: rank i has finished at max over j of M[j, i] + starts[j]."""
+    """The max-plus matrix M of these rounds: rank i finishes at max over j of M[j, i] + starts[j]."""
     alone = np.full((ranks, ranks), -math.inf)
     np.fill_diagonal(alone, 0.0)
     return np.ascontiguousarray(finished(turns(alone)).T)
@@ -45,7 +45,7 @@ def matrix_of(turns: Callable[[Floats], Turns], ranks: int) -> Floats:
 
 @dataclass(frozen=True)
 class Routes:
-    """Routes between hosts whose links carry nothing else: seconds of latency, and bytes per second; one shape."""
+    """Routes between hosts over links without other traffic: latency in seconds, and bytes per second; one shape."""
 
     latencies: Floats
     speeds: Floats
@@ -64,14 +64,14 @@ class Routes:
         return cls(np.array([latency for _, latency in routes]), np.array(speeds))
 
     def seconds(self, num_bytes: Floats | float) -> Floats:
-        """How long so many bytes take."""
+        """The seconds that `num_bytes` take."""
         return self.latencies + num_bytes / self.speeds
 
 
 class MaxPlus(AllReduce):
-    """An all-reduce among workers alone; in a round each of them sends at most once, and receives at most once.
+    """An all-reduce among workers only. In a round each worker sends at most once and receives at most once.
 
-    seconds: of one call's transfers, round by round, latency included. by_matrix: or round by round, for each call.
+    seconds: of one call's transfers, round by round, latency included. by_matrix: False computes round by round.
     """
 
     workers: int
@@ -80,11 +80,11 @@ class MaxPlus(AllReduce):
 
     @abstractmethod
     def turns(self, starts: Floats) -> Turns:
-        """When the transfers of each round start if the ranks join at `starts`, (workers, …). To be read at once."""
+        """The starts of each round's transfers for joins at `starts`, (workers, …). Read each before the next."""
 
     @cached_property
     def matrix(self) -> Floats:
-        """Of the whole call, see `matrix_of`."""
+        """The matrix of the whole call, see `matrix_of`."""
         return matrix_of(self.turns, self.workers)
 
     def ends(self, arrivals: Floats) -> Floats:
@@ -108,7 +108,7 @@ class MaxPlus(AllReduce):
 
 @dataclass(frozen=True)
 class Layout:
-    """A schedule's transfers, round by round, and their routes; `bounds`: the first of each round, and the end."""
+    """A schedule's transfers and routes, round by round. bounds: the first transfer of each round, and the end."""
 
     schedule: Schedule
     source: Indices
@@ -130,7 +130,7 @@ class Layout:
 
 
 class Rounds(MaxPlus):
-    """The all-reduce of a schedule that `is_sequential`, and whose transfers share no link."""
+    """The all-reduce of a schedule that `is_sequential` and whose transfers share no link."""
 
     def __init__(self, layout: Layout, num_bytes: float, *, eager: bool) -> None:
         self.layout = layout
@@ -156,8 +156,8 @@ class Rounds(MaxPlus):
 def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName | None:
     """A link that two transfers of `schedule` may use at once; None where there is none.
 
-    In each of its rounds a rank may send to one other and receive from one other. A rank's own transfers come one
-    after the other; with eager sends those to it need not wait for it.
+    In each round a rank may send to one rank and receive from one rank. A rank's own sends come one after the other.
+    With eager sends, a transfer to a rank need not wait for this rank.
 
     >>> from distsim.collectives import halving_doubling
     >>> cluster = Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms")
@@ -177,11 +177,11 @@ def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName 
 
 
 def ring_turns(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> Turns:
-    """By round, when rank i's transfer to i + 1 starts; at last, when each rank has finished. To be read at once.
+    """By round, the start of rank i's transfer to i + 1; at last, the end of each rank. Read each before the next.
 
-    starts: when each rank joins, shape (ranks, …), as all that is told. seconds: from rank i to i + 1, latency
-    included, shape (ranks,). The circle is cut open, with copies of its ranks at both ends, of which each round
-    spoils one more.
+    starts: when each rank joins, shape (ranks, …), like all results. seconds: from rank i to i + 1, latency
+    included, shape (ranks,). The circle is cut open and gets copies of its ranks at both ends. Each round makes one
+    more copy invalid.
     """
     ranks, halo = len(starts), min(HALO, rounds)
     unrolled = np.arange(-halo, ranks + halo + 1) % ranks
@@ -201,9 +201,9 @@ def ring_turns(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> 
 
 
 def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats:
-    """When each rank has finished its part of a ring of so many rounds; both of shape (…, ranks).
+    """The times when each rank has finished its part of a ring of `rounds` rounds, shape (…, ranks).
 
-    starts: when each rank joins. transfer_seconds: from rank i to i + 1, latency included, shape (ranks,).
+    starts: when each rank joins, (…, ranks). transfer_seconds: from rank i to i + 1, latency included, shape (ranks,).
 
     >>> ring_ends(np.array([0.0, 0.0, 5.0]), np.array([1.0, 1.0, 1.0]), rounds=4, eager=False).tolist()
     [9.0, 9.0, 9.0]
@@ -212,12 +212,12 @@ def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: b
 
 
 def ring_matrix(transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats:
-    """The max-plus matrix M of a whole ring: rank i has finished at max over j of M[j, i] + starts[j]."""
+    """The max-plus matrix M of a whole ring: rank i finishes at max over j of M[j, i] + starts[j]."""
     return matrix_of(lambda starts: ring_turns(starts, transfer_seconds, rounds, eager=eager), len(transfer_seconds))
 
 
 class Ring(MaxPlus):
-    """The collective of a schedule that `is_ring`. calls: how many there will be."""
+    """The collective of a schedule that `is_ring`. calls: the number of calls in the run."""
 
     def __init__(self, schedule: Schedule, cluster: Cluster, num_bytes: float, *, eager: bool, calls: int) -> None:
         self.workers, self.rounds = schedule.workers, len(schedule.rounds)
@@ -231,7 +231,7 @@ class Ring(MaxPlus):
         self.bytes = np.full(len(self.source), num_bytes / schedule.chunks)
         self.by_rank = Routes.of(cluster, ranks, following).seconds(num_bytes / schedule.chunks)
         self.seconds = np.tile(self.by_rank, self.rounds)
-        # On equal links, all ranks feel the last one to join after N - 1 rounds.
+        # On equal links, the last rank to join has delayed all ranks after N - 1 rounds.
         equal = self.rounds >= self.workers - 1 and (self.by_rank == self.by_rank[0]).all()
         self.after = finished(self.turns(np.zeros(self.workers))) if equal else None
 

@@ -1,4 +1,4 @@
-"""What every recurrence begins and ends with: all drawn times as one array, and all rows of a trace as columns."""
+"""The start and end of every recurrence: all drawn times as one array, and all rows of a trace as columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distsim.engine.simulated_hosts import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
 
-Labels = tuple[Any, Sequence[str]]  # for each span the number of its text, and the texts
+Labels = tuple[Any, Sequence[str]]  # the number of the text of each span, and the texts
 
 NO_LABEL: Labels = (0, ("",))
 
@@ -30,7 +30,7 @@ def drawn_seconds(scenario: Scenario) -> Floats:
 def blank_columns(dtypes: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any]]:
     """Columns of these types, to be filled.
 
-    They share one piece of memory: a system that hands out many small ones may take longer for it than we for the rows.
+    The columns share one block of memory, because the system may need longer for many small blocks than for the rows.
     """
     found = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
     memory = np.empty(rows * sum(dtype.itemsize for dtype in found.values()), np.uint8)
@@ -44,7 +44,7 @@ def blank_columns(dtypes: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any
 
 @dataclass(frozen=True)
 class SpanBlock:
-    """Spans; every value is spread over the shape of `end_seconds`. chosen: the places of those there are, or all."""
+    """Spans. Every value is broadcast to the shape of `end_seconds`. chosen: the places that hold a span, or all."""
 
     kind: Any
     worker: Any
@@ -60,7 +60,7 @@ class SpanBlock:
         return self.end_seconds.size if self.chosen is None else len(self.chosen)
 
     def write(self, target: NDArray[Any], values: Any) -> None:
-        """Fills `target`, a piece of a column, with this block's rows."""
+        """Fills `target`, a part of a column, with this block's rows."""
         if self.chosen is None:
             target.reshape(self.end_seconds.shape)[...] = values
         elif isinstance(values, np.ndarray):
@@ -70,7 +70,7 @@ class SpanBlock:
 
 
 class SpanRows:
-    """Collects spans as arrays, and then copies each once, to its place in the columns of all.
+    """Collects spans as arrays, and then copies each array once to its place in the common columns.
 
     >>> rows = SpanRows()
     >>> rows.add(SpanKind.COMPUTE, np.arange(2), 0, start=np.zeros(2), end=np.ones(2))
@@ -94,18 +94,18 @@ class SpanRows:
         label: Labels = NO_LABEL,
         where: Flags | None = None,
     ) -> None:
-        """As many spans as `end` has entries, or as `where` selects of them; all other values are spread over it."""
+        """Adds a span for each entry of `end`, or for entries in `where`. Other values are broadcast to `end`."""
         numbers, texts = label
         number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.intp)[numbers]
         chosen = None if where is None else np.flatnonzero(where)
         self.blocks.append(SpanBlock(kind, worker, step, start, end, num_bytes, number, chosen))
 
     def add_waits(self, worker: Any, step: Any, start: Floats, end: Floats, label: Labels = NO_LABEL) -> None:
-        """Waiting from `start` until `end`, of one shape, by whoever does wait."""
+        """Adds waits from `start` until `end`, of one shape, for the workers that do wait."""
         self.add(SpanKind.WAIT, worker, step, start, end, label=label, where=end - start > ROUNDING * end)
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """All rows, as `TraceBuilder.extend` takes them."""
+        """The columns of all rows for `TraceBuilder.extend`."""
         counts = [block.count for block in self.blocks]
         texts = np.array(list(self.texts))
         columns = blank_columns(Spans.dtypes | {"label": texts.dtype}, sum(counts))
@@ -118,12 +118,12 @@ class SpanRows:
             for name, column in columns.items():
                 block.write(column[rows], getattr(block, name))
             block.write(numbers[rows], block.label)
-        texts.take(numbers, out=labels, mode="clip")  # which for numpy is the mode without a copy
+        texts.take(numbers, out=labels, mode="clip")  # numpy makes no copy in this mode
         return columns | {"label": labels}
 
 
 def tell_updates(builder: TraceBuilder, times: Floats, workers: int, together: int, steps: int) -> None:
-    """Updates that peers make at `times`: each of `together` of every worker's first `steps` steps, or of the rest."""
+    """Writes the peers' updates at `times`. Each sums `together` of every worker's first `steps` steps, or the rest."""
     versions = np.arange(1, len(times) + 1)
     builder.extend("updates", version=versions, server=np.full(len(times), NO_SERVER), time_seconds=times)
     step = np.repeat(np.arange(steps), workers)
@@ -138,7 +138,7 @@ def tell_updates(builder: TraceBuilder, times: Floats, workers: int, together: i
 
 
 def finished(builder: TraceBuilder, scenario: Scenario, transfers: Transfers) -> Trace:
-    """The trace of a run worked out by recurrence."""
+    """The trace of a run simulated by recurrence."""
     trace = builder.build(
         workers=scenario.cluster.workers,
         servers=len(scenario.servers),

@@ -1,7 +1,7 @@
 """Servers that wait for every worker, or one server that cancels late steps, as arrays over all steps of a run.
 
-The times of a step count from the answers of the step before. A fifo server receives one gradient after the other; the
-gradients for a concurrent server share its link, which `sharing` computes for all steps at once.
+The times of a step count from the answers of the step before. A fifo server receives one gradient after the other. The
+gradients for a concurrent server share its link; `sharing` computes their times for all steps at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from distsim.trace import Trace
 
 
 class OneServer:
-    """A server on a host of its own, and the NICs of its workers.
+    """A server on its own host, and the NICs of its workers.
 
-    Several servers do all the same: each has an equal part of the bytes, and of every worker's NIC.
-    pull_seconds: by worker, from the moment at which the answers leave.
+    Several servers behave alike: each has an equal part of the bytes and of every worker's NIC.
+    pull_seconds: by worker, counted from the moment when the answers leave.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -39,9 +39,9 @@ class OneServer:
         self.pull_seconds = shared_ends(leaving, downs, cluster.up(server), self.num_bytes)[0]
 
     def pushes(self, ready: Floats) -> tuple[Floats, Floats]:
-        """When pushes begin and arrive that are ready at these times, shape (steps, workers).
+        """The times when pushes begin and arrive if gradients are ready at these times, shape (steps, workers).
 
-        A push begins when it leaves, or when a fifo server transfer_seconds to it.
+        A push begins when it leaves the worker, or when a fifo server starts to receive it.
         """
         if not self.fifo:
             return ready, shared_ends(ready + self.latency, self.ups, self.capacity, self.num_bytes)
@@ -55,12 +55,12 @@ class OneServer:
         return began, began + transfer_seconds
 
     def exchanges(self, work: Floats, apply_seconds: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """When workers are ready, pushes begin, arrive, answers leave, and are there; each of the shape of `work`.
+        """Times when workers are ready, pushes begin and arrive, answers leave and arrive; in the shape of `work`.
 
-        work: seconds that each worker works before each exchange, shape (exchanges, workers). All are waited for.
+        work: seconds that each worker works before each exchange, shape (exchanges, workers). The server waits for all.
         """
         ready = work.copy()
-        ready[1:] += self.pull_seconds  # seconds count from the answers before
+        ready[1:] += self.pull_seconds  # seconds count from the previous answers
         began, arrived = self.pushes(ready)
         answered = np.cumsum(arrived.max(axis=1) + apply_seconds)[:, None]
         zero = np.concatenate([[[0.0]], answered[:-1]])
@@ -69,7 +69,7 @@ class OneServer:
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """What of `scenario`, which waits for all or cancels, has no recurrence here; None where there is one."""
+    """The part of `scenario`, which waits for all or cancels, that has no recurrence here, or None."""
     cluster = scenario.cluster
     if cluster.nodes is not None:
         return "cluster.nodes"
@@ -86,11 +86,11 @@ def cannot(scenario: Scenario) -> str | None:
 
 
 def run(scenario: Scenario, apply_seconds: float) -> Trace:
-    """Works `scenario` out. apply_seconds: the server's own work for each update."""
+    """Simulates `scenario`. apply_seconds: the server's own work for each update."""
     steps, workers = scenario.steps, scenario.cluster.workers
     needed = workers - (scenario.policy.backups if isinstance(scenario.policy, Backup) else 0)
     server = OneServer(scenario)
-    # Times of a step count from the answers before it.
+    # Times of a step count from the answers before the step.
     ready = drawn_seconds(scenario)
     ready[1:] += server.pull_seconds
     began, arrived = server.pushes(ready)
@@ -100,7 +100,7 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
     started = np.where(np.arange(steps)[:, None] > 0, server.pull_seconds, 0.0) + zero
     order = np.argsort(np.argsort(arrived, axis=1, kind="stable"), axis=1)  # ties by rank
     applied = order < needed
-    # Further gradients may arrive before the server answers, and so cancels.
+    # Further gradients may arrive before the server answers and cancels.
     received = applied if server.fifo else applied | (arrived <= (update + apply_seconds)[:, None])
     step = np.repeat(np.arange(steps), workers)
     ready += zero

@@ -1,7 +1,7 @@
-"""Transfers of equal size that share one link, computed for many such gatherings at once.
+"""Transfers of equal size that share one link, computed for many such groups ("gatherings") at once.
 
-The rates are max-min fair: transfers have equal shares, except those whose own limit is lower; the others divide the
-rest.
+The rates are max-min fair: a transfer whose own limit is below the equal share gets its limit; the others divide the
+rest equally.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from distsim.engine.shared_link import shared_link
 
 
 def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: float) -> Floats:
-    """When each transfer is over, shape (gatherings, transfers), as `joined`: when each begins to use the link.
+    """The end of each transfer, shape (gatherings, transfers). joined: the start of each transfer, of the same shape.
 
-    limits: bytes per second that each can take alone, shape (transfers,). capacity: bytes per second of the link.
+    limits: bytes/s of each transfer when it is alone, shape (transfers,). capacity: bytes/s of the link.
 
     >>> shared_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.array([10.0, 10.0]), 10.0, 20.0).tolist()
     [[3.0, 4.0], [2.0, 7.0]]
@@ -32,9 +32,9 @@ def shared_ends(joined: Floats, limits: Floats, capacity: float, num_bytes: floa
 
 
 def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float) -> Floats:
-    """The first to join is the first to end: merges the sorted joins with the ends, in all gatherings at once.
+    """The first transfer to join ends first. Merges the sorted joins with the ends, in all gatherings at once.
 
-    `received` counts the bytes of a transfer that would be under way all the time.
+    `received` counts the bytes that a transfer under way all the time would have received.
     """
     gatherings, transfers = joined.shape
     order = np.argsort(joined, axis=1, kind="stable")
@@ -64,7 +64,7 @@ def _equal_ends(joined: Floats, limit: float, capacity: float, num_bytes: float)
 
 
 def _ends_by_event(joined: Floats, limits: list[float], capacity: float, num_bytes: float) -> list[float]:
-    """One gathering, from one event to the next."""
+    """The ends of one gathering, from one event to the next."""
     link, ends = shared_link(capacity, limits, num_bytes), [math.inf] * len(limits)
     for number in np.argsort(joined, kind="stable").tolist():
         link.join(float(joined[number]), (number,))
@@ -76,9 +76,9 @@ def _ends_by_event(joined: Floats, limits: list[float], capacity: float, num_byt
 
 
 def two_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float) -> Floats:
-    """When each transfer is over, of pairs that have a link each: shape (…, pairs, 2), as `joined`.
+    """The end of each transfer in pairs that have a link each: shape (…, pairs, 2), as `joined`.
 
-    limits: bytes per second that each can take alone, shape (pairs, 2). capacity: of the pairs' links, (pairs,).
+    limits: bytes/s of each transfer when it is alone, shape (pairs, 2). capacity: bytes/s of the links, (pairs,).
 
     >>> two_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.full((2, 2), 10.0), np.full(2, 10.0), 20.0).tolist()
     [[3.0, 4.0], [2.0, 7.0]]
@@ -86,7 +86,7 @@ def two_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float)
     of_link, of_other = capacity[:, None], limits[:, ::-1]
     alone = np.minimum(limits, of_link)
     shared = np.minimum(limits, np.maximum(of_link / 2, of_link - of_other))
-    before = np.maximum(joined[..., ::-1] - joined, 0.0)  # until the other joins
+    before = np.maximum(joined[..., ::-1] - joined, 0.0)  # seconds until the other transfer joins
     left = np.maximum(num_bytes - before * alone, 0.0)
     until_one_ends = (left / shared).min(axis=-1, keepdims=True)
     ends = joined.max(axis=-1, keepdims=True) + until_one_ends + np.maximum(left - shared * until_one_ends, 0.0) / alone

@@ -1,7 +1,7 @@
-"""The binary tree: sums climb to rank 0, and the result comes down; a rank has two children at most.
+"""The binary tree: sums go up to rank 0, and the result comes down. A rank has at most two children.
 
-Two children that send at once share their parent's down-link, and a parent sends to both at once. So the climb's
-time is no maximum of sums. But rank 0 has the sum at one moment, and every other rank has it a fixed time later.
+Two children that send at once share their parent's down-link, and a parent sends to both children at once. So the time
+up to rank 0 is not a maximum of sums. But every other rank has the result a fixed time after rank 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from distsim.engine.recurrence.sharing import two_ends
 
 
 def families(ranks: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Parents of one depth and of equally many children, (parents,), with those, (parents, children); top first.
+    """Parents of one depth with equally many children, (parents,), and their children, (parents, children); top first.
 
     >>> [(parents.tolist(), children.tolist()) for parents, children in families(6)]
     [([0], [[1, 2]]), ([1], [[3, 4]]), ([2], [[5]])]
@@ -34,7 +34,7 @@ def families(ranks: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
 
 
 class Tree(AllReduce):
-    """The all-reduce `collectives.tree` where each worker has a NIC of its own. Transfers in the order of children."""
+    """The all-reduce `collectives.tree` where each worker has its own NIC. Transfers are in the order of children."""
 
     def __init__(self, cluster: Cluster, num_bytes: float, *, eager: bool) -> None:
         ranks = np.arange(cluster.workers, dtype=np.int32)
@@ -61,7 +61,7 @@ class Tree(AllReduce):
         starts[:, count:], ends[:, count:] = summed[:, :1] + self.began[1:], summed[:, :1] + self.got[1:]
 
     def _up(self, arrivals: Floats) -> tuple[Floats, Floats, Floats]:
-        """By rank: when it sends to its parent, when that is there, and when it has the sum of all below itself."""
+        """By rank: when it sends to its parent, when this arrives, and when the rank has the sum of all ranks below."""
         began, arrived, summed = np.empty_like(arrivals), np.empty_like(arrivals), arrivals.copy()
         for parents, children in reversed(self.families):
             ready = summed[..., children]
@@ -74,7 +74,7 @@ class Tree(AllReduce):
         return began, arrived, summed
 
     def _down(self) -> tuple[Floats, Floats, Floats]:
-        """By rank, from the moment at which rank 0 has the sum: when its parent sends, it gets it, and it ends."""
+        """By rank, in seconds after rank 0 has the sum: when its parent sends, when the sum arrives, when it ends."""
         began, got = np.zeros(len(self.ups)), np.zeros(len(self.ups))
         after = got.copy()
         for parents, children in self.families:

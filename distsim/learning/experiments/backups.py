@@ -1,7 +1,7 @@
 """Time to a target loss against the number of backup workers: variance against waiting (Chen et al. 2016).
 
-Of 16 workers an update waits for 16 - b. A backup worker more means less waiting for stragglers, and a gradient of
-fewer samples, whose variance asks for more updates. Which of the two counts depends on the setting:
+An update waits for 16 - b of 16 workers. One more backup worker means less waiting for stragglers. It also means a
+gradient of fewer samples, whose higher variance needs more updates. The setting decides which effect is larger:
 
 stragglers    pauses of ten steps' time, and a learning rate near the largest usable one: in between is best.
 even          all steps take the same time: there is nothing to gain by not waiting.
@@ -47,7 +47,7 @@ CALM = Setting(_PAUSES, rate=0.05)
 
 
 def seconds_to_target(setting: Setting, backups: Sequence[int], seeds: Sequence[int]) -> NDArray[np.float64]:
-    """When the MLP's loss over all samples is first at or below 0.1; shape (backups, seeds), infinite where never.
+    """Seconds until the MLP's loss over all samples is first at or below 0.1; (backups, seeds), infinite if never.
 
     Late workers are cancelled at the update. Communication is free.
 

@@ -1,6 +1,6 @@
 """Runs at a grid of batches and learning rates, with plain SGD on digits.
 
-An effective batch of B = N x b is that of N workers with batches of b, which one process computes alike.
+N workers with batches of b have the effective batch B = N x b. One process with batches of B computes the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Error against run time: asynchronous updates lead at first and come to rest higher (Dutta et al. 2018).
+"""Error against run time: asynchronous updates lead at first but end at a higher loss (Dutta et al. 2018).
 
-The noisy quadratic, whose floors are known, on 8 workers with exponential compute times and free communication. By the
-clock, asynchronous training makes 22 updates while synchronous training makes one, so it is ahead at first. But its
-updates have the noise of one sample where synchronous ones have that of eight, and they are stale. In between:
-updates by the first K of the 8, the others cancelled.
+The problem is the noisy quadratic, whose floors are known, on 8 workers with exponential compute times and free
+communication. Asynchronous training makes 22 updates in the time of one synchronous update, so it leads at first. But
+its updates are stale, and each has the noise of one sample, not of an average over eight. Updates by the first K of
+the 8 workers, with the others cancelled, lie in between.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from distsim.theory.staleness import asynchronous_seconds_per_update
 from distsim.theory.stragglers import cancelled_backup_step_seconds, worker_times
 
 WORKERS, RATE, SECONDS = 8, 0.05, 4000.0
-QUADRATIC = Quadratic(samples=2**17)  # more than any run here takes
+QUADRATIC = Quadratic(samples=2**17)  # more samples than any run here takes
 POLICIES: dict[str, dict[str, Any]] = {
     "synchronous": {"kind": "backup", "backups": 0, "cancel": True},
     "4 of 8": {"kind": "backup", "backups": 4, "cancel": True},
@@ -33,12 +33,12 @@ POLICIES: dict[str, dict[str, Any]] = {
     "asynchronous": {"kind": "asynchronous"},
 }
 EARLY, LATE = 100.0, 600.0  # seconds
-SETTLED = 1500.0  # seconds after which the start is forgotten, also in the flattest direction
+SETTLED = 1500.0  # seconds after which the start has no effect, even in the flattest direction
 POINTS = 800
 
 
 def run(name: str, seed: int, seconds: float = SECONDS, rate: float = RATE) -> Curve:
-    """One policy's loss over so many seconds of the clock. rate: of learning.
+    """One policy's loss over `seconds` of the clock. rate: the learning rate.
 
     >>> curve = run("synchronous", seed=1000, seconds=200.0)
     >>> bool(180.0 < curve.seconds[-1] < 220.0), bool(curve.loss[-1] < curve.loss[0])
@@ -61,13 +61,13 @@ def losses(name: str, seeds: Sequence[int], moments: ArrayLike) -> NDArray[np.fl
 
 
 def floors(name: str, seeds: Sequence[int]) -> NDArray[np.float64]:
-    """Where each run comes to rest: the mean loss after the start is forgotten."""
+    """The floor of each run: the mean loss after the effect of the start has ended."""
     curves = [run(name, seed) for seed in seeds]
     return np.array([curve.loss[curve.seconds > SETTLED].mean() for curve in curves])
 
 
 def predicted_floor(name: str, rate: float = RATE) -> float:
-    """What theory says of fresh gradients; of asynchronous ones it is too low, for they are stale.
+    """The floor in theory for fresh gradients. For asynchronous gradients it is too low, because they are stale.
 
     >>> round(predicted_floor("synchronous"), 4)
     0.0127
