@@ -1,4 +1,4 @@
-"""What all tests share: tools that may be missing, the two sizes of long tests, one seed for hypothesis."""
+"""Shared by all tests: tools that may be missing, the two sizes of long tests, one seed for hypothesis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOOLS = {"chromium": "chromium", "iproute2": "ip"}
 settings.register_profile("distsim", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("distsim")
 
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell's & has it: what tests start would not hear Ctrl-C
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # set by a shell's &: processes of tests would ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -36,7 +36,7 @@ def whole() -> Callable[[int, int], int]:
 
 @pytest.fixture(scope="session")
 def or_input_error() -> Callable[[], AbstractContextManager[None]]:
-    """`with or_input_error():` whatever stands there may work, or be refused with a cure, and nothing else."""
+    """In `with or_input_error():` the block may succeed or raise InputError with a cure. Any other error fails."""
 
     @contextmanager
     def block() -> Iterator[None]:
@@ -50,7 +50,7 @@ def or_input_error() -> Callable[[], AbstractContextManager[None]]:
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str, *, unless: Callable[[], bool]) -> None:
-    """Deselects the tests with this marker; `unless` is asked if there are any."""
+    """Deselects the tests with this marker unless `unless()`, which is called only if there are such tests."""
     marked = [item for item in items if item.get_closest_marker(marker)]
     if marked and not unless():
         items[:] = [item for item in items if not item.get_closest_marker(marker)]
@@ -58,7 +58,7 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str, *, 
 
 
 def _place(items: list[pytest.Item]) -> None:
-    """Marks long tests `more`. Raises UsageError where the Makefile, which reads files, would miss a mark."""
+    """Marks long tests `more`. Raises UsageError where a mark is not in the test's file, where the Makefile looks."""
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         if marks & LONG:
@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where every tool is known to be there, a skipped test is a failed run."""
+    """Fails the run for a skipped test under DISTSIM_NO_SKIPS=1, where every tool is installed."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter else []
     if NO_SKIPS and skipped and session.exitstatus == pytest.ExitCode.OK:

@@ -1,4 +1,4 @@
-"""The course's chapters: what their notebooks call, how their exercises are judged, how they are executed and saved.
+"""The course's chapters: the functions for their notebooks, the judging of exercises, and the saving of notebooks.
 
 In a notebook:
 

@@ -1,8 +1,8 @@
-"""What a student answered, beside what is right: a number, a choice, a sequence or a function.
+"""Judges a student's answer against the right answer: a number, a choice, a sequence or a function.
 
-Each takes what is `right` and what is known to be `wrong`, a table from an answer to the sentence that leads on from
-it. Both are computed by the exercise, never typed in. None of them says what is right. `...` and None are no answer
-yet.
+Each function takes the `right` answer and a table `wrong`, from a known wrong answer to the sentence that leads on from
+that answer. The exercise computes both; they are never typed in. No function tells the right answer. `...` and None
+mean no answer yet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-CLOSE = 1e-9  # relative: the last digits of a float are nobody's fault
+CLOSE = 1e-9  # relative: the last digits of a float do not count
 UNTOUCHED = "no answer yet"
 THOUSANDS = tuple(1e3**power for power in (-3, -2, -1, 1, 2, 3))
 HUNDREDS = (0.01, 100.0)
@@ -23,7 +23,7 @@ HUNDREDS = (0.01, 100.0)
 
 @dataclass(frozen=True)
 class Judged:
-    """What an answer came to. share: of the points, from 0 to 1; feedback: what takes the place of the hint."""
+    """The result of an answer. share: of the points, from 0 to 1; feedback: replaces the hint."""
 
     share: float
     observed: str
@@ -39,10 +39,10 @@ def number(
     unit: str = "",
     wrong: Mapping[float, str] | None = None,
 ) -> Judged:
-    """A number, which may be off by `tolerance`, or by the share `relative` of what is right.
+    """A number, which may be off by `tolerance`, or by the share `relative` of the right number.
 
-    unit: the one that the text asks for. An answer that is right in thousandths or thousands of it, or a share where
-    it asks for %, is told to look at the unit; one that was rounded to two digits, to give three.
+    unit: the unit that the text asks for. If the answer is off by a factor of 1000, or is a share where the text asks
+    for %, the feedback points to the unit. If the answer was rounded to two digits, the feedback asks for three.
 
     >>> number(32, right=4 * 8)
     Judged(share=1.0, observed='32', feedback='')
@@ -80,9 +80,9 @@ def number(
 def choice(
     answer: object, *, right: Hashable, options: Sequence[Hashable], wrong: Mapping[Any, str] | None = None
 ) -> Judged:
-    """One of several options; of words, capitals and blanks do not count.
+    """One of several options. Capitals and blanks in words do not count.
 
-    Raises ValueError where `right` is none of the options.
+    Raises ValueError where `right` is not among the options.
 
     >>> choice(" Ring", right="ring", options=["ring", "tree"]).share
     1.0
@@ -152,9 +152,9 @@ def function(
     relative: float = CLOSE,
     wrong: Mapping[Callable[..., float], str] | None = None,
 ) -> Judged:
-    """A function of the student's, tried on inputs: what it gives must be the number that `right` gives.
+    """A student's function, tried on inputs: its results must be the numbers that `right` gives.
 
-    The first input on which it does not is told. `wrong` is recognized where it agrees on all of them.
+    `observed` names the first input with another result. A function of `wrong` must agree on all inputs.
 
     >>> function(lambda n, b: n + b, right=lambda n, b: n * b, inputs=[(2, 2), (4, 8)]).observed
     'on (4, 8) it gave 12'
@@ -192,18 +192,18 @@ def _untouched(answer: object) -> bool:
 
 
 def _plain(answer: object) -> object:
-    """A scalar of numpy or torch as Python's own."""
+    """A scalar of numpy or torch as a Python number."""
     item = getattr(answer, "item", None)
     if not callable(item):
         return answer
     try:
         return item()
-    except Exception:  # noqa: BLE001 - an array of several values, or what has an `item` of its own
+    except Exception:  # noqa: BLE001 - an array of several values, or an object with an `item` of its own
         return answer
 
 
 def _real(answer: object) -> float | None:
-    """The finite number that this is, or None."""
+    """The answer as a finite number, or None."""
     if isinstance(answer, bool) or not isinstance(answer, Real | Decimal):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The cells of an exercise: where the answer is written, and the one that checks it, both as nbgrader knows them."""
+"""The cells of an exercise in nbgrader's format: the cell for the answer, and the cell that checks the answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOLUTION = {
     "required": [name for name in SCHEMA["required"] if name != "points"],
     "additionalProperties": False,
 }
-GUESS = "guess"  # tag of a cell that takes a guess
+GUESS = "guess"  # tag of a cell for a guess
 
 
 def grade_id(number: str, name: str) -> str:
@@ -31,7 +31,7 @@ def grade_id(number: str, name: str) -> str:
 
 
 def check_cell(number: str, exercise: Exercise) -> Any:
-    """The cell that checks the answer, which stands in a variable of the exercise's name."""
+    """The cell that checks the answer, a variable with the exercise's name."""
     own = grade_id(number, exercise.name)
     return nbformat.v4.new_code_cell(
         f'chapter.check("{exercise.name}", {exercise.name})', id=own,
@@ -40,14 +40,14 @@ def check_cell(number: str, exercise: Exercise) -> Any:
 
 
 def answer_cell(number: str, name: str, source: str) -> Any:
-    """The cell where the answer is written; `source` is what stands there untouched."""
+    """The cell for the answer; `source` is its text before the student answers."""
     own = f"{grade_id(number, name)}-answer"
     table = {"schema_version": 3, "grade": False, "solution": True, "locked": False, "task": False, "grade_id": own}
     return nbformat.v4.new_code_cell(source, id=own, metadata={"nbgrader": table})
 
 
 def problems(notebook: Any, number: str, exercises: Mapping[str, Exercise]) -> list[str]:
-    """What is wrong with the cells of a chapter's exercises, one sentence each; nothing where all is well."""
+    """The faults in the cells of a chapter's exercises, a sentence each; empty where there are none."""
     cells = {cell.metadata.nbgrader.get("grade_id"): cell for cell in notebook.cells if "nbgrader" in cell.metadata}
     order = [cell.metadata.nbgrader.get("grade_id") for cell in notebook.cells if "nbgrader" in cell.metadata]
     expected = [one for name in exercises for one in (f"{grade_id(number, name)}-answer", grade_id(number, name))]

@@ -1,4 +1,4 @@
-"""What a chapter's notebook calls: guess, compare, check.
+"""The functions for a chapter's notebook: guess, compare, check.
 
 from distsim.course import Chapter
 
@@ -28,9 +28,9 @@ NUMBER = re.compile(r"\d\d")
 
 
 class Chapter:
-    """A chapter as its notebook sees it, by its number, such as "02".
+    """A chapter for its notebook, by its number, such as "02".
 
-    folder: the course's; without it, the one around the current folder, or beside the package.
+    folder: the course's. Default: the course around the current folder, or beside the package.
 
     Raises InputError where the course has no such chapter.
     """
@@ -56,13 +56,13 @@ class Chapter:
 
     @cached_property
     def exercises(self) -> dict[str, Exercise]:
-        """Its exercises, by name. Raises InputError where their file is broken."""
+        """The chapter's exercises, by name. Raises InputError where their file is broken."""
         return exercises_in(self._file)
 
     def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float | None:
-        """Keeps your guess, prints it and returns it; it may change until `compare` has shown the answers.
+        """Keeps, prints and returns your guess. You may change the guess until `compare` has shown the answers.
 
-        Without a value it asks for one, and returns None. Raises InputError where the value is no finite number.
+        Without a value, asks for a guess and returns None. Raises InputError where the value is no finite number.
         """
         kept = self._guesses.get(quantity)
         if value is None or value is ...:
@@ -88,9 +88,9 @@ class Chapter:
         unit: str = "ms",
         quantity: str = "step time",
     ) -> Captioned:
-        """All four in one drawing, in `unit`, and the error of each against the measurement.
+        """Draws all four in one figure, in `unit`, with the error of each against the measurement.
 
-        A list stands for repeats, and an empty one for what is not there yet. Without a guess nothing is shown.
+        A list holds repeats; an empty list means not there yet. Without a guess nothing is shown.
         """
         drawn = overlay(guess, formula, simulation, measurement, unit, quantity)
         if guess is not None:
@@ -98,9 +98,9 @@ class Chapter:
         return drawn
 
     def check(self, name: str, answer: object) -> float:
-        """Judges an answer, prints what it came to, and returns the points.
+        """Judges an answer, prints the result, and returns the points.
 
-        Raises InputError where the chapter has no such exercise, and for nothing else.
+        Raises InputError only where the chapter has no such exercise.
         """
         found = self.exercises.get(name)
         if found is None:

@@ -21,9 +21,9 @@ from distsim.grading.result import Result, cut, require_worth
 
 @dataclass(frozen=True)
 class Exercise:
-    """A question of a chapter. points: what it is worth; hint: one sentence for those who have no points yet.
+    """A question of a chapter. points: for the right answer; hint: one sentence for an answer without points.
 
-    because: one sentence for those who have all of them.
+    because: one sentence for an answer with all points.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Exercise:
     function: Callable[[object], Judged] = field(repr=False)
 
     def judged(self, answer: object) -> Result:
-        """What an answer came to; whatever it is, nothing is raised. It never tells what is right."""
+        """The result of an answer. Raises nothing for any answer, and never tells the right answer."""
         if answer is ... or answer is None:
             return self._result(Judged(0.0, UNTOUCHED))
         try:
@@ -56,9 +56,9 @@ class Exercise:
 
 
 def exercise(*, points: float, hint: str, because: str = "") -> Callable[[Callable[[object], Judged]], Exercise]:
-    """Makes an exercise of a function of an answer.
+    """Turns a function that judges an answer into an exercise.
 
-    Raises InputError where points are not above 0, or the hint is empty.
+    Raises InputError where `points` is not above 0 or the hint is empty.
 
     >>> from distsim.course.answer import number
     >>> @exercise(points=2, hint="Every worker brings a batch of its own.")
@@ -80,7 +80,7 @@ def exercise(*, points: float, hint: str, because: str = "") -> Callable[[Callab
 
 
 def exercises_in(path: Path) -> dict[str, Exercise]:
-    """The exercises of a file, by name, in their order there. Raises InputError where it has none or is broken."""
+    """The exercises of a file, by name, in the file's order. Raises InputError where the file has none or is broken."""
     module = imported(path, f"exercises_of_{path.stem}", "exercises")
     found = {value.name: value for value in vars(module).values() if isinstance(value, Exercise)}
     if not found:

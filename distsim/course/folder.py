@@ -1,4 +1,4 @@
-"""Where the course is: its notebooks, and beside them course/exercises."""
+"""Finds the course: its notebooks, and course/exercises beside them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ EXERCISES = "exercises"
 
 
 def course_folder() -> Path:
-    """The course around or below the current folder, or else the one beside this package's source.
+    """The course around or below the current folder, or else the course beside this package's source.
 
-    Raises InputError where there is none.
+    Raises InputError where there is no course.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):

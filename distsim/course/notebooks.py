@@ -1,8 +1,8 @@
 """The chapters' notebooks, executed from a clean kernel and saved in place.
 
-`python -m distsim.course.notebooks 00 02` does so with those chapters, and without a number with all of them. A
-notebook keeps its outputs, since nbval compares them; where a widget was shown it keeps what the widget drew first, as
-a plain figure. What differs from machine to machine without a meaning is not kept. A chapter that fails is not saved.
+`python -m distsim.course.notebooks 00 02` saves these chapters; without a number, it saves all chapters. A notebook
+keeps its outputs, since nbval compares them. In place of a widget it keeps the widget's first figure, as a plain
+figure. Metadata that differ from machine to machine are not kept. A chapter that fails is not saved.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REFERENCE = "IPY_MODEL_"
 
 
 def chapters(folder: Path, numbers: Sequence[str] = ()) -> list[Path]:
-    """The notebooks of these chapters, or of all. Raises InputError where the course has none of a number."""
+    """The notebooks of these chapters, or of all. Raises InputError where the course has no chapter of a number."""
     found = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
     for number in numbers:
         if not any(path.name.startswith(f"{number}_") for path in found):
@@ -58,7 +58,7 @@ def executed(notebook: Any, folder: Path) -> Any:
 
 
 def values(notebook: Any, expressions: Sequence[str], folder: Path) -> dict[str, float]:
-    """What each expression comes to after the last cell of a chapter was executed: numbers of its prose."""
+    """The value of each expression after the last cell of a chapter: the numbers of its prose."""
     asking = "\n".join(
         ["import json", f"print(json.dumps({{text: float(eval(text)) for text in {list(expressions)!r}}}))"]
     )
@@ -69,9 +69,9 @@ def values(notebook: Any, expressions: Sequence[str], folder: Path) -> dict[str,
 
 
 def cleaned(notebook: Any) -> Any:
-    """The executed notebook as it is saved.
+    """The executed notebook in the form that is saved.
 
-    Raises InputError where a cell wrote to stderr: a warning that a reader would wonder about.
+    Raises InputError where a cell wrote to stderr, such as a warning.
     """
     state = notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
     for cell in notebook.cells:
@@ -87,7 +87,7 @@ def cleaned(notebook: Any) -> Any:
 
 
 def _plain(output: Any, state: Mapping[str, Any]) -> list[Any]:
-    """The output itself, or of a widget what it drew, with its sentence and table."""
+    """The output itself, or for a widget its figures with their sentences and tables."""
     model = output.get("data", {}).get(VIEW, {}).get("model_id")
     if model is None:
         return [output]
@@ -95,7 +95,7 @@ def _plain(output: Any, state: Mapping[str, Any]) -> list[Any]:
 
 
 def _drawn(model: str, state: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a widget and those within it show: the figures of its outputs, and the sentences under them."""
+    """The figures that a widget and its children show, and the sentences under the figures."""
     held = state.get(model, {}).get("state", {})
     for output in held.get("outputs", ()):
         yield output["data"]
@@ -107,7 +107,7 @@ def _drawn(model: str, state: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def save(path: Path) -> float:
-    """Executes one chapter and puts it in its own place. Returns the seconds that it took."""
+    """Executes one chapter and saves it in place. Returns the seconds that execution took."""
     start = time.perf_counter()
     done = cleaned(executed(read(path), path.parent))
     seconds = time.perf_counter() - start

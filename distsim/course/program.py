@@ -44,7 +44,7 @@ def run_program(source: str, ranks: int | None = None, *, deadline_seconds: floa
             (folder / "stderr.log").open("wb") as complaints,
             started(
                 [sys.executable, *_torchrun(ranks), SOURCE],
-                environment={"GLOO_SOCKET_IFNAME": loopback()} | os.environ,  # this host's own name may lead nowhere
+                environment={"GLOO_SOCKET_IFNAME": loopback()} | os.environ,  # this host's own name may not resolve
                 stdout=printed.fileno(), stderr=complaints.fileno(), folder=folder, lifeline=False,
             ) as process,
         ):  # fmt: skip
@@ -60,7 +60,7 @@ def run_program(source: str, ranks: int | None = None, *, deadline_seconds: floa
 
 
 def _torchrun(ranks: int | None) -> list[str]:
-    """The start of a command. Each rank prints and complains into files of its own: one file would mix up letters."""
+    """The start of a command. Each rank writes to files of its own, since one file would mix the letters."""
     if ranks is None:
         return []
     apart = ["--redirects", "3", "--log-dir", "ranks"]
@@ -77,9 +77,9 @@ def _lines(file: Path) -> list[str]:
 
 
 def _first_error(files: list[Path]) -> str:
-    """The error that ended the program: that of the rank whose file was written last the longest ago.
+    """The error that ended the program, of the rank that stopped writing first.
 
-    Errors that follow from it come later. files: torchrun's own first, which says less, and then one for each rank.
+    Errors that follow from it come later. files: torchrun's own file, which says less, then a file for each rank.
     """
     agent, *of_ranks = files
     of_ranks.sort(key=lambda file: file.stat().st_mtime_ns)

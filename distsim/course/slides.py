@@ -1,7 +1,7 @@
-"""The figures of the chapters for slides: 1600 x 900 pixels each, with letters to be read from the last row.
+"""The figures of the chapters for slides: 1600 x 900 pixels each, with letters that the last row can read.
 
-`python -m distsim.course.slides OUT/` writes all figures that the chapters' notebooks hold, as NN_name-1.svg and so on.
-A figure is drawn in half that width and height and then made larger: letters, lines and marks grow alike.
+`python -m distsim.course.slides OUT/` writes all figures of the chapters' notebooks, as NN_name-1.svg and so on.
+A figure is drawn at half the width and height and then enlarged, so letters, lines and marks grow alike.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIZE, SCALE = (800, 450), 2.0
 
 @dataclass(frozen=True)
 class Slide:
-    """A figure that a chapter shows. name: of its file, without a suffix; sentence: what it shows."""
+    """A figure that a chapter shows. name: of its file, without a suffix; sentence: its caption."""
 
     name: str
     figure: go.Figure
@@ -35,7 +35,7 @@ class Slide:
 
 
 def slides(chapter: Path) -> list[Slide]:
-    """The figures of a chapter's notebook, in their order there. They fill a slide, whatever height they have there."""
+    """The figures of a chapter's notebook, in order. Each fills a slide, whatever its height in the notebook."""
     bundles = [output["data"] for cell in read(chapter).cells for output in cell.get("outputs", ()) if _drawn(output)]
     found = []
     for number, bundle in enumerate(bundles, start=1):
@@ -51,9 +51,9 @@ def _drawn(output: dict[str, object]) -> bool:
 
 
 def write(found: Sequence[Slide], out: Path, suffix: str = ".svg") -> Iterator[tuple[Path, Slide]]:
-    """Writes each figure into the folder `out`, and tells its file.
+    """Writes each figure into the folder `out`; yields its file and the slide.
 
-    Raises InputError where `out` cannot be written to, or there is no Chromium to draw.
+    Raises InputError where `out` cannot be written to, or Chromium is missing.
     """
     drawn = pictures([slide.figure for slide in found], out / f"slide{suffix}", SIZE, SCALE)
     for slide, picture in zip(found, drawn, strict=True):

@@ -1,4 +1,4 @@
-"""Explorers: move a control, and the scenario is simulated and drawn anew. One module per idea, one frame for all."""
+"""Explorers: move a control, and the scenario is simulated and drawn again. One module per idea, one frame for all."""
 
 from distsim.explorers.explorer import Explorer
 

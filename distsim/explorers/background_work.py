@@ -1,7 +1,7 @@
 """Work that takes seconds, off the kernel's main thread: one piece at a time, with progress, and cancelled on request.
 
-A piece of work tells how far it is by calling its `report`, and that call is also where it ends when it is no longer
-wanted: it raises `CancelledError` then, which unwinds the work and whatever it holds.
+A piece of work calls its `report` to tell its progress. Once the piece is cancelled or replaced, that call raises
+`CancelledError`, which unwinds the work.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from distsim.progress import Report
 
 
 class CancelledError(DistsimError):
-    """Raised inside a piece of work that nobody wants any more."""
+    """Raised inside a piece of work that has been cancelled or replaced."""
 
 
 class Background:
-    """A place for one piece of work, in a thread of its own; a later piece takes the place of the one before.
+    """Runs one piece of work in a thread of its own; a later piece replaces the earlier piece.
 
-    progress: called with (done, of how many) while the current piece works. Of a piece that has lost its place nothing
-    is told any more: neither progress nor an end. All calls out of it are made one at a time.
+    progress: called with (done, of how many) while the current piece works. A replaced piece reports neither progress
+    nor an end. All calls to the callbacks are made one at a time.
 
     >>> place, told = Background(lambda done, of: None), []
     >>> def work(report):
@@ -42,13 +42,13 @@ class Background:
 
     @property
     def busy(self) -> bool:
-        """Whether a piece is at work whose end has not been told."""
+        """Whether the current piece has not yet reported its end."""
         return self._piece is not None
 
     def start(
         self, work: Callable[[Report], Any], ended: Callable[[Any], object], failed: Callable[[Exception], object]
     ) -> None:
-        """Begins `work(report)`; `ended` is told what it returns, or `failed` what it raises (`CancelledError` too)."""
+        """Begins `work(report)`. Calls `ended` with its result, or `failed` with its error (`CancelledError` too)."""
         piece = object()
         with self._lock:
             self._piece, self._cancelled = piece, False
@@ -59,17 +59,17 @@ class Background:
             self._threads[-1].start()
 
     def cancel(self) -> None:
-        """Asks the current piece to end; `failed` is told of it when it has."""
+        """Asks the current piece to end. `failed` is called when the piece has ended."""
         with self._lock:
             self._cancelled = True
 
     def forget(self) -> None:
-        """The current piece loses its place: it ends at its next report, and nobody is told."""
+        """Drops the current piece: it ends at its next report, and calls neither `ended` nor `failed`."""
         with self._lock:
             self._piece = None
 
     def wait(self, seconds: float) -> bool:
-        """Whether every piece ended within so many seconds, those that had lost their place included."""
+        """Whether every piece ended within so many seconds, replaced pieces included."""
         for thread in list(self._threads):
             thread.join(seconds)
         return not any(thread.is_alive() for thread in self._threads)
@@ -93,7 +93,7 @@ class Background:
             self._tell(piece, failed, error)
         except Exception as error:
             self._tell(piece, failed, error)
-            raise  # a mistake of ours: the thread's traceback goes to the kernel's log
+            raise  # an error in distsim: the thread's traceback goes to the kernel's log
         else:
             self._tell(piece, ended, found)
 

@@ -1,4 +1,4 @@
-"""Synchronous updates against backup workers: what does it buy not to wait for the slowest?"""
+"""Synchronous updates against backup workers: what is gained by not waiting for the slowest workers?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEAN, PAUSE = "50 ms", "250 ms"
 class Parameters:
     """What the controls set.
 
-    workers: with the backups. cv: standard deviation / mean of the compute time, whose mean is 50 ms.
+    workers: backups included. cv: standard deviation / mean of the compute time, whose mean is 50 ms.
     pause_percent: probability in percent that a step takes 250 ms longer. gradient_mib: in MiB.
     gbit_per_second: bandwidth of every NIC, each direction. cancel: late workers stop at the update.
     """
@@ -40,7 +40,7 @@ class Parameters:
 def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
     """The synchronous scenario and the one with backups: the same cluster, the same draws.
 
-    Raises InputError where no worker would be left to wait for.
+    Raises InputError where the backups leave no worker to wait for.
 
     >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
     ['synchronous', 'backup']
@@ -55,9 +55,9 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
 
 
 def explore(parameters: Parameters) -> Captioned:
-    """Both policies simulated on the same draws: their timelines above each other, and their figures as a table.
+    """Both policies simulated on the same draws: their timelines above each other, and their numbers as a table.
 
-    Raises InputError for a combination that is impossible.
+    Raises InputError for an impossible combination.
 
     >>> [row["policy"] for row in explore(Parameters(backups=2)).table]
     ['synchronous', '2 backups']
@@ -73,7 +73,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["backups"].value = 2

@@ -1,8 +1,8 @@
-"""Batch size and learning rate: which rates does a batch bear, and what is lost where it is large? (Goyal et al. 2017)
+"""Batch size and learning rate: which rates suit a batch size, and what does a large batch lose? (Goyal et al. 2017)
 
-A perceptron learns scikit-learn's digits by plain SGD, once for each batch size, rate and seed. An effective batch of
-N x b is that of N workers with batches of b each, which one process learns alike. What has been learned is remembered,
-so that a move of a control learns only what is new.
+A perceptron learns scikit-learn's digits by plain SGD, once for each batch size, rate and seed. One process with
+batches of N x b samples learns like N workers with batches of b samples each. Finished runs are kept, so a move of a
+control learns only the new runs.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ BATCH, BEST, ACCURACY, LOSS = "batch", "best rate", "test accuracy at it (%)", "
 DIVERGED, UPDATES = "rates that diverge", "updates"
 OF_A_WORKER = 8  # samples
 SAMPLES = TRAINING_SAMPLES["mlp"]
-REMEMBERED = 4096  # runs, of some 40 kB each
+REMEMBERED = 4096  # runs, about 40 kB each
 
 
 @dataclass(frozen=True)
 class Parameters:
     """What the controls set.
 
-    epochs: how often each sample is seen. largest: batch; the others are 8 samples and, fourfold, up to it.
-    highest: learning rate; the others are lower, each a quarter of the next. quantity: what is compared in the end.
-    runs: of each cell, with different seeds.
+    epochs: how often each sample is seen. largest: the largest batch; batches grow fourfold from 8 samples.
+    highest: the highest learning rate; each lower rate is a quarter of the next. quantity: compared at the end of the
+    runs. runs: of each cell, with different seeds.
     """
 
     epochs: int = 3
@@ -54,7 +54,7 @@ class Parameters:
 
     @property
     def cells(self) -> list[tuple[int, float]]:
-        """(samples of an update, learning rate), in the order in which they are learned.
+        """(samples of an update, learning rate), in the order of learning.
 
         >>> len(Parameters().cells), Parameters(rates=2).cells[:3]
         (12, [(8, 0.32), (8, 1.28), (32, 0.32)])
@@ -65,7 +65,7 @@ class Parameters:
 
 
 def scenarios(parameters: Parameters) -> tuple[Scenario]:
-    """The largest batch as workers with 8 samples each would learn it.
+    """The scenario of the largest batch, by workers with 8 samples each.
 
     >>> scenarios(Parameters())[0].cluster.workers
     16
@@ -85,9 +85,9 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
 
 
 def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
-    """What each batch size comes to at each rate.
+    """The final accuracy or loss of each batch size at each rate.
 
-    report: called with (runs learned, of how many) after each run; what it raises ends the work.
+    report: called with (runs learned, of how many) after each run; an error in it ends the work.
     Raises InputError where torch or scikit-learn is missing.
 
     >>> learned = []
@@ -109,7 +109,7 @@ def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it, and progress until it has learned.
+    """The explorer as a widget. A cell whose last line is `explorer()` shows the widget and the progress of learning.
 
     >>> view = explorer()
     >>> view.settled(120.0), [row["batch"] for row in view.shown.table]
@@ -132,13 +132,13 @@ def explorer() -> Explorer[Parameters]:
         explore=explore,
         scenarios=scenarios,
         watched=(BEST, ACCURACY, LOSS, DIVERGED),
-        real=lambda _: None,  # a scenario does not say at which rate it learns
+        real=lambda _: None,  # a scenario holds no learning rate
         background=True,
     )
 
 
 def _table(curves: Mapping[tuple[int, float], Sequence[Curve]], parameters: Parameters) -> list[Row]:
-    """By batch: the best rate, and the means of the runs at it; None where all rates let a run diverge."""
+    """For each batch, the best rate and the means of its runs; None where a run diverges at every rate."""
     rows: list[Row] = []
     for batch in sorted({batch for batch, _ in curves}):
         ends = {
@@ -165,8 +165,8 @@ def _table(curves: Mapping[tuple[int, float], Sequence[Curve]], parameters: Para
 
 
 def _end_loss(found: Sequence[Curve]) -> float:
-    """The mean loss in the end; infinite where a run has come to no finite loss, or above that of its start."""
-    if all(curve.loss[-1] <= curve.loss[0] for curve in found):  # False of NaN
+    """The mean final loss; infinite where the loss of a run ends above its start, or is not finite."""
+    if all(curve.loss[-1] <= curve.loss[0] for curve in found):  # False for NaN
         return float(np.mean([curve.loss[-1] for curve in found]))
     return math.inf
 

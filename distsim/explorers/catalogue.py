@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """One explorer. name: of its module and its notebook. title: its heading. question: what it lets one find out."""
+    """One explorer. name: of its module and its notebook. title: its heading. question: answered by it."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""What changed, in one sentence: the controls that were moved, and what that did to the numbers of the table."""
+"""What changed, in one sentence: the moved controls, and the changes in the numbers of the table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Move = tuple[str, Any, Any]  # label, value before, value after
 
 
 def sentence(moves: Iterable[Move], before: Sequence[Row], after: Sequence[Row], watched: Sequence[str]) -> str:
-    """What the moves of controls did to the `watched` columns of a table.
+    """How the moved controls changed the `watched` columns of a table.
 
     >>> sentence([("backups", 1, 2)], [{"run": "a", "total (s)": 2.0}], [{"run": "a", "total (s)": 1.5}], ["total (s)"])
     'Changed backups from 1 to 2: a: total (s) 2 → 1.5 (-25 %).'
@@ -37,7 +37,7 @@ def _effects(before: Sequence[Row], after: Sequence[Row], watched: Sequence[str]
         changes = [
             f"{column} {shown(old[column])} → {shown(new[column])}{_difference(column, old[column], new[column])}"
             for column in watched
-            if shown(old[column]) != shown(new[column])  # engines agree to rounding: what looks equal is equal
+            if shown(old[column]) != shown(new[column])  # engines differ in rounding: compare as printed
         ]
         if changes:
             effects.append(f"{next(iter(new.values()))}: {', '.join(changes)}")
@@ -45,7 +45,7 @@ def _effects(before: Sequence[Row], after: Sequence[Row], watched: Sequence[str]
 
 
 def _difference(column: str, old: Any, new: Any) -> str:
-    """In brackets: points for a share in percent, nothing for a count, else percent of the old value."""
+    """The change in brackets: points for a share in percent, nothing for a count, else percent of the old value."""
     if not isinstance(old, float) or not isinstance(new, float):
         return ""
     if column.endswith("(%)"):

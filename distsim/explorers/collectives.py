@@ -1,4 +1,4 @@
-"""Collectives at work: what travels in each round, how many rounds, and what that takes."""
+"""Collectives at work: the transfers of each round, the number of rounds, and the time they take."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {kind: row for kind, row in COLLECTIVES.items() if not row.needs_nodes}
 class Parameters:
     """What the controls set.
 
-    kind: a key of `KINDS`. workers: a server is one more. after: how many rounds the picture shows as done.
+    kind: a key of `KINDS`. workers: without the server. after: how many rounds the picture shows as done.
     gradient_mib: of each worker, in MiB. gbit_per_second: bandwidth of every NIC, each direction. latency_us: of each
     message, in microseconds.
     """
@@ -43,7 +43,7 @@ class Parameters:
 
 
 def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
-    """Synchronous training by this collective; none where a step of training needs an all-reduce and this is not one.
+    """Synchronous training by this collective; empty where the collective is not an all-reduce.
 
     >>> [scenario.communication.kind for scenario in scenarios(Parameters(kind="tree"))]
     ['tree']
@@ -69,9 +69,9 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
 
 
 def explore(parameters: Parameters) -> Captioned:
-    """The collective's picture after so many rounds (play and slide go on from there), and what it takes.
+    """The picture of the collective after `after` rounds, from which play and slide go on, and a table of its costs.
 
-    More rounds than there are show the last.
+    If `after` exceeds the number of rounds, the picture shows the last round.
 
     >>> found = explore(Parameters(kind="ring", workers=4))
     >>> found.table[0]["rounds"], round(found.table[0]["simulated (ms)"], 3)
@@ -98,7 +98,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["kind"].value = "tree"
@@ -131,12 +131,12 @@ def _links(parameters: Parameters) -> dict[str, object]:
 
 @lru_cache(maxsize=4)
 def _drawn(kind: str, workers: int) -> Captioned:
-    """Moving any other control draws nothing anew."""
+    """Cached: moves of other controls do not draw the picture again."""
     return collective(KINDS[kind].schedule(Topology(workers)))
 
 
 def _at_round(drawn: Captioned, after: int) -> go.Figure:
-    """The picture after so many rounds, which the first frame is not: that is the start."""
+    """The picture after `after` rounds. The first frame is the start, before any round."""
     shown = min(after, len(drawn.figure.frames) - 1)
     frames = drawn.figure.frames
     figure = go.Figure(data=frames[shown].data, frames=frames, layout=drawn.figure.layout)

@@ -1,4 +1,4 @@
-"""Controls of an explorer: each has a label, a unit and bounds, and sets one field of the explorer's parameters."""
+"""Controls of an explorer. Each has a label, a unit and bounds, and sets one field of the explorer's parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Slider:
         return f"{self.label} ({self.low:g} to {self.high:g}{unit})"
 
     def widget(self, value: Any) -> widgets.Widget:
-        """The slider, at `value`; it reports once it is released."""
+        """The slider at `value`. The slider reports when the user releases it."""
         kind = widgets.IntSlider if isinstance(self.step, int) else widgets.FloatSlider
         return kind(
             value=value, min=self.low, max=self.high, step=self.step, continuous_update=False, tooltip=self.heading,
@@ -43,7 +43,7 @@ class Slider:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few values, in order; `unit` follows each."""
+    """One of a few values, in order. The widget shows `unit` after each value."""
 
     field: str
     label: str
@@ -101,7 +101,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Text:
-    """A line of text. hint: what to write, and what it means to write nothing."""
+    """A line of text. hint: what to write, and the meaning of an empty line."""
 
     field: str
     label: str
@@ -117,7 +117,7 @@ class Text:
         return f"{self.label} ({self.hint})"
 
     def widget(self, value: Any) -> widgets.Widget:
-        """The line; it reports once Enter is pressed or it is left."""
+        """The line. It reports when the user presses Enter or leaves the line."""
         return widgets.Text(value=value, continuous_update=False, tooltip=self.heading, layout={"width": WIDTH})
 
 

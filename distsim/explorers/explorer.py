@@ -1,7 +1,7 @@
-"""The frame that all explorers share: controls at the left, what they lead to at the right.
+"""The frame that all explorers share: controls on the left, the result on the right.
 
-An explorer is a pure function from parameters to a `Captioned` figure, and this view of it. Moving a control runs the
-function anew; a combination that is impossible leaves the last figure and says why beside the controls.
+An explorer is a pure function from parameters to a `Captioned` figure, and this view of the figure. Moving a control
+runs the function again. An impossible combination keeps the last figure, and a message gives the reason.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Parameters = TypeVar("Parameters")
 class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidgets has no types
     """The view of one explorer.
 
-    title, question: what stands above. start: the parameters at first and after "reset". controls: the primary ones,
-    at most three. more: the others, folded away. explore: parameters -> figure, sentence, table. scenarios:
-    parameters -> the scenarios behind it, offered as files to copy. watched: the columns of the table that the
-    sentence on what changed speaks of.
+    title, question: the text at the top. start: the parameters at first and after "reset". controls: the primary
+    controls, at most three. more: the other controls, folded away. explore: parameters -> figure, sentence, table.
+    scenarios: parameters -> the scenarios behind the figure, offered as files to copy. watched: the columns of the
+    table whose changes the line above the figure tells.
 
-    real: parameters -> the scenario that "run it for real" measures, or None where there is none; without `real` it
-    is the last of `scenarios`.
-    calibration: parameters -> what that run is predicted with; without it, what the run itself finds out beforehand.
-    rows: of the table, by their first column, of which the line tells; None tells of all.
-    background: where `explore` learns or measures instead of simulating. It then takes a second argument, a report to
-    call with (done, of how many) often, which raises where its work is no longer wanted; it runs in a thread of its
-    own, with progress and a cancel button, and a later move of a control takes the place of an earlier one.
+    real: parameters -> the scenario that "run it for real" measures, or None for no real run. Default: the last of
+    `scenarios`.
+    calibration: parameters -> the calibration for the prediction of that run. Default: measured right before the run.
+    rows: the rows, by their first column, whose changes the line tells. None: all rows.
+    background: whether `explore` learns or measures instead of simulating. `explore` then runs in a thread of its own,
+    with progress and a cancel button, and a later move of a control replaces the work. Its second argument is a report
+    to call often with (done, of how many); the report raises once the work is cancelled or replaced.
 
-    `explore`, `scenarios` and `calibration` raise InputError for a combination that is impossible.
+    `explore`, `scenarios` and `calibration` raise InputError for an impossible combination.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self._draw(self._start)
 
     def _draw(self, parameters: Parameters) -> None:
-        """Explores `parameters`, now or in the background, and shows what came of it, or why nothing could."""
+        """Explores `parameters`, now or in the background, and shows the result, or the reason for having none."""
         if self.background is None:
             self._say("Simulating …")
             try:
@@ -140,7 +140,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         )
 
     def _behind(self, parameters: Parameters) -> tuple[Sequence[Scenario], Calibration | None]:
-        """What the figure is about, and what a real run is predicted with."""
+        """The scenarios of the figure, and the calibration that predicts a real run."""
         return self._scenarios(parameters), None if self._calibration is None else self._calibration(parameters)
 
     def _show(
@@ -162,7 +162,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self.real_run.about(last if self._real is None else self._real(parameters), calibration)
 
     def _refuse(self, error: Exception) -> None:
-        """The last figure stays."""
+        """Keeps the last figure, and shows the reason."""
         self.progress.end()
         if isinstance(error, CancelledError):
             self.message.value = ""
@@ -185,7 +185,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self.changed.value = f'<div class="distsim-changed" role="status">{escape(text)}</div>'
 
     def _difference(self, parameters: Parameters, captioned: Captioned) -> str:
-        """What changed: the controls, and what they did to the watched columns of the table."""
+        """The sentence on the moved controls and on the changes in the watched columns of the table."""
         if self.shown is None:
             return "Move a control: this line tells what it changed."
         moves = [
@@ -195,5 +195,5 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         return sentence(moves, self._told(self.shown.table), self._told(captioned.table), self._watched)
 
     def _told(self, table: Sequence[Row]) -> Sequence[Row]:
-        """The rows of which the line tells."""
+        """The rows whose changes the line tells."""
         return [row for row in table if self._rows is None or next(iter(row.values())) in self._rows]

@@ -1,4 +1,4 @@
-"""Failures and checkpoints: how often should a run save its state, and what do failures cost it in any case?"""
+"""Failures and checkpoints: how often should a run save its state, and what do failures cost even then?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from distsim.units import duration
 STEPS, STEP_SECONDS = 2400, 60.0
 SEEDS = 6
 INTERVALS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 240.0, 480.0, 960.0)
-BESIDE = (0.2, 5.0)  # times the best interval: where runs are simulated, too
+BESIDE = (0.2, 5.0)  # times the best interval: runs are simulated there, too
 LEAST_GOODPUT = 0.25
 
 
@@ -31,9 +31,9 @@ LEAST_GOODPUT = 0.25
 class Parameters:
     """What the controls set.
 
-    mean_time_between_days: of one worker, between two failures. checkpoint_seconds, restart_seconds: how long
-    writing one takes, and coming back from one. interval_minutes: of useful work between two checkpoints. seed:
-    of the first of six runs.
+    mean_time_between_days: between two failures of one worker. checkpoint_seconds: to write a checkpoint.
+    restart_seconds: to come back after a failure. interval_minutes: of useful work between two checkpoints. seed: of
+    the first of six runs.
     """
 
     interval_minutes: float = 60.0
@@ -54,7 +54,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
 
 
 def explore(parameters: Parameters) -> Captioned:
-    """Goodput over the interval: by formula, and of six runs at the chosen interval, the best one and some others.
+    """Goodput over the interval: by formula, and of six runs at the chosen interval, the best interval and some others.
 
     Raises InputError where a run would hardly get from one checkpoint to the next.
 
@@ -83,7 +83,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["interval_minutes"].value = 20.0
@@ -108,7 +108,7 @@ def explorer() -> Explorer[Parameters]:
         explore=explore,
         scenarios=scenarios,
         watched=(MINUTES, BY_FORMULA, OF_RUNS),
-        real=lambda _: None,  # it would take days
+        real=lambda _: None,  # a real run would take days
     )
 
 
@@ -134,7 +134,7 @@ def _scenario(parameters: Parameters) -> Scenario:
 
 
 def _updates_seconds(scenario: Scenario) -> Floats:
-    """When the updates of the undisturbed run come. Its workers are alike and their messages free: one will do."""
+    """The times of the updates without failures. Workers are equal and messages free, so one worker is simulated."""
     alone = {name: table for name, table in scenario.table().items() if name != "failures"}
     return simulate(Scenario.of(alone).replacing({"cluster.workers": 1})).updates.time_seconds
 
@@ -142,7 +142,7 @@ def _updates_seconds(scenario: Scenario) -> Floats:
 def _goodputs(
     updates: Floats, failures: Failures, intervals: Sequence[float], workers: int, seed: int
 ) -> dict[float, list[float]]:
-    """By interval: the useful share of the time of each run. What `simulate` finds, without the spans.
+    """For each interval, the useful share of the time of each run: the result of `simulate`, without the spans.
 
     A run's failures are the same for all intervals, so they are drawn once.
     """

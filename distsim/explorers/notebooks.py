@@ -1,7 +1,7 @@
-"""The explorers' notebooks, a question and one cell each, and a page that leads to them.
+"""The explorers' notebooks, each with a question and one cell, and a page that links to them.
 
-`python -m distsim.explorers.notebooks course/explorers` writes them all. They are saved with what the explorer shows
-first, as a plain figure: no state of widgets is stored, so a reader without a kernel still sees something.
+`python -m distsim.explorers.notebooks course/explorers` writes them all. Each is saved with the explorer's first
+figure as a plain figure, without the state of widgets, so a reader without a kernel sees a figure.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def notebook(entry: Entry) -> Any:
 
 
 def index() -> Any:
-    """The page that leads to all of them."""
+    """The page that links to all notebooks."""
     lines = [f"* [{entry.title}]({entry.name}.ipynb) {entry.question}" for entry in EXPLORERS.values()]
     text = "# Which question do you have?\n\n" + "\n".join(lines)
     return _notebook(nbformat.v4.new_markdown_cell(text, id="explorers"))
 
 
 def write(folder: Path) -> None:
-    """All notebooks, with what each explorer shows first, into `folder`."""
+    """Writes all notebooks, each with the first figure of its explorer, into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for entry in EXPLORERS.values():
         made = notebook(entry)

@@ -1,4 +1,4 @@
-"""Data parallel training in buckets: how much of the all-reduce hides behind backward, and what is left to wait for?"""
+"""Data parallel training in buckets: how much of the all-reduce hides behind backward, and what remains to wait for?"""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ HIDDEN = "hidden all-reduce (%)"
 class Parameters:
     """What the controls set.
 
-    bucket_mib: a bucket leaves when so many MiB of gradients are there; the first at 1 MiB, as in PyTorch.
-    gbit_per_second: bandwidth of every NIC, each direction. accumulate: local steps to an update. half: gradients
+    bucket_mib: a bucket leaves when it holds so many MiB of gradients; the first at 1 MiB, as in PyTorch.
+    gbit_per_second: bandwidth of every NIC, each direction. accumulate: local steps per update. half: gradients
     travel in 16 bits instead of 32. gradient_mib: in MiB, in 32 bits. compute_ms: of one local step, a third of it
     forward. cv: standard deviation / mean of the compute time.
     """
@@ -98,7 +98,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["bucket_mib"].value = 1000.0
@@ -139,7 +139,7 @@ def _simulated(trace: Trace) -> Row:
 
 
 def _formulas(scenario: Scenario) -> list[Row]:
-    """These buckets, all bytes after backward, and all beside it; of workers alike."""
+    """By formula, for equal workers: these buckets, no overlap, and perfect overlap."""
     policy, workload = scenario.policy, scenario.workload
     assert isinstance(policy, Ddp), "as written above"
     compute = scenario.compute.mean_of_batch(workload.batch)
@@ -164,7 +164,7 @@ def _formulas(scenario: Scenario) -> list[Row]:
 
 
 def _row(name: str, compute: float, exposed: float, all_reduce: float, waiting: float) -> Row:
-    """All in seconds per local step."""
+    """A row of the table. All arguments are in seconds per local step."""
     hidden = 100.0 * (1.0 - exposed / all_reduce) if all_reduce else None
     cells = {
         STEP: 1e3 * (compute + exposed + waiting),
@@ -173,7 +173,7 @@ def _row(name: str, compute: float, exposed: float, all_reduce: float, waiting: 
         WAITING: 1e3 * waiting,
         HIDDEN: hidden,
     }
-    # Sums of many times leave some 1e-14 where there is nothing.
+    # Sums of many times leave about 1e-14 instead of 0.
     return {RUN: name} | {name: None if cell is None else round(cell, 9) + 0.0 for name, cell in cells.items()}
 
 

@@ -1,4 +1,4 @@
-"""Pipelines: how many micro-batches fill the stages, and how many of them must a stage hold in memory meanwhile?"""
+"""Pipelines: how many micro-batches fill the stages, and how many of them must a stage hold in memory?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from distsim.simulation import simulate
 from distsim.theory.pipeline import gpipe_step_seconds, micro_batches_held, step_bound_seconds
 from distsim.units import show
 
-STEPS = 2  # a step ends with a flush, so they differ in drawn times alone
+STEPS = 2  # a step ends with a flush, so steps differ only in drawn times
 LATENCY_US = 20.0
 NAMES = {"gpipe": "GPipe", "1f1b": "1F1B"}
 RUN, SIMULATED = "run", "simulated"
@@ -32,7 +32,7 @@ class Parameters:
 
     micro_batches: pieces of a batch, of at least one sample each. schedule: all forwards before all backwards, or
     "1f1b": each backward as soon as it can. batch: in samples. sample_ms: forward and backward of one sample on one
-    stage. activation_mib: what a stage sends the next for one sample. slow: how many times longer the middle stage
+    stage. activation_mib: sent to the next stage for one sample. slow: how many times longer the middle stage
     takes. cv: standard deviation / mean of the compute time, drawn for each stage and step. eager: sends do not wait
     for the next stage to be free.
     """
@@ -51,7 +51,7 @@ class Parameters:
 
     @property
     def micro_batch_mib(self) -> float:
-        """What a stage sends the next for one micro-batch."""
+        """MiB that a stage sends to the next stage for one micro-batch."""
         return self.activation_mib * self.batch / self.micro_batches
 
 
@@ -84,7 +84,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
 def explore(parameters: Parameters) -> Captioned:
     """The first step, stage by stage; and the mean step, simulated and by formula.
 
-    Raises InputError for a combination that is impossible.
+    Raises InputError for an impossible combination.
 
     >>> [row[BUBBLES] for row in explore(Parameters(stages=1)).table]
     [0.0, 0.0, 0.0]
@@ -102,7 +102,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["schedule"].value = "1f1b"
@@ -137,7 +137,7 @@ def explorer() -> Explorer[Parameters]:
 
 
 def _formulas(scenario: Scenario, parameters: Parameters) -> list[Row]:
-    """GPipe's own step, messages included, which 1F1B has no formula for; and the least that any schedule takes."""
+    """GPipe's step with messages (1F1B has no such formula), and the shortest step of any schedule."""
     workload, cluster, count = scenario.workload, scenario.cluster, parameters.micro_batches
     whole = scenario.compute.mean_of_batch(workload.batch)
     both = [whole * scenario.compute.slow_factor(stage) / count for stage in range(parameters.stages)]
@@ -156,7 +156,7 @@ def _formulas(scenario: Scenario, parameters: Parameters) -> list[Row]:
 
 
 def _row(name: str, parameters: Parameters, step: float | None, computes: float, held: int) -> Row:
-    """step: of the whole pipeline, None where no formula tells. computes: of a step, on a stage; both in seconds."""
+    """step: of the whole pipeline, None without a formula. computes: a stage's compute in a step. Both in seconds."""
     return {
         RUN: name,
         STEP: None if step is None else 1e3 * step,

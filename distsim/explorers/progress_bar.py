@@ -1,4 +1,4 @@
-"""What is shown while work goes on: what it is, how far it is, and a button that ends it."""
+"""Shown while work goes on: the name of the work, its progress, and a button that ends it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import ipywidgets as widgets
 
 
 class ProgressBar(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
-    """A line, a bar and a cancel button; hidden while there is nothing to wait for.
+    """A line, a bar and a cancel button; hidden while no work goes on.
 
     >>> progress = ProgressBar("learning", lambda: None)
     >>> progress.begin()
@@ -27,19 +27,19 @@ class ProgressBar(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
         super().__init__([self.line, widgets.HBox([self.bar, self.button])], layout={"display": "none"})
 
     def begin(self) -> None:
-        """Shows it, at nought."""
+        """Shows the bar at 0."""
         self.bar.value, self.button.disabled = 0, False
         self._say(f"{self._what} …")
         self.layout.display = "flex"
 
     def tell(self, done: int, of: int) -> None:
-        """So much of the work is done."""
+        """Shows that `done` parts of the work are done."""
         self.bar.value = round(100 * done / of) if of else 0
         if not self.button.disabled:
             self._say(f"{self._what}: {self.bar.value} %")
 
     def end(self) -> None:
-        """Hides it."""
+        """Hides the bar."""
         self.layout.display = "none"
 
     def _asked(self, _: object) -> None:

@@ -1,8 +1,8 @@
-"""Error against run time: who waits for fewer gradients is ahead at first; who is ahead in the end? (Dutta et al. 2018)
+"""Error against run time: waiting for fewer gradients leads at first; what leads in the end? (Dutta et al. 2018)
 
-The noisy quadratic, of which all is known, replayed in the order of simulated runs without communication. Nothing but
-the rule for updates differs: all wait, an update waits for the first K and cancels the others, workers are ahead of the
-slowest by a bounded number of steps, or nobody waits.
+The noisy quadratic, with known curvature and noise, is replayed in the order of simulated runs without communication.
+Only the rule for updates differs: an update waits for all gradients, an update waits for the first K gradients and
+cancels the others, a worker is at most some steps ahead of the slowest, or no worker waits.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from distsim.theory.staleness import asynchronous_seconds_per_update
 from distsim.theory.stragglers import cancelled_backup_step_seconds, worker_times
 from distsim.trace import Trace
 
-SECONDS, EARLY = 80.0, 8.0  # how long they run, in mean compute times; where the table looks first
+SECONDS, EARLY = 80.0, 8.0  # in mean compute times: length of a run, first reading of the table
 QUADRATIC = Quadratic(flattest=0.3)
-SPARE = 1.1  # more than the formula needs, for it knows the mean alone
+SPARE = 1.1  # simulated longer than the formula says, which knows only the mean
 POINTS = 120
 DIVERGED = 10.0  # times the error at the start
-LATE = 60.0  # seconds; by then the error has come to rest, or is near
+LATE = 60.0  # seconds; by then the error is close to its final level
 SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"
 POLICY, PACE, PACE_FORMULA, STALENESS = "policy", "updates per s", "by formula", "mean staleness"
 FIRST, LAST, FLOOR = f"error at {EARLY:g} s", f"error from {LATE:g} s", "floor if not stale"
@@ -45,7 +45,7 @@ FIRST, LAST, FLOOR = f"error at {EARLY:g} s", f"error from {LATE:g} s", "floor i
 class Parameters:
     """What the controls set.
 
-    rate: of learning. first: of how many gradients an update is made where not all are waited for. ahead: how many
+    rate: of learning. first: how many gradients an update waits for under "first K". ahead: how many
     steps a worker may be ahead of the slowest. batch: samples of a gradient. cv: standard deviation / mean of the
     compute time, which is a constant and an exponential part, 1 s on average.
     """
@@ -60,7 +60,7 @@ class Parameters:
 
 
 def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
-    """A scenario for each policy, over as much time. Raises InputError where more are to be waited for than there are.
+    """A scenario for each policy, all equally long. Raises InputError where `first` exceeds the number of workers.
 
     >>> [scenario.policy.kind for scenario in scenarios(Parameters())]
     ['backup', 'backup', 'stale_synchronous', 'asynchronous']
@@ -70,7 +70,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
         rule = f"must be at most the {workers} workers"
         raise InputError.of("gradients an update waits for", first, rule, f"take {workers} or fewer, or more workers")
     times = worker_times(_scenario(parameters, SYNCHRONOUS, {"kind": "asynchronous"}, 1).compute, workers)
-    least = asynchronous_seconds_per_update(times)  # nobody's updates come faster
+    least = asynchronous_seconds_per_update(times)  # no policy updates faster
     by_all, by_first = (cancelled_backup_step_seconds(times, workers - waited) for waited in (workers, first))
     found: dict[str, tuple[dict[str, Any], float]] = {
         SYNCHRONOUS: ({"kind": "backup", "backups": 0, "cancel": True}, SPARE * SECONDS / by_all),
@@ -86,9 +86,9 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
 
 
 def explore(parameters: Parameters) -> Captioned:
-    """How far each policy is above the least loss, against time; and how fast and how stale its updates are.
+    """Each policy's loss above the least loss, against time, and a table of the pace and staleness of its updates.
 
-    Raises InputError for a combination that is impossible.
+    Raises InputError for an impossible combination.
 
     >>> [row["policy"] for row in explore(Parameters()).table]
     ['synchronous', 'first 4 of 8', 'at most 2 ahead', 'asynchronous']
@@ -104,7 +104,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["first"].value = 2
@@ -130,7 +130,7 @@ def explorer() -> Explorer[Parameters]:
         explore=explore,
         scenarios=scenarios,
         watched=(PACE, STALENESS, FIRST, LAST),
-        real=lambda _: None,  # a real run of this would compute nothing
+        real=lambda _: None,  # a real run would not compute the quadratic
     )
 
 
@@ -150,7 +150,7 @@ def _scenario(parameters: Parameters, name: str, policy: dict[str, Any], steps: 
 
 
 def _row(trace: Trace, curve: Curve, parameters: Parameters) -> Row:
-    """Errors are above the least loss, which is 0."""
+    """A policy's row. Errors are measured from the least loss, which is 0."""
     scenario = trace.scenario
     times = worker_times(scenario.compute, parameters.workers)
     policy = scenario.table()["policy"]
@@ -172,13 +172,13 @@ def _row(trace: Trace, curve: Curve, parameters: Parameters) -> Row:
 
 
 def _until(seconds: float, curve: Curve) -> Curve:
-    """Its rows up to this moment: a policy that has no formula for its pace is simulated for longer than it takes."""
+    """The curve up to `seconds`: policies are simulated for longer."""
     rows = curve.seconds <= seconds
     return replace(curve, **{column: getattr(curve, column)[rows] for column in COLUMNS})
 
 
 def _error(loss: float) -> float | None:
-    """None of one that grows without bound."""
+    """The loss; None where it grows without bound."""
     return loss if loss < DIVERGED * QUADRATIC.loss(QUADRATIC.start(0)) else None
 
 
@@ -196,7 +196,7 @@ def _sentence(table: list[Row]) -> str:
 
 
 def _names(table: list[Row], best: Row, column: str) -> str:
-    """The policies that are as good as the best one, to what the table shows."""
+    """The policies that equal the best policy in the digits that the table shows."""
     return " and ".join(str(row[POLICY]) for row in table if shown(row[column]) == shown(best[column]))
 
 

@@ -52,12 +52,12 @@ def obstacle(scenario: Scenario) -> str | None:
 
 
 def run_for_real(scenario: Scenario, progress: Report, calibration: Calibration | None = None) -> Experiment:
-    """Predicts and measures `scenario`, on emulated links where this machine can, else on its own, and says which.
+    """Predicts and measures `scenario`: on emulated links, or on the machine's own with a note where it cannot emulate.
 
-    progress: called many times a second; what it raises ends the run, its processes and its files.
-    calibration: what the prediction takes instead; the run then has such links as it was made on.
-    Raises InputError while another such run is under way on this machine, where the calibration was made on emulated
-    links and this machine cannot emulate the scenario's, and what `predict_and_measure` raises.
+    progress: called many times a second; an error in it ends the run and its processes, and removes its files.
+    calibration: used for the prediction. The run then uses the kind of links on which the calibration was made.
+    Raises InputError while another real run is under way on this machine, and where the calibration was made on
+    emulated links and this machine cannot emulate the scenario's links. Also raises what `predict_and_measure` raises.
     """
     with _alone():
         if calibration is not None and not (calibration.machine and calibration.machine.emulated):
@@ -90,8 +90,8 @@ def _cannot_emulate(scenario: Scenario) -> str | None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Two runs at once would measure each other. The lock is on this very file, so none is left behind."""
-    if sys.platform == "win32":  # where nothing is run for real
+    """Two runs at once would disturb each other. This module's own file is locked, so no lock file remains."""
+    if sys.platform == "win32":  # no real runs there
         yield
         return
     import fcntl

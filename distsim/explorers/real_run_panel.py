@@ -1,4 +1,4 @@
-"""The part of an explorer that runs it for real: a button, progress, cancel, and the comparison that comes of it."""
+"""The part of an explorer that runs its scenario for real: a button, progress, cancel, and the comparison."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from distsim.scenario import Scenario
 class RealRunPanel:
     """Measures the scenario that the explorer shows, in the background, and sets the prediction beside it.
 
-    controls: the button and what stands under it. result: the comparison. Where the machine cannot run the scenario,
+    controls: the button and the lines under it. result: the comparison. Where the machine cannot run the scenario,
     the button is disabled and a line says why.
     """
 
@@ -40,9 +40,9 @@ class RealRunPanel:
         self._ran_with: Calibration | None = None
 
     def about(self, scenario: Scenario | None, calibration: Calibration | None = None) -> None:
-        """From now on the button runs `scenario`; None where the explorer has none to run.
+        """From now on the button runs `scenario`; None hides the button.
 
-        calibration: what the prediction takes; None: what the run itself finds out before it begins.
+        calibration: used for the prediction. None: measured right before the run.
         """
         self.scenario, self.calibration = scenario, calibration
         self.controls.layout.display = "none" if scenario is None else "flex"
@@ -77,7 +77,7 @@ class RealRunPanel:
         self.found, self._ran_with = found, calibration
         self.progress.end()
         self._head(found)
-        self.result.layout.display = "flex"  # before the figure, which takes the width of what is to be seen
+        self.result.layout.display = "flex"  # before the figure, which takes the width of the visible pane
         captioned = comparison(found.comparison)
         self.output.outputs = (bundled(captioned),)
         notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
@@ -94,7 +94,7 @@ class RealRunPanel:
             self.why.value = '<p class="distsim-why" role="status">Cancelled; nothing is left of the run.</p>'
 
     def _head(self, found: Experiment) -> None:
-        """What was run, and whether the controls still say the same."""
+        """Shows the scenario that was run, and whether the controls have been moved since."""
         ran = found.measured.scenario
         same = (ran, self._ran_with) == (self.scenario, self.calibration)
         since = "" if same else " The controls have been moved since."

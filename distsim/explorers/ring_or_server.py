@@ -1,4 +1,4 @@
-"""A ring or a parameter server: what does a step take as workers are added?"""
+"""A ring or a parameter server: how long does a step take as workers are added?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from distsim.simulation import simulate
 from distsim.trace import Trace
 
 STEPS = 20  # of a real run
-STEADY_STEPS = 3  # nothing is random: from the second update on all steps are alike
+STEADY_STEPS = 3  # nothing is random: all steps from the second on are equal
 COMPUTE_MILLISECONDS = 50
 MOST_SHOWN = 8  # numbers of workers, one by one
 STEP, BESIDES, BUSIEST = "step time (ms)", "not compute (%)", "busiest link, per step (MB)"
@@ -27,8 +27,8 @@ STEP, BESIDES, BUSIEST = "step time (ms)", "not compute (%)", "busiest link, per
 class Parameters:
     """What the controls set.
 
-    workers: the most that are looked at. servers: parameter servers, each with its part of the parameters. colocated:
-    servers live on workers' hosts. slow: factor by which worker 0's NIC is slower. gradient_mib: in MiB.
+    workers: the largest number. servers: parameter servers, each with its part of the parameters. colocated: servers
+    run on workers' hosts. slow: factor by which worker 0's NIC is slower. gradient_mib: in MiB.
     gbit_per_second: bandwidth of every other NIC, each direction.
     """
 
@@ -41,7 +41,7 @@ class Parameters:
 
 
 def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
-    """Around a ring, and through servers; both with all the workers.
+    """The scenarios around a ring and through servers, both with all the workers.
 
     Raises InputError where more servers are colocated than there are workers.
 
@@ -53,7 +53,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, Scenario]:
 
 
 def explore(parameters: Parameters) -> Captioned:
-    """Step times of both against the number of workers, simulated; the table is about the most workers.
+    """Simulated step times of both against the number of workers; the table is for the largest number.
 
     Raises InputError where more servers are colocated than there are workers.
 
@@ -75,7 +75,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["servers"].value = 4
@@ -121,13 +121,13 @@ def _scenario(parameters: Parameters, communication: dict[str, Any]) -> Scenario
 
 
 def _counts(workers: int, least: int) -> list[int]:
-    """All numbers of few workers, powers of two of many, and `workers`; none below `least`."""
+    """The shown numbers of workers: all if few, else powers of two; always `workers`, and none below `least`."""
     counts = range(2, workers) if workers <= MOST_SHOWN else (2**power for power in range(1, workers.bit_length()))
     return sorted({workers, *(count for count in counts if least <= count < workers)})
 
 
 def _step_seconds(trace: Trace) -> float:
-    """From the last update but one to the last."""
+    """The time from the last update but one to the last update."""
     return float(step_durations(trace).seconds[-1])
 
 

@@ -1,4 +1,4 @@
-"""Synchronous, asynchronous, stale synchronous: what does waiting cost, and what does not waiting cost?"""
+"""Synchronous, asynchronous, stale synchronous: what are the costs of waiting and of not waiting?"""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ TIMELINES, HISTOGRAM = "timelines", "staleness"
 class Parameters:
     """What the controls set.
 
-    ahead: how many steps a worker may be ahead of the slowest, where updates are stale synchronous. cv: standard
+    ahead: how many steps a worker may be ahead of the slowest, under stale synchronous updates. cv: standard
     deviation / mean of the compute time, whose mean is 50 ms. slow: factor on the compute time of worker 0.
-    gradient_mib: in MiB. gbit_per_second: bandwidth of every NIC, each direction. picture: what is drawn.
+    gradient_mib: in MiB. gbit_per_second: bandwidth of every NIC, each direction. picture: which figure is drawn.
     """
 
     workers: int = 4
@@ -78,7 +78,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["ahead"].value = 0
@@ -109,7 +109,7 @@ def explorer() -> Explorer[Parameters]:
 
 
 def _shown_seconds(synchronous: Trace) -> float:
-    """So many steps of the slowest run that a screen can show them: fewer of many workers."""
+    """The time of as many steps of the slowest run as a screen can show: fewer steps for more workers."""
     steps = max(LEAST_STEPS_SHOWN, min(MOST_STEPS_SHOWN, WORKER_STEPS_SHOWN // synchronous.workers))
     return synchronous.total_seconds * steps / scenario_tables.STEPS
 

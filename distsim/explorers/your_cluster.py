@@ -1,4 +1,4 @@
-"""Your cluster: load what `distsim calibrate` measured on it, predict a run, measure that run, compare the two."""
+"""Your cluster: load a file that `distsim calibrate` wrote there, predict a run, measure the run, compare the two."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from distsim.units import show
 
 COMMAND = "distsim calibrate --out machine.json"
 MOST_WORKERS = 16
-COUNTS = (1, 2, 4, 8, MOST_WORKERS)  # of the curve, besides the chosen one
+COUNTS = (1, 2, 4, 8, MOST_WORKERS)  # numbers of workers on the curve, besides the chosen number
 LATENCY, BANDWIDTH = "latency (us)", "bandwidth (MB/s)"
 MEASURED_AT, MISS = "links measured at", "their line is off by up to (%)"
 BANDWIDTHS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)  # Gbit/s
 
-# The policy, and what carries its gradients.
+# The policy, and the communication of its gradients.
 UPDATES: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "synchronous, ring": ({"kind": "synchronous"}, "ring"),
     "synchronous, server": ({"kind": "synchronous"}, "parameter_server"),
@@ -62,7 +62,7 @@ class Parameters:
 
     @property
     def scenario(self) -> Scenario:
-        """With the links that are assumed. Raises InputError where a backup has nobody to stand in for."""
+        """The scenario on the assumed links. Raises InputError where a backup has no worker to stand in for."""
         policy, kind = UPDATES[self.updates]
         table = {
             "name": f"your-cluster-{self.workers}",
@@ -78,7 +78,7 @@ class Parameters:
 
 
 def scenarios(parameters: Parameters) -> tuple[Scenario]:
-    """The one that is predicted and measured. Raises InputError where a backup has nobody to stand in for.
+    """The scenario to predict and measure. Raises InputError where a backup has no worker to stand in for.
 
     >>> scenarios(Parameters(workers=8))[0].cluster.workers
     8
@@ -87,9 +87,9 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
 
 
 def known(parameters: Parameters) -> Calibration | None:
-    """The calibration that is named; None where none is.
+    """The calibration of the named file; None where no file is named.
 
-    Raises InputError where the file is missing, damaged, or says nothing of other runs than those it was made for.
+    Raises InputError where the file is missing, damaged, or holds only the runs for which it was made.
 
     >>> known(Parameters()) is None
     True
@@ -99,7 +99,7 @@ def known(parameters: Parameters) -> Calibration | None:
         return None
     try:
         path = Path(name).expanduser()
-    except RuntimeError as error:  # nobody has this home
+    except RuntimeError as error:  # there is no such user's home
         raise InputError.of("calibration file", name, str(error), "write the whole path") from None
     found = Calibration.load(path)
     if found.machine is None:
@@ -109,9 +109,9 @@ def known(parameters: Parameters) -> Calibration | None:
 
 
 def explore(parameters: Parameters) -> Captioned:
-    """The predicted speed-up against the number of workers, the chosen number marked; the table is about that one.
+    """The predicted speed-up against the number of workers, the chosen number marked; the table is for that number.
 
-    Raises InputError for a calibration that cannot be taken, and a combination that is impossible.
+    Raises InputError for an unusable calibration and for an impossible combination.
 
     >>> [row["links measured at"] for row in explore(Parameters()).table]
     ['nowhere: assumed']
@@ -130,7 +130,7 @@ def explore(parameters: Parameters) -> Captioned:
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget: a notebook cell that ends in it shows it.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
     >>> view.controls["calibration"].value = "no such file.json"
@@ -166,7 +166,7 @@ def explorer() -> Explorer[Parameters]:
 
 
 def _with_workers(scenario: Scenario, workers: int) -> Scenario:
-    """A single worker has no backup."""
+    """The scenario with so many workers. A single worker has no backup."""
     change: dict[str, Any] = {"cluster.workers": workers}
     if workers == 1 and scenario.policy.kind == "backup":
         change["policy.backups"] = 0
@@ -187,11 +187,11 @@ def _row(trace: Trace, parameters: Parameters, calibration: Calibration | None) 
 
 
 def _measured(scenario: Scenario, calibration: Calibration | None) -> tuple[tuple[int, ...], float | None]:
-    """The numbers of workers at which its links were measured; how far, in percent, their line is off at most."""
+    """The numbers of workers at which the links were measured, and the largest error of their line in percent."""
     if calibration is None or calibration.machine is None:
         return (), None
     exchange = calibration.of(scenario)
-    if exchange in calibration.exchanges:  # what is held for just this number of workers goes first
+    if exchange in calibration.exchanges:  # a measurement with exactly this number of workers goes first
         return (exchange.workers,), None
     at, key = exchange.measured_workers, (operation_of(scenario), exchange.measured_workers)
     (miss,) = [fit.line.largest_miss for fit in calibration.machine.fits if (fit.operation, fit.workers) == key]
@@ -199,7 +199,7 @@ def _measured(scenario: Scenario, calibration: Calibration | None) -> tuple[tupl
 
 
 def _links(row: Row, calibration: Calibration | None) -> str:
-    """Which links the prediction takes."""
+    """A sentence on the links that the prediction uses."""
     bandwidth = show(1e6 * float(row[BANDWIDTH] or 0.0), "byte/second")
     latency = show(1e-6 * float(row[LATENCY] or 0.0), "second")
     if calibration is None:
@@ -218,7 +218,7 @@ def _finding(row: Row, parameters: Parameters, speed_up: float) -> str:
 
 
 def _guesses(calibration: Calibration, chosen: Scenario, curve: Mapping[int, Scenario]) -> list[str]:
-    """What of the prediction is far beyond all that was measured."""
+    """Sentences on the parts of the prediction that are far beyond all measurements."""
     told = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in far_beyond(calibration, chosen)]
     others = [
         str(count)

@@ -1,19 +1,19 @@
 """Real runs over torch.distributed: the same scenarios and schedules as in the simulator, with a process per rank.
 
-Doors for callers, none of which imports torch:
+Modules for callers, none of which imports torch:
 
 measure        scenarios in, measured traces out
-collective     one schedule in, the transfers that it really took out
+collective     one schedule in, its real transfers out
 calibrate      many small runs, for `distsim calibrate`
-limits, roles, schedule_table: what cannot be run for real, what each rank is, and how a schedule reaches the ranks
+limits, roles, schedule_table: the scenarios without a real run, the role of each rank, and the JSON form of a schedule
 
-Rooms, each of which imports only from those below it:
+Packages, each of which imports only from packages below it:
 
-ranks          what each rank does: workers, servers, all-reduce peers, DDP, pipelines, FlexRR, failures on purpose
-devices        where a rank works: CPU or GPU, and when its work was done
-transport      how numbers travel; its module `backend` alone calls torch.distributed
-launch         starting, watching and ending the processes, and saying what went wrong
-recording      what ranks record, and the trace that is merged from it
+ranks          the work of each rank: workers, servers, all-reduce peers, DDP, pipelines, FlexRR, failures on purpose
+devices        CPU or GPU for each rank, and the times of its work
+transport      messages and all-reduces; its module `backend` alone calls torch.distributed
+launch         starting, watching and ending the processes, and diagnosing failures
+recording      the records of ranks, and the trace that is merged from them
 emulation      a cluster of network namespaces with shaped links, on one Linux machine
 
 A run passes through them like this: `launch` starts torchrun (on an emulated network, if asked), every rank enters its

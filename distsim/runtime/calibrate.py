@@ -13,11 +13,11 @@ from distsim.progress import Report
 from distsim.runtime.limits import check_available
 from distsim.runtime.measure import check_machine, measure_all
 
-SHORTEST_SECONDS = 1e-7  # a clock's tick: what took less counts as this long
+SHORTEST_SECONDS = 1e-7  # a clock's tick: shorter times count as this long
 
 
 def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> MachineCalibration:
-    """Measures what `plan` says, with one launch for each number of ranks.
+    """Measures `plan`, with one launch for each number of ranks.
 
     progress: called with (steps done, steps in all) now and then. Raises RunError where a rank fails. Raises InputError
     before any measurement where torch or the right to emulate links is missing, or the plan cannot be run.

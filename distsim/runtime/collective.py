@@ -26,7 +26,7 @@ from distsim.workload import FLOAT_BYTES
 
 @dataclass(frozen=True)
 class RealCollective:
-    """What the ranks saw of each repeat. Seconds count from the moment at which the repeat began.
+    """The records of the ranks for each repeat. Seconds count from the beginning of the repeat.
 
     joined_seconds, ends_seconds: shape (repeats, ranks). transfers: column `collective` is the number of the repeat.
     sent_bytes, sent_messages: by rank, counted by the ranks themselves, over all repeats.

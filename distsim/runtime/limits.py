@@ -1,4 +1,4 @@
-"""Checks whether a scenario that can be simulated can be really run, too; each refusal says what to write instead."""
+"""Checks whether a scenario that can be simulated can also be run for real. Each refusal gives a cure."""
 
 from __future__ import annotations
 

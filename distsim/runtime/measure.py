@@ -26,7 +26,7 @@ from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
 RANK_ENTRY = ("-m", "distsim.runtime.ranks.entry_point")
-# The estimated deadline is far above the time of a run, and far below what a person waits for a run that hangs.
+# The estimated deadline is far above the time of a run, and far below a person's patience with a run that hangs.
 START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 MEETING_SECONDS = 120.0  # until all machines of a run have been started
 COMPUTE_FACTOR = 3.0
@@ -52,10 +52,10 @@ def measure(
 
     Workers sleep the scenario's seeded compute times, after real forward and backward where the workload has a model.
     emulate: whether the scenario's links are imposed; otherwise the machine's own links carry the bytes. The trace's
-    metadata says under "emulation" what was imposed. rule: "my_rule.py:MyRule", a rule of your own in place of the
+    metadata gives the imposed links under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
     policy's; only the server loads it. deadline_seconds: from the launch (default: estimated). progress: called with
     (steps done, steps in all) many times a second, from the launch on; an error in it ends the run.
-    Raises RunError, which names the rank and where it stood and carries the trace of what was recorded until then.
+    Raises RunError, which names the rank and its place in the code, and carries the trace recorded until then.
     KeyboardInterrupt and the SystemExit of a SIGTERM carry that trace too. Raises InputError where torch or the right
     to emulate links is missing, or the rule decides something impossible.
     """

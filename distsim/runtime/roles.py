@@ -1,4 +1,4 @@
-"""What each process of a real run is."""
+"""The role of each process of a real run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from distsim.scenario import Scenario
 
 
 def among_peers(scenario: Scenario) -> bool:
-    """Whether no server decides anything: workers follow a plan, and servers at most follow a schedule."""
+    """Whether no server decides: workers follow a plan, and servers at most follow a schedule."""
     return not (scenario.servers and isinstance(scenario.policy, WithServer))
 
 

@@ -9,7 +9,7 @@ from distsim.collectives import Schedule, Transfer
 
 
 def table_of(schedule: Schedule) -> dict[str, Any]:
-    """The schedule as values that JSON can hold. `schedule_of` makes the schedule of them again.
+    """The schedule as values that JSON can hold. `schedule_of` turns these values into the schedule again.
 
     >>> import json
     >>> from distsim.collectives import broadcast

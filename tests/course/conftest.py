@@ -1,4 +1,4 @@
-"""Chapters are looked at in the browser that explorers are, and in a JupyterLab such as theirs."""
+"""Tests of chapters use the browser and the JupyterLab of the explorers' tests."""
 
 from tests.explorers.conftest import browser, lab, page, problems
 

@@ -1,4 +1,4 @@
-"""A JupyterLab server and a browser of the tests' own, started once for all of them and gone when they are over."""
+"""A JupyterLab server and a browser for these tests, started once and ended after the tests."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
-    """The address that the server writes down once it listens."""
+    """The address that the server writes to a file once it listens."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         for path in sorted(runtime.glob("jpserver-*.json")):
             try:
                 info: dict[str, Any] = json.loads(path.read_text())
             except json.JSONDecodeError:
-                continue  # it is being written
+                continue  # the file is being written
             return f"http://127.0.0.1:{info['port']}{info['base_url']}"
         time.sleep(0.05)
     pytest.fail(f"JupyterLab did not start within {START_SECONDS} s:\n{log.read_text()[-2000:]}")
@@ -94,7 +94,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium, gone before other modules start theirs; skips where there is none."""
+    """A headless Chromium, ended before another module starts its own. Skips where Chromium is missing."""
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome on the PATH")
     playwright = pytest.importorskip("playwright.sync_api")
@@ -108,7 +108,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
-    """A page of 1400 x 1000 with cookies of its own; what it showed at the end is kept as a picture."""
+    """A page of 1400 x 1000 pixels with cookies of its own. Its last state is saved as a screenshot."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     try:
         opened = context.new_page()
@@ -123,7 +123,7 @@ def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def problems(page: Any) -> list[str]:
-    """What the page's console says is wrong, from the beginning."""
+    """The errors in the page's console, from the beginning."""
     found: list[str] = []
     page.on("pageerror", lambda error: found.append(str(error)))
     page.on("console", lambda message: found.append(_told(message)) if message.type == "error" else None)

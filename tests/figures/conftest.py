@@ -41,7 +41,7 @@ def server_run(
                 versions[worker] = update
             else:
                 builder.not_applied(worker, step, update - 1, cancelled=False, server=server)
-                versions[worker] = update  # answered at once with the newest, which here is this update's
+                versions[worker] = update  # answered at once with the newest version: here this update
             builder.pull(worker, server, step, NUM_BYTES, float(arrival[worker]), asked, asked + PULL_SECONDS)
             free[worker] = asked + PULL_SECONDS
         builder.span(server, SpanKind.APPLY, update - 1, made, made + 0.0005)
@@ -58,7 +58,7 @@ def make_trace() -> MakeTrace:
 
 
 def run_with_failures(kind: str = "ring", producer: str = "simulated") -> Trace:
-    """40 steps with 4 workers, saved every 300 ms and thrown back by five failures."""
+    """40 steps with 4 workers, a checkpoint every 300 ms, and five failures."""
     failures = {
         "mean_time_between": "4 s", "checkpoint_every": "300 ms", "checkpoint_cost": "40 ms", "restart_cost": "150 ms",
     }  # fmt: skip

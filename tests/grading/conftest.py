@@ -18,7 +18,7 @@ SUM = LABS / "90_sum"
 
 @dataclass
 class FakeRun:
-    """What a check reads of a run."""
+    """The parts of a run that a check reads."""
 
     results: list[Any]
     failure: str | None = None
@@ -26,7 +26,7 @@ class FakeRun:
 
 @dataclass
 class FakeTestbed:
-    """Answers with what it was told to, or raises it."""
+    """Returns what `answer` returns, or raises its error."""
 
     answer: Callable[..., FakeRun]
     closed: bool = False
@@ -44,7 +44,7 @@ class FakeTestbed:
 
 
 def solved(function: str, arguments: list[dict[str, Any]]) -> FakeRun:
-    """As the solution would answer."""
+    """The solution's answers."""
     if function == "summed":
         total = sum(one["values"] for one in arguments)
         return FakeRun([{"values": total} for _ in arguments])
@@ -60,5 +60,5 @@ def shelf(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lab(shelf: Path) -> Lab:
-    """The tiny lab in it."""
+    """The tiny lab in that folder."""
     return Lab.at(shelf / SUM.name)

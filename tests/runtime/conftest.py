@@ -1,4 +1,4 @@
-"""Every test here leaves no process and no file of a run behind, whatever the run did."""
+"""Every test here leaves no process and no file of a run behind, however the run ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _marked(mark: str) -> list[psutil.Process]:
 
 @pytest.fixture(autouse=True)
 def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """A mark that all processes of this test's runs carry; afterwards there are none, and no run's folder."""
+    """A mark on all processes of this test's runs. Checks afterwards that no process and no run's folder remain."""
     name = uuid.uuid4().hex
     monkeypatch.setenv(MARK, name)
     monkeypatch.setenv("TMPDIR", str(tmp_path))

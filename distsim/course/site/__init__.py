@@ -1,7 +1,7 @@
-"""The course as a site to read: static pages with figures that move, which need no server and no network.
+"""The course as a site to read: static pages with interactive figures, which need no server and no network.
 
-`python -m distsim.course.site OUT/` builds it, and `make site` calls that. Sphinx with MyST-NB makes the pages of what
-is in the course and the labs: whatever chapter is there stands in them. Nothing is executed: saved outputs are shown.
+`python -m distsim.course.site OUT/` builds it, and `make site` calls that. Sphinx with MyST-NB makes a page of every
+chapter and lab that exists. Nothing is executed: the pages show saved outputs.
 """
 
 from distsim.course.site.build import build

@@ -1,4 +1,4 @@
-"""`python -m distsim.course.site OUT/`: builds the site, and tells where to open it."""
+"""`python -m distsim.course.site OUT/`: builds the site and prints the page to open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the site by Sphinx. A warning of its, such as of a link that leads nowhere, is an error here."""
+"""Builds the site by Sphinx. A warning of Sphinx, such as a broken link, is an error here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distsim.course.site.pages import PATTERNS, SYLLABUS
 from distsim.errors import InputError
 
 STATIC, TEMPLATES = Path(__file__).parent / "static", Path(__file__).parent / "templates"
-PLOTLY, FONT = "package_data/plotly.min.js", "fonts/STIXTwoMath-Regular.ttf"  # of plotly, and of ziamath
+PLOTLY, FONT = "package_data/plotly.min.js", "fonts/STIXTwoMath-Regular.ttf"  # in the packages plotly and ziamath
 MARK = ".buildinfo"  # Sphinx leaves it in every site
 NEEDED = ("sphinx", "myst_nb", "furo", "math_core", "ziamath", "plotly")
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
@@ -61,7 +61,7 @@ def _check_free(out: Path) -> None:
 
 
 def _run_sphinx(root: Path, out: Path, doctrees: Path) -> int:
-    """Raises InputError with all that Sphinx warned of."""
+    """Raises InputError with all warnings of Sphinx."""
     from sphinx.application import Sphinx
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
@@ -80,7 +80,7 @@ def _run_sphinx(root: Path, out: Path, doctrees: Path) -> int:
 
 
 def _settings(root: Path) -> dict[str, object]:
-    """Sphinx's and its extensions' names."""
+    """The settings of Sphinx and its extensions, by their names there."""
     return {
         "project": "distsim",
         "html_title": "distsim: the course",
@@ -103,15 +103,15 @@ def _settings(root: Path) -> dict[str, object]:
         "html_css_files": ["site.css"],
         "html_copy_source": False,
         "html_use_index": False,
-        "html_show_search_summary": False,  # it would be fetched, which browsers refuse to pages on a disk
+        "html_show_search_summary": False,  # a summary is fetched, which browsers forbid for pages on a disk
         "html_show_copyright": False,
-        "highlight_language": "none",  # of blocks that name none; cells of notebooks are Python
+        "highlight_language": "none",  # for blocks without a language; cells of notebooks are Python
         "pygments_style": "tango",
     }
 
 
 def _beside(package: str, file: str) -> Path:
-    """A file that an installed package brings."""
+    """A file of an installed package."""
     spec = find_spec(package)
     assert spec is not None
     assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""Equations as MathML, which browsers draw by themselves, with glyphs of a font that the site brings: STIX Two Math."""
+"""Equations as MathML, which browsers draw, in a font that the site includes: STIX Two Math."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 def mathml(latex: str, *, display: bool) -> str:
-    r"""The equation for a page. display: on a line of its own. Raises math_core.LatexError where it cannot be read.
+    r"""The equation for a page. display: on a line of its own. Raises math_core.LatexError for unreadable LaTeX.
 
     >>> mathml(r"\frac{n}{B}", display=False)
     '<math><mfrac><mi>n</mi><mi>B</mi></mfrac></math>'
@@ -31,13 +31,13 @@ def _converter() -> LatexToMathML:
 
 
 def inline(writer: Any, node: nodes.math) -> None:
-    """Of Sphinx's writer: puts an equation of a line of text."""
+    """For Sphinx's writer: writes an equation in a line of text."""
     writer.body.append(_put(node, display=False))
     raise nodes.SkipNode
 
 
 def block(writer: Any, node: nodes.math_block) -> None:
-    """Of Sphinx's writer: puts an equation of its own line; on a narrow screen it can be moved sideways."""
+    """For Sphinx's writer: writes an equation on its own line, which a narrow screen can scroll sideways."""
     writer.body.append(f'<div class="math" tabindex="0">{_put(node, display=True)}</div>\n')
     raise nodes.SkipNode
 

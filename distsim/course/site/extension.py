@@ -1,4 +1,4 @@
-"""What Sphinx loads: pages as they are read, equations, and plotly where a page has figures."""
+"""The extension that Sphinx loads: it prepares pages, renders equations, and adds plotly to pages with figures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from distsim.figures.catalogue import markdown
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-TABLE = "<!-- the table of figures -->"  # a page's place for the table
+TABLE = "<!-- the table of figures -->"  # the table goes here in a page
 SCRIPTS = ("plotly.min.js", "figures.js")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Connects the extension; Sphinx calls this."""
     app.add_html_math_renderer("mathml", (equations.inline, None), (equations.block, None))
     app.connect("source-read", _read)
     app.connect("html-page-context", _scripts)

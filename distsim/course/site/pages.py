@@ -1,4 +1,4 @@
-"""The pages of the site and their order in the menu. Pages are found by pattern; no list has to be kept."""
+"""The pages of the site and their order in the menu. Patterns find the pages, without a list."""
 
 from __future__ import annotations
 

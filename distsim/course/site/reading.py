@@ -1,7 +1,7 @@
-"""A notebook as the site shows it: figures are left to the page to draw, and what only tests and machines read is gone.
+"""A notebook in the form that the site shows: the page draws the figures, and text only for tests and machines is gone.
 
-A figure that stands in a notebook as plotly's JSON becomes an element that holds this JSON; `static/figures.js` draws
-it. The sentence that says what it shows is said in its place by screen readers, and where no scripts run.
+A figure saved as plotly's JSON becomes an element that holds this JSON; `static/figures.js` draws the figure. Screen
+readers, and browsers without scripts, give the figure's sentence instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import nbformat
 
 from distsim.figures.captioned import PLOTLY_MIME
 
-FIGURE = "distsim-figure"  # the class of such an element
+FIGURE = "distsim-figure"  # the class of an element that holds a figure
 MARKER = "# NBVAL_CHECK_OUTPUT\n"
 HOW = {
     "course/explorers": "Here an explorer shows its first values. Its controls move once `distsim course --app` runs.",
@@ -24,7 +24,7 @@ HOW = {
 
 
 def for_reading(page: str, source: str, menu: str) -> str:
-    """The text of a notebook, as it is shown. menu: Markdown to stand at its end."""
+    """The text of a notebook for the site. menu: Markdown to add at its end."""
     notebook = nbformat.reads(source, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -40,7 +40,7 @@ def for_reading(page: str, source: str, menu: str) -> str:
 
 
 def figure_html(figure: dict[str, Any], sentence: str) -> str:
-    """The element that a page draws the figure in.
+    """The element in which a page draws the figure.
 
     >>> figure_html({"data": [], "layout": {"title": "</script>"}}, "Nothing happens.").partition(">")[2]
     '<script type="application/json">{"data": [], "layout": {"title": "<\\\\/script>"}}</script></div>'
@@ -59,7 +59,7 @@ def _drawn(data: dict[str, Any]) -> Any:
 
 
 def _with_how(source: str, page: str) -> str:
-    """The first cell with a line, below the heading, on where to do what is read here."""
+    """The first cell with a line below the heading: where to run the notebook."""
     heading, _, rest = source.partition("\n")
     how = next(text for folder, text in HOW.items() if page.startswith(f"{folder}/"))
     return f"{heading}\n\n*{how}*\n{rest}"

@@ -1,1 +1,1 @@
-"""Where a rank works: the choice of CPU or GPU, how work there is timed, and how ranks share a machine's cores."""
+"""The device of a rank: the choice of CPU or GPU, the timing of work there, and the sharing of a machine's cores."""

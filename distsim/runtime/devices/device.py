@@ -1,4 +1,4 @@
-"""Where a rank works: on a GPU of its own, with sums by NCCL, or on the CPU, with sums by gloo.
+"""The device of a rank: a GPU of its own, with sums by NCCL, or the CPU, with sums by gloo.
 
 Ranks work on GPUs if the workers use the back end's own all-reduce, and every machine of the run has NCCL and a GPU for
 each of its ranks. Otherwise all ranks work on CPUs, since ranks that share a GPU would wait for each other. Barriers,
@@ -38,13 +38,13 @@ class Device:
     reason: str
 
     def facts(self) -> dict[str, Any]:
-        """What a trace says about the device, in values that JSON can hold."""
+        """The facts about the device for a trace, in values that JSON can hold."""
         return {"backend": self.backend, "devices": list(self.names), "devices_because": self.reason}
 
 
 @dataclass(frozen=True)
 class GpuSupport:
-    """What one machine offers. gpus: how many torch can use; nccl: whether torch has it; ranks: how many run here."""
+    """The GPUs of one machine. gpus: how many torch can use; nccl: whether torch has NCCL; ranks: how many run here."""
 
     gpus: int
     nccl: bool
@@ -52,7 +52,7 @@ class GpuSupport:
 
     @classmethod
     def own(cls) -> GpuSupport:
-        """This machine, as torchrun's environment and torch say."""
+        """This machine, from torchrun's environment and torch."""
         return cls(torch.cuda.device_count(), backend.has_nccl(), int(os.environ["LOCAL_WORLD_SIZE"]))
 
     def lack(self) -> str | None:

@@ -1,4 +1,4 @@
-"""When a worker's work began and ended, also on a GPU, which does the work after the call has returned.
+"""Times the beginning and end of a worker's work, also on a GPU, which works after the call has returned.
 
 between = stopwatch.moment()  # does not wait
 ...

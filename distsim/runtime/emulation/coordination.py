@@ -31,7 +31,7 @@ def place(folder: Path, plan: NetworkPlan) -> None:
 
 
 def fulfil(folder: Path) -> str | None:
-    """The agent builds what was ordered. Returns the address at which the ranks reach it, or None where it refuses."""
+    """The agent builds the planned network. Returns the agent's address for ranks; None for a refusal."""
     if not (folder / PLAN_FILE).exists():
         return LOOPBACK_ADDRESS
     plan = NetworkPlan.of_table(json.loads((folder / PLAN_FILE).read_text("utf-8")))
@@ -68,10 +68,10 @@ def enter_host(rank: int) -> None:
 
 
 def imposed(folder: Path) -> dict[str, Any] | None:
-    """What was really imposed on the links of the run in `folder`: values that JSON can hold. None without a plan.
+    """The facts about the links that were imposed in `folder`'s run, in values that JSON can hold. None without a plan.
 
     hosts: the ranks and the bytes per second, up and down, of each; bandwidth_counts: which bytes the bandwidth counts;
-    latency_seconds: None where the kernel could not impose it; measured_latency_seconds: what `note_latency` noted.
+    latency_seconds: None where the kernel could not impose it; measured_latency_seconds: from `note_latency`.
     """
     file = folder / IMPOSED_FILE
     facts: dict[str, Any] | None = json.loads(file.read_text("utf-8")) if file.exists() else None

@@ -1,4 +1,4 @@
-"""The programs `ip` and `tc`, which configure the kernel's network, and the errors for what they refuse."""
+"""The programs `ip` and `tc`, which configure the kernel's network, and the errors for refused commands."""
 
 from __future__ import annotations
 

@@ -45,10 +45,10 @@ def address_of(host: int) -> str:
 
 
 def build(plan: NetworkPlan) -> Network:
-    """Builds `plan` around a switch. From then on this process is in the switch, for good.
+    """Builds `plan` around a switch. From then on this process stays in the switch.
 
-    Raises InputError where the machine or this process's rights do not allow it. What has been built by then goes with
-    the process.
+    Raises InputError where the machine or this process's rights do not allow it. The kernel removes unfinished parts
+    with the process.
     """
     tools = Iproute.found()
     try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Host:
-    """One host. ranks: those that run there. up, down: what its NIC sends and receives, in payload bytes per second."""
+    """One host. ranks: the ranks on the host. up, down: payload bytes per second that its NIC sends and receives."""
 
     ranks: tuple[int, ...]
     up_bytes_per_second: float

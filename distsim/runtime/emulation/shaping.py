@@ -1,8 +1,8 @@
 """The numbers that impose a bandwidth: packet size, token buckets, window.
 
-A bandwidth counts payload, as everywhere in distsim. So the shaper's rate is higher by what Ethernet, IP and TCP add to
-each segment, and bare acknowledgements pass the shaper without waiting. A message of S bytes takes S / bandwidth,
-whatever travels in the opposite direction.
+A bandwidth counts payload, as everywhere in distsim. So the shaper's rate is higher by the bytes that Ethernet, IP and
+TCP add to each segment, and bare acknowledgements pass the shaper without waiting. A message of S bytes takes S /
+bandwidth, whatever travels in the opposite direction.
 
 Bytes leave a NIC through a token bucket (a class of `htb`). Two effects falsify the rate, in opposite directions. An
 idle link has a full bucket, whose bytes pass at once, so large buckets make messages too fast. A timer that fires late
@@ -35,9 +35,9 @@ from typing import Literal
 
 MTU_BYTES = 1500
 SEGMENT_BYTES = MTU_BYTES - 52  # payload of a frame: less the headers of IP and TCP, and TCP's timestamps
-FRAME_BYTES = MTU_BYTES + 14  # what the shaper counts for it: with Ethernet's header
+FRAME_BYTES = MTU_BYTES + 14  # bytes that the shaper counts for a frame: with Ethernet's header
 LARGEST_PACKET_BYTES = 65536  # the kernel's own limit for a burst of segments that travels as one
-HEADROOM_BYTES = 400  # what the kernel sets aside for headers in that limit
+HEADROOM_BYTES = 400  # bytes that the kernel sets aside for headers in that limit
 
 PACKET_SECONDS = 250e-6
 UP_LATE_SECONDS = 200e-6
@@ -65,7 +65,7 @@ class ShapedLink:
     bucket_bytes: int
 
     def commands(self, device: str, end: AddressField, others: Sequence[str], delay_seconds: float = 0.0) -> list[str]:
-        """Commands for `tc` that shape what `device` sends, in equal shares for `others`, and delay it before.
+        """Commands for `tc` that shape the traffic from `device`, in equal shares for `others`, and delay it before.
 
         others: the addresses that the bytes come from (end "src") or go to (end "dst").
         """

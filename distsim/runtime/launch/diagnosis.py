@@ -1,4 +1,4 @@
-"""Says in one message what went wrong in a run: which rank failed, what it was doing, and where."""
+"""Explains in one message why a run failed: which rank failed, its activity, and the place in the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
 FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
 TORCHRUN_LOG = re.compile(r"^[EWI]\d{4} .*torch/distributed/")
 OUR_FOLDER = str(Path(distsim.__file__).parent)
-# A rank that sleeps, or waits in the back end, is told by the line that called them.
+# For a rank that sleeps, or waits in the back end, the message shows the line that called them.
 CALLED = (clock.__file__, str(Path(OUR_FOLDER, "runtime", "transport", "backend.py")))
 LIBRARY_FOLDERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 LARGEST_TRACEBACK = 4000
@@ -30,7 +30,7 @@ Frame = tuple[str, int, str]  # file, line, function
 
 
 class Evidence:
-    """What the ranks of a run left behind. roles: what each rank is, such as "worker 2". now: monotonic seconds."""
+    """The files that a run's ranks left. roles: the role of each rank, such as "worker 2". now: monotonic seconds."""
 
     def __init__(self, folder: Path, roles: Sequence[str], statuses: list[Status], output: Output, now: float) -> None:
         self._folder = folder
@@ -52,7 +52,7 @@ class Evidence:
         return "\n".join(lines)
 
     def of_input(self) -> str | None:
-        """What is wrong with the user's input, where a rank found the error only during the run; otherwise None."""
+        """The error in the user's input that a rank found only during the run; otherwise None."""
         own = self._own_failure()
         return str(own["text"]) if own and own["input"] else None
 
@@ -156,7 +156,7 @@ class Evidence:
 
 
 def _telling(frame: Frame) -> bool:
-    """Whether the code is ours or the user's, rather than a library's."""
+    """Whether the code is distsim's or the user's, rather than a library's."""
     file = frame[0]
     return file not in CALLED and (file.startswith(OUR_FOLDER) or not file.startswith((*LIBRARY_FOLDERS, "<")))
 

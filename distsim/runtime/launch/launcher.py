@@ -48,8 +48,8 @@ Progress = Callable[[int, int], object]
 class Launch:
     """A run to start.
 
-    what: its name in messages. roles: what each rank is, such as "worker 2"; a process runs for each role.
-    entry: a script, or "-m" and a module. job: what every rank is told, as JSON. steps: the run's steps, for progress.
+    what: its name in messages. roles: the role of each rank, such as "worker 2"; a process runs for each role.
+    entry: a script, or "-m" and a module. job: the task of all ranks, as JSON. steps: the run's steps, for progress.
     progress: called with (steps done, steps in all) at every look. An error in it ends the run.
     network: the emulated cluster to run on. None: this machine's own network.
     node, here: in a run on several machines, which machine this is, and which ranks run here.
@@ -78,9 +78,9 @@ class Launch:
 
 @contextmanager
 def launched(launch: Launch) -> Iterator[Path]:
-    """Runs `launch`; the folder with the records that its ranks wrote.
+    """Runs `launch`; yields the folder with the records of its ranks.
 
-    Raises RunError where a rank failed or the deadline passed: it names the rank, what the rank was doing, and where.
+    Raises RunError where a rank failed or the deadline passed: it names the rank, its activity and its place.
     Raises InputError where this machine cannot emulate the network. In every case, also when interrupted or terminated,
     all processes of the run end, its emulated network goes, and the folder is removed.
     """

@@ -1,4 +1,4 @@
-"""What a rank has before it imports anything heavy: a lifeline, a status slot, a stack dump and a failure record.
+"""Prepares a rank before heavy imports: a lifeline, a status slot, a stack dump and a failure record.
 
 A rank's script looks like this:
 
@@ -6,7 +6,7 @@ A rank's script looks like this:
 
     with rank_context.entered() as context:
         import torch
-        place.slot.doing("its own work")
+        context.slot.doing("its own work")
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ CONSEQUENCES = (
 )  # fmt: skip
 # Kept free from the start for the record of a failure, since the failure may be a full disk.
 RESERVE_BYTES = 32 * 1024
-# A rank that fails because another rank has gone waits so long, so that torchrun sees the other rank first.
+# Delay of a rank that fails because another rank has gone, so that torchrun sees the other rank first.
 LINGER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class RankContext:
-    """A rank in its run. folder: the run's folder; job: what the rank has to do; slot: where it says what it does."""
+    """A rank in its run. folder: the run's folder; job: the rank's task; slot: shows the rank's activity."""
 
     rank: int
     folder: Path

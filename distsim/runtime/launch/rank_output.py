@@ -1,4 +1,4 @@
-"""What the ranks print: read all the time, so that no rank blocks. Only the end is kept, so that memory stays small."""
+"""Reads the ranks' output all the time, so that no rank blocks. Keeps only the end, so that memory stays small."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Stream(ABC):
-    """What both streams have. more: whether another update with the same buckets follows.
+    """The interface of both streams. more: whether another update with the same buckets follows.
 
     last_handed_over: when the last bucket's gradients were there. shapes: for each bucket as it travels, how many
     numbers of how many bytes.

@@ -1,4 +1,4 @@
-"""What a worker computes in a step before it sleeps the drawn time: next to nothing, or a real forward and backward.
+"""A worker's computation in a step before it sleeps the drawn time: almost nothing, or a real forward and backward.
 
 For every policy, `work` fills the gradient and returns the moment from which the drawn time counts.
 
@@ -136,7 +136,7 @@ def problem_on(place: torch.device, scenario: Scenario) -> Problem:
 
 
 def computation_of(scenario: Scenario, worker: int, device: Device) -> Computation:
-    """What `worker` computes in this scenario."""
+    """The computation of `worker` in this scenario."""
     gradient = torch.zeros(num_floats(scenario.gradient_bytes), device=device.place)
     if scenario.workload.model is None:
         return Filling(worker, gradient)

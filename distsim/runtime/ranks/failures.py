@@ -39,7 +39,7 @@ GO_ON, SAVE = 1, 2
 
 
 class Saved(NamedTuple):
-    """A checkpoint, after so many updates and steps of each worker. state: what its keeper saved."""
+    """A checkpoint, after so many updates and steps of each worker. state: saved by its keeper."""
 
     update: int
     step: int
@@ -124,7 +124,7 @@ class FailureRecovery:
     def after_update(self, update: int, step: int, now: float, state: Callable[[], dict[str, Any]]) -> float:
         """Makes a checkpoint if one is due; returns the moment at which work goes on (monotonic seconds).
 
-        update, step: how many updates and steps there were until `now`. state: gives what the keeper saves.
+        update, step: how many updates and steps there were until `now`. state: returns the keeper's state.
         """
         if update == self._updates or not self._due(update, now):
             return now

@@ -1,8 +1,8 @@
 """The parameter server: receive -> decide -> apply -> answer, until the policy's last update.
 
-receive: the server takes the next push, as the scenario's `receive` says. decide: the policy's own rule says what
-becomes of the push; the simulator asks the same object. apply: the gradients of an update change the parameters.
-answer: each worker that may go on is sent the parameters of the newest version, while other messages travel.
+receive: the server takes the next push, as the scenario's `receive` says. decide: the policy's own rule decides on the
+push; the simulator asks the same object. apply: the gradients of an update change the parameters. answer: each worker
+that may go on is sent the parameters of the newest version, while other messages travel.
 
 After the last update no push counts. Every worker is sent a stop with the last parameters; a worker that still computes
 gets it when its push has come. The server leaves when all workers have said goodbye. Each of several servers does this
@@ -31,7 +31,7 @@ from distsim.runtime.transport.senders import Senders, Sending
 
 @dataclass(frozen=True)
 class ServerTask:
-    """What a server has to do: `updates` updates as `rule` decides.
+    """A server's task: `updates` updates as `rule` decides.
 
     cancels: whether the rule may answer a worker that has not pushed. progress: called with each new version. weight:
     the factor by which gradients are too large. model: the share of a model that is learned; None: no model.

@@ -73,7 +73,7 @@ class Parameters:
             self._unused.append(old)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint has to save of the newest version."""
+        """The state of the newest version for a checkpoint."""
         return {"numbers": self.newest.payload, "applied": self._applied}
 
     def restore(self, version: int, state: dict[str, Any]) -> None:
@@ -102,9 +102,9 @@ class Parameters:
             self._unused.append(message)
 
     def verify(self) -> None:
-        """Raises DisagreementError where the parameters are not what the added gradients lead to.
+        """Raises DisagreementError where the parameters do not follow from the added gradients.
 
-        Only without a model is that known.
+        Checks only without a model, where the right parameters are known.
         """
         if not self._is_pattern:
             return

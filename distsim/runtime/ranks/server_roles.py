@@ -1,6 +1,6 @@
 """The roles of ranks in a run with parameter servers that decide, and their warm-up.
 
-The warm-up is a short synchronous run over the same connections, without compute. It opens them and touches the memory.
+The warm-up is a short synchronous run without compute. It opens the same connections and touches the memory.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ServerRoles:
         return self._server(recorder, rule, self._agree(rule))
 
     def _agree(self, rule: Rule | None) -> bool:
-        """Whether the rule cancels. Of a user's own rule only the server knows, and it tells the workers."""
+        """Whether the rule cancels. Only the server knows a user's own rule, and it tells the workers."""
         if self.rule is None:
             return bool(getattr(self._policy, "cancel", False))
         self.context.slot.doing("the loading of the rule", waiting=rule is None)

@@ -30,7 +30,7 @@ from distsim.runtime.transport.messages import Message, MessageKind, pattern
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """What a worker has to do.
+    """A worker's task.
 
     seconds: of compute, by (step, version read). last_step: how many steps; None: until the server stops it. training:
     the model; None: the gradient is the same pattern in all steps. first_step: above 0 where the worker goes on after

@@ -1,4 +1,4 @@
-"""Checks the trace against what each rank counted on its own while it ran.
+"""Checks the trace against the counts that each rank kept while it ran.
 
 The source and the target counted every message that carried numbers. Every server counted the gradients that it applied
 and dropped, and their staleness.

@@ -21,7 +21,7 @@ QUICKEST = 8  # trips that count
 
 @dataclass(frozen=True)
 class Offset:
-    """What to add to this machine's clock to get rank 0's clock, and the largest error of that, in seconds."""
+    """The offset from this machine's clock to rank 0's clock, and the largest error of the offset, in seconds."""
 
     seconds: float = 0.0
     uncertainty_seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""Keeps the rows of a rank in a mapped file, which outlives the rank: a killed rank leaves what it had recorded.
+"""Keeps the rows of a rank in a mapped file, which outlives the rank: a killed rank leaves its records.
 
 A row costs a copy and no system call. Space on the disk is reserved before it is written, so that a full disk raises
 OSError here and does not kill the rank at a write to memory.

@@ -1,7 +1,7 @@
-"""The trace of a run that failed: what its ranks had recorded until then, and what each rank was doing at the end.
+"""The trace of a run that failed: the records of its ranks until then, and the last activity of each rank.
 
-It holds only what one rank saw by itself, since the other side of a message may be missing. The last span of a rank
-that had not finished is WAIT where the rank waited for others, otherwise LOST. The span's label says what it was doing.
+The trace holds only events that one rank saw by itself, since the other side of a message may be missing. The last span
+of a rank that had not finished is WAIT where the rank waited for others, otherwise LOST. Its label is the activity.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class PartialTrace:
             self.builder.update(call + 1, max(end for _, _, end in sums) - self._zero)
 
     def standing(self, slot: Status, now: float) -> None:
-        """Adds what a rank was doing at `now`, when the run ended."""
+        """Adds a rank's activity at `now`, when the run ended."""
         if slot.state is State.RUNNING:
             kind = SpanKind.WAIT if slot.waiting else SpanKind.LOST
             self._span(slot.rank, kind, 0, max(slot.since_seconds, self._zero), now, slot.activity)

@@ -1,4 +1,4 @@
-"""What each rank is doing now: one slot per rank in a mapped file, which outlives the rank.
+"""The present activity of each rank: one slot per rank in a mapped file, which outlives the rank.
 
 A rank writes its slot at every phase, which takes some microseconds and no system call. The launching process reads the
 slots for the progress of the run, and when a rank hangs or dies. A read during a write may mix two phases. That is

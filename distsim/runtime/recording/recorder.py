@@ -1,4 +1,4 @@
-"""What one rank saw in one scenario, and when: rows of plain numbers, written when the run is over.
+"""The events that one rank saw in one scenario: rows of plain numbers, written when the run is over.
 
 Until then a journal keeps the rows, in case the rank dies. Times are seconds of the monotonic clock, which all
 processes of a host share. `merge` sets their zero. The clocks of hosts differ, so records are on rank 0's clock.
@@ -104,13 +104,13 @@ class Recorder:
 
 
 def _shift(table: str, offset: Offset) -> Floats:
-    """What to add to each column of a row."""
+    """The shift of each column of a row."""
     return np.array([offset.seconds if column in MOMENTS else 0.0 for column in TABLES[table]])
 
 
 @dataclass(frozen=True)
 class Record:
-    """A rank's record as read back. facts: what the rank recorded beside the tables."""
+    """A rank's record as read back. facts: recorded beside the tables."""
 
     tables: dict[str, Floats]
     facts: dict[str, Any]

@@ -1,6 +1,6 @@
-"""One rank's own count of what it sends and receives with servers, apart from the rows that make the trace.
+"""One rank's own count of its messages with servers, apart from the rows that make the trace.
 
-Both ranks of a message count it, each on its own. `audit` checks that they agree with each other and with the trace.
+Both ranks of a message count the message, each on its own. `audit` compares both counts with the trace.
 """
 
 from __future__ import annotations

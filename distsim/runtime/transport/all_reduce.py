@@ -60,12 +60,12 @@ def follows_schedule(scenario: Scenario) -> bool:
 
 
 def task_of(scenario: Scenario, rank: int, floats: int) -> ScheduleTask:
-    """What `rank` does in this scenario's all-reduces of `floats` numbers."""
+    """The part of `rank` in this scenario's all-reduces of `floats` numbers."""
     return ScheduleTask(scenario.schedule(), rank, floats, scenario.communication.sends)
 
 
 def all_reduce_of(
     scenario: Scenario, worker: int, floats: int, slot: StatusSlot, group: backend.Group | None = None
 ) -> AllReduce:
-    """How `worker` of this scenario sums `floats` numbers. group: of all workers; None: the default group."""
+    """The all-reduce by which `worker` sums `floats` numbers. group: of all workers; None: the default group."""
     return BySchedule(task_of(scenario, worker, floats), slot) if follows_schedule(scenario) else ByBackend(group)

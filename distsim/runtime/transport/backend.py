@@ -1,4 +1,4 @@
-"""The door to torch.distributed: gloo between all ranks, and NCCL for sums on GPUs.
+"""The only access to torch.distributed: gloo between all ranks, and NCCL for sums on GPUs.
 
 No other module of the package calls a primitive of torch.distributed, as tests/test_backend_door.py proves. So
 runs over another back end, such as MPI or NCCL point to point, need another version of this one module.

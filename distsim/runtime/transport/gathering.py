@@ -1,4 +1,4 @@
-"""What ranks do only on several machines: they compare what they were started with, and send their records to rank 0.
+"""Steps of runs on several machines: ranks compare their start arguments, and send their records to rank 0.
 
 The machines share no folder. So ranks compare through the back end's store, and records travel as messages.
 """
@@ -22,7 +22,7 @@ SAME = ("scenarios", "rules", "machines")  # of the job, on all machines
 
 
 def introduce(context: RankContext, meeting: Meeting) -> None:
-    """Compares what all ranks were started with. Raises InputError, on every rank, where they do not make one run."""
+    """Compares the start arguments of all ranks. Raises InputError, on every rank, where they do not make one run."""
     job = {key: context.job[key] for key in SAME} | {"distsim": distsim.__version__, "torch": torch.__version__}
     digest = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
     store, ranks = meeting.store, meeting.ranks

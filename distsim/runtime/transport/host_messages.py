@@ -17,7 +17,7 @@ LAYOUT = struct.Struct("<5q")
 
 
 class HostMessageKind(IntEnum):
-    """What a message says: workers send the kinds up to GOODBYE to the work assigner, which sends the others.
+    """The kind of a message: workers send the kinds up to GOODBYE to the work assigner, which sends the other kinds.
 
     The assigner answers GOODBYE with GOODBYE.
     """

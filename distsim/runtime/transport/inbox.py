@@ -1,4 +1,4 @@
-"""How a server receives: several pushes at once, or one push after the other in the order of arrival.
+"""A server's inbox: it receives several pushes at once, or one push after the other in the order of arrival.
 
 Both inboxes hand out one message at a time. Neither receives more from a worker until `free` has been called for that
 worker's last message, because the message's buffer is in use until then.

@@ -18,7 +18,7 @@ PATTERN = 7
 
 
 class MessageKind(IntEnum):
-    """What a message is. Only PUSH, ANSWER and SUM carry numbers.
+    """The kind of a message. Only PUSH, ANSWER and SUM carry numbers.
 
     THROUGH: the worker has done all its steps. GOODBYE: the worker leaves; the checksum is that of its parameters. SUM:
     the summed gradients of the pieces that one worker did for another.
@@ -94,7 +94,7 @@ class Message:
 
     @property
     def items(self) -> int:
-        """Of a sum: how many items it is of."""
+        """Of a sum: the number of its items."""
         return int(self._words[6])
 
     @property

@@ -52,7 +52,7 @@ class LocalTransfer:
 
 @dataclass(frozen=True)
 class ScheduleTask:
-    """What a rank has to run: its part of a schedule, each call on `floats` numbers of type `dtype`.
+    """A rank's task: its part of a schedule, each call on `floats` numbers of type `dtype`.
 
     first_tag: the tag of the schedule's first transfer; the others follow.
     """
@@ -203,7 +203,7 @@ class RoundsRunner(ScheduleRunner):
             leaving = [self._send(piece, data) for piece in sends]
             for piece in receives:
                 self._record(piece, self._end_of(piece))
-            # A round sends what was there when the round began, so arrivals are applied only now.
+            # A round sends the data from before the round began, so arrivals are applied only now.
             self._finish(leaving)
             for piece in receives:
                 self._apply(piece, data)

@@ -13,7 +13,7 @@ from distsim.runtime.transport.messages import Message, length
 
 
 class SharedBuffer:
-    """Where a worker leaves its gradient for the server, and the server its parameters for the worker.
+    """A worker leaves its gradient here for the server, and the server leaves its parameters here for the worker.
 
     A gradient stays until the server has answered it; parameters stay until the worker has pushed again.
     """

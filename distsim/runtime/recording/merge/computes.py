@@ -1,4 +1,4 @@
-"""What workers computed, in any role."""
+"""The computation of workers, in any role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merges what ranks recorded in all starts of a run with failures: the rows that were not lost, and the pauses."""
+"""Merges the records of all starts of a run with failures: the rows that were not lost, and the pauses."""
 
 from __future__ import annotations
 
