@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from distsim.runtime.launch.diagnosis import Evidence
 from distsim.runtime.launch.rank_context import failure_file, stacks_file
-from distsim.runtime.launch.rank_output import Output
+from distsim.runtime.launch.rank_output import Output, output_pipe
 from distsim.runtime.launch.torchrun_agent import FAILURES_FILE
 from distsim.runtime.recording import clock
 from distsim.runtime.recording.rank_status import State, Status
@@ -31,6 +32,7 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.printed = ""  # by torchrun
 
     def raised(self, rank: int, seconds: float, kind: str = "ValueError", *, consequence: bool = False) -> None:
         record = {
@@ -52,6 +54,10 @@ class Scene:
     def _ask(self, statuses: list[Status], question: Any) -> str:
         with Output(self.folder, ["agent", *(str(rank) for rank in range(len(statuses)))]) as output:
             roles = [f"worker {rank}" for rank in range(len(statuses))]
+            output_pipe(self.folder, "agent").write_text(self.printed)
+            deadline = time.monotonic() + 5.0
+            while self.printed and not output.tail("agent") and time.monotonic() < deadline:
+                time.sleep(0.01)
             answer: str = question(Evidence(self.folder, roles, statuses, output, NOW))
             return answer
 
@@ -109,6 +115,16 @@ def test_a_rank_that_torchrun_ends_has_not_left_where_another_node_is_the_cause(
     assert scene.of_failure(statuses).startswith(
         "another node ended first, and says why; here rank 1 (worker 1) raised"
     )
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_launcher_that_lost_the_store_of_another_node_names_that_node(scene: Scene, elsewhere: bool) -> None:
+    scene.printed = "torch.x.RendezvousConnectionError: The connection to the C10d store has failed.\n"
+    state = State.ELSEWHERE if elsewhere else State.RUNNING
+    found = scene.of_failure([*RUNNING[:2], standing(2, "", 0.0, state=state)])
+    other = "another node ended first, and says why; here torchrun lost its connection to that node"
+    assert (found == other) is elsewhere
+    assert elsewhere or found.startswith("torchrun ended with exit code 1, and no rank reported a failure; it last")
 
 
 def test_a_lost_connection_is_told_when_nothing_else_explains_it(scene: Scene) -> None:

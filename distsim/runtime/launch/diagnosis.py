@@ -20,6 +20,8 @@ from distsim.runtime.recording.rank_status import State, Status
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
 FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
 TORCHRUN_LOG = re.compile(r"^[EWI]\d{4} .*torch/distributed/")
+STORE_LOST = "RendezvousConnectionError"  # torchrun's, when the node that holds its store is gone
+OTHER_NODE = "another node ended first, and says why; here "
 OUR_FOLDER = str(Path(distsim.__file__).parent)
 # For a rank that sleeps, or waits in the back end, the message shows the line that called them.
 CALLED = (clock.__file__, str(Path(OUR_FOLDER, "runtime", "transport", "backend.py")))
@@ -67,15 +69,15 @@ class Evidence:
             # torchrun ends the other ranks by SIGTERM: only the first rank that it saw so ended can be the cause.
             if rank not in recorded and (number == 0 or code != -signal.SIGTERM):
                 return self._died(rank, code)
+        others = any(status.state is State.ELSEWHERE for status in self._statuses)
         if not records and agent_code != 0:
-            return self._launcher(agent_code)
+            lost = others and any(STORE_LOST in line for line in self._output.tail("agent"))
+            return f"{OTHER_NODE}torchrun lost its connection to that node" if lost else self._launcher(agent_code)
         for status in self._statuses:
             if not status.over and status.rank not in recorded | exits.keys():
                 return self._left(status.rank)
         consequence = self._raised(min(records, key=lambda record: float(record["seconds"])))
-        if any(status.state is State.ELSEWHERE for status in self._statuses):
-            return f"another node ended first, and says why; here {consequence.splitlines()[0]}"
-        return consequence
+        return f"{OTHER_NODE}{consequence.splitlines()[0]}" if others else consequence
 
     def _own_failure(self) -> dict[str, Any] | None:
         """The first failure that does not follow from another rank's."""
