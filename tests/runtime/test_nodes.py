@@ -144,7 +144,7 @@ def test_clocks_that_differ_become_one(tmp_path: Path, ahead: int) -> None:
 
 
 def running(folder: Path, ranks: int) -> bool:
-    """Whether so many ranks have taken their seats, on all machines together."""
+    """Whether `ranks` ranks have finished a step, on all machines together."""
     slots = [slot for file in folder.glob("distsim-run-*/status") for slot in rank_status.read(file.parent)]
     return sum(slot.state is State.RUNNING and slot.steps_done > 0 for slot in slots) >= ranks
 
