@@ -136,9 +136,15 @@ def _drawn(kind: str, workers: int) -> Captioned:
 
 
 def _at_round(drawn: Captioned, after: int) -> go.Figure:
-    """The picture after `after` rounds. The first frame is the start, before any round."""
+    """The picture after `after` rounds. The first frame is the start, before any round.
+
+    A frame holds the changes of a picture alone, so they are laid over the whole first picture.
+    """
     shown = min(after, len(drawn.figure.frames) - 1)
-    frames = drawn.figure.frames
-    figure = go.Figure(data=frames[shown].data, frames=frames, layout=drawn.figure.layout)
+    frame = drawn.figure.frames[shown]
+    traces = [trace.to_plotly_json() for trace in drawn.figure.data]
+    for place, changes in zip(frame.traces, frame.data, strict=True):
+        traces[place] |= changes.to_plotly_json()
+    figure = go.Figure(data=traces, frames=drawn.figure.frames, layout=drawn.figure.layout)
     figure.layout.sliders[0].active = shown
     return figure

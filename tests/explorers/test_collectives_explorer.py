@@ -15,6 +15,7 @@ from distsim.explorers.collectives import (
     explorer,
     scenarios,
 )
+from distsim.figures.theme import APPLY, COMPUTE
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -34,6 +35,18 @@ def test_the_round_control_leads_the_picture_through_the_rounds() -> None:
         assert picture.data == frames[shown].data
     assert pictures[6].data == pictures[7].data
     assert len(frames) == 7
+
+
+@pytest.mark.parametrize("workers", [9, 16])
+@pytest.mark.parametrize("after", [0, 3, 30])
+def test_a_matrix_keeps_its_look_in_every_round(workers: int, after: int) -> None:
+    """A frame of the matrix holds changes alone, without colours."""
+    (cells, *_) = explore(Parameters(workers=workers, after=after)).figure.data
+    assert cells.type == "heatmap"
+    assert [stop[1] for stop in cells.colorscale] == ["#ffffff", "#d9eef9", COMPUTE.colour, APPLY.colour]
+    assert (cells.zmin, cells.zmax, cells.colorbar.ticksuffix) == (0, 100, " %")
+    held = 100 * ((cells.z == 100).sum() / cells.z.size)
+    assert (held == 100) == (after == 30)
 
 
 def test_scenarios_are_those_that_train_by_it() -> None:
