@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.explorers import scenario_tables
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.explorer import Explorer
 from distsim.explorers.result_columns import CANCELLED, DROPPED, IDLE, STEP, TOTAL, results
@@ -81,7 +82,7 @@ def explorer() -> Explorer[Parameters]:
     '2 backups'
     """
     return Explorer(
-        title="Synchronous or backup workers?",
+        title=EXPLORERS["backup_workers"].title,
         question="Both runs train with one parameter server on the same draws of compute time; the mean is 50 ms.",
         start=Parameters(),
         controls=[

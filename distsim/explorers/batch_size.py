@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from distsim.errors import InputError
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.explorer import Explorer
 from distsim.figures import batch_grid
@@ -116,7 +117,7 @@ def explorer() -> Explorer[Parameters]:
     (True, ['8 samples', '32 samples', '128 samples'])
     """
     return Explorer(
-        title="Which rate does a batch bear?",
+        title=EXPLORERS["batch_size"].title,
         question="A perceptron of 64 hidden units learns scikit-learn's digits by plain SGD without warm-up.",
         start=Parameters(),
         controls=[

@@ -12,6 +12,7 @@ from distsim.collective_costs import collective_seconds
 from distsim.collectives import COLLECTIVES, Topology
 from distsim.engine import collective as simulated
 from distsim.explorers import scenario_tables
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned, Row
@@ -106,7 +107,7 @@ def explorer() -> Explorer[Parameters]:
     'tree'
     """
     return Explorer(
-        title="How does a collective work?",
+        title=EXPLORERS["collectives"].title,
         question="Squares are chunks, and the number in one says how many workers' parts it sums.",
         start=Parameters(),
         controls=[

@@ -9,6 +9,7 @@ from itertools import tee
 from distsim.arrays import Floats
 from distsim.engine.failures import failing, goals, played
 from distsim.errors import InputError
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Slider
 from distsim.explorers.explorer import Explorer
 from distsim.failures import Failures
@@ -91,7 +92,7 @@ def explorer() -> Explorer[Parameters]:
     1
     """
     return Explorer(
-        title="How often to save?",
+        title=EXPLORERS["failures"].title,
         question=f"{STEPS * STEP_SECONDS / 3600.0:.0f} hours of work in steps of a minute. Any worker's failure throws "
         f"all back to the last checkpoint. Each point is the mean of {SEEDS} simulated runs.",
         start=Parameters(),

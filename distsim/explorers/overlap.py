@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from distsim.explorers import scenario_tables
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.explorer import Explorer
 from distsim.figures import overlap
@@ -106,7 +107,7 @@ def explorer() -> Explorer[Parameters]:
     1
     """
     return Explorer(
-        title="What hides behind backward?",
+        title=EXPLORERS["overlap"].title,
         question="Gradients leave in buckets as soon as they are there, the last layer's first, over a ring. "
         "Drawn is worker 0's first step that sends.",
         start=Parameters(),

@@ -7,6 +7,7 @@ from typing import Literal
 
 from distsim.errors import InputError
 from distsim.explorers import scenario_tables
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Pick, Slider, Switch
 from distsim.explorers.explorer import Explorer
 from distsim.figures import pipeline
@@ -110,7 +111,7 @@ def explorer() -> Explorer[Parameters]:
     4
     """
     return Explorer(
-        title="What fills a pipeline?",
+        title=EXPLORERS["pipeline"].title,
         question="A model in stages, one per worker; a batch in micro-batches that follow each other. "
         f"{STEPS} steps are simulated; the first is drawn.",
         start=Parameters(),

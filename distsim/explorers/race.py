@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from distsim.errors import InputError
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Slider
 from distsim.explorers.explorer import Explorer
 from distsim.figures import loss
@@ -112,7 +113,7 @@ def explorer() -> Explorer[Parameters]:
     'first 2 of 8'
     """
     return Explorer(
-        title="Who is ahead, and for how long?",
+        title=EXPLORERS["race"].title,
         question="A noisy quadratic, learnt by plain SGD with each policy's own gradients, in its own order. Messages "
         "are free; a gradient takes a worker 1 s on average.",
         start=Parameters(),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.explorers import scenario_tables
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Slider, Switch
 from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned, Row
@@ -83,7 +84,7 @@ def explorer() -> Explorer[Parameters]:
     '4 servers'
     """
     return Explorer(
-        title="A ring or a parameter server?",
+        title=EXPLORERS["ring_or_server"].title,
         question=f"Each step takes {COMPUTE_MILLISECONDS} ms of compute on every worker, and then gradients travel.",
         start=Parameters(),
         controls=[

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.explorers import scenario_tables
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.explorer import Explorer
 from distsim.explorers.result_columns import GRADIENTS, IDLE, STALENESS, STEP, results
@@ -87,7 +88,7 @@ def explorer() -> Explorer[Parameters]:
     True
     """
     return Explorer(
-        title="Wait for all, for some, or for nobody?",
+        title=EXPLORERS["update_policies"].title,
         question="Three runs with one parameter server and the same draws; the mean compute time is 50 ms.",
         start=Parameters(),
         controls=[

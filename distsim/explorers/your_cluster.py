@@ -11,6 +11,7 @@ from distsim.calibration import Calibration, far_beyond
 from distsim.calibration.machine import operation_of
 from distsim.errors import InputError
 from distsim.explorers import scenario_tables
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Pick, Slider, Text
 from distsim.explorers.explorer import Explorer
 from distsim.explorers.result_columns import GRADIENTS, IDLE, STEP, TOTAL, results
@@ -138,7 +139,7 @@ def explorer() -> Explorer[Parameters]:
     True
     """
     return Explorer(
-        title="What would your cluster do?",
+        title=EXPLORERS["your_cluster"].title,
         question=(
             f"On your machine, {COMMAND} measures its links; name that file here and the prediction takes them. "
             "Then run it for real and see how far off it was."
