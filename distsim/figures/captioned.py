@@ -11,6 +11,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from distsim.figures.theme import config
+
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 Row = Mapping[str, str | float | int | None]
 
@@ -45,7 +47,16 @@ class Captioned:
 
     def bundle(self) -> dict[str, Any]:
         """The output that a notebook stores: plotly's JSON, and the sentence for programs that cannot draw the JSON."""
-        return {PLOTLY_MIME: json.loads(self.figure.to_json()), "text/plain": self.summary}
+        return {PLOTLY_MIME: self.drawing(), "text/plain": self.summary}
+
+    def drawing(self) -> dict[str, Any]:
+        """The arguments of plotly.js: `data`, `layout`, `frames` of an animation, and `config`.
+
+        >>> Captioned(go.Figure(), "Nothing happens.", []).drawing()["config"]["plotlyServerURL"]
+        ''
+        """
+        found: dict[str, Any] = json.loads(self.figure.to_json())
+        return found | {"config": config()}
 
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display

@@ -6,8 +6,7 @@ from html import escape
 from string import Template
 
 from distsim.figures.captioned import Captioned, table_html
-
-CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+from distsim.figures.theme import config
 
 PAGE = Template("""\
 <!doctype html>
@@ -53,6 +52,7 @@ PAGE = Template("""\
 </style>
 <script>$plotly</script>
 <script>
+  Plotly.setPlotConfig({ plotlyServerURL: "" });  // no figure is sent anywhere
   // plotly rejects a promise without a reason when an animation is interrupted, as by its own pause button.
   addEventListener("unhandledrejection", (event) => { if (event.reason === undefined) event.preventDefault(); });
 </script>
@@ -79,7 +79,7 @@ def figure_html(name: str, captioned: Captioned) -> str:
 def drawing_html(name: str, captioned: Captioned) -> str:
     """The plot without its text; a screen reader reads the sentence instead of the plot."""
     plot = captioned.figure.to_html(
-        full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG, auto_play=False
+        full_html=False, include_plotlyjs=False, div_id=name, config=config(), auto_play=False
     )
     label = escape(captioned.summary)
     return f'<div class="scroll"><div class="plot" role="img" aria-label="{label}">{plot}</div></div>'

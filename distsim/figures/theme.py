@@ -74,6 +74,23 @@ def marker(look: Look) -> dict[str, object]:
     return {"color": look.colour, "line": {"color": INK, "width": 0.6}, "pattern": pattern | {"fillmode": "overlay"}}
 
 
+def config() -> dict[str, object]:
+    """The configuration of plotly.js for every figure, wherever it is shown: notebooks, explorers, pages.
+
+    The toolbar has neither plotly's logo nor a button that sends the figure away, and no address to send it to.
+
+    >>> config()["plotlyServerURL"]
+    ''
+    """
+    return {
+        "displaylogo": False,
+        "showSendToCloud": False,
+        "plotlyServerURL": "",
+        "responsive": True,
+        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "sendChartToCloud"],
+    }
+
+
 def template() -> go.layout.Template:
     """The plotly template of every figure. The template is not registered globally."""
     axis = {

@@ -18,6 +18,7 @@ from distsim.course.site import build
 from distsim.errors import InputError
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.catalogue import FIGURES
+from distsim.figures.theme import config
 from tests.course.site_faults import dead_links, foreign, pages, parsed, without_head
 
 pytestmark = [
@@ -57,7 +58,7 @@ def figures_of(path: Path) -> Iterator[dict[str, Any]]:
     for cell in nbformat.read(path, as_version=4).cells:
         for output in cell.get("outputs", ()):
             if PLOTLY_MIME in output.get("data", {}):
-                yield output.data[PLOTLY_MIME]
+                yield output.data[PLOTLY_MIME] | {"config": config()}
 
 
 @pytest.mark.more

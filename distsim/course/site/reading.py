@@ -13,6 +13,7 @@ from typing import Any
 import nbformat
 
 from distsim.figures.captioned import PLOTLY_MIME
+from distsim.figures.theme import config
 
 FIGURE = "distsim-figure"  # the class of an element that holds a figure
 MARKER = "# NBVAL_CHECK_OUTPUT\n"
@@ -55,7 +56,7 @@ def figure_html(figure: dict[str, Any], sentence: str) -> str:
 
 def _drawn(data: dict[str, Any]) -> Any:
     sentence = "".join(data.get("text/plain", ""))
-    return nbformat.from_dict({"text/html": figure_html(data[PLOTLY_MIME], sentence)})
+    return nbformat.from_dict({"text/html": figure_html(data[PLOTLY_MIME] | {"config": config()}, sentence)})
 
 
 def _with_how(source: str, page: str) -> str:
