@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 import urllib.error
@@ -15,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -28,6 +30,9 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 200.0
 
 
+TOKEN = "secret"
+
+
 def free_port() -> int:
     """One that nobody listened on a moment ago."""
     with socket.socket() as probe:
@@ -36,9 +41,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(*options: str, home: Path) -> Iterator[subprocess.Popen[str]]:
+def started(*options: str, home: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
     """The command as a person starts it, with a home of its own; it gets Ctrl-C at the end if it is still there."""
-    environment = os.environ | {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    environment = os.environ | {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | variables
     environment |= {f"JUPYTER_{kind}_DIR": str(home / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
     process = subprocess.Popen(
         [sys.executable, "-m", "distsim", "course", "--no-browser", *options],
@@ -145,6 +150,48 @@ def test_jupyterlab_ends_in_an_orderly_way_and_leaves_no_files(
     assert "Traceback" not in printed
     assert not [one for one in below if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     assert not list((tmp_path / "RUNTIME").glob("jpserver-*"))
+
+
+def asked(method: str, address: str) -> Any:
+    """The server's answer, from JSON."""
+    request = urllib.request.Request(address, method=method, headers={"Authorization": f"token {TOKEN}"})
+    return json.load(urllib.request.urlopen(request, timeout=SECONDS))
+
+
+def typed(port: int, line: str, last: str) -> str:
+    """What a new terminal of the server shows once a line was typed into it, until `last`."""
+    websocket = pytest.importorskip("websocket")
+    name = asked("POST", f"http://127.0.0.1:{port}/api/terminals")["name"]
+    address = f"ws://127.0.0.1:{port}/terminals/websocket/{name}"
+    connection = websocket.create_connection(address, timeout=30, header=[f"Authorization: token {TOKEN}"])
+    shown = ""
+    try:
+        connection.send(json.dumps(["stdin", f"{line}\r"]))
+        while last not in shown:
+            kind, *rest = json.loads(connection.recv())
+            shown += rest[0] if kind == "stdout" else ""
+    finally:
+        connection.close()
+    return shown
+
+
+@pytest.mark.more
+@pytest.mark.alone
+@pytest.mark.real
+def test_a_terminal_finds_the_programs_of_the_environment(tmp_path: Path) -> None:
+    """The caller's PATH has none of them, and the caller has no terminal, so that Jupyter prefers a login shell."""
+    pytest.importorskip("jupyterlab")
+    port = free_port()
+    bare = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/bash", "JUPYTER_TOKEN": TOKEN}
+    with started("--port", str(port), home=tmp_path, **bare) as process:
+        read_until(process, "is running at")
+        wait_for(port)
+        # The line as it is typed has quotes, so the words that end the answer come from the shell alone.
+        shown = typed(port, "command -v distsim torchrun python; echo en''d of it", "end of it")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    for program in ("distsim", "torchrun", "python"):
+        assert f"{Path(sysconfig.get_path('scripts')) / program}\r\n" in shown
 
 
 def test_a_port_that_is_taken_is_refused_with_another(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 import webbrowser
 from collections.abc import Iterator, Sequence
@@ -76,8 +79,16 @@ def _lab(folder: Path, port: int, *, browser: bool) -> list[str]:
         sys.executable, "-m", "jupyterlab", f"--ServerApp.ip={ADDRESS}", f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0", "--ServerApp.answer_yes=True", "--ServerApp.allow_root=True",
         f"--ServerApp.root_dir={folder.parent}", f"--ServerApp.open_browser={browser}",
-        f"--LabApp.default_url=/lab/tree/{SYLLABUS}",
+        f"--LabApp.default_url=/lab/tree/{SYLLABUS}", *_shell(),
     ]  # fmt: skip
+
+
+def _shell() -> list[str]:
+    """The option for the shell of a terminal. Without it, Jupyter may start a login shell, which sets PATH anew."""
+    if sys.platform == "win32":
+        return []
+    shell = os.environ.get("SHELL") or shutil.which("sh") or "/bin/sh"
+    return [f"--ServerApp.terminado_settings=shell_command={shlex.quote(shell)}"]
 
 
 def _app(folder: Path, port: int) -> list[str]:
@@ -106,9 +117,17 @@ def _answers(port: int) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, with our Jupyter settings after those of the user."""
-    paths = [path for path in os.environ.get("JUPYTER_CONFIG_PATH", "").split(os.pathsep) if path]
-    return dict(os.environ) | {"JUPYTER_CONFIG_PATH": os.pathsep.join([*paths, str(JUPYTER)])}
+    """This process's environment. Terminals and kernels inherit it.
+
+    Our Jupyter settings stand after those of the user. The programs of this Python, such as distsim and torchrun, stand
+    first on PATH.
+    """
+    settings = [path for path in os.environ.get("JUPYTER_CONFIG_PATH", "").split(os.pathsep) if path]
+    programs = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
+    return dict(os.environ) | {
+        "JUPYTER_CONFIG_PATH": os.pathsep.join([*settings, str(JUPYTER)]),
+        "PATH": os.pathsep.join(programs),
+    }
 
 
 @contextmanager
