@@ -18,12 +18,13 @@ MAY_DIFFER = ("name", "communication.implementation", "compute.added")
 
 @dataclass(frozen=True)
 class Error:
-    """Errors in percent of the measurement, without sign; None where an error does not apply.
+    """Errors of a prediction, as predicted - measured: negative where the prediction is too low. None: does not apply.
 
-    step_median: the median over joined steps of |predicted - measured| of the step's duration. total: of the time of
-    the last update. staleness: of the mean staleness. causes: predicted - measured compute, communication and waiting,
-    in mean worker-seconds and with sign; the causes add up to the signed error of the total in seconds. unmatched: the
-    number of steps that only one of the runs has.
+    step_median: the median over joined steps of |predicted - measured| of the step's duration, in percent of the
+    measured duration; the only error without a sign. total: of the time of the last update, in percent of the measured
+    one. staleness: of the mean staleness, in percent of the measured one. causes: of compute, communication and
+    waiting, in mean worker-seconds; the causes add up to the error of the total in seconds. unmatched: the number of
+    steps that only one of the runs has.
     """
 
     step_median: float | None

@@ -82,7 +82,7 @@ class Row(Place):
     found: Comparison
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; staleness and dropped gradients as (predicted, measured)."""
+        """Plain values: errors in percent, as `comparison.Error` holds them; counts as [predicted, measured]."""
         ours, theirs, errors = self.found.predicted, self.found.measured, self.found.error_pct
         return super().as_dict() | {
             "step_median_pct": errors.step_median,

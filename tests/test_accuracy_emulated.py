@@ -58,7 +58,7 @@ def misses(found: Comparison, percent: float) -> list[str]:
     """What of a comparison is beyond the bounds."""
     step, total = found.error_pct.step_median, found.error_pct.total
     told = [f"median step error {step:.1f} %"] if step is not None and step > percent else []
-    told += [f"total error {total:.1f} %"] if total > percent else []
+    told += [f"total error {total:+.1f} %"] if abs(total) > percent else []
     ours, theirs = found.predicted, found.measured
     if abs(ours.mean_staleness - theirs.mean_staleness) > 0.1 * theirs.mean_staleness:
         told.append(f"mean staleness {ours.mean_staleness:.2f} for {theirs.mean_staleness:.2f}")

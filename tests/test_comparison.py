@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from distsim.calibration import Calibration, Exchange
+from distsim.cli.summary_tables import comparison_table
 from distsim.comparison import compare, link_differences, staleness_distance
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
@@ -40,9 +42,9 @@ def test_errors_are_in_percent_of_the_measurement() -> None:
     exchange = slow.updates.time_seconds[0] - 0.1
     error = compare(fast, slow).error_pct
     assert error.step_median == pytest.approx(100 * 0.05 / (0.1 + exchange))
-    assert error.total == pytest.approx(100 * 0.05 / (0.1 + exchange))
+    assert error.total == pytest.approx(-100 * 0.05 / (0.1 + exchange)), "the prediction is too low"
     other_way = compare(slow, fast).error_pct
-    assert other_way.step_median == pytest.approx(100 * 0.05 / (0.05 + exchange))
+    assert (other_way.step_median, other_way.total) == pytest.approx((100 * 0.05 / (0.05 + exchange),) * 2)
     assert error.causes["compute"] == pytest.approx(-50 * 0.05)
     assert error.causes["communication"] == pytest.approx(0.0, abs=1e-9)
 
@@ -57,12 +59,24 @@ def test_causes_add_up_to_the_signed_error_of_the_total() -> None:
 
 
 def applied(*staleness: int) -> Trace:
-    """A run whose gradients were so stale."""
+    """A run whose gradients were so stale, with an update each second."""
     builder = TraceBuilder()
     for version, stale in enumerate(staleness, start=1):
         builder.applied(version, worker=0, step=version - 1, read_version=version - 1 - stale)
         builder.update(version, time_seconds=float(version))
     return builder.build(workers=1, servers=1, producer="measured")
+
+
+def test_the_signs_of_errors_are_those_of_predicted_minus_measured() -> None:
+    low, high = applied(0, 1, 1), applied(0, 1, 2, 3)
+    errors = compare(low, high).error_pct
+    assert (errors.staleness, errors.total) == (pytest.approx(100 * (2 / 3 - 1.5) / 1.5), pytest.approx(-25.0))
+    assert compare(high, low).error_pct.staleness == pytest.approx(125.0)
+    console = Console(width=110)
+    with console.capture() as printed:
+        console.print(comparison_table(compare(low, high)), comparison_table(compare(high, low)))
+    assert re.findall(r"total .* s +(.+ %)", printed.get()) == ["-25.0 %", "+33.3 %"]
+    assert re.findall(r"mean staleness .*\d +(.+ %)", printed.get()) == ["-55.6 %", "+125.0 %"]
 
 
 def test_the_distance_of_two_distributions_of_staleness() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from distsim import machine_accuracy
+from distsim.cli.accuracy_tables import machine_markdown
 from distsim.cli.main import distsim
 from distsim.errors import DistsimError, InputError, RunError
 from distsim.machine_accuracy import AMONG_PEERS, GROUPS, LINKS, Links, Missing, Row, rows, scenario_of
@@ -84,9 +86,12 @@ def test_a_row_tells_the_errors_of_its_runs(launches: list[tuple[int, bool]]) ->
     place = Links("1 MiB", "200 Mbit/s")
     asked = ("synchronous", "parameter_server")
     row = next(row for row in rows([place]) if (row.policy, row.communication) == asked)
+    assert isinstance(row, Row)
     predicted = simulate(scenario_of(({"kind": "synchronous"}, {"kind": "parameter_server"}), place)).total_seconds
     late = 16 * LATE
-    assert row.as_dict()["total_pct"] == pytest.approx(100 * late / (predicted + late))
+    error = -100 * late / (predicted + late)
+    assert row.as_dict()["total_pct"] == pytest.approx(error)
+    assert re.search(rf"\d / {error:.1f} %", machine_markdown([row]))
     assert row.as_dict()["mean_staleness"] == [0.0, 0.0]
     assert launches
 

@@ -158,9 +158,12 @@ def _title(row: Row | Missing) -> str:
 
 
 def _errors(row: Row) -> list[str]:
-    """The errors of the median step and of the total."""
+    """The median absolute error of a step, and the error of the total, which has a sign."""
     errors = row.found.error_pct
-    return [NOT_APPLICABLE if error is None else f"{error:.1f} %" for error in (errors.step_median, errors.total)]
+    return [
+        NOT_APPLICABLE if error is None else form.format(error)
+        for error, form in ((errors.step_median, "{:.1f} %"), (errors.total, "{:+z.1f} %"))
+    ]
 
 
 def _counts(row: Row) -> list[str]:

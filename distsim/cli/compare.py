@@ -42,6 +42,11 @@ def compare(
 ) -> None:
     """Predict and really run each scenario FILE, then report prediction, measurement and error.
 
+    An error is predicted - measured, in percent of the measurement, in percentage points or as a count: negative where
+    the prediction is too low. Only the median over the steps is of absolute errors. With --json, `error_pct` holds
+    `step_median` (absolute), `total` and `staleness` (signed, in percent), `causes` (signed, in mean worker-seconds;
+    they add up to the error of the total), and `unmatched` (steps that only one of the runs has).
+
     The real run uses this machine's own links. A short calibration of the same collective comes first, and replaces
     the scenario's bandwidth and latency in the prediction. With --emulate the scenario's links are imposed, and the
     prediction uses them; where the kernel cannot impose the latency, the prediction uses the measured latency.

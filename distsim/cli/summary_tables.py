@@ -30,7 +30,7 @@ def comparison_table(comparison: Comparison) -> Table:
         if metric.name in comparison.predicted.values | comparison.measured.values:
             pair = [run.values.get(metric.name) for run in (comparison.predicted, comparison.measured)]
             rows.add_row(metric.label, *(_text(metric, value) for value in pair), _error(metric, *pair))
-    rows.add_row("step by step, median |error|", "", "", _percent(comparison.error_pct.step_median))
+    rows.add_row("step by step, median |error|", "", "", _percent(comparison.error_pct.step_median, "{:.1f} %"))
     return rows
 
 
@@ -59,11 +59,11 @@ def _error(metric: Metric, predicted: Value, measured: Value) -> Text:
             return Text("")
 
 
-def _percent(value: float | None) -> Text:
-    if value is None:
+def _percent(error: float | None, form: str = "{:+z.1f} %") -> Text:
+    if error is None:
         return Text("")
-    style = "green" if value <= GOOD_PERCENT else "yellow" if value <= FAIR_PERCENT else "red"
-    return Text(f"{value:.1f} %", style=style)
+    style = "green" if abs(error) <= GOOD_PERCENT else "yellow" if abs(error) <= FAIR_PERCENT else "red"
+    return Text(form.format(error), style=style)
 
 
 def _signed(seconds: float) -> str:

@@ -56,13 +56,12 @@ def html(compared: Sequence[Compared]) -> str:
 
 
 def _overview(comparison: Comparison) -> Row:
-    predicted, measured = comparison.predicted.total_seconds, comparison.measured.total_seconds
-    step = comparison.error_pct.step_median
+    step, total = comparison.error_pct.step_median, comparison.error_pct.total
     return {
         "scenario": comparison.name,
-        "predicted total (s)": predicted,
-        "measured total (s)": measured,
-        "error of the total": signed(100.0 * (predicted - measured) / measured, "%") if measured else None,
+        "predicted total (s)": comparison.predicted.total_seconds,
+        "measured total (s)": comparison.measured.total_seconds,
+        "error of the total": None if total is None else signed(total, "%"),
         "step by step, median |error|": None if step is None else signed(step, "%").lstrip("+"),
         "unmatched steps": comparison.error_pct.unmatched,
     }

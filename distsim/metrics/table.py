@@ -90,8 +90,8 @@ class Metric:
 
     name: an attribute of `Summary`, and a key of JSON; with a dot, a key of an inner object.
     words: the name in tables and figures. value: computes the metric; None where the trace does not give it.
-    error: how a prediction is judged: in percent of the measurement, as a difference in percentage points, as a
-    difference of counts, or not at all. heading: of its column in the printed table of a sweep; "": no column there.
+    error: how a prediction is judged: by predicted - measured in percent of the measurement, in percentage points or as
+    a count, or not at all. heading: of its column in the printed table of a sweep; "": no column there.
     part_of: the words of the metric of which this metric is a part. Tables show the part under the whole.
     applies: whether the metric applies to a run; None for all runs. Summaries of other runs leave the metric out.
     """
@@ -225,11 +225,13 @@ def summary(trace: Trace) -> Summary:
 
 
 def percent_error(predicted: Value, measured: Value) -> float | None:
-    """The error in percent of the measurement, without its sign; None where the percentage is not defined.
+    """Predicted - measured, in percent of the measurement: negative where the prediction is too low.
 
-    >>> percent_error(0.75, 1.0), percent_error(0.0, 0.0)
-    (25.0, None)
+    None where a value is missing, or the measurement is 0.
+
+    >>> percent_error(0.75, 1.0), percent_error(1.25, 1.0), percent_error(0.0, 0.0)
+    (-25.0, 25.0, None)
     """
     if predicted is None or not measured:
         return None
-    return 100.0 * abs(predicted - measured) / measured
+    return 100.0 * (predicted - measured) / measured
