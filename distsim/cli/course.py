@@ -30,7 +30,10 @@ LAB_PORT, APP_PORT = 8888, 8866
 START_SECONDS = 60.0
 IDLE_SECONDS = 120  # of a page's kernel once the page is closed
 SYLLABUS = "course/README.md"  # its links lead to the labs, so the server's root is the folder above
-JUPYTER = Path(distsim.__file__).parent / "course" / "jupyter"  # settings: Markdown opens rendered, not as source
+PACKAGE = Path(distsim.__file__).parent
+# Settings of JupyterLab (Markdown opens rendered, not as source), and Voilà's page without requests to other hosts.
+JUPYTER = PACKAGE / "course" / "jupyter"
+DARK = PACKAGE / "figures" / "dark"  # a style sheet: figures are dark in a dark theme
 GRACE_SECONDS = 15.0  # for the server to end its kernels and to remove its runtime files
 CLOSED = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}  # SIGHUP, of a closed terminal, is Unix's alone
 
@@ -79,7 +82,8 @@ def _lab(folder: Path, port: int, *, browser: bool) -> list[str]:
         sys.executable, "-m", "jupyterlab", f"--ServerApp.ip={ADDRESS}", f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0", "--ServerApp.answer_yes=True", "--ServerApp.allow_root=True",
         f"--ServerApp.root_dir={folder.parent}", f"--ServerApp.open_browser={browser}",
-        f"--LabApp.default_url=/lab/tree/{SYLLABUS}", *_shell(),
+        f"--LabApp.default_url=/lab/tree/{SYLLABUS}", *_shell(), "--LabApp.custom_css=True",
+        f"--ServerApp.static_custom_path={DARK}",
     ]  # fmt: skip
 
 
@@ -95,6 +99,7 @@ def _app(folder: Path, port: int) -> list[str]:
     return [
         sys.executable, "-m", "voila", str(folder / "explorers"), f"--Voila.ip={ADDRESS}", f"--Voila.port={port}",
         "--Voila.port_retries=0", "--Voila.open_browser=False", "--VoilaConfiguration.strip_sources=True",
+        "--VoilaConfiguration.template=distsim",
         f"--MappingKernelManager.cull_idle_timeout={IDLE_SECONDS}", "--MappingKernelManager.cull_interval=30",
     ]  # fmt: skip
 
@@ -119,15 +124,15 @@ def _answers(port: int) -> bool:
 def _environment() -> dict[str, str]:
     """This process's environment. Terminals and kernels inherit it.
 
-    Our Jupyter settings stand after those of the user. The programs of this Python, such as distsim and torchrun, stand
-    first on PATH.
+    Our Jupyter settings and Voilà template stand after those of the user. The programs of this Python, such as distsim
+    and torchrun, stand first on PATH.
     """
-    settings = [path for path in os.environ.get("JUPYTER_CONFIG_PATH", "").split(os.pathsep) if path]
-    programs = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
-    return dict(os.environ) | {
-        "JUPYTER_CONFIG_PATH": os.pathsep.join([*settings, str(JUPYTER)]),
-        "PATH": os.pathsep.join(programs),
-    }
+    found = dict(os.environ)
+    for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH"):
+        paths = [path for path in found.get(name, "").split(os.pathsep) if path]
+        found[name] = os.pathsep.join([*paths, str(JUPYTER)])
+    found["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
+    return found
 
 
 @contextmanager

@@ -1,6 +1,10 @@
 """How explorers look: one sheet for all, readable in light and dark themes of JupyterLab and in Voilà."""
 
-SHEET = """<style>
+from distsim.figures.theme import dark_style
+
+SHEET = (
+    dark_style()
+    + """<style>
 .distsim-explorer { font-size: 14px; line-height: 1.45; color: var(--jp-ui-font-color1, #222222); }
 .distsim-explorer h3 { margin: 0 0 2px; font-size: 16px; }
 .distsim-explorer h4 { margin: 10px 0 2px; font-size: 15px; }
@@ -20,3 +24,4 @@ SHEET = """<style>
 .distsim-explorer pre { user-select: all; background: #f4f5f7; color: #222222; padding: 8px 10px; overflow-x: auto;
   font-size: 12px; line-height: 1.35; }
 </style>"""
+)

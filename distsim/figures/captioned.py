@@ -11,7 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from distsim.figures.theme import config
+from distsim.figures.theme import config, dark_style
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 Row = Mapping[str, str | float | int | None]
@@ -62,7 +62,7 @@ class Captioned:
         from IPython.display import HTML, display
 
         display(self.bundle(), raw=True)  # type: ignore[no-untyped-call]
-        display(HTML(self.caption_html()))  # type: ignore[no-untyped-call]
+        display(HTML(dark_style() + self.caption_html()))  # type: ignore[no-untyped-call]
 
 
 def table_html(rows: Sequence[Row], caption: str = "") -> str:

@@ -79,7 +79,7 @@ def figure_html(name: str, captioned: Captioned) -> str:
 def drawing_html(name: str, captioned: Captioned) -> str:
     """The plot without its text; a screen reader reads the sentence instead of the plot."""
     plot = captioned.figure.to_html(
-        full_html=False, include_plotlyjs=False, div_id=name, config=config(), auto_play=False
+        full_html=False, include_plotlyjs=False, div_id=name, config=config() | {"responsive": True}, auto_play=False
     )
     label = escape(captioned.summary)
     return f'<div class="scroll"><div class="plot" role="img" aria-label="{label}">{plot}</div></div>'

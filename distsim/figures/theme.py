@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import plotly.graph_objects as go
 
@@ -17,6 +18,7 @@ GRID = "#e3e3e3"
 FONT = "Open Sans, DejaVu Sans, Verdana, Arial, sans-serif"
 FONT_SIZE = 13
 SMALL = 11
+DARK = Path(__file__).parent / "dark" / "custom.css"  # the name under which JupyterLab loads a style sheet
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def config() -> dict[str, object]:
     """The configuration of plotly.js for every figure, wherever it is shown: notebooks, explorers, pages.
 
     The toolbar has neither plotly's logo nor a button that sends the figure away, and no address to send it to.
+    Each page sets "responsive" itself: JupyterLab resizes figures by its own means and hides a responsive figure, as
+    the figure's place there has no height.
 
     >>> config()["plotlyServerURL"]
     ''
@@ -86,9 +90,13 @@ def config() -> dict[str, object]:
         "displaylogo": False,
         "showSendToCloud": False,
         "plotlyServerURL": "",
-        "responsive": True,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "sendChartToCloud"],
     }
+
+
+def dark_style() -> str:
+    """A style sheet as a `style` element: in a dark theme of JupyterLab or of a page, figures are dark."""
+    return f"<style>{DARK.read_text('utf-8')}</style>"
 
 
 def template() -> go.layout.Template:

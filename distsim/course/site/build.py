@@ -11,6 +11,7 @@ from pathlib import Path
 
 from distsim.course.site.pages import PATTERNS, SYLLABUS
 from distsim.errors import InputError
+from distsim.figures.theme import DARK
 
 STATIC, TEMPLATES = Path(__file__).parent / "static", Path(__file__).parent / "templates"
 PLOTLY, FONT = "package_data/plotly.min.js", "fonts/STIXTwoMath-Regular.ttf"  # in the packages plotly and ziamath
@@ -99,8 +100,13 @@ def _settings(root: Path) -> dict[str, object]:
         },
         "html_math_renderer": "mathml",
         "templates_path": [str(TEMPLATES)],
-        "html_static_path": [str(STATIC), str(_beside("plotly", PLOTLY)), str(_beside("ziamath", FONT))],
-        "html_css_files": ["site.css"],
+        "html_static_path": [
+            str(STATIC),
+            str(DARK),
+            str(_beside("plotly", PLOTLY)),
+            str(_beside("ziamath", FONT)),
+        ],
+        "html_css_files": ["site.css", DARK.name],
         "html_copy_source": False,
         "html_use_index": False,
         "html_show_search_summary": False,  # a summary is fetched, which browsers forbid for pages on a disk

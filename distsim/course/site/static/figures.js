@@ -9,5 +9,5 @@ for (const element of document.querySelectorAll(".distsim-figure")) {
   const place = document.createElement("div");
   place.className = "distsim-plot";
   element.append(place);
-  Plotly.newPlot(place, figure);
+  Plotly.newPlot(place, { ...figure, config: { ...figure.config, responsive: true } });
 }
