@@ -17,6 +17,8 @@ from distsim.simulation import simulate
 from distsim.trace import Trace
 from distsim.units import show, write
 
+PROBING = "measuring this machine's links"
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -36,12 +38,12 @@ def predict_and_measure(
     deadline_seconds: float | None = None,
     progress: Report | None = None,
 ) -> Experiment:
-    """Runs `scenario` for real and predicts that run. In a terminal or a notebook, a progress bar is shown.
+    """Runs `scenario` for real and predicts that run. In a terminal or a notebook, a line tells its phases.
 
     The real run uses this machine's own links, so the prediction does too. A short calibration of the same exchange
     comes first, in the same launch, and replaces the scenario's bandwidth and latency. `calibration` replaces that
     short calibration. The prediction uses nothing of the measured run itself. rule: a rule of your own, for both runs.
-    progress: replaces the bar, as in `measure`.
+    progress: replaces the line, as in `measure`.
     Raises RunError where the real run fails, and InputError where torch is missing.
     """
     check_scenario(scenario)
@@ -52,6 +54,7 @@ def predict_and_measure(
             rules=[None] * len(before) + [rule],
             deadline_seconds=deadline_seconds,
             progress=report,
+            called=[*[f"{PROBING}, step"] * len(before), "step"],
         )
     known = Calibration((fit(probed),)) if calibration is None else calibration
     predicted = simulate(scenario, known, rule=rule)
@@ -71,7 +74,7 @@ def predict_and_emulate(
     The prediction uses the scenario's links. Where the kernel could not impose the latency, the prediction uses the
     time of an empty message in the emulated cluster. The server's own work for an update takes as long as in the
     warm-up before the run. `calibration` must have been made on the same emulated links; it then gives the links, the
-    server's work and the model's work. rule: a rule of your own, for both runs. progress: replaces the bar, as in
+    server's work and the model's work. rule: a rule of your own, for both runs. progress: replaces the line, as in
     `measure`.
     Raises RunError where the real run fails, and InputError where torch, or the right to emulate links, is missing, or
     the calibration was made on other links.

@@ -7,13 +7,14 @@ the prediction uses the scenario's links, and only the times that the launch mea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from distsim.comparison import Comparison, compare
 from distsim.errors import InputError, RunError
 from distsim.experiment import predict_and_measure, predict_emulated
+from distsim.progress import Phase, Report
 from distsim.runtime.emulation import trial
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.measure import measure_all
@@ -138,8 +139,9 @@ def runs(scenarios: Sequence[Scenario], *, emulate: bool) -> Iterator[tuple[Trac
             yield found.predicted, found.measured
 
 
-def rows(links: Iterable[Links] = LINKS, progress: Callable[[int, int], None] | None = None) -> list[Row | Missing]:
-    """Measures all policies over all of these links, which takes minutes. progress: called with (rows done, all rows).
+def rows(links: Iterable[Links] = LINKS, progress: Report | None = None) -> list[Row | Missing]:
+    """Measures all policies over all of these links, which takes minutes. progress: called with the
+    `Phase`, which counts rows.
 
     The right to emulate links is checked before the first run. A run that cannot start, or fails, becomes a `Missing`.
     """
@@ -154,7 +156,7 @@ def rows(links: Iterable[Links] = LINKS, progress: Callable[[int, int], None] | 
             for row in _missing(one, scenarios, refused) if refused else _measured(one, scenarios):
                 found.append(row)
                 if progress is not None:
-                    progress(len(found), total)
+                    progress(Phase.counted("row", len(found), total))
     return found
 
 

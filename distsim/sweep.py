@@ -20,7 +20,7 @@ from typing import Any
 
 from distsim.errors import InputError
 from distsim.metrics import METRICS, summary
-from distsim.progress import Report
+from distsim.progress import Phase, Report
 from distsim.scenario import Scenario, check_scenario, with_changes
 from distsim.simulation import simulate
 
@@ -99,7 +99,8 @@ def sweep(
 
     error: why the combination is impossible, else None. executor: where to run (default: in this process). journal: a
     file that keeps finished rows; another call with this journal does not compute them again. progress: called with
-    (done, total). A varied key of the name of a metric, such as `failures`, takes the place of the metric's column.
+    the `Phase`, which counts runs. A varied key of the name of a metric, such as `failures`, takes the place of the
+    metric's column.
 
     >>> from distsim import example
     >>> rows = sweep(example("backup_server"), {"policy.backups": [0, 1]})
@@ -117,13 +118,13 @@ def sweep(
     waiting = {
         number: one for number, (_, one) in enumerate(planned) if isinstance(one, Scenario) and results[number] is None
     }
-    report = progress or (lambda _done, _total: None)
-    report(len(planned) - len(waiting), len(planned))
+    report = progress or (lambda _: None)
+    report(Phase.counted("run", len(planned) - len(waiting), len(planned)))
     for number, result in _results(waiting, executor):
         results[number] = result
         if journal:
             _append(journal, keys[number], result)
-        report(sum(result is not None for result in results), len(planned))
+        report(Phase.counted("run", sum(result is not None for result in results), len(planned)))
     return [changes | (result or {}) | changes for (changes, _), result in zip(planned, results, strict=True)]
 
 

@@ -15,6 +15,7 @@ from distsim.cli.accuracy_tables import machine_markdown
 from distsim.cli.main import distsim
 from distsim.errors import DistsimError, InputError, RunError
 from distsim.machine_accuracy import AMONG_PEERS, GROUPS, LINKS, Links, Missing, Row, rows, scenario_of
+from distsim.progress import Phase
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -71,12 +72,12 @@ def no_right(launches: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_policy_has_a_row_on_all_links(launches: list[tuple[int, bool]]) -> None:
-    reports: list[tuple[int, int]] = []
-    found = rows(progress=lambda done, total: reports.append((done, total)))
+    reports: list[Phase] = []
+    found = rows(progress=reports.append)
     kinds = sum(map(len, GROUPS))
     assert len(found) == len(LINKS) * kinds
     assert len({(row.links, row.policy, row.communication) for row in found}) == len(found)
-    assert reports == [(done, len(found)) for done in range(1, len(found) + 1)]
+    assert reports == [Phase.counted("row", done, len(found)) for done in range(1, len(found) + 1)]
     one_by_one = [(1, False)] * kinds
     assert launches == one_by_one + [(len(group), True) for place in LINKS if place.bandwidth for group in GROUPS]
 

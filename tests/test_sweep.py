@@ -24,6 +24,7 @@ from distsim import sweep as sweep_module
 from distsim.cli.main import main
 from distsim.errors import InputError
 from distsim.examples import example
+from distsim.progress import Phase
 from distsim.sweep import RESULTS, _read, combinations, parse_values, sweep, without_effect
 
 SMALL = example("backup_server").replacing({"steps": 5})
@@ -140,8 +141,8 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypat
     journal = tmp_path / "journal"
     impossible, kept = 2, 3
 
-    def interrupt(done: int, _total: int) -> None:
-        if done == impossible + kept:
+    def interrupt(phase: Phase) -> None:
+        if phase.done == impossible + kept:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -152,12 +153,12 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypat
     computed = []
     true_run = sweep_module.run_one
     monkeypatch.setattr(sweep_module, "run_one", lambda table: computed.append(table) or true_run(table))
-    seen: list[tuple[int, int]] = []
-    rows = sweep(SMALL, GRID, journal=journal, progress=lambda done, total: seen.append((done, total)))
+    seen: list[Phase] = []
+    rows = sweep(SMALL, GRID, journal=journal, progress=seen.append)
     assert len(computed) == 4 - kept
     assert plain(rows) == plain(sweep(SMALL, GRID))
-    assert seen[0] == (impossible + kept, 6)
-    assert seen[-1] == (6, 6)
+    assert seen[0] == Phase("run 5 of 6", impossible + kept, 6)
+    assert seen[-1] == Phase("run 6 of 6", 6, 6)
     assert len(list(_read(journal))) == 4  # so that a second interrupt loses nothing either
 
 

@@ -88,7 +88,7 @@ def calibrate(
     for path in (out, html):
         if path:
             check_writable(path)
-    with bar("calibration") as progress:
+    with bar("calibrate", shown=not as_json) as progress:
         machine = run(chosen, progress=progress)
     found = Calibration(machine=machine)
     warn(machine.warnings())

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from types import FrameType
+
+from distsim.progress import opening
 
 INTERRUPTED = 130
 
@@ -15,7 +18,8 @@ def main() -> None:
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a shell ignores it for background jobs
     if heard:
         signal.signal(signal.SIGINT, _leave)
-    from distsim.cli.main import main as run
+    with opening("distsim: loading") if "--json" not in sys.argv else nullcontext():
+        from distsim.cli.main import main as run
 
     if heard:
         signal.signal(signal.SIGINT, signal.default_int_handler)

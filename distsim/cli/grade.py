@@ -123,7 +123,7 @@ def _all(lab: Lab, folder: Path, out: Path, jobs: int, trust: bool, as_json: boo
 
     handed_in = submissions(folder, lab)
     check_apart(out, folder)
-    with termination_raises(), bar(lab.key) as report:
+    with termination_raises(), bar(f"grade {lab.key}", shown=not as_json) as report:
         found = grade_all(handed_in, lab, out, jobs=jobs, trust=trust, report=report)
     if as_json:
         print_json([grade.as_dict() for grade in found.grades])

@@ -71,7 +71,7 @@ def measure(
     if trace:
         check_writable(trace)
     try:
-        with bar(scenario.name) as progress:
+        with bar(f"measure {scenario.name}", shown=not as_json) as progress:
             if node:
                 measured = measure_on_node(scenario, node, rule=rule, deadline_seconds=deadline, progress=progress)
             else:

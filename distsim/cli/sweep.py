@@ -50,7 +50,7 @@ def sweep(
     scenario = Scenario.load(file)
     varied = dict(parse_values(text) for text in vary)
     journal = _journal(out)
-    with _executor(scheduler, workers) as executor, bar(scenario.name) as progress:
+    with bar(f"sweep {scenario.name}", shown=not as_json) as progress, _executor(scheduler, workers) as executor:
         rows = run(scenario, varied, executor=executor, journal=journal, progress=progress)
     warn(f"varying {key} changed nothing in this scenario" for key in without_effect(rows, varied))
     if out and journal:

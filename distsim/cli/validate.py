@@ -61,7 +61,7 @@ def _machine(markdown: bool, as_json: bool) -> None:
     from distsim import machine_accuracy
     from distsim.cli.accuracy_tables import machine_markdown, machine_notes, machine_tables
 
-    with bar("real runs") as progress:
+    with bar("validate --machine", shown=not as_json) as progress:
         found = machine_accuracy.rows(progress=progress)
     measured = [row for row in found if isinstance(row, machine_accuracy.Row)]
     missing = [row for row in found if isinstance(row, machine_accuracy.Missing)]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from distsim.errors import DistsimError
-from distsim.progress import Report
+from distsim.progress import Phase, Report
 
 
 class CancelledError(DistsimError):
@@ -21,12 +21,12 @@ class CancelledError(DistsimError):
 class Background:
     """Runs one piece of work in a thread of its own; a later piece replaces the earlier piece.
 
-    progress: called with (done, of how many) while the current piece works. A replaced piece reports neither progress
+    progress: called with each `Phase` while the current piece works. A replaced piece reports neither progress
     nor an end. All calls to the callbacks are made one at a time.
 
-    >>> place, told = Background(lambda done, of: None), []
+    >>> place, told = Background(lambda phase: None), []
     >>> def work(report):
-    ...     report(1, 2)
+    ...     report(Phase.counted("step", 1, 2))
     ...     return "found"
     >>> place.start(work, told.append, told.append)
     >>> place.wait(10.0), told
@@ -81,11 +81,11 @@ class Background:
         ended: Callable[[Any], object],
         failed: Callable[[Exception], object],
     ) -> None:
-        def report(done: int, of: int) -> None:
+        def report(phase: Phase) -> None:
             with self._lock:
                 if self._piece is not piece or self._cancelled:
                     raise CancelledError("this work is no longer wanted")
-                self._progress(done, of)
+                self._progress(phase)
 
         try:
             found = work(report)

@@ -23,7 +23,7 @@ from distsim.explorers.explorer import Explorer
 from distsim.figures import batch_grid
 from distsim.figures.captioned import Captioned, Row
 from distsim.learning.batches import seeds
-from distsim.progress import Report
+from distsim.progress import Phase, Report
 from distsim.scenario import Scenario
 from distsim.workload import TRAINING_SAMPLES
 
@@ -88,23 +88,23 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
 def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
     """The final accuracy or loss of each batch size at each rate.
 
-    report: called with (runs learned, of how many) after each run; an error in it ends the work.
+    report: called with the `Phase` after each run; an error in it ends the work.
     Raises InputError where torch or scikit-learn is missing.
 
     >>> learned = []
-    >>> shown = explore(Parameters(epochs=1, largest=32, rates=2), lambda done, of: learned.append((done, of)))
-    >>> learned[0], learned[-1]
-    ((0, 4), (4, 4))
+    >>> shown = explore(Parameters(epochs=1, largest=32, rates=2), learned.append)
+    >>> learned[0].doing, learned[-1].share
+    ('run 0 of 4', 1.0)
     """
     if find_spec("torch") is None:
         raise InputError("learning needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
     work = [(cell, seed) for cell in parameters.cells for seed in seeds(parameters.runs)]
     curves: dict[tuple[int, float], list[Curve]] = {cell: [] for cell in parameters.cells}
-    tell = report or (lambda *_: None)
-    tell(0, len(work))
+    tell = report or (lambda _: None)
+    tell(Phase.counted("run", 0, len(work)))
     for done, ((batch, rate), seed) in enumerate(work, start=1):
         curves[batch, rate].append(_learned(batch, rate, parameters.epochs, seed))
-        tell(done, len(work))
+        tell(Phase.counted("run", done, len(work)))
     shown = batch_grid(curves, parameters.quantity)
     return replace(shown, table=_table(curves, parameters))
 

@@ -41,7 +41,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
     rows: the rows, by their first column, whose changes the line tells. None: all rows.
     background: whether `explore` learns or measures instead of simulating. `explore` then runs in a thread of its own,
     with progress and a cancel button, and a later move of a control replaces the work. Its second argument is a report
-    to call often with (done, of how many); the report raises once the work is cancelled or replaced.
+    to call often with its `Phase`; the report raises once the work is cancelled or replaced.
 
     `explore`, `scenarios` and `calibration` raise InputError for an impossible combination.
     """

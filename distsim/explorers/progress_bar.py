@@ -7,13 +7,15 @@ from html import escape
 
 import ipywidgets as widgets
 
+from distsim.progress import Phase, about
+
 
 class ProgressBar(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
     """A line, a bar and a cancel button; hidden while no work goes on.
 
     >>> progress = ProgressBar("learning", lambda: None)
     >>> progress.begin()
-    >>> progress.tell(3, 4)
+    >>> progress.tell(Phase.counted("step", 3, 4))
     >>> progress.bar.value, progress.layout.display
     (75, 'flex')
     """
@@ -32,11 +34,12 @@ class ProgressBar(widgets.VBox):  # type: ignore[misc] # ipywidgets has no types
         self._say(f"{self._what} …")
         self.layout.display = "flex"
 
-    def tell(self, done: int, of: int) -> None:
-        """Shows that `done` parts of the work are done."""
-        self.bar.value = round(100 * done / of) if of else 0
+    def tell(self, phase: Phase) -> None:
+        """Shows what the work does now, and how far it is."""
+        self.bar.value = round(100 * phase.share)
         if not self.button.disabled:
-            self._say(f"{self._what}: {self.bar.value} %")
+            expected = f" ({about(phase.seconds)} in all)" if phase.seconds else ""
+            self._say(f"{self._what}: {phase.doing}{expected}")
 
     def end(self) -> None:
         """Hides the bar."""

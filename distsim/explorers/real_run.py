@@ -14,10 +14,10 @@ from distsim.calibration import Calibration
 from distsim.errors import InputError
 from distsim.experiment import Experiment, predict_and_emulate, predict_and_measure
 from distsim.progress import Report
-from distsim.runtime.calibrate import usable_cores
 from distsim.runtime.emulation import trial
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.limits import check_available
+from distsim.runtime.machine import usable_cores
 from distsim.runtime.measure import check_machine
 from distsim.scenario import Scenario
 from distsim.units import show

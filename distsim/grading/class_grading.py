@@ -27,7 +27,7 @@ from distsim.grading.lab import Lab
 from distsim.grading.notebook_run import StoppedError
 from distsim.grading.submission import Submission
 from distsim.grading.trust import check_confined
-from distsim.progress import Report
+from distsim.progress import Phase, Report
 
 RESULTS, FEEDBACK, GRADEBOOK = "results", "feedback", "gradebook.csv"
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
@@ -48,8 +48,8 @@ def grade_all(
 ) -> Graded:
     """Grades the submissions. A grade in `out` is reused if neither the submission nor the lab has changed.
 
-    jobs: submissions graded at once. trust: whether ranks may run without confinement. report: called with the number
-    graded and the number of submissions. Finished grades stay in `out`, even after an error.
+    jobs: submissions graded at once. trust: whether ranks may run without confinement. report: called with the `Phase`,
+    which counts submissions. Finished grades stay in `out`, even after an error.
 
     Raises InputError if this machine cannot confine ranks and `trust` is false, or if `out` cannot be written.
     """
@@ -70,10 +70,10 @@ def grade_all(
             if one.student not in grades
         }
         try:
-            report(len(grades), len(submissions))
+            report(Phase.counted("submission", len(grades), len(submissions)))
             for future in as_completed(waiting):
                 _keep(future, waiting[future], out, grades, failed)
-                report(len(grades) + len(failed), len(submissions))
+                report(Phase.counted("submission", len(grades) + len(failed), len(submissions)))
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)

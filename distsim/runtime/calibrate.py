@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from distsim.calibration import CalibrationPlan, Imposed, MachineCalibration, fitted
 from distsim.calibration.machine import Sample
-from distsim.progress import Report
+from distsim.progress import Phase, Report
+from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.limits import check_available
+from distsim.runtime.machine import usable_cores
 from distsim.runtime.measure import check_machine, measure_all
 
 SHORTEST_SECONDS = 1e-7  # a clock's tick: shorter times count as this long
@@ -19,20 +21,22 @@ SHORTEST_SECONDS = 1e-7  # a clock's tick: shorter times count as this long
 def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> MachineCalibration:
     """Measures `plan`, with one launch for each number of ranks.
 
-    progress: called with (steps done, steps in all) now and then. Raises RunError where a rank fails. Raises InputError
-    before any measurement where torch or the right to emulate links is missing, or the plan cannot be run.
+    progress: called with the `Phase` of the measurement, which counts steps. Raises RunError where a rank fails. Raises
+    InputError before any measurement where torch or the right to emulate links is missing, or the plan cannot be run.
     """
     launches = plan.launches()
     check_machine(None)
     for probe in (probe for probes in launches for probe in probes):
         check_available(probe.scenario)
     total = sum(probe.scenario.steps for probes in launches for probe in probes)
+    expected = sum(expected_seconds([probe.scenario for probe in probes]) for probes in launches) if progress else 0.0
     samples: list[Sample] = []
     latencies: list[float | None] = []
     done = 0
-    for probes in launches:
+    for number, probes in enumerate(launches, start=1):
+        launch = Phase(f"launch {number} of {len(launches)}", done, total, expected)
         traces = measure_all(
-            [probe.scenario for probe in probes], emulate=plan.emulated, progress=_after(done, total, progress)
+            [probe.scenario for probe in probes], emulate=plan.emulated, progress=_within(launch, progress)
         )
         latencies += [trace.metadata["emulation"]["latency_seconds"] for trace in traces if plan.emulated]
         done += sum(probe.scenario.steps for probe in probes)
@@ -51,14 +55,9 @@ def _imposed(plan: CalibrationPlan, latencies: Sequence[float | None]) -> Impose
     )
 
 
-def _after(before: int, total: int, progress: Report | None) -> Report | None:
-    """Turns the progress of one launch into the progress of all launches."""
+def _within(whole: Phase, progress: Report | None) -> Report | None:
+    """Turns the progress of one launch into the progress of all launches. whole: the phase when this launch begins."""
     if progress is None:
         return None
     report = progress
-    return lambda done, _of: report(before + done, total)
-
-
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return lambda phase: report(replace(whole, doing=f"{whole.doing}: {phase.doing}", done=whole.done + phase.done))

@@ -97,7 +97,7 @@ def run_schedules(
     workers = min(schedule.workers for schedule in schedules)
     roles = [f"{'worker' if rank < workers else 'server'} {rank}" for rank in range(ranks)]
     what = f"run_schedule {schedules[-1].name!r}"
-    with launched(Launch(what, roles, entry, job, deadline_seconds, len(schedules) * repeats)) as folder:
+    with launched(Launch(what, roles, entry, job, deadline_seconds)) as folder:
         return [_merged(folder, number, schedule, sends) for number, schedule in enumerate(schedules)]
 
 

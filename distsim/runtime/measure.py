@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.policies.own_rule import located
+from distsim.progress import Report
 from distsim.runtime.emulation import coordination
 from distsim.runtime.emulation.plan import NetworkPlan
-from distsim.runtime.launch.launcher import Launch, Progress, launched
+from distsim.runtime.expected_time import expected_seconds
+from distsim.runtime.launch.launcher import Launch, Stage, launched
 from distsim.runtime.launch.node import Node, shares
 from distsim.runtime.limits import check_available, check_nodes
 from distsim.runtime.recording.merge import merge
@@ -46,7 +50,7 @@ def measure(
     emulate: bool = False,
     rule: str | None = None,
     deadline_seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> Trace:
     """Runs `scenario` for real on this machine.
 
@@ -54,7 +58,7 @@ def measure(
     emulate: whether the scenario's links are imposed; otherwise the machine's own links carry the bytes. The trace's
     metadata gives the imposed links under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
     policy's; only the server loads it. deadline_seconds: from the launch (default: estimated). progress: called with
-    (steps done, steps in all) many times a second, from the launch on; an error in it ends the run.
+    the run's `Phase` many times a second, from the launch on; it counts steps. An error in it ends the run.
     Raises RunError, which names the rank and its place in the code, and carries the trace recorded until then.
     KeyboardInterrupt and the SystemExit of a SIGTERM carry that trace too. Raises InputError where torch or the right
     to emulate links is missing, or the rule decides something impossible.
@@ -71,20 +75,25 @@ def measure_all(
     emulate: bool = False,
     rules: Sequence[str | None] = (),
     deadline_seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
+    called: Sequence[str] = (),
     entry: Sequence[str] = RANK_ENTRY,
 ) -> list[Trace]:
     """Runs scenarios with the same number of ranks one after the other in one launch, which costs one start.
 
     Arguments and errors are those of `measure`, for all scenarios together. rules: one for each of the first
-    scenarios; the others have none. entry: what torchrun starts as each rank.
+    scenarios; the others have none. called: what the progress calls the steps of each scenario; neighbours of one name
+    are counted together. entry: what torchrun starts as each rank.
     """
     _check(scenarios, deadline_seconds)
     _check_rules(scenarios, rules)
     if not scenarios:
         return []
     launch = _launch(scenarios, rules, deadline_seconds, _network(scenarios) if emulate else None)
-    with launched(replace(launch, progress=progress, entry=entry)) as folder:
+    if progress is not None:
+        stages, expected = _stages(scenarios, called), expected_seconds(scenarios)
+        launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
+    with launched(replace(launch, entry=entry)) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
         emulation = coordination.imposed(folder)
     return [
@@ -98,7 +107,7 @@ def measure_on_node(
     *,
     rule: str | None = None,
     deadline_seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
     entry: Sequence[str] = RANK_ENTRY,
 ) -> Trace | None:
     """This machine's part of a run on several. All machines call it: the trace on machine 0, None on the others.
@@ -115,8 +124,11 @@ def measure_on_node(
     node.check()
     launch = _launch([scenario], [rule], deadline_seconds, None, machines)
     here = machines[node.number]
-    job = launch.job | {"node": node.number}
-    with launched(replace(launch, job=job, node=node, here=here, progress=progress, entry=entry)) as folder:
+    launch = replace(launch, job=launch.job | {"node": node.number}, node=node, here=here, entry=entry)
+    if progress is not None:
+        stages, expected = _stages([scenario], ()), expected_seconds([scenario])
+        launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
+    with launched(launch) as folder:
         if not node.gathers:
             return None
         trace = merge(folder, 0, scenario)
@@ -156,11 +168,18 @@ def _launch(
             "deadline_seconds": deadline,
         },
         deadline_seconds=deadline,
-        steps=sum(scenario.steps for scenario in scenarios),
         network=network,
         restarts=MOST_RESTARTS if any(scenario.failures for scenario in scenarios) else 0,
         salvage=lambda folder: partial_trace(folder, scenarios),
     )
+
+
+def _stages(scenarios: Sequence[Scenario], called: Sequence[str]) -> list[Stage]:
+    """What the launch does one after the other."""
+    count = len(scenarios)
+    names = called or (["step"] if count == 1 else [f"run {number} of {count}, step" for number in range(1, count + 1)])
+    together = itertools.groupby(zip(names, scenarios, strict=True), key=itemgetter(0))
+    return [Stage(name, sum(scenario.steps for _, scenario in group)) for name, group in together]
 
 
 def _added(rule: str | None, emulation: dict[str, Any] | None) -> dict[str, Any]:

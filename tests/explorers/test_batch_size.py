@@ -11,6 +11,7 @@ from distsim.explorers import batch_size
 from distsim.explorers.batch_size import Parameters, explore, explorer, scenarios
 from distsim.learning.batches import seeds
 from distsim.learning.experiments.batch_size import grid
+from distsim.progress import Phase
 
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
@@ -44,9 +45,9 @@ def test_rates_at_which_runs_diverge_are_not_the_best() -> None:
 def test_it_tells_how_far_it_is_and_ends_when_it_is_told_to() -> None:
     told: list[tuple[int, int]] = []
 
-    def report(done: int, of: int) -> None:
-        told.append((done, of))
-        if done == 2:
+    def report(phase: Phase) -> None:
+        told.append((phase.done, phase.of))
+        if phase.done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -18,7 +18,7 @@ from distsim.explorers import real_run
 from distsim.explorers.controls import Slider
 from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import Captioned
-from distsim.progress import Report
+from distsim.progress import Phase, Report
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 from distsim.scenario import Scenario
 
@@ -76,11 +76,11 @@ class Learner:
         self.left: list[int] = []  # amounts whose work was ended from without
 
     def __call__(self, parameters: Parameters, report: Report) -> Captioned:
-        report(1, 4)
+        report(Phase.counted("part", 1, 4))
         self.begun.release()
         try:
             while not self.may_end.wait(0.01):
-                report(2, 4)
+                report(Phase.counted("part", 2, 4))
         except BaseException:
             self.left.append(parameters.amount)
             self.ended.release()

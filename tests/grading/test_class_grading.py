@@ -19,6 +19,7 @@ from distsim.grading.grade import Grade
 from distsim.grading.lab import Lab
 from distsim.grading.notebook_run import StoppedError
 from distsim.grading.submission import Submission, submissions
+from distsim.progress import Phase
 
 NAMES = ("ada", "bob", "=cmd|x", "<b>*eve*")
 Grading = Callable[..., Grade]
@@ -108,8 +109,8 @@ def test_an_interrupt_keeps_what_was_graded_and_stops_the_others(
         stopped.append(submission.student)
         raise StoppedError
 
-    def report(done: int, _total: int) -> None:
-        if done:
+    def report(phase: Phase) -> None:
+        if phase.done:
             raise kind
 
     monkeypatch.setattr(class_grading, "grade", grade)

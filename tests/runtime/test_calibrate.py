@@ -18,7 +18,7 @@ from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
 from distsim.examples import example
-from distsim.runtime.calibrate import usable_cores
+from distsim.runtime.machine import usable_cores
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
 from distsim.simulation import simulate

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from distsim import RunError
+from distsim.progress import Phase
 from distsim.runtime.emulation.plan import Host, NetworkPlan
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.recording import rank_status
@@ -171,7 +172,7 @@ def test_the_cluster_falls_with_an_error_of_the_launching_process() -> None:
     job = {"faults": {}, "others": "wait"}
     with watched() as seen:
 
-        def break_down(_done: int, _of: int) -> None:
+        def break_down(_phase: Phase) -> None:
             assert came_true(lambda: len(seen) >= 1 + RANKS, 20.0)
             raise ZeroDivisionError("on purpose")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 from distsim import Scenario, Trace
+from distsim.progress import Phase
+from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.measure import measure, measure_all
 from distsim.trace import SpanKind, violations
 
@@ -55,16 +58,16 @@ class Runs:
     """Measured once for all tests of this file; measured again where a busy machine spoiled the times."""
 
     def __init__(self) -> None:
-        self.reported: list[tuple[int, int]] = []
-        self.reported_by_peers: list[tuple[int, int]] = []
+        self.reported: list[Phase] = []
+        self.reported_by_peers: list[Phase] = []
         self.traces: dict[str, Trace] = {}
         self.measure()
 
     def measure(self) -> None:
         self.reported.clear()
         self.reported_by_peers.clear()
-        ring = measure(RING, progress=lambda done, steps: self.reported_by_peers.append((done, steps)))
-        traces = measure_all(WITH_SERVER, progress=lambda done, steps: self.reported.append((done, steps)))
+        ring = measure(RING, progress=self.reported_by_peers.append)
+        traces = measure_all(WITH_SERVER, progress=self.reported.append)
         self.traces = {trace.scenario.name: trace for trace in [ring, *traces]}
 
 
@@ -200,9 +203,22 @@ def test_the_record_says_what_ran_where(runs: Runs) -> None:
 
 def test_progress_counts_the_steps_of_all_scenarios(runs: Runs) -> None:
     steps = sum(one.steps for one in WITH_SERVER)
-    done = [done for done, _ in runs.reported]
-    assert {of for _, of in runs.reported} == {steps}
+    done = [phase.done for phase in runs.reported]
+    assert {phase.of for phase in runs.reported} == {steps}
     assert done == sorted(done)
     assert done[-1] == steps
     assert len(done) > 2
-    assert runs.reported_by_peers[-1] == (STEPS, STEPS)
+    assert (runs.reported_by_peers[-1].done, runs.reported_by_peers[-1].of) == (STEPS, STEPS)
+
+
+def test_progress_tells_what_the_run_does_and_how_long_it_should_take(runs: Runs) -> None:
+    told = list(dict.fromkeys(phase.doing for phase in runs.reported_by_peers))
+    ranks = f"{RING.cluster.workers} processes"
+    assert told[0] == f"starting {ranks}"
+    assert f"loading torch in {ranks}" in told
+    assert any(re.fullmatch(f"step [2-9] of {STEPS}", doing) for doing in told)
+    assert told[-1] == "merging the records"
+    expected = {phase.seconds for phase in runs.reported_by_peers}
+    assert expected == {expected_seconds([RING])}
+    last = f"run {len(WITH_SERVER)} of {len(WITH_SERVER)}, step "
+    assert any(phase.doing.startswith(last) for phase in runs.reported)

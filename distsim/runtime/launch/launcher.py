@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
+from distsim.progress import Phase, Report
 from distsim.runtime.emulation import coordination
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.diagnosis import Evidence
@@ -31,7 +32,7 @@ from distsim.runtime.launch.rank_context import FOLDER_VARIABLE, JOB_FILE, STACK
 from distsim.runtime.launch.rank_output import Output, output_pipe
 from distsim.runtime.launch.termination import termination_raises
 from distsim.runtime.recording import rank_status
-from distsim.runtime.recording.rank_status import State, Status
+from distsim.runtime.recording.rank_status import IMPORTING, State, Status
 
 if TYPE_CHECKING:
     from distsim.trace import Trace
@@ -41,7 +42,12 @@ FAILURE_GRACE_SECONDS = 3.0  # for torchrun to end the other ranks, once a rank 
 STACKS_GRACE_SECONDS = 1.0  # for the ranks to write their stacks
 INTERRUPTS = (KeyboardInterrupt, SystemExit)  # Ctrl-C, and SIGTERM; they carry a `trace` as RunError does
 
-Progress = Callable[[int, int], object]
+
+class Stage(NamedTuple):
+    """Some steps of a run. what: in a few words, such as "step" or "measuring this machine's links, step"."""
+
+    what: str
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,9 @@ class Launch:
     """A run to start.
 
     what: its name in messages. roles: the role of each rank, such as "worker 2"; a process runs for each role.
-    entry: a script, or "-m" and a module. job: the task of all ranks, as JSON. steps: the run's steps, for progress.
-    progress: called with (steps done, steps in all) at every look. An error in it ends the run.
+    entry: a script, or "-m" and a module. job: the task of all ranks, as JSON.
+    stages: what the ranks do one after the other, with the steps of each, for progress. expected_seconds: how long all
+    of it should take. progress: called with the phase of the run at every look. An error in it ends the run.
     network: the emulated cluster to run on. None: this machine's own network.
     node, here: in a run on several machines, which machine this is, and which ranks run here.
     restarts: how often all ranks are started again after a failure.
@@ -62,8 +69,9 @@ class Launch:
     entry: Sequence[str]
     job: dict[str, Any]
     deadline_seconds: float
-    steps: int = 0
-    progress: Progress | None = None
+    stages: Sequence[Stage] = ()
+    expected_seconds: float | None = None
+    progress: Report | None = None
     network: NetworkPlan | None = None
     node: Node | None = None
     here: Sequence[int] = ()
@@ -74,6 +82,12 @@ class Launch:
     def own(self) -> Sequence[int]:
         """The ranks that this process watches."""
         return self.here if self.node else range(len(self.roles))
+
+    def tell(self, doing: str, done: int = 0) -> None:
+        """Reports what the run does now, after so many steps."""
+        if self.progress is not None:
+            steps = sum(stage.steps for stage in self.stages)
+            self.progress(Phase(doing, done, steps, self.expected_seconds))
 
 
 @contextmanager
@@ -94,6 +108,8 @@ def launched(launch: Launch) -> Iterator[Path]:
                 if launch.salvage is not None:
                     error.trace = launch.salvage(folder)  # type: ignore[union-attr] # of any of them
                 raise
+        if launch.stages:
+            launch.tell("merging the records", sum(stage.steps for stage in launch.stages))
         yield folder
 
 
@@ -175,9 +191,8 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
             agent.wait(LOOK_SECONDS)
         now = time.monotonic()
         slots = rank_status.read(folder)
-        if launch.progress is not None:
-            done = max(done, *(slot.steps_done for slot in slots))
-            launch.progress(done, launch.steps)
+        done = max(done, *(slot.steps_done for slot in slots))
+        launch.tell(_doing(launch, slots, done), done)
         if agent.returncode is not None or now > failed_at + grace:
             break
         if now > deadline:
@@ -191,6 +206,28 @@ def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes], output:
         if text := evidence.of_input():
             raise InputError(f"{launch.what}: {text}")
         raise RunError(f"{launch.what}: {evidence.of_failure(agent.returncode)}")
+
+
+def _doing(launch: Launch, slots: Sequence[Status], done: int) -> str:
+    """What the ranks do now, in a few words."""
+    own = [slots[rank] for rank in launch.own]
+    processes = "1 process" if len(own) == 1 else f"{len(own)} processes"
+    if all(slot.over for slot in own):
+        return f"ending {processes}"
+    if done == 0 and any(slot.state is State.NOT_STARTED for slot in own):
+        return f"starting {processes}{' on emulated links' if launch.network else ''}"
+    if any(slot.activity == IMPORTING for slot in own):
+        return f"loading torch in {processes}"
+    if not launch.stages:
+        return f"running {processes}"
+    if done == 0:
+        return f"connecting {processes}"
+    before = 0
+    for stage in launch.stages:
+        if done < before + stage.steps:
+            return f"{stage.what} {done - before + 1} of {stage.steps}"
+        before += stage.steps
+    return f"writing the records of {processes}"
 
 
 def _late(folder: Path, launch: Launch, output: Output) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 FILE = "status"
 SLOT_BYTES = 512
+IMPORTING = "import torch"  # the activity of a rank until it can connect to the others
 # pid, state, steps done, waiting on others?, since (monotonic seconds), line, file, activity
 LAYOUT = struct.Struct("<qqqqdq64s256s")
 PHASE = struct.Struct("<qdq64s256s")
