@@ -16,11 +16,9 @@ from distsim.figures.timeline import timeline
 from distsim.figures.wording import signed
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.trace import Trace
 
 MEAN = "50 ms"
 NAMES = ("synchronous", "asynchronous", "stale synchronous")
-LEAST_STEPS_SHOWN, MOST_STEPS_SHOWN, WORKER_STEPS_SHOWN = 2, 10, 128
 TIMELINES, HISTOGRAM = "timelines", "staleness"
 
 
@@ -67,10 +65,8 @@ def explore(parameters: Parameters) -> Captioned:
     ['synchronous', 'asynchronous', 'stale synchronous']
     """
     traces = [simulate(scenario) for scenario in scenarios(parameters)]
-    if parameters.picture == TIMELINES:
-        drawn = timeline(*traces, names=NAMES, end_seconds=_shown_seconds(traces[0]))
-    else:
-        drawn = staleness(*traces, names=NAMES)
+    draw = timeline if parameters.picture == TIMELINES else staleness
+    drawn = draw(*traces, names=NAMES)
     table: list[Row] = [
         {"policy": name, **results(trace, STEP, STALENESS, GRADIENTS, IDLE)}
         for trace, name in zip(traces, NAMES, strict=True)
@@ -107,12 +103,6 @@ def explorer() -> Explorer[Parameters]:
         scenarios=scenarios,
         watched=(STEP, STALENESS, GRADIENTS, IDLE),
     )
-
-
-def _shown_seconds(synchronous: Trace) -> float:
-    """The time of as many steps of the slowest run as a screen can show: fewer steps for more workers."""
-    steps = max(LEAST_STEPS_SHOWN, min(MOST_STEPS_SHOWN, WORKER_STEPS_SHOWN // synchronous.workers))
-    return synchronous.total_seconds * steps / scenario_tables.STEPS
 
 
 def _sentence(table: list[Row], parameters: Parameters) -> str:

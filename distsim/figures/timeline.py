@@ -1,4 +1,7 @@
-"""The timeline: a lane for each worker and server with all its spans, the prediction above the measurement."""
+"""The timeline: a lane for each worker and server with all its spans, the prediction above the measurement.
+
+Many workers share bands that tell how many of them do what.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from distsim.errors import InputError
+from distsim.figures import timeline_bands
 from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.timeline_lanes import Window, lanes, layout, placed, with_legend
+from distsim.figures.timeline_lanes import MOST_LANES, LaneAxis, Window, lanes, layout, placed, with_legend
 from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import dropped_gradients, paused_seconds, worker_seconds
 from distsim.trace import PAUSE_KINDS, SpanKind, Trace
@@ -21,10 +25,11 @@ def timeline(
 ) -> Captioned:
     """Draws the lanes of one or more runs from `start_seconds` to `end_seconds`, a panel for each run.
 
-    All panels have the same names of lanes and the same time axis. The summary tells which part is drawn, and the error
-    of a simulated run's total against measured runs. end_seconds: None shows the first steps of every worker, about ten
-    updates if each update waits for all workers. names: of the panels; None takes the producer of the trace,
-    "simulated" or "measured".
+    All panels have the same time axis. A run of more than 32 workers has bands instead of the workers' lanes: they tell
+    how many workers compute, communicate or wait. The summary tells which part is drawn, and the error of a simulated
+    run's total against measured runs. end_seconds: None shows the first steps of every worker, about ten updates if
+    each update waits for all workers, and fewer of many workers. names: of the panels; None takes the producer of the
+    trace, "simulated" or "measured".
 
     Raises InputError where there is no trace or the window is empty.
 
@@ -43,13 +48,23 @@ def timeline(
         figure = go.Figure(layout=layout(traces, shown_names, Window(0.0, 1.0)))
         return Captioned(figure, "Nothing was recorded, so nothing is drawn.", [])
     window = Window.of("timeline", traces, start_seconds, end_seconds)
-    drawn = [one for panel, trace in enumerate(traces, start=1) for one in placed(panel, lanes(trace, window))]
-    figure = go.Figure(with_legend(drawn), layout(traces, shown_names, window))
+    drawn = [
+        one
+        for panel, trace in enumerate(traces, start=1)
+        for one in placed(panel, timeline_bands.bands(trace, window) if _many(trace) else lanes(trace, window))
+    ]
+    axes = [timeline_bands.axis(trace) if _many(trace) else LaneAxis.of(trace) for trace in traces]
+    figure = go.Figure(with_legend(drawn), layout(traces, shown_names, window, axes))
     paused = [paused_seconds(trace) for trace in traces]
     pauses = [kind for kind in PAUSE_KINDS if any(kind in found for found in paused)]
     table = [_row(trace, name, pauses) for trace, name in zip(traces, shown_names, strict=True)]
     told = [*map(_sentence, table), *_errors(traces, shown_names)]
     return Captioned(figure, " ".join(told) + window.told(traces), table)
+
+
+def _many(trace: Trace) -> bool:
+    """Whether there are more workers than lanes."""
+    return trace.workers > MOST_LANES
 
 
 def _row(trace: Trace, name: str, pauses: Sequence[SpanKind]) -> Row:

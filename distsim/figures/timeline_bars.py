@@ -69,17 +69,20 @@ def row_of(trace: Trace, rank: Any) -> Any:
     return first if first.ndim else float(first)
 
 
-def bars(trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | None = None) -> dict[Look, Bars]:
+def bars(
+    trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | None = None, gap_seconds: float = 0.0
+) -> dict[Look, Bars]:
     """The bars that overlap the window, by category; bars at the window's edges are not cut.
 
-    spans: the spans of the trace to draw; None draws all.
+    spans: the spans of the trace to draw; None draws all. gap_seconds: bars of a server that are no farther apart
+    become one bar; 0 joins only bars that overlap.
     """
     drawn_of = trace.spans if spans is None else spans
     shown = drawn_of.where((drawn_of.end_seconds >= start_seconds) & (drawn_of.start_seconds <= end_seconds))
     of_workers = shown.where(shown.worker < trace.workers)
     compute = trace.spans.of_kind(*COMPUTE_KINDS)
     compute = compute.where((compute.end_seconds >= start_seconds) & (compute.start_seconds <= end_seconds))
-    of_servers, counts = _merged(shown.where(shown.worker >= trace.workers))
+    of_servers, counts = _merged(shown.where(shown.worker >= trace.workers), gap_seconds)
     pairs = zip(of_workers.columns().values(), of_servers.columns().values(), strict=True)
     drawn = Spans(*(np.concatenate(pair) for pair in pairs))
     counts = np.concatenate([np.ones(len(of_workers), dtype=np.int64), counts])
@@ -93,14 +96,17 @@ def bars(trace: Trace, start_seconds: float, end_seconds: float, spans: Spans | 
         own = np.flatnonzero(category == number)
         if len(own):
             spans = drawn.where(own)
-            texts = _texts(trace, spans, counts[own])
+            texts = _texts(trace, spans, counts[own], "messages" if gap_seconds else "at once")
             times = spans.start_seconds, spans.end_seconds
             found[look] = Bars(middle[own], height[own], *times, spans.bytes, spans.step, texts)
     return found
 
 
-def _merged(spans: Spans) -> tuple[Spans, Integers]:
-    """Overlapping spans of one lane and kind become one span with the sum of their bytes; also the number merged."""
+def _merged(spans: Spans, gap_seconds: float) -> tuple[Spans, Integers]:
+    """Spans of one lane and kind that overlap, or nearly so, become one span with the sum of their bytes.
+
+    The second result is the number of spans in each.
+    """
     if not len(spans):
         return spans, np.empty(0, dtype=np.int64)
     spans = spans.where(np.lexsort((spans.end_seconds, spans.start_seconds, spans.kind, spans.worker)))
@@ -110,7 +116,7 @@ def _merged(spans: Spans) -> tuple[Spans, Integers]:
     shift = np.cumsum(new_lane) * (spans.end_seconds.max() - spans.start_seconds.min() + 1.0)
     latest = np.maximum.accumulate(spans.end_seconds + shift)
     begins = new_lane.copy()
-    begins[1:] |= (spans.start_seconds + shift)[1:] >= latest[:-1] - SAME_SECONDS
+    begins[1:] |= (spans.start_seconds + shift)[1:] >= latest[:-1] + gap_seconds - SAME_SECONDS
     first = np.flatnonzero(begins)
     merged = Spans(
         spans.worker[first],
@@ -147,12 +153,12 @@ def _place_worker(spans: Spans, compute: Spans) -> tuple[Floats, Floats]:
     return np.where(hidden, (FULL - HALF) / 2, 0.0), np.where(hidden, HALF, FULL)
 
 
-def _texts(trace: Trace, spans: Spans, counts: Integers) -> list[str]:
+def _texts(trace: Trace, spans: Spans, counts: Integers, merged: str) -> list[str]:
     lanes = [trace.lane(rank) for rank in range(trace.workers + trace.servers)]
     kinds = [kind.words for kind in SpanKind]
     return [
         f"{lanes[rank]}: {kinds[kind]}"
-        + (f" ({count} at once)" if count > 1 else f" {label}" if rank >= trace.workers and label else "")
+        + (f" ({count} {merged})" if count > 1 else f" {label}" if rank >= trace.workers and label else "")
         for rank, kind, label, count in zip(
             spans.worker.tolist(), spans.kind.tolist(), spans.label.tolist(), counts.tolist(), strict=True
         )

@@ -6,7 +6,7 @@ takes ten times as long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,10 @@ from distsim.figures.wording import counted, time_unit
 from distsim.trace import Spans, Trace
 from distsim.units import show
 
-UPDATES_SHOWN = 10
+FEWEST_STEPS, MOST_STEPS = 2, 10  # of every worker, in a window that nobody chose
+MOST_BARS = 360  # of the workers in all panels; a browser takes about a millisecond for each
+BARS_OF_AN_UPDATE = 3  # where workers have no lanes: its mark, and the server's receive and send
+MOST_LANES = 32  # if there are more workers, `timeline` draws bands instead of their lanes
 MANY_MARKS = 60  # if the window has more updates, they are short ticks at the top of the panel
 DROPPED_SYMBOL = {"dropped": "x", "cancelled": "diamond"}
 DECIMALS = 4  # of a time in the figure; the fourth decimal of a ms is a tenth of a microsecond
@@ -38,11 +41,11 @@ class Window:
 
     @classmethod
     def of(cls, figure: str, traces: Sequence[Trace], start_seconds: float, end_seconds: float | None) -> Window:
-        """From `start_seconds` to `end_seconds`; None ends it after about `UPDATES_SHOWN` updates.
+        """From `start_seconds` to `end_seconds`; None ends it after `MOST_STEPS` steps or, for many workers, earlier.
 
         figure: the name of the figure, for the error. Raises InputError where the window is empty.
         """
-        end = max(_end_of_steps(trace, start_seconds) for trace in traces) if end_seconds is None else end_seconds
+        end = _end_of_window(traces, start_seconds) if end_seconds is None else end_seconds
         if not end > start_seconds:
             raise InputError.of(
                 f"{figure}(start_seconds, end_seconds)", (start_seconds, end), "the window must end after it starts",
@@ -71,8 +74,25 @@ class Window:
         return f" Drawn: {show(self.start_seconds, 'second')} to {show(self.end_seconds, 'second')}."
 
 
-def _end_of_steps(trace: Trace, start_seconds: float) -> float:
-    """The time when each worker has done about `UPDATES_SHOWN` steps since the start of the window.
+def _end_of_window(traces: Sequence[Trace], start_seconds: float) -> float:
+    """The time when each worker has done as many steps as the panels have room for."""
+    starts = [
+        trace.spans.start_seconds[trace.spans.worker < trace.workers]
+        if trace.workers <= MOST_LANES
+        else np.repeat(trace.updates.time_seconds, BARS_OF_AN_UPDATE)
+        for trace in traces
+    ]
+    drawn = np.sort(np.concatenate(starts))
+    drawn = drawn[drawn >= start_seconds]
+    for steps in range(MOST_STEPS, FEWEST_STEPS, -1):
+        end = max(_end_of_steps(trace, start_seconds, steps) for trace in traces)
+        if np.searchsorted(drawn, end) <= MOST_BARS:
+            return end
+    return max(_end_of_steps(trace, start_seconds, FEWEST_STEPS) for trace in traces)
+
+
+def _end_of_steps(trace: Trace, start_seconds: float, steps: int) -> float:
+    """The time when each worker has done about so many steps since the start of the window.
 
     Where updates wait for all workers, a step is one update; otherwise a step is one update per worker.
     """
@@ -81,19 +101,17 @@ def _end_of_steps(trace: Trace, start_seconds: float) -> float:
     if not len(times):
         return float(trace.spans.end_seconds.max(initial=0.0))
     per_step = 1 if trace.scenario.policy.has_global_step else trace.workers
-    last = times[min(UPDATES_SHOWN * per_step, len(times)) - 1]
+    last = times[min(steps * per_step, len(times)) - 1]
     return float(last + 0.01 * (last - start_seconds))
 
 
-def _row_pixels(traces: Sequence[Trace]) -> int:
-    most = max(rows(trace) for trace in traces)
-    return int(np.clip((640 if len(traces) == 1 else 460) / most, 7, 30))
-
-
-def layout(traces: Sequence[Trace], names: list[str], window: Window) -> dict[str, Any]:
-    """The panels: axes, lanes and headings."""
-    row_pixels = _row_pixels(traces)
-    pixels = [row_pixels * rows(trace) for trace in traces]
+def layout(
+    traces: Sequence[Trace], names: list[str], window: Window, axes: Sequence[LaneAxis] | None = None
+) -> dict[str, Any]:
+    """The panels: axes, lanes and headings. axes: of the panels' lanes; None gives each worker a lane."""
+    axes = [LaneAxis.of(trace) for trace in traces] if axes is None else axes
+    row_pixels = int(np.clip((640 if len(traces) == 1 else 460) / max(axis.rows for axis in axes), 7, 30))
+    pixels = [row_pixels * axis.rows for axis in axes]
     inner = sum(pixels) + GAP_PIXELS * (len(traces) - 1)
     found: dict[str, Any] = {
         "template": template(), "barmode": "overlay", "hovermode": "closest",
@@ -102,16 +120,16 @@ def layout(traces: Sequence[Trace], names: list[str], window: Window) -> dict[st
     }  # fmt: skip
     reach = [window.scale * window.start_seconds, window.scale * window.end_seconds]
     top = inner
-    for panel, (trace, name) in enumerate(zip(traces, names, strict=True), start=1):
+    for panel, (axis, name) in enumerate(zip(axes, names, strict=True), start=1):
         x, y = _axes(panel)
-        lowest = panel == len(traces)
+        lowest = panel == len(axes)
         found[_axis_key(x)] = {
             "anchor": y, "range": reach, "minallowed": reach[0], "maxallowed": reach[1], "showgrid": True,
             **({"title": {"text": f"time ({window.unit})"}} if lowest else
-               {"matches": _axes(len(traces))[0], "showticklabels": False}),
+               {"matches": _axes(len(axes))[0], "showticklabels": False}),
         }  # fmt: skip
         found[_axis_key(y)] = {
-            "anchor": x, "domain": [(top - pixels[panel - 1]) / inner, top / inner], **_lane_names(trace, row_pixels),
+            "anchor": x, "domain": [(top - pixels[panel - 1]) / inner, top / inner], **axis.drawn(row_pixels),
         }  # fmt: skip
         found["annotations"].append(
             {
@@ -132,26 +150,40 @@ def _axis_key(axis: str) -> str:
     return f"{axis[0]}axis{axis[1:]}"
 
 
-def _lane_names(trace: Trace, row_pixels: int) -> dict[str, Any]:
-    """The axis of a panel's lanes. If lanes are narrow, only some workers and all servers have names."""
-    every = 1 if row_pixels >= 14 else 2 if row_pixels >= 11 else 4
-    servers = list(range(trace.workers, trace.workers + trace.servers))
-    ranks = [*range(0, trace.workers if every == 1 else trace.workers - every // 2, every), *servers]
-    return {
-        "range": [rows(trace) - 0.4, -0.6], "tickvals": [row_of(trace, rank) for rank in ranks],
-        "ticktext": [trace.lane(rank) for rank in ranks], "tickfont": {"size": SMALL + 1 if every == 1 else SMALL},
-        "showgrid": False, "fixedrange": True,
-    }  # fmt: skip
+@dataclass(frozen=True)
+class LaneAxis:
+    """The vertical axis of a panel: its height in rows, and the names by place. The last `servers` names are kept."""
+
+    rows: int
+    names: Mapping[float, str]
+    servers: int
+
+    @classmethod
+    def of(cls, trace: Trace) -> LaneAxis:
+        """A lane for each worker and each server."""
+        ranks = range(trace.workers + trace.servers)
+        return cls(rows(trace), {row_of(trace, rank): trace.lane(rank) for rank in ranks}, trace.servers)
+
+    def drawn(self, row_pixels: int) -> dict[str, Any]:
+        """The axis for plotly. If rows are narrow, only some workers and all servers have names."""
+        every = 1 if row_pixels >= 14 else 2 if row_pixels >= 11 else 4
+        workers = len(self.names) - self.servers
+        places = list(self.names)
+        kept = places[: workers if every == 1 else workers - every // 2 : every] + places[workers:]
+        return {
+            "range": [self.rows - 0.4, -0.6], "tickvals": kept, "ticktext": [self.names[place] for place in kept],
+            "tickfont": {"size": SMALL + 1 if every == 1 else SMALL}, "showgrid": False, "fixedrange": True,
+        }  # fmt: skip
 
 
 def lanes(trace: Trace, window: Window) -> list[Drawing]:
     """The drawings of one run: bars by category, updates, and gradients that were not applied."""
-    return [*of_spans(trace, window), *_updates(trace, window), *_drops(trace, window)]
+    return [*of_spans(trace, window), *updates(trace, window, rows(trace)), *gradients_lost(trace, window)]
 
 
-def of_spans(trace: Trace, window: Window, spans: Spans | None = None) -> list[Drawing]:
-    """The bars of a run by category. spans: the spans to draw; None draws all."""
-    found = bars(trace, window.start_seconds, window.end_seconds, spans)
+def of_spans(trace: Trace, window: Window, spans: Spans | None = None, gap_seconds: float = 0.0) -> list[Drawing]:
+    """The bars of a run by category. spans: the spans to draw; None draws all. gap_seconds: see `bars`."""
+    found = bars(trace, window.start_seconds, window.end_seconds, spans, gap_seconds)
     return [_bars(look, drawn, window) for look, drawn in found.items()]
 
 
@@ -183,12 +215,13 @@ def _bars(look: Look, drawn: Bars, window: Window) -> Drawing:
     }  # fmt: skip
 
 
-def _updates(trace: Trace, window: Window) -> list[Drawing]:
+def updates(trace: Trace, window: Window, height: float) -> list[Drawing]:
+    """A line at each update, over the whole `height` of the panel in rows or, if they are many, a tick at its top."""
     updates = trace.updates.where(window.touches(trace.updates.time_seconds, trace.updates.time_seconds))
     if not len(updates):
         return []
     times: Floats = updates.time_seconds * window.scale
-    bottom = rows(trace) - 0.45 if len(updates) <= MANY_MARKS else 0.0
+    bottom = height - 0.45 if len(updates) <= MANY_MARKS else 0.0
     applied = trace.contributions.where(trace.contributions.applied)
     gradients = np.bincount(applied.version, minlength=int(updates.version.max()) + 1)[updates.version]
     text = [
@@ -207,7 +240,8 @@ def _updates(trace: Trace, window: Window) -> list[Drawing]:
     ]  # fmt: skip
 
 
-def _drops(trace: Trace, window: Window) -> list[Drawing]:
+def gradients_lost(trace: Trace, window: Window) -> list[Drawing]:
+    """A mark for each dropped and each cancelled gradient, in its worker's lane."""
     size = 10 if rows(trace) <= 32 else 7
     return [
         {

@@ -207,7 +207,7 @@ def test_sixty_four_workers_build_fast_and_label_lanes_that_fit(make_trace: Make
     assert scaled_seconds(min(seconds), floor) < 0.1
     ticks = captioned.figure.layout.yaxis
     pixels = captioned.figure.layout.height / (ticks.range[0] - ticks.range[1])
-    assert np.diff(ticks.tickvals).min() * pixels >= 13
+    assert np.diff(np.sort(ticks.tickvals)).min() * pixels >= 13
     assert ticks.ticktext[-1] == "server 64"
     assert len(timeline(trace).figure.to_json()) < 250_000
     stacked = timeline(trace, make_trace(workers=64, steps=50, backups=4, producer="measured")).figure
