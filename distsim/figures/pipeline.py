@@ -26,7 +26,8 @@ FORWARD = Look("forward", COMPUTE.colour, "")
 BACKWARD = Look("backward", "#009e73", "\\")
 BUBBLE = Look("bubble", WAIT.colour, WAIT.pattern)
 HELD = Look("micro-batches held", "#f0e442", "")
-MOST_NUMBERS = 400  # if there are more bars of one kind, bars show no numbers
+MOST_NUMBERS = 64  # if there are more bars of one kind, bars show no numbers: a browser takes 2 ms for each number
+MOST_PATTERNS = 160  # if there are more bars of one kind, bars are plain
 LANE, SHARE_OF_LANE = 0.8, 0.9
 THIN_PIXELS = 10.0  # in thinner lanes, bars have no outline and no pattern, and fill the lane
 MICRO_BATCH = re.compile(r"micro-batch (\d+)")
@@ -142,10 +143,10 @@ def _lane_pixels(stages: int) -> float:
     return float(np.clip(320 / stages, 1.5, 34))
 
 
-def _bar(look: Look, stages: int) -> dict[str, object]:
-    """The look of bars in their lanes. In thin lanes, bars are plain and fill the lane."""
+def _bar(look: Look, stages: int, count: int) -> dict[str, object]:
+    """The look of `count` bars in their lanes. In thin lanes, bars fill the lane. Thin bars and many bars are plain."""
     thin = _lane_pixels(stages) < THIN_PIXELS
-    plain = {"line": {"width": 0}, "pattern": {"shape": ""}} if thin else {}
+    plain = {"line": {"width": 0}, "pattern": {"shape": ""}} if thin or count > MOST_PATTERNS else {}
     return {
         "orientation": "h", "name": look.name, "marker": marker(look) | plain, "width": 1.0 if thin else LANE,
         "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "insidetextfont": {"color": INK},
@@ -179,9 +180,9 @@ def _panels(stages: int, length: float, unit: str) -> go.Figure:
 
 
 def _add_pieces(figure: go.Figure, look: Look, own: Pieces, stages: int, scale: float, unit: str) -> None:
-    micro = [f"<b>{number}</b>" for number in own.micro.tolist()]
+    micro = [str(number) for number in own.micro.tolist()]
     figure.add_bar(
-        **_bar(look, stages), y=own.stage, base=scale * own.start_seconds,
+        **_bar(look, stages, len(own.stage)), y=own.stage, base=scale * own.start_seconds,
         x=scale * (own.end_seconds - own.start_seconds), hovertext=micro, customdata=scale * own.end_seconds,
         text=micro if len(own.stage) <= MOST_NUMBERS else None,
         hovertemplate=f"<b>stage %{{y}}: {look.name} of micro-batch</b> %{{hovertext}}<br>"
@@ -197,7 +198,7 @@ def _add_bubbles(figure: go.Figure, bubbles: Sequence[Sequence[tuple[float, floa
         return
     stage, start, end = (np.array(column) for column in zip(*flat, strict=True))
     figure.add_bar(
-        **_bar(BUBBLE, stages), y=stage, base=scale * start, x=scale * (end - start),
+        **_bar(BUBBLE, stages, len(flat)), y=stage, base=scale * start, x=scale * (end - start),
         hovertemplate=f"stage %{{y}}: bubble<br>from %{{base:.3f}} {unit}<extra></extra>",
         row=1, col=1,
     )  # fmt: skip
@@ -206,19 +207,54 @@ def _add_bubbles(figure: go.Figure, bubbles: Sequence[Sequence[tuple[float, floa
 def _add_held(
     figure: go.Figure, held: Sequence[tuple[int, float, float, int]], stages: int, scale: float, unit: str
 ) -> None:
-    """Draws bars from the floor of their lane; the height is the number of held micro-batches."""
+    """Draws a step line for each stage, from the floor of its lane; the height is the number of held micro-batches.
+
+    All stages are one trace: a browser draws a line of hundreds of steps as fast as a single bar.
+    """
     if not held:
         return
-    stage, since, until, count = (np.array(column) for column in zip(*held, strict=True))
-    height = SHARE_OF_LANE * count / count.max()
-    drawn = _bar(HELD, stages) | {"width": height}
-    figure.add_bar(
-        **drawn, y=stage + SHARE_OF_LANE / 2 - height / 2, base=scale * since, x=scale * (until - since),
-        customdata=np.column_stack([stage, count]),
-        text=[str(number) for number in count.tolist()] if len(count) <= MOST_NUMBERS else None,
+    most = max(count for *_, count in held)
+    x: list[float] = []
+    y: list[float] = []
+    shown: list[tuple[int, int]] = []
+    peaks: dict[int, tuple[float, int]] = {}  # by stage: the middle of the first time with the most, and how many
+
+    def add(seconds: float, stage: int, count: int) -> None:
+        x.append(scale * seconds)
+        y.append(stage + SHARE_OF_LANE * (0.5 - count / most))
+        shown.append((stage, count))
+
+    for stage in range(stages):
+        own = [(since, until, count) for of, since, until, count in held if of == stage]
+        if not own:
+            continue
+        for place, (since, until, count) in enumerate(own):
+            if place == 0 or since > own[place - 1][1]:  # the stage held nothing before
+                add(since, stage, 0)
+            add(since, stage, count)
+            add(until, stage, count)
+            if place + 1 == len(own) or own[place + 1][0] > until:
+                add(until, stage, 0)
+        add(own[0][0], stage, 0)
+        x.append(np.nan)
+        y.append(np.nan)
+        shown.append((stage, 0))
+        highest = max(count for *_, count in own)
+        peaks[stage] = next(((since + until) / 2, count) for since, until, count in own if count == highest)
+    figure.add_scatter(
+        x=x, y=y, customdata=shown, mode="lines", name=HELD.name, fill="toself", fillcolor=HELD.colour,
+        line={"color": INK, "width": 0.6}, hoveron="points",
         hovertemplate="<b>stage %{customdata[0]} holds %{customdata[1]}</b><br>"
-        f"from %{{base:.3f}} {unit}<extra></extra>",
+        f"at %{{x:.3f}} {unit}<extra></extra>",
         row=2, col=1,
+    )  # fmt: skip
+    if _lane_pixels(stages) < THIN_PIXELS:
+        return
+    figure.add_scatter(
+        x=[scale * seconds for seconds, _ in peaks.values()],
+        y=[stage + SHARE_OF_LANE * (0.5 - count / most / 2) for stage, (_, count) in peaks.items()],
+        text=[str(count) for _, count in peaks.values()], mode="text", name=f"{HELD.name}, at most", showlegend=False,
+        hoverinfo="skip", row=2, col=1,
     )  # fmt: skip
 
 
