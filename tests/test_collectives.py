@@ -156,6 +156,19 @@ def test_simulated_transfers_are_the_schedules(name: str, sends: Sends) -> None:
     assert np.bincount(carried.target, carried.bytes, minlength=schedule.ranks) == pytest.approx(down)
 
 
+@pytest.mark.parametrize(
+    ("sends", "times"), [("eager", [(0, 2), (0, 1), (2, 3)]), ("rendezvous", [(0, 2), (2, 3), (3, 4)])]
+)
+def test_a_send_overtakes_no_earlier_send_of_its_rank(sends: Sends, times: list[tuple[float, float]]) -> None:
+    """Rank 0 sends two chunks, receives one and sends it on; a chunk takes a second. The receive may be over early."""
+    rounds = [Transfer(0, 1, 0, reduce=True, chunks=2), Transfer(2, 0, 0, reduce=True), Transfer(0, 1, 0, reduce=True)]
+    schedule = Schedule("mine", workers=3, chunks=2, rounds=tuple((one,) for one in rounds))
+    cluster = Cluster(workers=3, bandwidth="1 MB/s", latency="0 s")
+    carried = collective.run(schedule, cluster, 2e6, sends=sends).transfers
+    found = {(row.source, row.bytes): (row.start_seconds, row.end_seconds) for row in carried.to_pandas().itertuples()}
+    assert [found[one.source, 1e6 * one.chunks] for one in rounds] == times
+
+
 def broken(change: Callable[[list[list[Transfer]]], None]) -> Schedule:
     """A ring of four with one thing wrong."""
     rounds = [list(transfers) for transfers in ring(4).rounds]

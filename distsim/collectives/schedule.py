@@ -39,7 +39,7 @@ class Schedule:
 
     name: of the algorithm. workers: ranks 0 to workers - 1. servers: further ranks, which hold nothing at the start.
     chunks: how many equal pieces the data is cut into. gate: when a transfer may start. "process": when its source
-    has finished its transfers of earlier rounds; "data": when its data has arrived at its source.
+    has finished all its transfers of earlier rounds; "data": when its data has arrived at its source.
     start: the (rank, chunk) pairs held at the start; if several ranks hold a chunk, its parts are added.
     end: the (rank, chunk) pairs wanted complete at the end. None: every worker holds, and wants, every chunk.
     """
@@ -67,29 +67,21 @@ class Schedule:
             and all(isinstance(found, RingRound) and found.ranks == self.workers for found in self.rounds)
         )
 
-    def is_sequential(self, *, eager: bool) -> bool:
-        """Whether no rank ever sends, or receives, two transfers at once.
+    @property
+    def is_sequential(self) -> bool:
+        """Whether a rank's transfers follow each other: gate "process", at most one send and one receive in a round.
 
-        It takes gate "process", and at most one send and one receive per rank and round. With eager sends a target
-        does not wait, and a source waits only for the last round in which it took part. So all of a rank's rounds but
-        its first and those after its last send must have a send of its own, which waits for the round before it.
+        No rank sends twice at once. No rank receives twice at once, except with eager sends, where a transfer does not
+        wait for its target.
 
         >>> from distsim.collectives import halving_doubling, parameter_server
-        >>> halving_doubling(4).is_sequential(eager=False), parameter_server(4).is_sequential(eager=False)
+        >>> halving_doubling(4).is_sequential, parameter_server(4).is_sequential
         (True, False)
         """
-        if self.gate != "process":
-            return False
-        unsent: dict[int, bool] = {}  # by rank that took part: whether a later round had no send of its own
-        for members in self.rounds:
-            sources, targets = {one.source for one in members}, {one.target for one in members}
-            if len(sources) < len(members) or len(targets) < len(members):
-                return False
-            if eager and any(unsent.get(source) for source in sources):
-                return False
-            for rank in sources | targets:
-                unsent[rank] = rank in unsent and (unsent[rank] or rank not in sources)
-        return True
+        return self.gate == "process" and all(
+            len({one.source for one in members}) == len({one.target for one in members}) == len(members)
+            for members in self.rounds
+        )
 
     def moves_like(self, other: Schedule) -> bool:
         """Whether both have the same transfers with the same waits: only name, start and end may differ."""

@@ -38,26 +38,29 @@ class Gates:
     def of(cls, schedule: Schedule, sends: Sends) -> Gates:
         """Gate "process": the rank has finished its transfers of earlier rounds. Gate "data": the chunk has arrived.
 
-        The source must be ready. With rendezvous sends the target must be ready too.
+        The source must be ready. With rendezvous sends the target must be ready too. With eager sends a round in which
+        a rank only receives waits for none of its earlier transfers, so the rank's next send waits for all of them.
         """
         transfers = [transfer for _, transfer in schedule.transfers()]
         needs = [0] * len(transfers)
         opens_on_join: list[list[int]] = [[] for _ in range(schedule.ranks)]
         opens_on_end: list[list[int]] = [[] for _ in transfers]
         parts = [0] * schedule.ranks
-        last_round: list[list[int]] = [[] for _ in range(schedule.ranks)]  # a rank's transfers in its latest round
+        latest: list[list[int]] = [[] for _ in range(schedule.ranks)]  # by rank: when these have ended, all have ended
         arrivals: dict[tuple[int, int], list[int]] = {}  # (rank, chunk): the transfers that brought the chunk
         number = 0
         for members in schedule.rounds:
             this_round: dict[int, list[int]] = {}
+            waited: set[int] = set()  # the ranks that begin this round when their earlier transfers have ended
             for transfer in members:
                 ready = (transfer.source,) if sends == "eager" else (transfer.source, transfer.target)
                 waits_for: set[int] = set()
+                waited.update(ready)
                 for rank in ready:
                     opens_on_join[rank].append(number)
                     needs[number] += 1
                     if schedule.gate == "process":
-                        waits_for.update(last_round[rank])
+                        waits_for.update(latest[rank])
                 if schedule.gate == "data":
                     for chunk in transfer.carried:
                         waits_for.update(arrivals.get((transfer.source, chunk), ()))
@@ -73,7 +76,7 @@ class Gates:
                 for chunk in transfer.carried:
                     arrivals.setdefault((transfer.target, chunk), []).append(first + offset)
             for rank, own in this_round.items():
-                last_round[rank] = own
+                latest[rank] = own if rank in waited else latest[rank] + own
         return cls(transfers, needs, opens_on_join, opens_on_end, parts)
 
 

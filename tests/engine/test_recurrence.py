@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from distsim.cluster import Cluster
 from distsim.collectives import ring
-from distsim.engine import collective, recurrence
-from distsim.engine.recurrence.rounds import ring_ends, ring_matrix
+from distsim.engine import collective, recurrence, story
+from distsim.engine.recurrence.max_plus_rounds import Rounds, ring_ends, ring_matrix
+from distsim.engine.recurrence.peers import all_reduces
 from distsim.errors import InputError
 from distsim.policies import Asynchronous
 from distsim.scenario import Scenario
+from tests.engine.test_engines import assert_same
 
 
 @given(st.integers(2, 9), st.booleans(), st.integers(0, 999))
@@ -86,6 +88,16 @@ def test_what_has_no_formula_is_named(found: Scenario, missing: str) -> None:
     with pytest.raises(InputError, match=r'has no formula for .* Cure: take engine = "auto"') as caught:
         recurrence.run(found)
     assert missing in str(caught.value)
+
+
+@pytest.mark.parametrize("nic", [{}, {"nic": {"5": {"up": "300 MB/s"}}}], ids=["equal links", "a slow up-link"])
+def test_few_calls_among_many_workers_are_computed_without_a_matrix(nic: dict[str, Any]) -> None:
+    links = {"workers": 72, "bandwidth": "1 GB/s", "latency": "100 us", **nic}
+    found = scenario(SYNCHRONOUS, links, kind="halving_doubling").replacing({"compute.distribution": "exponential"})
+    (call,) = all_reduces(found, [1e6], updates=5)
+    assert isinstance(call, Rounds)
+    assert not call.by_matrix
+    assert_same(story.run(found), recurrence.run(found))
 
 
 def test_a_users_own_rule_has_no_formula() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distsim.engine.recurrence.all_reduce import in_sequence, tell_all_reduces, transfers
+from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_all_reduces, transfers
 from distsim.engine.recurrence.peers import all_reduces
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Ddp

@@ -6,19 +6,24 @@ Synchronous training is local SGD with a period of one step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
+from distsim import trace_size
 from distsim.arrays import Floats
-from distsim.collectives import Schedule, parameter_server, tree
-from distsim.engine.recurrence.all_reduce import AllReduce, in_sequence, tell_all_reduces, transfers
-from distsim.engine.recurrence.rounds import Layout, Ring, Rounds, may_share
+from distsim.collectives import Collective, Topology, parameter_server, tree
+from distsim.engine.recurrence.all_reduce_sequence import AllReduce, in_sequence, tell_all_reduces, transfers
+from distsim.engine.recurrence.max_plus_rounds import Ring, Rounds, RoutedSchedule, may_share
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.engine.recurrence.server import OneServer
 from distsim.engine.recurrence.tree import Tree
 from distsim.policies import LocalSgd
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
+
+Form = Literal["ring", "tree", "one server", "sequential", "other"]
 
 
 def cannot(scenario: Scenario) -> str | None:
@@ -29,26 +34,41 @@ def cannot(scenario: Scenario) -> str | None:
     communication, nodes = scenario.communication, scenario.cluster.nodes
     if communication.colocated:
         return "communication.colocated = true"
-    kind, schedule = f"communication.kind = {communication.kind!r}", _schedule(scenario)
-    if schedule.is_ring:
+    kind, form = f"communication.kind = {communication.kind!r}", _form_of(scenario)
+    if form == "ring":
         return None  # only neighbours use a link, also where a node shares a NIC
-    if schedule.moves_like(parameter_server(schedule.workers)) or schedule.moves_like(tree(schedule.workers)):
+    if form in ("tree", "one server"):
         return None if nodes is None else f"{kind} with cluster.nodes"
+    if form == "other":
+        return f"{kind}, where a rank may do several transfers at once"
     eager = communication.sends == "eager"
-    if schedule.servers or not schedule.is_sequential(eager=eager):
-        return f"{kind} with sends = {communication.sends!r}, where a rank may do several transfers at once"
-    link = may_share(schedule, scenario.cluster, eager=eager)
+    if nodes is None and not eager:
+        return None  # a link carries the transfers of one rank, which follow each other
+    link = may_share(scenario.schedule(), scenario.cluster, eager=eager)
     if link is None:
         return None
-    return (
-        f"{kind} with sends = {communication.sends!r}, where transfers may share the {link[0]}-link of host {link[1]}"
-    )
+    sends = f"with sends = {communication.sends!r}"
+    return f"{kind} {sends}, where transfers may share the {link[0]}-link of host {link[1]}"
 
 
-def _schedule(scenario: Scenario) -> Schedule:
-    """The schedule of `scenario`. A large ring, which the story could not hold, has a small schedule here."""
-    collective = scenario.collective
-    return collective.schedule(scenario.topology) if collective.compact else scenario.schedule()
+def _form_of(scenario: Scenario) -> Form:
+    """The form of the scenario's schedule. A large ring, which the story could not hold, has a small schedule here."""
+    if not scenario.collective.compact:
+        trace_size.check_schedule(scenario)
+    return _form(scenario.collective, scenario.topology)
+
+
+@lru_cache(maxsize=32)
+def _form(collective: Collective, topology: Topology) -> Form:
+    """What the schedule's own transfers say of the recurrence that is exact for it. Kept, since it takes a while."""
+    schedule = collective.schedule(topology)
+    if schedule.is_ring:
+        return "ring"
+    if schedule.moves_like(tree(schedule.workers)):
+        return "tree"
+    if schedule.moves_like(parameter_server(schedule.workers)):
+        return "one server"
+    return "sequential" if schedule.is_sequential and not schedule.servers else "other"
 
 
 def all_reduces(scenario: Scenario, sizes: Sequence[float], updates: int) -> list[AllReduce]:
@@ -60,13 +80,14 @@ def all_reduces(scenario: Scenario, sizes: Sequence[float], updates: int) -> lis
 
 def _maker(scenario: Scenario) -> Callable[[float, int], AllReduce]:
     """A function that makes the all-reduce for a size in bytes and a number of calls."""
-    cluster, eager, schedule = scenario.cluster, scenario.communication.sends == "eager", _schedule(scenario)
-    if schedule.is_ring:
-        return lambda num_bytes, calls: Ring(schedule, cluster, num_bytes, eager=eager, calls=calls)
-    if schedule.moves_like(tree(schedule.workers)):
+    cluster, eager, form = scenario.cluster, scenario.communication.sends == "eager", _form_of(scenario)
+    if form == "tree":
         return lambda num_bytes, _: Tree(cluster, num_bytes, eager=eager)
-    layout = Layout.of(schedule, cluster)
-    return lambda num_bytes, _: Rounds(layout, num_bytes, eager=eager)
+    schedule = scenario.collective.schedule(scenario.topology)
+    if form == "ring":
+        return lambda num_bytes, calls: Ring(schedule, cluster, num_bytes, eager=eager, calls=calls)
+    routed = RoutedSchedule.of(schedule, cluster)
+    return lambda num_bytes, calls: Rounds(routed, num_bytes, eager=eager, calls=calls)
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:

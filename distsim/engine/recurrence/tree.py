@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from distsim.arrays import Floats
 from distsim.cluster import Cluster
-from distsim.engine.recurrence.all_reduce import AllReduce
+from distsim.engine.recurrence.all_reduce_sequence import AllReduce
 from distsim.engine.recurrence.sharing import two_ends
 
 

@@ -1,8 +1,9 @@
-"""All-reduces as functions of the times when workers join, runs that are a chain of such calls, and their rows.
+"""The calls of an all-reduce in a run, one after the other: when workers join and leave each; the rows of the trace.
 
-A call's duration depends only on the differences between the times of joining: if all workers join a second later, all
-workers have the sum a second later. In some calls every worker also has the sum a fixed time after one common moment.
-Then an update depends only on this moment, and all updates of the run are computed at once.
+What one call takes is in the modules of its kinds: `max_plus_rounds` (such as the ring) and `tree`. A call's duration
+depends only on the differences between the times of joining: if all workers join a second later, all workers have the
+sum a second later. In some calls every worker also has the sum a fixed time after one common moment. Then an update
+depends only on this moment, and all updates of the run are computed at once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Collectives in rounds, where ranks wait only for other ranks.
+"""When each transfer of one call of a collective starts and ends: round by round, in the max-plus algebra.
 
-Let e[i] be the time when rank i has finished its earlier rounds. Its transfer to j starts at max(e[i], e[j]) (eager:
-at e[i]) and takes d. This is linear in the max-plus algebra (Baccelli et al. 1992, Synchronization and Linearity), so
-one matrix serves every call. The model holds where no link ever carries two transfers at once: `is_sequential` of
-`Schedule` and `may_share` check this. `Rounds` follows any such schedule. `Ring` needs no list of transfers.
+Here ranks wait only for other ranks, never for a link. Let e[i] be the time when rank i has finished its earlier
+rounds. Its transfer to j starts at max(e[i], e[j]) (eager: at e[i]) and takes d. This is linear in the max-plus algebra
+(Baccelli et al. 1992, Synchronization and Linearity), so one matrix serves every call. The model holds where no link
+ever carries two transfers at once: `is_sequential` of `Schedule` and `may_share` check this. `Rounds` follows any such
+schedule. `Ring` needs no list of transfers. How the calls of a run follow each other is in `all_reduce_sequence`.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ import numpy as np
 from distsim.arrays import Floats, Indices
 from distsim.cluster import Cluster, LinkName
 from distsim.collectives import RingRound, Schedule
-from distsim.engine.recurrence.all_reduce import AllReduce
+from distsim.engine.recurrence.all_reduce_sequence import AllReduce
 
 HALO = 16  # rounds between two closings of the circle
-MATRIX_PAYS = 1000  # measured: a ring's matrix takes as long as ranks^2 / 1000 calls round by round
+MATRIX_PAYS = 1000  # measured with rings: a matrix takes as long as ranks^2 / 1000 calls round by round
 TOGETHER = 64  # calls that are computed at once; more calls do not fit into the processor's cache
 
-Turns = Iterator[Floats]  # by round, the starts of its transfers; at last, the end of each rank
+RoundTimes = Iterator[Floats]  # by round, the starts of its transfers; at last, the end of each rank
 
 
-def finished(turns: Turns) -> Floats:
+def finished(rounds: RoundTimes) -> Floats:
     """The times when each rank has finished all rounds."""
-    for last in turns:
+    for last in rounds:
         times = last
     return times.copy()
 
 
-def matrix_of(turns: Callable[[Floats], Turns], ranks: int) -> Floats:
+def matrix_of(round_times: Callable[[Floats], RoundTimes], ranks: int) -> Floats:
     """The max-plus matrix M of these rounds: rank i finishes at max over j of M[j, i] + starts[j]."""
     alone = np.full((ranks, ranks), -math.inf)
     np.fill_diagonal(alone, 0.0)
-    return np.ascontiguousarray(finished(turns(alone)).T)
+    return np.ascontiguousarray(finished(round_times(alone)).T)
 
 
 @dataclass(frozen=True)
@@ -79,36 +80,36 @@ class MaxPlus(AllReduce):
     by_matrix = True
 
     @abstractmethod
-    def turns(self, starts: Floats) -> Turns:
+    def round_times(self, starts: Floats) -> RoundTimes:
         """The starts of each round's transfers for joins at `starts`, (workers, …). Read each before the next."""
 
     @cached_property
     def matrix(self) -> Floats:
         """The matrix of the whole call, see `matrix_of`."""
-        return matrix_of(self.turns, self.workers)
+        return matrix_of(self.round_times, self.workers)
 
     def ends(self, arrivals: Floats) -> Floats:
         if self.after is not None:
             return np.asarray(arrivals.max(axis=-1, keepdims=True) + self.after)
         if self.by_matrix:
             return np.asarray((self.matrix + arrivals[..., None]).max(axis=-2))
-        return finished(self.turns(arrivals.T)).T
+        return finished(self.round_times(arrivals.T)).T
 
     def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
         for first in range(0, len(arrivals), TOGETHER):
             calls = slice(first, first + TOGETHER)
-            turns = self.turns(np.ascontiguousarray(arrivals[calls].T))
+            rounds = self.round_times(np.ascontiguousarray(arrivals[calls].T))
             at = 0
             while at < len(self.seconds):
-                begun = next(turns)
+                begun = next(rounds)
                 starts[calls, at : at + len(begun)] = begun.T
                 at += len(begun)
             np.add(starts[calls], self.seconds, out=ends[calls])
 
 
 @dataclass(frozen=True)
-class Layout:
-    """A schedule's transfers and routes, round by round. bounds: the first transfer of each round, and the end."""
+class RoutedSchedule:
+    """A schedule's transfers with their routes, in order. bounds: the first transfer of each round, and the end."""
 
     schedule: Schedule
     source: Indices
@@ -119,8 +120,8 @@ class Layout:
     routes: Routes
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster) -> Layout:
-        """The layout of `schedule`, whose ranks are all workers, on the links of `cluster`."""
+    def of(cls, schedule: Schedule, cluster: Cluster) -> RoutedSchedule:
+        """The transfers of `schedule`, whose ranks are all workers, on the links of `cluster`."""
         rows = [
             (transfer.source, transfer.target, transfer.chunk, transfer.chunks) for _, transfer in schedule.transfers()
         ]
@@ -130,20 +131,21 @@ class Layout:
 
 
 class Rounds(MaxPlus):
-    """The all-reduce of a schedule that `is_sequential` and whose transfers share no link."""
+    """The all-reduce of a schedule that `is_sequential` and whose transfers share no link. calls: those of the run."""
 
-    def __init__(self, layout: Layout, num_bytes: float, *, eager: bool) -> None:
-        self.layout = layout
-        self.workers = layout.schedule.workers
+    def __init__(self, routed: RoutedSchedule, num_bytes: float, *, eager: bool, calls: int) -> None:
+        self.routed = routed
+        self.workers = routed.schedule.workers
         self.eager = eager
-        self.source, self.target, self.chunk = layout.source, layout.target, layout.chunk
-        self.bytes = np.multiply(layout.chunks, num_bytes / layout.schedule.chunks, dtype=np.float64)
-        self.seconds = layout.routes.seconds(self.bytes)
-        self.after = self.matrix[0] if (self.matrix == self.matrix[0]).all() else None
+        self.source, self.target, self.chunk = routed.source, routed.target, routed.chunk
+        self.bytes = np.multiply(routed.chunks, num_bytes / routed.schedule.chunks, dtype=np.float64)
+        self.seconds = routed.routes.seconds(self.bytes)
+        self.by_matrix = calls * MATRIX_PAYS > self.workers**2
+        self.after = self.matrix[0] if self.by_matrix and (self.matrix == self.matrix[0]).all() else None
 
-    def turns(self, starts: Floats) -> Turns:
+    def round_times(self, starts: Floats) -> RoundTimes:
         free = starts.copy()
-        for first, last in pairwise(self.layout.bounds):
+        for first, last in pairwise(self.routed.bounds):
             source, target = self.source[first:last], self.target[first:last]
             begun = free[source] if self.eager else np.maximum(free[source], free[target])
             yield begun
@@ -154,10 +156,10 @@ class Rounds(MaxPlus):
 
 
 def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName | None:
-    """A link that two transfers of `schedule` may use at once; None where there is none.
+    """A link that two transfers of `schedule`, which `is_sequential`, may use at once; None where there is none.
 
-    In each round a rank may send to one rank and receive from one rank. A rank's own sends come one after the other.
-    With eager sends, a transfer to a rank need not wait for this rank.
+    A rank's own sends come one after the other. So do its receives, except with eager sends, where a transfer to a rank
+    does not wait for this rank.
 
     >>> from distsim.collectives import halving_doubling
     >>> cluster = Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms")
@@ -176,7 +178,7 @@ def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName 
     return None
 
 
-def ring_turns(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> Turns:
+def ring_round_times(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> RoundTimes:
     """By round, the start of rank i's transfer to i + 1; at last, the end of each rank. Read each before the next.
 
     starts: when each rank joins, shape (ranks, …), like all results. seconds: from rank i to i + 1, latency
@@ -208,12 +210,14 @@ def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: b
     >>> ring_ends(np.array([0.0, 0.0, 5.0]), np.array([1.0, 1.0, 1.0]), rounds=4, eager=False).tolist()
     [9.0, 9.0, 9.0]
     """
-    return finished(ring_turns(starts.T, transfer_seconds, rounds, eager=eager)).T
+    return finished(ring_round_times(starts.T, transfer_seconds, rounds, eager=eager)).T
 
 
 def ring_matrix(transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats:
     """The max-plus matrix M of a whole ring: rank i finishes at max over j of M[j, i] + starts[j]."""
-    return matrix_of(lambda starts: ring_turns(starts, transfer_seconds, rounds, eager=eager), len(transfer_seconds))
+    return matrix_of(
+        lambda starts: ring_round_times(starts, transfer_seconds, rounds, eager=eager), len(transfer_seconds)
+    )
 
 
 class Ring(MaxPlus):
@@ -233,7 +237,7 @@ class Ring(MaxPlus):
         self.seconds = np.tile(self.by_rank, self.rounds)
         # On equal links, the last rank to join has delayed all ranks after N - 1 rounds.
         equal = self.rounds >= self.workers - 1 and (self.by_rank == self.by_rank[0]).all()
-        self.after = finished(self.turns(np.zeros(self.workers))) if equal else None
+        self.after = finished(self.round_times(np.zeros(self.workers))) if equal else None
 
-    def turns(self, starts: Floats) -> Turns:
-        return ring_turns(starts, self.by_rank, self.rounds, eager=self.eager)
+    def round_times(self, starts: Floats) -> RoundTimes:
+        return ring_round_times(starts, self.by_rank, self.rounds, eager=self.eager)
