@@ -6,9 +6,10 @@ from html import escape
 from string import Template
 
 from distsim.figures.captioned import Captioned, table_html
-from distsim.figures.theme import config
+from distsim.figures.theme import config, dark_style
 
-PAGE = Template("""\
+PAGE = Template(
+    """\
 <!doctype html>
 <html lang="en">
 <head>
@@ -17,9 +18,14 @@ PAGE = Template("""\
 <title>distsim: $title</title>
 <link rel="icon" href="data:,">
 <style>
-  :root { color-scheme: light; --ink: #222222; --quiet: #555555; --line: #d4d4d4; --accent: #0072b2; --paper: #ffffff; }
+  :root { color-scheme: light dark; --ink: #222222; --quiet: #555555; --line: #d4d4d4; --accent: #0072b2;
+          --paper: #ffffff; --ground: #f4f5f7; --note: #eef4f9; }
+  @media screen and (prefers-color-scheme: dark) {
+    :root { --ink: #e0e0e0; --quiet: #b4b4b4; --line: #444444; --accent: #56b4e9;
+            --paper: #121212; --ground: #1c1c1e; --note: #1b2833; }
+  }
   * { box-sizing: border-box; }
-  body { margin: 0; background: #f4f5f7; color: var(--ink);
+  body { margin: 0; background: var(--ground); color: var(--ink);
          font: 16px/1.5 "Open Sans", "DejaVu Sans", Verdana, Arial, sans-serif; }
   header, main { max-width: 1000px; margin: 0 auto; padding: 0 20px; }
   header { padding-top: 32px; }
@@ -33,8 +39,8 @@ PAGE = Template("""\
             padding: 22px 24px 24px; margin: 22px 0; }
   figure { margin: 0; }
   figcaption { color: var(--quiet); font-size: 14px; margin: 4px 0 12px; max-width: 85ch; }
-  ul.notes { margin: 0 0 14px; padding: 8px 14px 8px 30px; background: #eef4f9; border-left: 4px solid var(--accent);
-             font-size: 14px; overflow-wrap: anywhere; }
+  ul.notes { margin: 0 0 14px; padding: 8px 14px 8px 30px; background: var(--note);
+             border-left: 4px solid var(--accent); font-size: 14px; overflow-wrap: anywhere; }
   nav ul { margin: 0 0 14px; padding-left: 20px; }
   .scroll { overflow-x: auto; }
   .plot { min-width: 720px; }  /* a small screen scrolls, and labels stay apart */
@@ -46,10 +52,13 @@ PAGE = Template("""\
   tbody th { font-weight: 400; white-space: nowrap; }
   details { margin-top: 20px; }
   summary { cursor: pointer; color: var(--accent); }
-  pre { background: #f4f5f7; padding: 12px; overflow-x: auto; font-size: 13px; }
+  pre { background: var(--ground); padding: 12px; overflow-x: auto; font-size: 13px; }
   @media (max-width: 600px) { header, main { padding: 0 8px; } section { padding: 14px 12px; } }
   @media print { body { background: var(--paper); } section { border: 0; padding: 0; } }
 </style>
+"""
+    + dark_style()
+    + """
 <script>$plotly</script>
 <script>
   Plotly.setPlotConfig({ plotlyServerURL: "" });  // no figure is sent anywhere
@@ -57,7 +66,7 @@ PAGE = Template("""\
   addEventListener("unhandledrejection", (event) => { if (event.reason === undefined) event.preventDefault(); });
 </script>
 </head>
-<body>
+<body class="distsim-page">
 <header>
 <h1>$heading</h1>
 <p>$lead</p>
@@ -67,7 +76,8 @@ $sections
 </main>
 </body>
 </html>
-""")
+"""
+)
 
 
 def figure_html(name: str, captioned: Captioned) -> str:
@@ -82,4 +92,4 @@ def drawing_html(name: str, captioned: Captioned) -> str:
         full_html=False, include_plotlyjs=False, div_id=name, config=config() | {"responsive": True}, auto_play=False
     )
     label = escape(captioned.summary)
-    return f'<div class="scroll"><div class="plot" role="img" aria-label="{label}">{plot}</div></div>'
+    return f'<div class="scroll"><div class="plot" role="figure" aria-label="{label}">{plot}</div></div>'

@@ -79,7 +79,7 @@ def _check_figures(site: Path) -> None:
         shown = parsed(in_site(site, path)).select(".distsim-figure")
         assert [json.loads(one.script.get_text()) for one in shown] == saved, path.name
         assert saved or path.stem == "index"
-        assert all(len(one["aria-label"]) > 20 and one["role"] == "img" for one in shown)
+        assert all(len(one["aria-label"]) > 20 and one["role"] == "figure" for one in shown)
         assert len(parsed(in_site(site, path)).select("script[src*='plotly.min.js']")) == (1 if saved else 0)
     assert len(list(site.rglob("plotly*.js"))) == 1
     page = parsed(in_site(site, ROOT / "course" / "FIGURES.md"))

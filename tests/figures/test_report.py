@@ -66,7 +66,7 @@ def test_nothing_is_loaded_and_plotly_stands_in_it_once(page: str, outline: Outl
 
 
 def test_every_drawing_has_a_sentence_and_every_table_its_heads(page: str, outline: Outline) -> None:
-    drawings = [attributes for _, attributes in outline.attributes if attributes.get("role") == "img"]
+    drawings = [attributes for _, attributes in outline.attributes if attributes.get("role") == "figure"]
     assert len(drawings) == page.count('class="plotly-graph-div"') == 6
     assert all(len(attributes["aria-label"] or "") > 20 for attributes in drawings)
     assert ("html", {"lang": "en"}) in outline.attributes

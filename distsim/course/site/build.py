@@ -112,7 +112,7 @@ def _settings(root: Path) -> dict[str, object]:
         "html_show_search_summary": False,  # a summary is fetched, which browsers forbid for pages on a disk
         "html_show_copyright": False,
         "highlight_language": "none",  # for blocks without a language; cells of notebooks are Python
-        "pygments_style": "tango",
+        "pygments_style": "a11y-high-contrast-light",
     }
 
 

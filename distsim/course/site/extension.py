@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TABLE = "<!-- the table of figures -->"  # the table goes here in a page
 SCRIPTS = ("plotly.min.js", "figures.js")
+SCROLLING = "scrolling.js"  # on every page
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -22,6 +23,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (equations.inline, None), (equations.block, None))
     app.connect("source-read", _read)
     app.connect("html-page-context", _scripts)
+    app.connect("html-page-context", _level_of_captions, priority=900)  # after the theme has made its menu
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -35,3 +37,11 @@ def _scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doc
     if f'class="{FIGURE}"' in context.get("body", ""):
         for file in SCRIPTS:
             app.add_js_file(file, loading_method="defer")
+    app.add_js_file(SCROLLING, loading_method="defer")
+
+
+def _level_of_captions(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:  # noqa: ARG001
+    """A heading needs a level; Sphinx gives captions of menus none."""
+    if "furo_navigation_tree" in context:
+        tree = context["furo_navigation_tree"]
+        context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')

@@ -49,7 +49,7 @@ def figure_html(figure: dict[str, Any], sentence: str) -> str:
     content = json.dumps(figure).replace("</", "<\\/")
     label = escape(sentence, quote=True)
     return (
-        f'<div class="{FIGURE}" role="img" tabindex="0" aria-label="{label}">'
+        f'<div class="{FIGURE}" role="figure" tabindex="0" aria-label="{label}">'
         f'<script type="application/json">{content}</script></div>'
     )
 

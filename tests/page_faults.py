@@ -1,0 +1,52 @@
+"""What is wrong with a page in a real browser: figures that could be sent away, axe-core's findings, other hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+NEEDED = ("serious", "critical")  # of axe-core's four levels, the two that keep readers out
+OWN_HOSTS = {"127.0.0.1", "localhost", None}
+DRAWN = "[...document.querySelectorAll('.js-plotly-plot')]"
+SENDS = f"""() => {DRAWN}.map(plot => plot._context)
+    .filter(told => told.showSendToCloud || told.displaylogo || told.plotlyServerURL || told.showLink)
+    .map(told => `a figure may be sent to "${{told.plotlyServerURL}}"`)"""
+KNOWN = ["Download plot as a PNG", "Zoom", "Pan", "Reset axes"]
+BUTTONS = """known => [...document.querySelectorAll(".modebar-btn")].map(button => button.dataset.title ?? "a logo")
+    .filter(title => !known.includes(title))"""
+# Whether the style sheet for dark themes holds for every figure.
+IS_DARKENED = f"""() => {DRAWN}.map(plot => plot.querySelector(".svg-container"))
+    .every(drawn => getComputedStyle(drawn).filter.includes("invert"))"""
+
+
+def recorded(page: Any) -> list[str]:
+    """The addresses of other hosts that the page asks from now on. The list grows while the page is used."""
+    found: list[str] = []
+
+    def asked(address: str) -> None:
+        if urlsplit(address).hostname not in OWN_HOSTS:
+            found.append(address)
+
+    page.context.on("request", lambda request: asked(request.url))
+    page.on("websocket", lambda socket: asked(socket.url))
+    return found
+
+
+def sending(page: Any) -> list[str]:
+    """What its figures offer beside looking at them."""
+    return [*page.evaluate(SENDS), *page.evaluate(BUTTONS, KNOWN)]
+
+
+def inaccessible(page: Any, within: str | None = None) -> list[str]:
+    """The serious and critical findings of axe-core, in the elements that the selector `within` finds."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    context = None if within is None else {"include": [[within]]}
+    violations = axe.run(page, context, {"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{found['id']} ({found['impact']}): {node['target']}: {node['html'][:200]}"
+        for found in violations
+        if found["impact"] in NEEDED
+        for node in found["nodes"]
+    ]
