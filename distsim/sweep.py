@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
@@ -120,11 +121,14 @@ def sweep(
     }
     report = progress or (lambda _: None)
     report(Phase.counted("run", len(planned) - len(waiting), len(planned)))
-    for number, result in _results(waiting, executor):
+    start = time.monotonic()
+    for computed, (number, result) in enumerate(_results(waiting, executor), start=1):
         results[number] = result
         if journal:
             _append(journal, keys[number], result)
-        report(Phase.counted("run", sum(result is not None for result in results), len(planned)))
+        done = len(planned) - len(waiting) + computed
+        expected = (time.monotonic() - start) * len(waiting) / computed
+        report(Phase.counted("run", done, len(planned), expected))
     return [changes | (result or {}) | changes for (changes, _), result in zip(planned, results, strict=True)]
 
 

@@ -1,44 +1,44 @@
 """Quantities at the edge: "10 Gbit/s", "50 us", "25 MB" in files, SI floats inside.
 
-A quantity is one number and one unit. Only the unit is parsed by pint, since pint would also compute "1*3 s", which is
-a typing error here. The registry holds only the units of this subject and computes in decimals, so "50 us" is the
-float nearest to 0.00005 and every value can be written back without loss.
+A quantity is one number and one unit of a short list. Case counts, since "2 mb" may mean megabits, megabytes or, by the
+letter, millibits: what is not on the list is refused, with what was probably meant. Values are computed in decimals, so
+"50 us" is the float nearest to 0.00005 and every value can be written back without loss.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal, DecimalException
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from functools import lru_cache
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, PlainSerializer
 
-if TYPE_CHECKING:
-    import pint
-
 SiUnit = Literal["second", "byte", "byte/second"]
 
-DEFINITIONS = """
-nano- = 1e-9 = n-
-micro- = 1e-6 = u- = µ- = μ-
-milli- = 1e-3 = m-
-kilo- = 1e3 = k-
-mega- = 1e6 = M-
-giga- = 1e9 = G-
-tera- = 1e12 = T-
-kibi- = 2**10 = Ki-
-mebi- = 2**20 = Mi-
-gibi- = 2**30 = Gi-
-tebi- = 2**40 = Ti-
-second = [time] = s = sec
-minute = 60 * second = min
-hour = 60 * minute = h
-day = 24 * hour = d
-bit = [information] = b
-byte = 8 * bit = B
-bps = bit / second
-"""
+BIT = Decimal("0.125")
+BYTES = {
+    "B": Decimal(1), "kB": Decimal(10**3), "MB": Decimal(10**6), "GB": Decimal(10**9), "TB": Decimal(10**12),
+    "KiB": Decimal(2**10), "MiB": Decimal(2**20), "GiB": Decimal(2**30), "TiB": Decimal(2**40),
+    "bit": BIT, "kbit": BIT * 10**3, "Mbit": BIT * 10**6, "Gbit": BIT * 10**9, "Tbit": BIT * 10**12,
+}  # fmt: skip
+UNITS: dict[SiUnit, dict[str, Decimal]] = {
+    "second": {
+        "s": Decimal(1), "ms": Decimal("1e-3"), "us": Decimal("1e-6"), "ns": Decimal("1e-9"),
+        "µs": Decimal("1e-6"), "μs": Decimal("1e-6"),  # the micro sign, and the Greek letter
+        "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400),
+    },
+    "byte": BYTES,
+    "byte/second": {f"{name}/s": size for name, size in BYTES.items()}
+    | {f"{prefix}bps": BYTES[f"{prefix}bit"] for prefix in ("", "k", "M", "G", "T")},
+}  # fmt: skip
+# What people write for a unit of the list, beside another case. In lower case; "b" is left out, see `_meant`.
+ALIASES = {
+    "sec": "s", "second": "s", "millisecond": "ms", "msec": "ms", "microsecond": "us", "usec": "us", "nanosecond": "ns",
+    "nsec": "ns", "m": "min", "minute": "min", "hr": "h", "hour": "h", "day": "d", "byte": "B", "kilobyte": "kB",
+    "megabyte": "MB", "gigabyte": "GB", "kibibyte": "KiB", "mebibyte": "MiB", "gibibyte": "GiB",
+}  # fmt: skip
 
 LONGEST = 200  # characters of a quantity
 
@@ -62,21 +62,19 @@ SPELLINGS: dict[SiUnit, tuple[tuple[str, Decimal], ...]] = {
 SI_SPELLING: dict[SiUnit, int] = {"second": 0, "byte": -1, "byte/second": -1}
 
 
-@cache
-def registry() -> pint.UnitRegistry[Decimal]:
-    """The pint registry, made at the first parse, since importing pint takes long."""
-    import pint
+class UnitError(ValueError):
+    """A unit that is not on the list. cure: what was probably meant."""
 
-    units: pint.UnitRegistry[Decimal] = pint.UnitRegistry(None, non_int_type=Decimal)
-    units.load_definitions(DEFINITIONS.strip().splitlines())
-    return units
+    def __init__(self, rule: str, cure: str) -> None:
+        super().__init__(rule)
+        self.cure = cure
 
 
 def parse(text: object, unit: SiUnit) -> float:
     """The value of `text` in `unit`, rounded once.
 
     Raises ValueError (caught by the scenario's validation, which adds the name of the field) where
-    `text` is not a string with a number and a unit of the right dimension, or is not finite.
+    `text` is not a string with a number and a unit of the list, or is not finite. `cure` tells what to write instead.
 
     >>> parse("10 Gbit/s", "byte/second")
     1250000000.0
@@ -105,7 +103,9 @@ def _parse(text: str, unit: SiUnit) -> float:
     exact = _number(number) if number or not name else None
     if not name:
         raise ValueError("has no unit")
-    size = _size(name, unit)
+    size = UNITS[unit].get(name)
+    if size is None:
+        raise _refused(number.strip(" "), name, unit)
     if exact is None:
         raise ValueError("has no number")
     try:
@@ -118,11 +118,11 @@ def _parse(text: str, unit: SiUnit) -> float:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The number, and the letters and slashes behind it."""
+    """The number, and the letters and slashes behind it, without spaces around a slash."""
     end = len(text)
     while end and (text[end - 1].isalpha() or text[end - 1] in "/ "):
         end -= 1
-    return text[:end], text[end:].strip(" ")
+    return text[:end], re.sub(" */ *", "/", text[end:].strip(" "))
 
 
 def _number(text: str) -> Decimal:
@@ -134,25 +134,49 @@ def _number(text: str) -> Decimal:
         raise ValueError("is not a number with a unit") from None
 
 
-@cache
-def _size(name: str, unit: SiUnit) -> Decimal:
-    """The value of one `name` in `unit`."""
-    try:
-        size: Decimal = registry().Quantity(Decimal(1), name).to(unit).magnitude
-    except Exception as error:  # noqa: BLE001 - pint raises many kinds, AssertionError and TokenError among them
-        raise ValueError(_reason(error, unit)) from None
-    if not all(part.strip(" ").isalpha() for part in name.split("/", maxsplit=1)):
-        raise ValueError("is not a number with a unit")
-    return size
+def _refused(number: str, name: str, unit: SiUnit) -> ValueError:
+    """The error about a unit that is not one of those for `unit`."""
+    if not all(part.isalpha() for part in name.split("/", maxsplit=1)):
+        return ValueError("is not a number with a unit")
+    if any(name in units for units in UNITS.values()):
+        return ValueError(f"has a unit of another kind than {unit}")
+    rule = f"has a unit that distsim does not know, {name!r}"
+    number = number or "1"
+    meant = [f'"{number} {spelling}"' for spelling in _meant(name, unit)]
+    if not meant:
+        return UnitError(rule, f"write a number and one of {', '.join(UNITS[unit])}, such as {EXAMPLES[unit]}")
+    if unit == "second" or len(meant) == 1:
+        return UnitError(rule, f"write {' or '.join(meant)}")
+    return UnitError(rule, f"write {meant[0]} for bytes or {meant[1]} for bits")
 
 
-def _reason(error: Exception, unit: SiUnit) -> str:
-    name = type(error).__name__
-    if name == "UndefinedUnitError":
-        return f"has a unit that distsim does not know ({error})"
-    if name == "DimensionalityError":
-        return f"has a unit of another kind than {unit}"
-    return "is not a number with a unit"
+def _meant(name: str, unit: SiUnit) -> list[str]:
+    """The units that `name` was probably meant to be, the likeliest first.
+
+    >>> [_meant(*one) for one in (("mb", "byte"), ("Ms", "second"), ("GBps", "byte/second"), ("furlong", "byte"))]
+    [['MB', 'Mbit'], ['ms'], ['GB/s', 'Gbps'], []]
+    """
+    stem, ending = name.partition("/")[0], "/s" if unit == "byte/second" else ""
+    bps = unit == "byte/second" and "/" not in name and stem.lower().endswith("ps")
+    stem = stem[:-2] if bps else stem
+    spellings = {spelling.lower(): spelling for spelling in UNITS["second" if unit == "second" else "byte"]}
+    lower = stem.lower() if stem.lower() in spellings else stem.lower().removesuffix("s")
+    close = spellings.get(lower) or ALIASES.get(lower)
+    if close is None:
+        return []
+    found = [f"{close}{ending}"]
+    if unit != "second" and lower.endswith("b") and not lower.endswith("ib"):  # bits or bytes?
+        bits = f"{close[:-1]}bps" if bps else f"{close[:-1]}bit{ending}"
+        if bps and not stem.endswith("B"):
+            found = [bits]
+        elif bps or not stem.endswith("B"):
+            found.append(bits)
+    return [spelling for spelling in found if spelling in UNITS[unit]]
+
+
+def cure(error: ValueError, example: str) -> str:
+    """What to write in place of a refused quantity. example: where nothing better is known."""
+    return error.cure if isinstance(error, UnitError) else example
 
 
 @lru_cache(maxsize=4096)
@@ -215,7 +239,7 @@ def _quantity(unit: SiUnit, *, zero: bool) -> tuple[BeforeValidator, PlainSerial
         try:
             value = parse(text, unit)
         except ValueError as error:
-            raise ValueError(f"{error}. Cure: {example}") from None
+            raise ValueError(f"{error}. Cure: {cure(error, example)}") from None
         if value < 0 or (value == 0 and not zero):
             raise ValueError(f"must be {'at least 0' if zero else 'above 0'}. Cure: {example}")
         least, most = BOUNDS[unit]
@@ -238,13 +262,14 @@ Bytes = Annotated[float, *_BYTES]
 PositiveBytes = Annotated[float, *_POSITIVE_BYTES]
 BytesPerSecond = Annotated[float, *_RATE]
 
-assert set(get_args(SiUnit)) == set(EXAMPLES) == set(SPELLINGS), "every unit has an example and spellings"
+assert set(get_args(SiUnit)) == set(EXAMPLES) == set(SPELLINGS) == set(UNITS), "every unit has all of them"
 __all__ = [
     "Bytes",
     "BytesPerSecond",
     "PositiveBytes",
     "PositiveSeconds",
     "Seconds",
+    "cure",
     "duration",
     "parse",
     "show",

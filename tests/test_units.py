@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distsim.units import SiUnit, duration, parse, show, write
+from distsim.units import SiUnit, UnitError, duration, parse, show, write
 
 UNITS: tuple[SiUnit, ...] = ("second", "byte", "byte/second")
 
@@ -36,7 +36,8 @@ READ = [
     ("4 MiB", "byte", 4.0 * 2**20),
     ("25 MB", "byte", 25e6),
     ("8 bit", "byte", 1.0),
-    ("1 Mb", "byte", 125e3),
+    ("1 Mbit", "byte", 125e3),
+    ("1 d", "second", 86400.0),
     ("1 KiB", "byte", 1024.0),
 ]
 
@@ -64,7 +65,7 @@ REFUSED = [
     ("5 s; 3", "second", "is not a number with a unit"),
     ("5 s # five", "second", "is not a number with a unit"),
     ("[5] s", "second", "is not a number with a unit"),
-    ("five seconds", "second", "does not know"),
+    ("five seconds", "second", "is not a number with a unit"),
     ("1/0 s", "second", "is not a number with a unit"),
     ("9**9**9**9 s", "second", "is not a number with a unit"),
     ("2*3 Gbit/s", "byte/second", "is not a number with a unit"),
@@ -81,7 +82,7 @@ REFUSED = [
     ("1e99999999999999999999 s", "second", "is not a number with a unit"),
     ("1e999999999 s", "second", "not finite"),
     ("Infinity s", "second", "not finite"),
-    ("1 ms ms", "second", "another kind"),
+    ("1 ms ms", "second", "is not a number with a unit"),
     ("1 " + "s" * 300, "second", "is too long"),
     ("9" * 300 + " s", "second", "is too long"),
 ]
@@ -96,6 +97,66 @@ def test_parse_gives_the_nearest_float(text: str, unit: SiUnit, value: float) ->
 def test_parse_refuses(text: object, unit: SiUnit, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse(text, unit)
+
+
+# Written here anew: every name that is read, and nothing else is.
+NAMES: dict[SiUnit, list[str]] = {
+    "second": ["ns", "us", "µs", "μs", "ms", "s", "min", "h", "d"],
+    "byte": ["B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "bit", "kbit", "Mbit", "Gbit", "Tbit"],
+    "byte/second": [
+        "B/s", "kB/s", "MB/s", "GB/s", "TB/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s",
+        "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "bps", "kbps", "Mbps", "Gbps", "Tbps",
+    ],
+}  # fmt: skip
+PREFIXES = ["", *"fpnuµμmcdhkKMGTPE", "da", *(f"{letter}{i}" for letter in "kKmMgGtTpP" for i in "iI")]
+TIMES = ["s", "S", "sec", "second", "seconds", "m", "min", "Min", "h", "H", "hour", "d", "D", "day"]
+SIZES = ["b", "B", "bit", "Bit", "BIT", "bits", "byte", "Byte", "bytes", "bps", "Bps", "BPS", "octet"]
+ENDINGS = ["", "/s", "/S", "/sec", "/min", "/ms", "ps", "/s/s"]
+SPACE = sorted({f"{prefix}{base}{ending}" for prefix in PREFIXES for base in TIMES + SIZES for ending in ENDINGS})
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_of_all_prefixes_units_and_cases_only_the_list_is_read(unit: SiUnit) -> None:
+    read, without_cure, others = [], [], []
+    for name in SPACE + NAMES[unit]:
+        try:
+            parse(f"2 {name}", unit)
+            read.append(name)
+        except UnitError as error:
+            meant = [allowed for allowed in NAMES[unit] if allowed.lower() == name.lower()]
+            if meant and not any(f'"2 {allowed}"' in error.cure for allowed in meant):
+                without_cure.append((name, error.cure))
+        except ValueError as error:  # "another kind", or no unit at all
+            others.append(str(error))
+    assert set(read) == set(NAMES[unit])
+    assert without_cure == []
+    assert all("another kind" in text or "is not a number" in text for text in others)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "meant"),
+    [
+        ("2 mb", "byte", 'write "2 MB" for bytes or "2 Mbit" for bits'),
+        ("2 Mb", "byte", 'write "2 MB" for bytes or "2 Mbit" for bits'),
+        ("2 KB", "byte", 'write "2 kB"'),
+        ("2 mB", "byte", 'write "2 MB"'),
+        ("2 mib", "byte", 'write "2 MiB"'),
+        ("2 bytes", "byte", 'write "2 B"'),
+        ("40 Ms", "second", 'write "40 ms"'),
+        ("40 MS", "second", 'write "40 ms"'),
+        ("3 seconds", "second", 'write "3 s"'),
+        ("5 m", "second", 'write "5 min"'),
+        ("10 Gb/s", "byte/second", 'write "10 GB/s" for bytes or "10 Gbit/s" for bits'),
+        ("10 gbit/s", "byte/second", 'write "10 Gbit/s"'),
+        ("10 gbps", "byte/second", 'write "10 Gbps"'),
+        ("10 GBps", "byte/second", 'write "10 GB/s" for bytes or "10 Gbps" for bits'),
+        ("3 furlong", "second", 'write a number and one of s, ms, us, ns, µs, μs, min, h, d, such as "50 ms"'),
+    ],
+)
+def test_a_refused_unit_tells_what_was_probably_meant(text: str, unit: SiUnit, meant: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse(text, unit)
+    assert caught.value.cure == meant
 
 
 @pytest.mark.parametrize(

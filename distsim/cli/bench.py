@@ -11,9 +11,11 @@ from rich.text import Text
 
 from distsim.cli.output import console, json_option, print_json
 from distsim.errors import InputError
-from distsim.progress import progress
+from distsim.progress import Phase, bar
 from distsim.speed.figure import QUICK_ROUNDS, ROUNDS, Figure, Result
 from distsim.units import show
+
+FIGURE_SECONDS = 4.0  # of one figure, on the average
 
 
 @click.command()
@@ -36,7 +38,12 @@ def bench(only: tuple[str, ...], quick: bool, as_json: bool) -> None:
     """
     figures = _chosen(only)
     rounds = QUICK_ROUNDS if quick else ROUNDS
-    results = [figure.measure(rounds) for figure in progress(figures, "speed figures")]
+    results: list[Result] = []
+    with bar("bench", shown=not as_json) as report:
+        for number, figure in enumerate(figures):
+            name = f"{figure.group}: {figure.name}, figure"
+            report(Phase(f"{name} {number + 1} of {len(figures)}", number, len(figures), len(figures) * FIGURE_SECONDS))
+            results.append(figure.measure(rounds))
     if as_json:
         print_json([result.as_dict() for result in results])
         return

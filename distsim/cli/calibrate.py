@@ -18,7 +18,7 @@ from distsim.errors import InputError
 from distsim.files import check_writable, write_text
 from distsim.progress import bar
 from distsim.runtime.calibrate import calibrate as run
-from distsim.units import SiUnit, parse
+from distsim.units import SiUnit, cure, parse
 
 DEFAULT = CalibrationPlan()
 EMULATED = {"bandwidth": "1 Gbit/s", "latency": "0 s"}
@@ -35,14 +35,14 @@ def _sizes(_context: click.Context, option: click.Parameter, text: str) -> tuple
     try:
         return tuple(parse(part.strip(), "byte") for part in text.split(","))
     except ValueError as error:
-        raise InputError.of(f"--{option.name}", text, str(error), "write '64 KiB,1 MiB,4 MiB'") from None
+        raise InputError.of(f"--{option.name}", text, str(error), cure(error, "write '64 KiB,1 MiB,4 MiB'")) from None
 
 
 def _pause(_context: click.Context, option: click.Parameter, text: str) -> float:
     try:
         return parse(text, "second")
     except ValueError as error:
-        raise InputError.of(f"--{option.name}", text, str(error), "write '20 ms'") from None
+        raise InputError.of(f"--{option.name}", text, str(error), cure(error, "write '20 ms'")) from None
 
 
 @click.command()
@@ -122,7 +122,7 @@ def _quantity(key: str, given: dict[str, str], unit: SiUnit) -> float:
     try:
         value = parse(text, unit)
     except ValueError as error:
-        raise InputError.of(f"--{key}", text, str(error), f"write '{EMULATED[key]}'") from None
+        raise InputError.of(f"--{key}", text, str(error), cure(error, f"write '{EMULATED[key]}'")) from None
     if value < 0 or (value == 0 and unit != "second"):
         raise InputError.of(f"--{key}", text, "is not a possible value for a link", f"write '{EMULATED[key]}'")
     return value

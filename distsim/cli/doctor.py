@@ -10,6 +10,7 @@ from rich.text import Text
 
 from distsim.cli.output import console, json_option, print_json
 from distsim.doctor import examine
+from distsim.progress import Phase, bar
 
 
 @click.command()
@@ -19,7 +20,9 @@ def doctor(as_json: bool) -> None:
 
     The command installs and changes nothing. Its exit code is 0 whatever the checks find.
     """
-    checks = examine()
+    with bar("doctor", shown=not as_json) as report:
+        report(Phase("examining this machine"))
+        checks = examine()
     if as_json:
         print_json([asdict(check) for check in checks])
         return

@@ -14,10 +14,12 @@ import click
 from distsim.cli.output import json_option, print_json, warn
 from distsim.errors import InputError
 from distsim.figures.catalogue import COUNTS, KINDS, WINDOW
+from distsim.files import check_writable
+from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
-from distsim.units import parse
+from distsim.units import cure, parse
 
 LISTED = "\b\nKINDs:\n" + "\n".join(
     f"  {kind:14} {entry.shows} ({COUNTS[entry.files][2]})" for kind, entry in KINDS.items()
@@ -58,17 +60,22 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
         raise InputError.of("FILE...", len(files), f"a figure of kind {kind} takes {words}", "give as many")
     for name in set(WINDOW) & set(given):
         given[name] = _seconds(OPTION[name], given[name])
-    from distsim.figures.export import check_suffix
+    check_writable(out)
+    with bar(f"figure {kind}", shown=not as_json) as report, _told(options):
+        from distsim.figures.export import check_suffix
 
-    with _told(options):
         check_suffix(out)
         contents: list[Any] = [_rows(file) if entry.files == "sweep" else _trace(file) for file in files]
+        notes: list[str] = []
         if entry.files == "pair":
             from distsim.experiment import of_traces
 
-            warn(of_traces(contents[0], contents[1], notes=[]).notes)
+            notes = of_traces(contents[0], contents[1], notes=[]).notes
+        report(Phase("drawing"))
         captioned = entry.of_files(contents, given)
+        report(Phase(f"writing {out.name}"))
         captioned.save(out)
+    warn(notes)
     if as_json:
         print_json({"kind": kind, "file": str(out), "summary": captioned.summary, "table": list(captioned.table)})
     else:
@@ -95,7 +102,7 @@ def _seconds(option: str, text: str) -> float:
     try:
         return parse(text, "second")
     except ValueError as error:
-        raise InputError.of(option, text, str(error), 'write such as "250 ms"') from None
+        raise InputError.of(option, text, str(error), cure(error, 'write such as "250 ms"')) from None
 
 
 def _trace(file: Path) -> Trace:

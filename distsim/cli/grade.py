@@ -83,8 +83,8 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
         warn([reason])
     if out is not None:
         make(out)
-    with termination_raises():
-        found = graded(handed_in, lab, trust=reason is not None)
+    with termination_raises(), bar(f"grade {lab.key}", shown=not as_json) as report:
+        found = graded(handed_in, lab, trust=reason is not None, progress=report)
     if out is not None:
         write_text(feedback_file(out, found.student), feedback(found))
     if as_json:

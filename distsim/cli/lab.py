@@ -12,6 +12,7 @@ from rich.text import Text
 
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes
 from distsim.cli.usage_errors import Commands
+from distsim.progress import bar
 
 MOST_SHOWN = 4  # numbers in one cell of a table; a longer list is shown as its median
 
@@ -103,9 +104,15 @@ def run(
         folder = Path.cwd()
     if not as_json:
         click.echo(f"runs {(folder or found.folder) / TASKS}", err=True)
-    results = run_for_real(
-        found, ranks=ranks, folder=folder, emulate=emulate, deadline_seconds=deadline or DEADLINE_SECONDS
-    )
+    with bar(f"lab run {found.key}", shown=not as_json) as report:
+        results = run_for_real(
+            found,
+            ranks=ranks,
+            folder=folder,
+            emulate=emulate,
+            deadline_seconds=deadline or DEADLINE_SECONDS,
+            progress=report,
+        )
     if as_json:
         print_json(results)
     else:

@@ -10,7 +10,9 @@ from distsim.calibration import Calibration, far_beyond
 from distsim.cli.footnotes import footnotes
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes, trace_option, warn
 from distsim.cli.summary_tables import summary_table
+from distsim.files import check_writable
 from distsim.metrics import summary
+from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
 from distsim.simulation import simulate as run
 
@@ -31,10 +33,16 @@ def simulate(file: Path, calibration: Path | None, rule: str | None, trace: Path
     known = Calibration.load(calibration) if calibration else None
     if known:
         warn(far_beyond(known, scenario))
-    predicted = run(scenario, known, rule=rule)
     if trace:
-        predicted.save(trace)
-    found = summary(predicted)
+        check_writable(trace)
+    with bar(f"simulate {scenario.name}", shown=not as_json) as report:
+        report(Phase(f"{scenario.steps} steps of {scenario.cluster.workers} workers"))
+        predicted = run(scenario, known, rule=rule)
+        if trace:
+            report(Phase("saving the trace"))
+            predicted.save(trace)
+        report(Phase("summing up"))
+        found = summary(predicted)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -10,10 +10,12 @@ import click
 
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes
 from distsim.errors import DistsimError, InputError, RunError
-from distsim.progress import bar
+from distsim.progress import Phase, bar
 
 if TYPE_CHECKING:
     from distsim.accuracy.simgrid import Rows
+
+EXPECTED_SECONDS = 30.0  # of all tables
 
 
 @click.command()
@@ -84,10 +86,11 @@ def _machine(markdown: bool, as_json: bool) -> None:
 
 def _simgrid(cases: Path, as_json: bool) -> None:
     """One file of SimGrid's results."""
-    from distsim.accuracy import simgrid
-    from distsim.cli.accuracy_tables import simgrid_table
+    with bar("validate", shown=not as_json):
+        from distsim.accuracy import simgrid
+        from distsim.cli.accuracy_tables import simgrid_table
 
-    found = simgrid.validate(cases)
+        found = simgrid.validate(cases)
     if as_json:
         print_json(found)
     else:
@@ -96,20 +99,26 @@ def _simgrid(cases: Path, as_json: bool) -> None:
 
 
 def _everything(as_json: bool) -> None:
-    """All tables. All are computed before the first is printed, with a progress bar."""
-    from distsim.accuracy import published, simgrid
-    from distsim.accuracy.tables import TABLES
-    from distsim.cli import accuracy_tables
-    from distsim.progress import progress
+    """All tables. All are computed before the first is printed, with progress."""
+    with bar("validate", shown=not as_json) as report:
+        report(Phase("loading", seconds=EXPECTED_SECONDS))
+        from distsim.accuracy import published, simgrid
+        from distsim.accuracy.tables import TABLES
+        from distsim.cli import accuracy_tables
 
-    theory = [(table, table.claims()) for table in progress(TABLES, "theory against simulation")]
-    algorithms = simgrid.validate()["algorithms"]
-    scaling = {
-        "ddp_benchmark": (published.ddp_benchmark(), accuracy_tables.ddp_benchmark_table),
-        "ddp_buckets": (published.ddp_buckets(), accuracy_tables.ddp_buckets_table),
-        "deeplab_on_v100": (published.deeplab_on_v100(), accuracy_tables.deeplab_table),
-        "cifar_with_ddp": (published.cifar_with_ddp(), accuracy_tables.cifar_table),
-    }
+        theory = []
+        for number, table in enumerate(TABLES):
+            report(Phase(f"theory against simulation, table {number + 1} of {len(TABLES)}", number, len(TABLES)))
+            theory.append((table, table.claims()))
+        report(Phase("SimGrid's results"))
+        algorithms = simgrid.validate()["algorithms"]
+        report(Phase("published scaling"))
+        scaling = {
+            "ddp_benchmark": (published.ddp_benchmark(), accuracy_tables.ddp_benchmark_table),
+            "ddp_buckets": (published.ddp_buckets(), accuracy_tables.ddp_buckets_table),
+            "deeplab_on_v100": (published.deeplab_on_v100(), accuracy_tables.deeplab_table),
+            "cifar_with_ddp": (published.cifar_with_ddp(), accuracy_tables.cifar_table),
+        }
     misses = [
         f"{table.name}: {claim.case}: {claim.found:.6g} beside {claim.expression:.6g}"
         for table, claims in theory

@@ -13,6 +13,7 @@ from distsim.grading.lab import Lab
 from distsim.grading.notebook_run import NotebookRun
 from distsim.grading.result import Result
 from distsim.grading.submission import Submission
+from distsim.progress import Report
 
 TRIES = 2  # a kernel may fail to start on a busy machine
 
@@ -55,10 +56,18 @@ class Grade:
         return cls(**{name: table[name] for name in names}, results=results, remarks=list(table["remarks"]))
 
 
-def grade(submission: Submission, lab: Lab, *, trust: bool = False, stop: threading.Event | None = None) -> Grade:
+def grade(
+    submission: Submission,
+    lab: Lab,
+    *,
+    trust: bool = False,
+    stop: threading.Event | None = None,
+    progress: Report | None = None,
+) -> Grade:
     """Runs the lab's own notebook with the submission's tasks.py.
 
-    trust: whether its ranks may run without confinement. stop: see `notebook_run.run`.
+    trust: whether its ranks may run without confinement. stop, progress: see
+    `notebook_run.run`.
 
     Raises RunError if the notebook did not reach its first check, or if no ranks could be started. Neither is the
     fault of the submission, so the submission gets no grade.
@@ -67,7 +76,7 @@ def grade(submission: Submission, lab: Lab, *, trust: bool = False, stop: thread
     reason = submission.missing
     if submission.content is not None:
         for _ in range(TRIES):
-            ended = notebook_run.run(lab, submission.content, trust=trust, stop=stop)
+            ended = notebook_run.run(lab, submission.content, trust=trust, stop=stop, progress=progress)
             if ended.report:
                 break
         if "refused" in ended.report:

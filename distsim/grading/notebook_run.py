@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.metadata import for_grading, write
 from distsim.grading.notebook import RESULTS_VARIABLE
 from distsim.grading.trust import trust_variables
+from distsim.progress import Phase, Report
 from distsim.runtime.launch import lifeline, process_tree
 from distsim.runtime.launch.owned_process import started
 
@@ -48,10 +50,18 @@ class NotebookRun:
     output: str
 
 
-def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event | None = None) -> NotebookRun:
+def run(
+    lab: Lab,
+    content: bytes,
+    *,
+    trust: bool = False,
+    stop: threading.Event | None = None,
+    progress: Report | None = None,
+) -> NotebookRun:
     """Runs the lab's notebook with `content` as its tasks.py, in a folder that is removed afterwards.
 
     trust: whether ranks may run without confinement. stop: once set, all processes end and StoppedError is raised.
+    progress: called with the `Phase` of the run many times a second; it counts checks.
     """
     deadline = START_SECONDS + lab.about.check_seconds * len(lab.checks)
     with tempfile.TemporaryDirectory(prefix="distsim-grade-", ignore_cleanup_errors=True) as made:
@@ -67,10 +77,10 @@ def run(lab: Lab, content: bytes, *, trust: bool = False, stop: threading.Event 
                 stderr=output.fileno(),
                 folder=place,
             ) as process:
-                late = _past_deadline(process, deadline, stop)
+                late = _past_deadline(process, deadline, stop, _watching(lab, results, progress))
             output.seek(0)
             text = output.read().decode("utf-8", errors="replace")[-TAIL_CHARACTERS:]
-        report = json.loads(results.read_text("utf-8")) if results.is_file() else {}
+        report = _read(results)
     return NotebookRun(report, late, text)
 
 
@@ -84,10 +94,31 @@ def _prepare(lab: Lab, place: Path, content: bytes) -> None:
     (place.parent / "pytest.ini").write_text(SETTINGS)
 
 
-def _past_deadline(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event | None) -> bool:
-    """Waits for the notebook. Returns whether it was still running at its deadline."""
+def _read(results: Path) -> dict[str, Any]:
+    return json.loads(results.read_text("utf-8")) if results.is_file() else {}
+
+
+def _watching(lab: Lab, results: Path, progress: Report | None) -> Callable[[], object]:
+    """Tells how far the notebook has come: it writes its results after each check."""
+    if progress is None:
+        return lambda: None
+    tell, count = progress, len(lab.checks)
+
+    def look() -> None:
+        done = len(_read(results).get("results", []))
+        doing = f"check {done + 1} of {count}, which may take {lab.about.check_seconds:g} s"
+        tell(Phase(doing if done < count else "ending the notebook", done, count))
+
+    return look
+
+
+def _past_deadline(
+    process: subprocess.Popen[bytes], deadline: float, stop: threading.Event | None, look: Callable[[], object]
+) -> bool:
+    """Waits for the notebook. Returns whether it was still running at its deadline. look: called again and again."""
     give_up = time.monotonic() + deadline
     while process.poll() is None:
+        look()
         if stop is not None and stop.is_set():
             raise StoppedError
         if time.monotonic() > give_up:

@@ -17,6 +17,7 @@ from distsim import files
 from distsim.errors import InputError, RunError
 from distsim.grading.lab import MOST_MEGABYTES, RANKS, SCENARIO, TASKS, Lab
 from distsim.grading.unwritten_functions import Unwritten, blocked, unwritten
+from distsim.progress import Report
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.measure import check_machine
@@ -36,11 +37,13 @@ def run(
     folder: Path | None = None,
     emulate: bool = False,
     deadline_seconds: float = DEADLINE_SECONDS,
+    progress: Report | None = None,
 ) -> list[Any]:
     """The results of `real`, by rank.
 
     ranks: the number of ranks, by default that of lab.toml. arguments: of `real`, by name, as JSON. folder: of
     tasks.py, by default the lab's. emulate: whether to emulate the links of the lab's scenario.
+    progress: called with the `Phase` of the run many times a second.
 
     Raises InputError if the lab has no `real`, if tasks.py or torch is missing, or if this machine cannot emulate
     links. Raises RunError if a rank failed, or if no function to run has been written yet.
@@ -57,7 +60,8 @@ def run(
     }  # fmt: skip
     roles = ["your code"] * count
     network = NetworkPlan.of(_scenario(lab, count)) if emulate else None
-    with launched(Launch(lab.key, roles, ENTRY, job, deadline_seconds, network=network)) as place:
+    launch = Launch(lab.key, roles, ENTRY, job, deadline_seconds, network=network, progress=progress)
+    with launched(launch) as place:
         results = [json.loads(result_file(place, rank).read_text("utf-8")) for rank in range(count)]
     if not any(results) and (missing := unwritten(text)):
         raise RunError("\n  ".join([f"{lab.key}: there is nothing to run yet", *map(str, missing)]))
