@@ -130,9 +130,9 @@ def _merged(folder: Path, number: int, schedule: Schedule, sends: Sends) -> Real
         for carried in carried_by(schedule, records, [(floats, FLOAT_BYTES)], eager=sends == "eager")
     ]  # fmt: skip
     began = np.array(zeros)[:, None]
-    traffic = [record.facts.get("traffic", {}) for record in records]
+    sent = [record.facts["tally"]["sent"].values() for record in records]
     return RealCollective(
         joins - began, ends - began, Transfers.of_rows(rows),
-        sent_bytes=[int(counted.get("sent_bytes", 0)) for counted in traffic],
-        sent_messages=[int(counted.get("sent_messages", 0)) for counted in traffic],
+        sent_bytes=[sum(num_bytes for _, num_bytes in counted) for counted in sent],
+        sent_messages=[sum(messages for messages, _ in counted) for counted in sent],
     )  # fmt: skip

@@ -191,6 +191,35 @@ def test_a_count_that_differs_is_an_error(
         merged(tmp_path, scenario({"kind": "synchronous"}), *SYNCHRONOUS_RANKS, falsify=falsify)
 
 
+def miscount_the_calls(recorders: list[Recorder]) -> None:
+    recorders[1].facts["reduced"] = {"calls": 2, "bytes": NUM_BYTES}
+
+
+def miscount_the_bytes(recorders: list[Recorder]) -> None:
+    recorders[1].facts["reduced"] = {"calls": 1, "bytes": NUM_BYTES - 4}
+
+
+def count_a_message_that_no_schedule_has(recorders: list[Recorder]) -> None:
+    recorders[0].tally.sent(1, NUM_BYTES)
+    recorders[1].tally.received(0, NUM_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("falsify", "words"),
+    [
+        (miscount_the_calls, "worker 1 counted 2 calls of all-reduces, but the trace shows 1"),
+        (miscount_the_bytes, f"worker 1 counted {NUM_BYTES - 4} bytes of all-reduces, but the trace shows {NUM_BYTES}"),
+        (count_a_message_that_no_schedule_has, "from worker 0 to worker 1, the trace says 0 bytes, but .* counted"),
+    ],
+)
+def test_a_count_of_peers_that_differs_is_an_error(
+    tmp_path: Path, falsify: Callable[[list[Recorder]], None], words: str
+) -> None:
+    ranks = {"computes": [(0, 0, ZERO, ZERO + 2)], "all_reduces": [(0, ZERO + 2, ZERO + 6)]}
+    with pytest.raises(RunError, match=f"the counts of the run disagree: .*{words}"):
+        merged(tmp_path, scenario({"kind": "synchronous"}, "ring"), ranks, ranks, falsify=falsify)
+
+
 def test_a_cancelled_step_ends_when_its_answer_leaves_the_server(tmp_path: Path) -> None:
     trace = merged(
         tmp_path,

@@ -210,10 +210,14 @@ def test_any_schedule_comes_to_its_end_with_the_sum(schedule: Schedule, sends: s
     sources = np.array([transfer.source for _, transfer in schedule.transfers()])
     targets = np.array([transfer.target for _, transfer in schedule.transfers()])
     for rank, recorder in enumerate(recorders):
-        counted = recorder.facts.get("traffic", dict.fromkeys(["sent_bytes", "received_bytes", "sent_messages"], 0))
-        assert counted["sent_bytes"] == 2 * 4 * sizes[sources == rank].sum()
-        assert counted["received_bytes"] == 2 * 4 * sizes[targets == rank].sum()
-        assert counted["sent_messages"] == 2 * (sizes[sources == rank] > 0).sum()
+        counted = recorder.tally.table()
+        for direction, own, others in (("sent", sources, targets), ("received", targets, sources)):
+            by_rank = {other: sizes[(own == rank) & (others == other)] for other in range(schedule.ranks)}
+            assert counted[direction] == {
+                str(other): [2 * (found > 0).sum(), 2 * 4 * found.sum()]
+                for other, found in by_rank.items()
+                if any(found)
+            }
 
 
 @pytest.mark.parametrize("gate", ["process", "data"])

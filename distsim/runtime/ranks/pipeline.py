@@ -21,7 +21,6 @@ from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport.messages import num_floats
-from distsim.runtime.transport.traffic import Traffic
 from distsim.scenario import Scenario
 
 WARM_UP_STEPS = 3
@@ -60,7 +59,6 @@ class TimedStage(PipelineStage):
     def begin_step(self, step: int, seconds: tuple[float, float], recorder: Recorder) -> None:
         """Step `step` begins. seconds: of the forward and the backward of a micro-batch."""
         self._step, self._seconds, self._recorder = step, seconds, recorder
-        self._traffic = Traffic(recorder)
         self._turned: dict[tuple[int, int], tuple[float, list[P2POp]]] = {}
 
     def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[P2POp]:
@@ -102,7 +100,7 @@ class TimedStage(PipelineStage):
         if sends:
             self._recorder.table("handed")((self._step, micro, direction, time.monotonic()))
             for send in sends:
-                self._traffic.sent(send.tensor)
+                self._recorder.tally.sent(send.peer, send.tensor.nbytes)
         return sends
 
     def _begin(self, direction: int, micro: int) -> float:
@@ -111,7 +109,7 @@ class TimedStage(PipelineStage):
             turned, receives = self._turned.pop((direction, micro))
             self._recorder.table("taken")((self._step, micro, direction, turned, start))
             for receive in receives:
-                self._traffic.received(receive.tensor)
+                self._recorder.tally.received(receive.peer, receive.tensor.nbytes)
         self._slot.doing(self._pass(direction, micro))
         return start
 

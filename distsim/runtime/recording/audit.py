@@ -1,7 +1,7 @@
 """Checks the trace against the counts that each rank kept while it ran.
 
 The source and the target counted every message that carried numbers. Every server counted the gradients that it applied
-and dropped, and their staleness.
+and dropped, and their staleness. Every rank counted its calls of the back end's all-reduce, whose messages nobody sees.
 """
 
 from __future__ import annotations
@@ -11,22 +11,40 @@ from collections.abc import Mapping, Sequence
 
 from distsim.errors import RunError
 from distsim.runtime.recording.recorder import Record
-from distsim.trace import Trace
+from distsim.trace import SpanKind, Trace
 
 Pair = tuple[int, int]  # source, target
 Counts = Counter[tuple[Pair, str]]  # of "messages" and "bytes" between two ranks
 
 
-def check(trace: Trace, records: Sequence[Record], left_out: Mapping[Pair, int]) -> None:
-    """Raises RunError where the trace and the counts of the ranks differ.
+def check_messages(trace: Trace, records: Sequence[Record], left_out: Mapping[Pair, int]) -> None:
+    """Raises RunError where the trace and the ranks' counts of messages and bytes differ.
 
     left_out: by (source, target), messages that the ranks counted but that are not in the trace.
     """
     sent, received = _counted(records, "sent"), _counted(records, "received")
     _compare(trace, sent, "its source sent", received, "its target received")
     _compare(trace, _traced(trace, records, left_out), "the trace says", sent, "its ranks counted")
+
+
+def check_gradients(trace: Trace, records: Sequence[Record]) -> None:
+    """Raises RunError where the trace and the servers' counts of gradients differ."""
     for server in range(trace.workers, trace.workers + trace.servers):
         _check_gradients(trace, server, records[server].facts["counts"])
+
+
+def check_all_reduces(trace: Trace, records: Sequence[Record]) -> None:
+    """Raises RunError where the trace and the ranks' counts of the back end's all-reduces differ."""
+    spans = trace.spans.of_kind(SpanKind.ALL_REDUCE)
+    for rank, record in enumerate(records):
+        own = spans.where(spans.worker == rank)
+        shown = {"calls": len(own), "bytes": own.bytes.sum()}
+        for unit, count in record.facts.get("reduced", {}).items():
+            if count != shown[unit]:
+                raise RunError(
+                    f"the counts of the run disagree: {trace.lane(rank)} counted {count:.0f} {unit} of all-reduces, "
+                    f"but the trace shows {shown[unit]:.0f}"
+                )
 
 
 def _counted(records: Sequence[Record], direction: str) -> Counts:

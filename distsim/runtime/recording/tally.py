@@ -1,4 +1,4 @@
-"""One rank's own count of its messages with servers, apart from the rows that make the trace.
+"""One rank's own count of its messages, apart from the rows that make the trace.
 
 Both ranks of a message count the message, each on its own. `audit` compares both counts with the trace.
 """

@@ -25,7 +25,6 @@ from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport import backend
 from distsim.runtime.transport.backend import Pending
-from distsim.runtime.transport.traffic import Traffic
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class ScheduleRunner(ABC):
         """
         self._call = call
         self._sent, self._received = recorder.table("sends"), recorder.table("receives")
-        self._traffic = Traffic(recorder)
+        self._tally = recorder.tally
         self._take_part(data)
         if self._eager and more:
             self.expect()
@@ -157,7 +156,7 @@ class ScheduleRunner(ABC):
         carried = piece.of(data)
         posted = time.monotonic()
         work = backend.begin_send(carried, piece.transfer.target, self._first_tag + piece.number)
-        self._traffic.sent(carried)
+        self._tally.sent(piece.transfer.target, carried.nbytes)
         return piece, work, posted
 
     def _finish(self, sends: Iterable[tuple[LocalTransfer, Pending, float]]) -> None:
@@ -170,7 +169,7 @@ class ScheduleRunner(ABC):
         """Records a receive that ended at `end`."""
         _, posted = self._posted.pop(piece.number)
         self._received((self._call, piece.number, posted, end))
-        self._traffic.received(self._buffers[piece.number])
+        self._tally.received(piece.transfer.source, self._buffers[piece.number].nbytes)
 
     def _apply(self, piece: LocalTransfer, data: torch.Tensor) -> None:
         if piece.transfer.reduce:

@@ -18,7 +18,7 @@ from distsim.runtime.recording.merge.ddp import DdpMerge
 from distsim.runtime.recording.merge.failures import load_joined, with_pauses
 from distsim.runtime.recording.merge.flexrr import FlexRRMerge
 from distsim.runtime.recording.merge.losses import losses
-from distsim.runtime.recording.merge.peers import PeersMerge, check_counts
+from distsim.runtime.recording.merge.peers import PeersMerge
 from distsim.runtime.recording.merge.pipeline import PipelineMerge
 from distsim.runtime.recording.merge.server import ServerMerge
 from distsim.runtime.recording.recorder import Record, load
@@ -53,10 +53,11 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     trace = replace(trace, metadata=trace.metadata | learned)
     if scenario.failures is not None:
         return with_pauses(trace, records, max(left))  # the counts of a rank are lost when it fails
+    audit.check_messages(trace, records, {} if told is None else told.left_out)
     if told is None:
-        check_counts(trace, records)
+        audit.check_all_reduces(trace, records)
         return trace
-    audit.check(trace, records, told.left_out)
+    audit.check_gradients(trace, records)
     return told.by_ranges(trace) if isinstance(told, FlexRRMerge) else trace
 
 

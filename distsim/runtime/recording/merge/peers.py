@@ -15,7 +15,7 @@ from distsim.policies import LocalSgd
 from distsim.runtime.recording.merge.computes import tell_computes
 from distsim.runtime.recording.recorder import Record
 from distsim.scenario import Scenario
-from distsim.trace import SpanKind, Trace, TraceBuilder
+from distsim.trace import SpanKind, TraceBuilder
 from distsim.workload import FLOAT_BYTES
 
 Shape = tuple[int, int]  # of an all-reduce: how many numbers, and the bytes of each
@@ -120,27 +120,3 @@ def _by_transfer(records: Sequence[Record], table: str) -> dict[tuple[int, int],
         for record in records
         for call, number, posted, end in record.rows(table)
     }
-
-
-def check_counts(trace: Trace, records: Sequence[Record]) -> None:
-    """Raises RunError where a rank's count of messages, bytes or all-reduces differs from the trace."""
-    transfers, reduced = trace.transfers, trace.spans.of_kind(SpanKind.ALL_REDUCE)
-    for rank, record in enumerate(records):
-        sent, received = transfers.where(transfers.source == rank), transfers.where(transfers.target == rank)
-        own = reduced.where(reduced.worker == rank)
-        shown = {
-            "traffic": {
-                "sent_messages": len(sent),
-                "sent_bytes": sent.bytes.sum(),
-                "received_messages": len(received),
-                "received_bytes": received.bytes.sum(),
-            },
-            "reduced": {"calls": len(own), "bytes": own.bytes.sum()},
-        }
-        for what, counts in shown.items():
-            for name, count in record.facts.get(what, {}).items():
-                if count != counts[name]:
-                    raise RunError(
-                        f"rank {rank} counted {count:.0f} {name.replace('_', ' ')}, but the trace shows "
-                        f"{counts[name]:.0f}"
-                    )
