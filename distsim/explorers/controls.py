@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import ipywidgets as widgets
 
-WIDTH = "270px"
+from distsim.explorers.inputs import Check, FloatRange, IntRange, Line, List, Steps
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,9 @@ class Slider:
 
     def widget(self, value: Any) -> widgets.Widget:
         """The slider at `value`. The slider reports when the user releases it."""
-        kind = widgets.IntSlider if isinstance(self.step, int) else widgets.FloatSlider
-        return kind(
-            value=value, min=self.low, max=self.high, step=self.step, continuous_update=False, tooltip=self.heading,
-            layout={"width": WIDTH},
-        )  # fmt: skip
+        kind = IntRange if isinstance(self.step, int) else FloatRange
+        bounds = {"min": self.low, "max": self.high, "step": self.step}
+        return kind(value=value, heading=self.heading, unit=self.unit, continuous_update=False, **bounds)
 
 
 @dataclass(frozen=True)
@@ -59,9 +56,7 @@ class Choice:
     def widget(self, value: Any) -> widgets.Widget:
         """A slider that stops at each value."""
         options = [(f"{option:g} {self.unit}".strip(), option) for option in self.values]
-        return widgets.SelectionSlider(
-            options=options, value=value, continuous_update=False, tooltip=self.heading, layout={"width": WIDTH}
-        )
+        return Steps(options=options, value=value, heading=self.heading, continuous_update=False)
 
 
 @dataclass(frozen=True)
@@ -73,12 +68,12 @@ class Switch:
 
     @property
     def heading(self) -> str:
-        """Empty: a checkbox carries its label beside it."""
-        return ""
+        """The text beside the box."""
+        return self.label
 
     def widget(self, value: Any) -> widgets.Widget:
         """The checkbox."""
-        return widgets.Checkbox(value=value, description=self.label, indent=False, layout={"width": WIDTH})
+        return Check(value=value, heading=self.heading)
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ class Pick:
 
     def widget(self, value: Any) -> widgets.Widget:
         """A list that opens."""
-        return widgets.Dropdown(options=self.values, value=value, tooltip=self.heading, layout={"width": WIDTH})
+        return List(options=self.values, value=value, heading=self.heading)
 
 
 @dataclass(frozen=True)
@@ -118,14 +113,7 @@ class Text:
 
     def widget(self, value: Any) -> widgets.Widget:
         """The line. It reports when the user presses Enter or leaves the line."""
-        return widgets.Text(value=value, continuous_update=False, tooltip=self.heading, layout={"width": WIDTH})
+        return Line(value=value, heading=self.heading, continuous_update=False)
 
 
 Control = Slider | Choice | Switch | Pick | Text
-
-
-def labelled(control: Control, widget: widgets.Widget) -> widgets.Widget:
-    """The control under its heading."""
-    if not control.heading:
-        return widget
-    return widgets.VBox([widgets.HTML(f'<span class="distsim-label">{escape(control.heading)}</span>'), widget])

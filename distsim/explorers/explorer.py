@@ -1,7 +1,8 @@
-"""The frame that all explorers share: controls on the left, the result on the right.
+"""The frame that all explorers share: the finding in a sentence, the figure under it, the controls beside it.
 
 An explorer is a pure function from parameters to a `Captioned` figure, and this view of the figure. Moving a control
-runs the function again. An impossible combination keeps the last figure, and a message gives the reason.
+runs the function again; several quick moves run it once. An impossible combination keeps the last figure, and a message
+gives the reason. On a small screen the controls stand under the figure.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from distsim.calibration import Calibration
 from distsim.errors import DistsimError, InputError
 from distsim.explorers.background_work import Background, CancelledError
 from distsim.explorers.change_summary import sentence
-from distsim.explorers.controls import Control, labelled
+from distsim.explorers.controls import Control
+from distsim.explorers.inputs import Status, folded
+from distsim.explorers.picture import Picture
 from distsim.explorers.progress_bar import ProgressBar
-from distsim.explorers.real_run_panel import RealRunPanel, bundled
+from distsim.explorers.quick_moves import QuickMoves
+from distsim.explorers.real_run_panel import RealRunPanel
 from distsim.explorers.style_sheet import SHEET
-from distsim.figures.captioned import Captioned, Row
+from distsim.figures.captioned import Captioned, Row, table_html
 from distsim.scenario import Scenario
 
 Parameters = TypeVar("Parameters")
@@ -74,11 +78,12 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
             control.field: control.widget(getattr(start, control.field)) for control in self._all
         }
         self.reset = widgets.Button(description="reset", tooltip="back to the first values", layout={"width": "90px"})
-        self.message, self.changed, self.caption, self.files = (widgets.HTML() for _ in range(4))
-        self.output = widgets.Output()
+        self.message, self.answer, self.caption, self.files = (widgets.HTML() for _ in range(4))
+        self.changed, self.picture = Status(), Picture()
         self.real_run = RealRunPanel()
         self.progress = ProgressBar("exploring", self._cancel)
         self.background = Background(self.progress.tell) if background else None
+        self.quick_moves = QuickMoves(self._draw_moved)
         self.parameters: Parameters = start
         self.shown: Captioned | None = None
         super().__init__(
@@ -91,29 +96,27 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self._draw(start)
 
     def _panes(self, more: Sequence[Control]) -> widgets.Widget:
-        folded = {control.field for control in more}
-        placed = {control.field: labelled(control, self.controls[control.field]) for control in self._all}
-        others = widgets.Accordion([widgets.VBox([placed[field] for field in placed if field in folded])])
-        others.set_title(0, "more")
-        file = widgets.Accordion([self.files])
-        file.set_title(0, "the scenario files, to copy")
-        primary = [placed[field] for field in placed if field not in folded]
-        left = [*primary, self.message, *([others] if more else []), self.reset, self.progress, self.real_run.controls]
-        right = [self.changed, self.output, self.caption, self.real_run.result, file]
-        return widgets.Box(
-            [
-                widgets.VBox(left, layout={"flex": "0 0 300px", "min_width": "300px", "overflow": "visible"}),
-                widgets.VBox(right, layout={"flex": "1 1 520px", "min_width": "0"}),
-            ],
-            layout={"display": "flex", "flex_flow": "row wrap", "width": "100%", "grid_gap": "12px"},
-        )
+        """The result and the controls. On a wide screen the style sheet sets the controls to the left."""
+        others = [self.controls[control.field] for control in more]
+        primary = [widget for widget in self.controls.values() if widget not in others]
+        fold = [folded("more controls", widgets.VBox(others))] if others else []
+        controls = [*primary, self.message, *fold, self.reset, self.progress, self.real_run.controls]
+        files = folded("the scenario files, to copy", self.files)
+        result = [self.answer, self.changed, self.picture, self.real_run.result, self.caption, files]
+        panes = widgets.Box([widgets.VBox(result), widgets.VBox(controls)])
+        panes.add_class("distsim-panes")
+        return panes
 
     def _moved(self, _: Any) -> None:
         if not self._resetting:
-            values = {field: widget.value for field, widget in self.controls.items()}
-            self._draw(replace(self._start, **values))  # type: ignore[type-var] # a frozen dataclass, as all are
+            self.quick_moves.moved()
+
+    def _draw_moved(self) -> None:
+        values = {field: widget.value for field, widget in self.controls.items()}
+        self._draw(replace(self._start, **values))  # type: ignore[type-var] # a frozen dataclass, as all are
 
     def _reset(self, _: Any) -> None:
+        self.quick_moves.drop()
         self._resetting = True
         for field, widget in self.controls.items():
             widget.value = getattr(self._start, field)
@@ -123,7 +126,6 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
     def _draw(self, parameters: Parameters) -> None:
         """Explores `parameters`, now or in the background, and shows the result, or the reason for having none."""
         if self.background is None:
-            self._say("Simulating …")
             try:
                 found = (self._explore(parameters), *self._behind(parameters))
             except InputError as error:
@@ -152,11 +154,11 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
     ) -> None:
         self.progress.end()
         self.message.value = ""
+        self.picture.show(captioned)  # first: the browser draws while the rest is on its way
         self._say(self._difference(parameters, captioned))
         self.parameters, self.shown = parameters, captioned
-        # Replaced as a whole: `clear_output` would empty the pane first and make the page jump.
-        self.output.outputs = (bundled(captioned),)
-        self.caption.value = captioned.caption_html()
+        self.answer.value = f'<p class="distsim-summary">{escape(captioned.summary)}</p>'
+        self.caption.value = table_html(captioned.table)
         self.files.value = "".join(f"<pre>{escape(scenario.dumps())}</pre>" for scenario in scenarios)
         last = scenarios[-1] if scenarios else None
         self.real_run.about(last if self._real is None else self._real(parameters), calibration)
@@ -182,7 +184,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         return all(place.wait(seconds) for place in places)
 
     def _say(self, text: str) -> None:
-        self.changed.value = f'<div class="distsim-changed" role="status">{escape(text)}</div>'
+        self.changed.value = f'<div class="distsim-changed">{escape(text)}</div>'
 
     def _difference(self, parameters: Parameters, captioned: Captioned) -> str:
         """The sentence on the moved controls and on the changes in the watched columns of the table."""

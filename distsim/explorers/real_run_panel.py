@@ -9,30 +9,34 @@ import ipywidgets as widgets
 from distsim.calibration import Calibration
 from distsim.experiment import Experiment
 from distsim.explorers.background_work import Background, CancelledError
+from distsim.explorers.inputs import Status
+from distsim.explorers.picture import Picture
 from distsim.explorers.progress_bar import ProgressBar
 from distsim.explorers.real_run import obstacle, run_for_real
-from distsim.figures.captioned import Captioned
+from distsim.figures.captioned import table_html
 from distsim.figures.comparison import comparison
 from distsim.scenario import Scenario
+from distsim.units import show
 
 
 class RealRunPanel:
     """Measures the scenario that the explorer shows, in the background, and sets the prediction beside it.
 
-    controls: the button and the lines under it. result: the comparison. Where the machine cannot run the scenario,
-    the button is disabled and a line says why.
+    controls: the button, and under it the phases of the run and then its finding. result: the comparison, for the place
+    under the explorer's figure. Where the machine cannot run the scenario, the button is disabled and a line says why.
     """
 
     def __init__(self) -> None:
         self.button = widgets.Button(
-            description="run it for real", tooltip="measure this scenario on this machine", layout={"width": "150px"}
-        )
+            description="Run it for real", tooltip="measure this scenario on this machine", button_style="primary",
+            layout={"width": "150px"},
+        )  # fmt: skip
         self.button.on_click(self._clicked)
         self.progress = ProgressBar("running for real", self._cancel)
-        self.why, self.heading, self.caption = (widgets.HTML() for _ in range(3))
-        self.output = widgets.Output()
-        self.controls = widgets.VBox([self.button, self.why, self.progress])
-        self.result = widgets.VBox([self.heading, self.output, self.caption], layout={"display": "none"})
+        self.why, self.title, self.caption = (widgets.HTML() for _ in range(3))
+        self.heading, self.picture = Status(), Picture()
+        self.controls = widgets.VBox([self.button, self.why, self.progress, self.heading])
+        self.result = widgets.VBox([self.title, self.picture, self.caption], layout={"display": "none"})
         self.background = Background(self.progress.tell)
         self.found: Experiment | None = None
         self.scenario: Scenario | None = None
@@ -48,7 +52,7 @@ class RealRunPanel:
         self.controls.layout.display = "none" if scenario is None else "flex"
         self._offer()
         if self.found is not None:
-            self._head(self.found)
+            self._head(self.found, comparison(self.found.comparison).summary)
 
     def _offer(self) -> None:
         if self.scenario is None or self.background.busy:
@@ -76,12 +80,13 @@ class RealRunPanel:
     def _ended(self, found: Experiment, calibration: Calibration | None) -> None:
         self.found, self._ran_with = found, calibration
         self.progress.end()
-        self._head(found)
-        self.result.layout.display = "flex"  # before the figure, which takes the width of the visible pane
         captioned = comparison(found.comparison)
-        self.output.outputs = (bundled(captioned),)
+        self._head(found, captioned.summary)
+        self.title.value = '<h4 class="distsim-real">The real run and its prediction, on the same links</h4>'
+        self.result.layout.display = "flex"
+        self.picture.show(captioned)
         notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
-        self.caption.value = f"{captioned.caption_html()}<ul>{notes}</ul>"
+        self.caption.value = f"{table_html(captioned.table)}<ul>{notes}</ul>"
         self._offer()
 
     def _failed(self, error: Exception) -> None:
@@ -93,16 +98,23 @@ class RealRunPanel:
         else:
             self.why.value = '<p class="distsim-why" role="status">Cancelled; nothing is left of the run.</p>'
 
-    def _head(self, found: Experiment) -> None:
-        """Shows the scenario that was run, and whether the controls have been moved since."""
+    def _head(self, found: Experiment, summary: str) -> None:
+        """The scenario that was run, on which links, whether the controls have been moved since, and the finding."""
         ran = found.measured.scenario
         same = (ran, self._ran_with) == (self.scenario, self.calibration)
         since = "" if same else " The controls have been moved since."
+        links = "" if self._ran_with is not None else other_links(ran, found)
         self.heading.value = (
             f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {ran.cluster.workers} workers.{since}</h4>'
+            f"{links}<p>{escape(summary)}</p>"
         )
 
 
-def bundled(captioned: Captioned) -> dict[str, object]:
-    """A figure as one output of an Output widget."""
-    return {"output_type": "display_data", "data": captioned.bundle(), "metadata": {}}
+def other_links(scenario: Scenario, found: Experiment) -> str:
+    """A sentence where the real run had other links than the scenario, on which the figure is drawn; else nothing."""
+    drawn, used = scenario.cluster, found.predicted.scenario.cluster
+    had = [(each.bandwidth_bytes_per_second, each.latency_seconds) for each in (drawn, used)]
+    if had[0] == had[1]:
+        return ""
+    figure, run = (f"{show(bandwidth, 'byte/second')} and {show(latency, 'second')}" for bandwidth, latency in had)
+    return f'<p class="distsim-links"><b>Other links than in the figure:</b> {run} here, {figure} there.</p>'

@@ -70,12 +70,9 @@ DRIVES = {
 
 
 def control(explorer: Any, label: str) -> Any:
-    """What takes the keys of the control under, or beside, this label."""
-    box = explorer.locator(".widget-checkbox", has_text=label)
-    if box.count():
-        return box.locator("input")
+    """What takes the keys of the control with this beginning of a name."""
     heading = explorer.page.locator(".distsim-label", has_text=label)
-    return explorer.locator(".widget-vbox", has=heading).last.locator(".noUi-handle, select, .widget-text input")
+    return explorer.locator(".distsim-control", has=heading).locator("input, select")
 
 
 def press(page: Any, explorer: Any, move: Move) -> None:

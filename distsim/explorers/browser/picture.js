@@ -1,0 +1,71 @@
+// One plotly figure, kept and updated in place. See distsim/explorers/picture.py.
+
+// Plotly.js, once per page: as JupyterLab's own extension loaded it, else from the kernel, which has it from the
+// installed plotly package. No other host is asked.
+function loaded(model) {
+  if (window.Plotly) return Promise.resolve(window.Plotly);
+  window.distsimPlotly ??= new Promise((resolve, reject) => {
+    const came = (message, buffers) => {
+      if (message.is !== "plotly.js") return;
+      model.off("msg:custom", came);
+      const script = document.createElement("script");
+      const address = URL.createObjectURL(new Blob(buffers, { type: "text/javascript" }));
+      script.onload = () => {
+        URL.revokeObjectURL(address);
+        resolve(window.Plotly);
+      };
+      script.onerror = reject;
+      script.src = address;
+      document.head.append(script);
+    };
+    model.on("msg:custom", came);
+    model.send({ ask: "plotly.js" });
+  });
+  return window.distsimPlotly;
+}
+
+async function render({ model, el }) {
+  const place = document.createElement("div");
+  place.className = "distsim-picture";
+  place.setAttribute("role", "img");
+  el.append(place);
+  const Plotly = await loaded(model);
+  let busy = false;
+  let waiting = false; // a newer figure came while one was being drawn: only the newest is drawn next
+  let drawnWidth = 0;
+
+  async function draw() {
+    if (busy || !place.clientWidth || !model.get("figure")) {
+      waiting = busy;
+      return;
+    }
+    busy = true;
+    do {
+      waiting = false;
+      drawnWidth = place.clientWidth;
+      place.setAttribute("aria-label", model.get("says"));
+      await Plotly.react(place, { ...JSON.parse(model.get("figure")), config: model.get("config") });
+      await new Promise(requestAnimationFrame); // lets keys be handled between two drawings
+    } while (waiting);
+    busy = false;
+  }
+
+  const resized = new ResizeObserver(() => {
+    if (!place.clientWidth || place.clientWidth === drawnWidth) return;
+    if (drawnWidth === 0 || busy) draw();
+    else {
+      drawnWidth = place.clientWidth;
+      Plotly.Plots.resize(place);
+    }
+  });
+  resized.observe(place);
+  model.on("change:figure", draw);
+  await draw();
+  return () => {
+    resized.disconnect();
+    model.off("change:figure", draw);
+    Plotly.purge(place);
+  };
+}
+
+export default { render };
