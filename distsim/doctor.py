@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from distsim.extras import installed, pip_install
 from distsim.runtime.emulation.iproute import SYSTEM_FOLDERS
 
 LEAST_PYTHON = (3, 11)
@@ -38,12 +38,10 @@ def examine() -> list[Check]:
         _python(),
         _cores(),
         _memory(),
-        *(
-            _package(name, "course", "notebooks, figures and explorers")
-            for name in ("jupyterlab", "ipywidgets", "plotly", "voila")
-        ),
-        *(_package(name, "course", "notebooks under test") for name in ("pandas", "nbval")),
-        _package("torch", "labs", "real runs"),
+        *(_package(name, "figures and explorers") for name in ("plotly", "ipywidgets")),
+        *(_package(name, "notebooks, explorers as pages") for name in ("jupyterlab", "voila")),
+        *(_package(name, "notebooks under test") for name in ("pandas", "nbval")),
+        _package("torch", "real runs"),
         _gloo(),
         _gpu(),
         _program("chromium", "pictures, browser tests", "install Debian's package chromium, or any Chromium"),
@@ -74,17 +72,17 @@ def _memory() -> Check:
     return _check("memory", gib >= 2, f"{gib:.1f} GiB free", "real runs (about 0.3 GiB per rank)", "close programs")
 
 
-def _package(name: str, extra: str, needed_for: str) -> Check:
+def _package(name: str, needed_for: str) -> Check:
     try:
         return Check(name, True, importlib.metadata.version(name), needed_for)
     except importlib.metadata.PackageNotFoundError:
-        return Check(name, False, "not installed", needed_for, f"pip install 'distsim-course[{extra}]'")
+        return Check(name, False, "not installed", needed_for, pip_install(name))
 
 
 def _gloo() -> Check:
     """Asks torch in another process, because importing torch takes seconds and memory."""
-    if importlib.util.find_spec("torch") is None:
-        return Check("gloo", False, "torch is missing", "real runs on CPUs", "pip install 'distsim-course[labs]'")
+    if not installed("torch"):
+        return Check("gloo", False, "torch is missing", "real runs on CPUs", pip_install("torch"))
     code = "import torch.distributed as d; print(d.is_available() and d.is_gloo_available())"
     ok, said = _python_says(code)
     available = said == "True"
@@ -94,7 +92,7 @@ def _gloo() -> Check:
 
 def _gpu() -> Check:
     """Always ok: no run needs a GPU."""
-    if importlib.util.find_spec("torch") is None:
+    if not installed("torch"):
         return Check("gpu", True, "unknown without torch", "nothing: labs run on CPUs")
     code = (
         "import json, torch, torch.distributed as d; "

@@ -212,11 +212,11 @@ def test_a_port_that_is_taken_is_refused_with_another(tmp_path: Path) -> None:
 def test_a_missing_package_is_named_with_its_cure(
     monkeypatch: pytest.MonkeyPatch, options: list[str], package: str
 ) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda _: None)
+    monkeypatch.setattr("distsim.extras.find_spec", lambda _: None)
     result = CliRunner().invoke(course, options)
     assert isinstance(result.exception, InputError)
     assert str(result.exception) == (
-        f"the course needs {package}, which is not installed. Cure: pip install 'distsim-course[course]'"
+        f'the course needs {package}, which is not installed. Cure: pip install "distsim-course[course]"'
     )
 
 

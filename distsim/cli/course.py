@@ -14,7 +14,6 @@ import time
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
@@ -24,6 +23,7 @@ import psutil
 import distsim
 from distsim.course.folder import course_folder
 from distsim.errors import InputError
+from distsim.extras import need
 
 ADDRESS = "127.0.0.1"  # only this machine reaches the server
 LAB_PORT, APP_PORT = 8888, 8866
@@ -48,10 +48,7 @@ def course(app: bool, port: int | None, no_browser: bool) -> None:
     The server listens on this machine alone. Ctrl-C ends the server and all its kernels, with exit code 0.
     """
     package = "voila" if app else "jupyterlab"
-    if find_spec(package) is None:
-        raise InputError(
-            f"the course needs {package}, which is not installed. Cure: pip install 'distsim-course[course]'"
-        )
+    need(package, "the course")
     folder = course_folder()
     number = port or (APP_PORT if app else LAB_PORT)
     _check_free(number)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from distsim.cli.footnotes import of_step
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn
 from distsim.cli.process_pool import process_pool
 from distsim.errors import InputError
-from distsim.files import check_writable, replaced
+from distsim.extras import need, pip_install
+from distsim.files import check_writable, replaced, write_text
 from distsim.metrics import METRICS, Metric
 from distsim.progress import bar
 from distsim.scenario import Scenario
@@ -68,6 +72,8 @@ def _journal(out: Path | None) -> Path | None:
         return None
     if out.suffix not in SUFFIXES:
         raise InputError.of("--out", str(out), f"must end in {' or '.join(SUFFIXES)}", "rename it, such as sweep.csv")
+    if out.suffix != ".csv":
+        need("pyarrow", f"--out {out}")
     check_writable(out)
     return out.with_name(f"{out.name}.journal")
 
@@ -82,7 +88,7 @@ def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
         from distributed import Client
     except ImportError:
         raise InputError.of(
-            "--scheduler", scheduler, "needs Dask, which is not installed", "pip install 'distsim-course[cluster]'"
+            "--scheduler", scheduler, "needs Dask, which is not installed", pip_install("distributed")
         ) from None
     try:
         client = Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
@@ -96,14 +102,25 @@ def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
 
 
 def _write(rows: Sequence[dict[str, Any]], out: Path) -> None:
+    if out.suffix == ".csv":
+        write_text(out, _csv(rows))
+        return
     import pandas as pd
 
-    frame = pd.DataFrame(rows)
     with replaced(out) as stream:
-        if out.suffix == ".csv":
-            stream.write(frame.to_csv(index=False).encode("utf-8"))
-        else:
-            frame.to_parquet(stream, index=False)
+        pd.DataFrame(rows).to_parquet(stream, index=False)
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    """The table with a row of column names; a value that does not apply is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, dict.fromkeys(column for row in rows for column in row), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {column: "" if isinstance(value, float) and isnan(value) else value for column, value in row.items()}
+        for row in rows
+    )
+    return text.getvalue()
 
 
 def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Table:

@@ -11,15 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from distsim.errors import InputError
 from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.explorer import Explorer
+from distsim.extras import need
 from distsim.figures import batch_grid
 from distsim.figures.captioned import Captioned, Row
 from distsim.learning.batches import seeds
@@ -96,8 +95,7 @@ def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
     >>> learned[0].doing, learned[-1].share
     ('run 0 of 4', 1.0)
     """
-    if find_spec("torch") is None:
-        raise InputError("learning needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
+    need("torch", "learning")
     work = [(cell, seed) for cell in parameters.cells for seed in seeds(parameters.runs)]
     curves: dict[tuple[int, float], list[Curve]] = {cell: [] for cell in parameters.cells}
     tell = report or (lambda _: None)

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from distsim.errors import InputError
+from distsim.extras import pip_install
 from distsim.figures.html_page import PAGE, figure_html
 from distsim.files import check_writable, replaced
 
@@ -105,8 +106,8 @@ def _chromium(path: Path) -> Iterator[ModuleType]:
         import kaleido
         from kaleido.errors import ChromeNotFoundError
     except ImportError:
-        cure = "pip install 'distsim-course[course]', or save as .html"
-        raise InputError.of("save(path)", str(path), "needs kaleido, which is not installed", cure) from None
+        rule, cure = "needs kaleido, which is not installed", f"{pip_install('kaleido')}, or save as .html"
+        raise InputError.of("save(path)", str(path), rule, cure) from None
     try:
         yield kaleido
     except ChromeNotFoundError:

@@ -10,6 +10,7 @@ from typing import Any
 
 from distsim import files
 from distsim.errors import InputError
+from distsim.extras import missing
 from distsim.grading.check import Check
 from distsim.grading.lab import MOST_MEGABYTES, NOTEBOOK, Lab
 
@@ -17,9 +18,7 @@ try:
     import nbformat
     from jsonschema import Draft7Validator
 except ImportError:
-    raise InputError(
-        "labs need Jupyter's tools, which are not installed. Cure: pip install 'distsim-course[course,labs]'"
-    ) from None
+    raise missing("nbformat", "a lab") from None
 
 HOME = "home"  # tag of cells that grading leaves out: guesses, real runs, figures
 SCHEMA: dict[str, Any] = {

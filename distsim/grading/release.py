@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from distsim.errors import InputError
+from distsim.extras import pip_install
 from distsim.files import write_text
 from distsim.grading import metadata
 from distsim.grading.lab import CHECKS, NOTEBOOK, SOLUTION, TASKS, Lab
@@ -119,7 +120,7 @@ def _readme(labs: Sequence[Lab]) -> str:
             *rows,
             "",
             f"Each folder has a notebook, `{NOTEBOOK}`, with the tasks, and a file, `{TASKS}`, for your answers.",
-            "Install the packages by `pip install 'distsim-course[course,labs]'`; `distsim doctor` lists missing ones.",
+            f"Install the packages by `{pip_install('torch')}`; `distsim doctor` lists missing ones.",
             "",
             "```",
             f"distsim lab run {labs[0].number} --labs .",

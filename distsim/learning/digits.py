@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.errors import InputError
+from distsim.extras import missing
 from distsim.workload import TRAINING_SAMPLES
 
 TEST_SAMPLES = 360
@@ -37,9 +37,7 @@ def digits() -> tuple[Images, Images]:
         from sklearn.datasets import load_digits
         from sklearn.model_selection import train_test_split
     except ImportError:
-        raise InputError(
-            "the digits need scikit-learn, which is not installed. Cure: pip install 'distsim-course[labs]'"
-        ) from None
+        raise missing("sklearn", "the set of digits") from None
     pixels, classes = load_digits(return_X_y=True)
     training_pixels, test_pixels, training_classes, test_classes = train_test_split(
         (pixels / BRIGHTEST_PIXEL).astype(np.float32), classes.astype(np.int64),

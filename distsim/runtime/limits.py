@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from distsim.errors import InputError, NotAvailableYetError
+from distsim.extras import need
 from distsim.policies import POLICIES
 from distsim.runtime.roles import among_peers
 from distsim.scenario import Scenario
@@ -101,8 +100,5 @@ def _check_model(scenario: Scenario) -> None:
             "workload.batch", batch, f"of {workers} workers is more than the {samples} samples that "
             f"model = {model!r} learns from", f"write {max(samples // workers, 1)} or less",
         )  # fmt: skip
-    if model in ("mlp", "cnn") and find_spec("sklearn") is None:
-        raise InputError(
-            f"model = {model!r} learns the digits of scikit-learn, which is not installed. "
-            "Cure: pip install 'distsim-course[labs]'"
-        )
+    if model in ("mlp", "cnn"):
+        need("sklearn", f"model = {model!r}")

@@ -6,7 +6,6 @@ import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
+from distsim.extras import need
 from distsim.policies.own_rule import located
 from distsim.progress import Report
 from distsim.runtime.emulation import coordination
@@ -248,8 +248,7 @@ def check_machine(deadline_seconds: float | None) -> None:
     """Raises InputError where this machine cannot run anything for real, or the deadline makes no sense."""
     if sys.platform == "win32":
         raise InputError.of("real run on", sys.platform, "needs Linux or macOS", "use the Windows Subsystem for Linux")
-    if find_spec("torch") is None:
-        raise InputError("a real run needs torch, which is not installed. Cure: pip install 'distsim-course[labs]'")
+    need("torch", "a real run")
     if deadline_seconds is not None and not 0 < deadline_seconds <= LARGEST_DEADLINE_SECONDS:
         rule = f"must be a number above 0 and at most {LARGEST_DEADLINE_SECONDS:.0f}, a month"
         raise InputError.of("deadline_seconds", deadline_seconds, rule, "write 60")

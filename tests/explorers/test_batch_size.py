@@ -62,8 +62,8 @@ def test_what_was_learned_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     after = batch_size._learned.cache_info()
     assert after.hits - before.hits == 4
     assert after.misses - before.misses <= 2
-    monkeypatch.setattr(batch_size, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"pip install 'distsim-course\[labs\]'"):
+    monkeypatch.setattr("distsim.extras.find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r'pip install "distsim-course\[labs\]"'):
         explore(QUICK)
 
 

@@ -186,7 +186,7 @@ def test_a_machine_that_cannot_run_it_says_why(change: dict[str, Any], why: str)
 def test_a_machine_without_torch_or_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not frame().real_run.button.disabled
     with monkeypatch.context() as without:
-        without.setattr("distsim.runtime.measure.find_spec", lambda _: None)
+        without.setattr("distsim.extras.find_spec", lambda _: None)
         assert "needs torch" in text(frame().real_run.why)
     free = replace_available(100e6)
     monkeypatch.setattr(real_run.psutil, "virtual_memory", lambda: free)

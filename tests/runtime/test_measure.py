@@ -20,8 +20,8 @@ def test_importing_it_imports_no_torch() -> None:
 
 
 def test_without_torch_the_cure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distsim.runtime.measure.find_spec", lambda _name: None)
-    with pytest.raises(InputError, match=r"pip install 'distsim-course\[labs\]'"):
+    monkeypatch.setattr("distsim.extras.find_spec", lambda _name: None)
+    with pytest.raises(InputError, match=r'pip install "distsim-course\[labs\]"'):
         measure(example("synchronous_ring"))
     assert importlib.util.find_spec("torch") is not None
 
