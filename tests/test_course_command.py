@@ -22,7 +22,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from distsim.cli import course as command
+from distsim import material
 from distsim.cli.course import course
 from distsim.errors import InputError
 
@@ -98,7 +98,10 @@ def test_it_serves_this_machine_alone_and_ends_on_ctrl_c(
     pytest.importorskip("voila")
     port = free_port()
     with started(*options, "--port", str(port), home=tmp_path) as process:
-        read_until(process, sign)
+        printed = read_until(process, sign)
+        copy = tmp_path / "distsim-course"
+        assert (f"your copy of the course: {copy}\n" in printed) == (copy / "course" / "README.md").exists()
+        assert copy.exists() != bool(options)
         wait_for(port)
         found = urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=SECONDS).read().decode()
         if options:
@@ -220,11 +223,16 @@ def test_a_missing_package_is_named_with_its_cure(
     )
 
 
-def test_a_package_without_the_course_beside_it_says_where_to_go(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(command.distsim, "__file__", str(tmp_path / "site" / "distsim" / "__init__.py"))
+def test_a_package_without_the_course_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(material, "__file__", str(tmp_path / "site" / "distsim" / "material.py"))
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(course, [])
+    for options, cure in [([], "install distsim-course anew"), (["--app"], "go to the folder that has course/ in it")]:
+        result = CliRunner().invoke(course, [*options, "--port", str(free_port())])
+        assert isinstance(result.exception, InputError)
+        assert cure in str(result.exception)
+
+
+def test_a_folder_is_not_for_the_pages_of_explorers(tmp_path: Path) -> None:
+    result = CliRunner().invoke(course, [str(tmp_path), "--app"])
     assert isinstance(result.exception, InputError)
-    assert "go to the folder that has course/ in it" in str(result.exception)
+    assert "is not for --app" in str(result.exception)

@@ -21,7 +21,9 @@ import click
 import psutil
 
 import distsim
+from distsim.cli.output import PATH
 from distsim.course.folder import course_folder
+from distsim.course.learners_copy import Laid, lay, usual_folder
 from distsim.errors import InputError
 from distsim.extras import need
 
@@ -29,7 +31,7 @@ ADDRESS = "127.0.0.1"  # only this machine reaches the server
 LAB_PORT, APP_PORT = 8888, 8866
 START_SECONDS = 60.0
 IDLE_SECONDS = 120  # of a page's kernel once the page is closed
-SYLLABUS = "course/README.md"  # its links lead to the labs, so the server's root is the folder above
+SYLLABUS = "course/README.md"
 PACKAGE = Path(distsim.__file__).parent
 # Settings of JupyterLab (Markdown opens rendered, not as source), and Voilà's page without requests to other hosts.
 JUPYTER = PACKAGE / "course" / "jupyter"
@@ -39,20 +41,33 @@ CLOSED = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}  # SIGHUP, 
 
 
 @click.command()
+@click.argument("folder", metavar="[FOLDER]", required=False, type=PATH)
 @click.option("--app", is_flag=True, help="Open the explorers as pages without code, by Voilà.")
 @click.option("--port", type=click.IntRange(1024, 65535), help=f"[default: {LAB_PORT}, with --app {APP_PORT}]")
 @click.option("--no-browser", is_flag=True, help="Open no browser; the address is printed.")
-def course(app: bool, port: int | None, no_browser: bool) -> None:
-    """Open the course in JupyterLab, at its syllabus; with --app open the explorers.
+def course(folder: Path | None, app: bool, port: int | None, no_browser: bool) -> None:
+    """Open your copy of the course in JupyterLab, at its syllabus; with --app open the explorers.
+
+    The copy is in FOLDER, and has the chapters, the explorers, and the labs without solutions. Without FOLDER, the copy
+    is the one around the current folder, or distsim-course in the current folder. The first call lays the copy there.
+    A later call, with a newer distsim, brings up to date the files that you left as they were. It changes no file that
+    you changed: the new version of such a file is laid beside yours.
 
     The server listens on this machine alone. Ctrl-C ends the server and all its kernels, with exit code 0.
     """
     package = "voila" if app else "jupyterlab"
     need(package, "the course")
-    folder = course_folder()
+    if app and folder is not None:
+        raise InputError.of("FOLDER", str(folder), "is not for --app, which needs no copy", "leave it out")
     number = port or (APP_PORT if app else LAB_PORT)
     _check_free(number)
-    command = _app(folder, number) if app else _lab(folder, number, browser=not no_browser)
+    if app:
+        folder = course_folder()
+        command = _app(folder, number)
+    else:
+        folder = (folder or usual_folder()).absolute()
+        _tell_copy(lay(folder))
+        command = _lab(folder, number, browser=not no_browser)
     with _server(command, folder) as server:
         try:
             if app:
@@ -62,6 +77,15 @@ def course(app: bool, port: int | None, no_browser: bool) -> None:
             return
     if code != 0:
         raise InputError(f"{package} ended with exit code {code}. Cure: read above what {package} printed")
+
+
+def _tell_copy(laid: Laid) -> None:
+    """Tells where the copy is, and what a new version of distsim changed in it."""
+    click.echo(f"your copy of the course: {laid.folder}")
+    if laid.updated:
+        click.echo(f"files brought up to date: {len(laid.updated)}")
+    for file, beside in laid.beside:
+        click.echo(f"yours is kept: {file}; its new version is {beside}")
 
 
 def _check_free(port: int) -> None:
@@ -78,7 +102,7 @@ def _lab(folder: Path, port: int, *, browser: bool) -> list[str]:
     return [
         sys.executable, "-m", "jupyterlab", f"--ServerApp.ip={ADDRESS}", f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0", "--ServerApp.answer_yes=True", "--ServerApp.allow_root=True",
-        f"--ServerApp.root_dir={folder.parent}", f"--ServerApp.open_browser={browser}",
+        f"--ServerApp.root_dir={folder}", f"--ServerApp.open_browser={browser}",
         f"--LabApp.default_url=/lab/tree/{SYLLABUS}", *_shell(), "--LabApp.custom_css=True",
         f"--ServerApp.static_custom_path={DARK}",
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from distsim.progress import bar
 MOST_SHOWN = 4  # numbers in one cell of a table; a longer list is shown as its median
 
 labs_option = click.option(
-    "--labs", type=PATH, metavar="DIR", help="The folder of all labs (default: here, labs/, or beside the package)."
+    "--labs", type=PATH, metavar="DIR", help="The folder of all labs (default: here, labs/, or the package's own)."
 )
 
 
@@ -65,9 +65,9 @@ def list_labs(labs: Path | None, as_json: bool) -> None:
 def start(name: str, folder: Path, labs: Path | None) -> None:
     """Copy a lab into DIR, where you work on it. Nothing is overwritten."""
     from distsim.grading import release
-    from distsim.grading.lab import NOTEBOOK, TASKS, find
+    from distsim.grading.lab import NOTEBOOK, TASKS, find, untouched
 
-    place = release.start(find(name, labs), folder)
+    place = release.start(untouched(find(name, labs)), folder)
     click.echo(f"{place / NOTEBOOK} asks, {place / TASKS} is yours to write")
 
 

@@ -28,6 +28,7 @@ from distsim.cli.sweep import sweep
 from distsim.cli.usage_errors import Commands, explained
 from distsim.cli.validate import validate
 from distsim.errors import DistsimError, InputError
+from distsim.extras import EXTRAS, missing
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -52,6 +53,11 @@ def main() -> None:
         distsim.main(prog_name="distsim", standalone_mode=False)
     except DistsimError as error:
         _end(f"distsim: {error}", error.exit_code)
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        _end(f"distsim: {missing(package, 'this command')}", InputError.exit_code)
     except click.exceptions.Abort:
         _end("distsim: interrupted", INTERRUPTED)
     except click.UsageError as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import distsim
 from distsim.errors import InputError
+from distsim.material import home
 
 EXERCISES = "exercises"
 
 
 def course_folder() -> Path:
-    """The course around or below the current folder, or else the course beside this package's source.
+    """The course around or below the current folder, or else the package's own.
 
     Raises InputError where there is no course.
     """
@@ -20,10 +20,10 @@ def course_folder() -> Path:
         for place in (folder, folder / "course"):
             if place.name == "course" and (place / EXERCISES).is_dir():
                 return place
-    beside = Path(distsim.__file__).parents[1] / "course"
-    if (beside / EXERCISES).is_dir():
-        return beside
+    own = home() / "course"
+    if (own / EXERCISES).is_dir():
+        return own
     raise InputError.of(
-        "folder of the course", str(here / "course"), "is not there, nor beside the package",
+        "folder of the course", str(here / "course"), "is not there, nor in the package",
         "go to the folder that has course/ in it",
     )  # fmt: skip
