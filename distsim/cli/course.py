@@ -104,7 +104,7 @@ def _lab(folder: Path, port: int, *, browser: bool) -> list[str]:
         "--ServerApp.port_retries=0", "--ServerApp.answer_yes=True", "--ServerApp.allow_root=True",
         f"--ServerApp.root_dir={folder}", f"--ServerApp.open_browser={browser}",
         f"--LabApp.default_url=/lab/tree/{SYLLABUS}", *_shell(), "--LabApp.custom_css=True",
-        f"--ServerApp.static_custom_path={DARK}",
+        f"--ServerApp.tornado_settings=static_custom_path={DARK}",
     ]  # fmt: skip
 
 
