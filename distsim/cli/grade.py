@@ -74,6 +74,7 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
     from distsim.grading.class_grading import feedback_file, make
     from distsim.grading.feedback import feedback
     from distsim.grading.grade import grade as graded
+    from distsim.grading.result import NOT_IMPORTED, told_once
     from distsim.grading.submission import submission
     from distsim.grading.trust import warning
     from distsim.runtime.launch.termination import termination_raises
@@ -91,9 +92,8 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
         print_json(found.as_dict())
         return
     console().print(_table(found))
-    for result in found.results:
-        if not result.full:
-            click.echo(result.text())
+    for result in told_once(found.results):
+        click.echo(f"every check: {NOT_IMPORTED}{fault}" if (fault := result.import_fault) else result.text())
     print_notes([*found.remarks, _what_was_graded(found)])
 
 

@@ -15,8 +15,9 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
+from distsim.grading.result import UNTOUCHED
+
 CLOSE = 1e-9  # relative: the last digits of a float do not count
-UNTOUCHED = "no answer yet"
 THOUSANDS = tuple(1e3**power for power in (-3, -2, -1, 1, 2, 3))
 HUNDREDS = (0.01, 100.0)
 

@@ -6,6 +6,7 @@ chapter = Chapter("02")
 guess = chapter.guess("step time", 55, unit="ms")
 chapter.compare(guess=guess, formula=..., simulation=..., measurement=[...], unit="ms", quantity="step time")
 chapter.check("effective_batch", effective_batch)
+chapter.total()
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING
 from distsim.course.exercise import Exercise, exercises_in
 from distsim.course.folder import EXERCISES, course_folder
 from distsim.errors import InputError
+from distsim.grading.card import Points, Total, card
 from distsim.grading.four_stages import Values, asking, guessed, overlay
+from distsim.grading.result import Result
 
 if TYPE_CHECKING:
     from distsim.figures import Captioned
@@ -47,9 +50,10 @@ class Chapter:
         self._file = mine[0]
         self._guesses: dict[str, float] = {}
         self._shown: set[str] = set()
+        self._results: dict[str, Result] = {}
 
     def __dir__(self) -> list[str]:
-        return ["check", "compare", "exercises", "guess", "name", "number"]
+        return ["check", "compare", "exercises", "guess", "name", "number", "total"]
 
     def __repr__(self) -> str:
         return f"Chapter({self.number!r})"
@@ -97,8 +101,8 @@ class Chapter:
             self._shown.add(quantity)
         return drawn
 
-    def check(self, name: str, answer: object) -> float:
-        """Judges an answer, prints the result, and returns the points.
+    def check(self, name: str, answer: object) -> Points:
+        """Judges an answer and returns the points, which a notebook shows as a card.
 
         Raises InputError only where the chapter has no such exercise.
         """
@@ -106,8 +110,10 @@ class Chapter:
         if found is None:
             rule = f"is no exercise of chapter {self.number}"
             raise InputError.of("exercise", name, rule, f"take one of {', '.join(self.exercises)}")
-        result = found.judged(answer)
-        print(result.text())
-        if result.full and found.because:
-            print(f"  {found.because}")
-        return result.points
+        result = self._results[name] = found.judged(answer)
+        return card(result, self.total(), found.because)
+
+    def total(self) -> Total:
+        """The sum of the points of the checks that ran, out of those of all exercises."""
+        maxima = {exercise.name: exercise.points for exercise in self.exercises.values()}
+        return Total(f"Chapter {self.number}", self._results, maxima)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from distsim.course.answer import UNTOUCHED, Judged
+from distsim.course.answer import Judged
 from distsim.errors import InputError
 from distsim.grading.module_from_path import error_with_line, imported
-from distsim.grading.result import Result, cut, require_worth
+from distsim.grading.result import UNTOUCHED, Result, cut, require_worth
 
 
 @dataclass(frozen=True)

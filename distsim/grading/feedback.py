@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from distsim.grading.grade import Grade
-from distsim.grading.result import Result, shown
+from distsim.grading.result import NOT_IMPORTED, Result, shown, told_once
 
 MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~!$])")  # characters with a meaning inside a line of Markdown or HTML
 
@@ -27,13 +27,14 @@ def feedback(grade: Grade) -> str:
     ]
     for remark in grade.remarks:
         lines += ["", f"Note: {escaped(remark)}"]
-    for result in grade.results:
-        if not result.full:
-            lines += _lost(result)
+    for result in told_once(grade.results):
+        lines += _lost(result)
     return "\n".join([*lines, ""])
 
 
 def _lost(result: Result) -> list[str]:
+    if result.import_fault:
+        return ["", "## No check could run", "", fenced(f"{NOT_IMPORTED}{result.import_fault}")]
     lines = ["", f"## {escaped(result.check)}: {shown(result.points)} of {shown(result.maximum)}"]
     for name, text in result.reasons.items():
         if name == "hint":

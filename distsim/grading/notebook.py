@@ -6,6 +6,7 @@
     guess = lab.guess("step time", 80, unit="ms")
     lab.overlay(guess=guess, formula=..., simulation=..., measurement=[1e3 * one["seconds"] for one in lab.run()])
     lab.check("bytes_on_the_wire")
+    lab.total()
 
 During grading, results are also written to the file named by the variable RESULTS_VARIABLE. The variable is removed
 from the environment before any rank starts.
@@ -13,9 +14,11 @@ from the environment before any rank starts.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import json
 import os
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from types import EllipsisType
@@ -24,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 from distsim.errors import InputError, RunError
 from distsim.files import write_text
 from distsim.grading import four_stages
+from distsim.grading.card import Points, Total, broken, card, pointer
 from distsim.grading.four_stages import Values
-from distsim.grading.lab import ABOUT, SCENARIO, Lab, find
+from distsim.grading.lab import ABOUT, SCENARIO, TASKS, Lab, find
 from distsim.grading.result import Result
 from distsim.scenario import Scenario
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
 GUESSES = "guesses.json"
+LINE = re.compile(rf"\({re.escape(TASKS)}:(\d+)[^()]*\)$")
 
 
 class Notebook:
@@ -49,6 +54,7 @@ class Notebook:
         file = os.environ.pop(RESULTS_VARIABLE, None)
         self._file = Path(file) if file else None
         self._results: dict[str, Result] = {}
+        self._broken: tuple[str, str] = ("", "")  # the check whose card told why tasks.py cannot be imported, and why
         self._testbed: Testbed | None = None
         self._open = ExitStack()
         atexit.register(self.close)
@@ -59,15 +65,17 @@ class Notebook:
         self._open.close()
 
     def __dir__(self) -> list[str]:
-        return ["check", "close", "guess", "lab", "overlay", "run", "scenario"]
+        return ["check", "close", "guess", "lab", "overlay", "run", "scenario", "total"]
 
     @property
     def scenario(self) -> Scenario:
         """The lab's scenario.toml."""
         return Scenario.load(self.lab.folder / SCENARIO)
 
-    def check(self, name: str) -> float:
-        """Runs one check on tasks.py, prints the result and returns the points.
+    def check(self, name: str) -> Points:
+        """Runs one check on tasks.py and returns the points, which a notebook shows as a card.
+
+        If tasks.py cannot be imported, one card says why; the cards of other checks refer to it.
 
         Raises InputError if the lab has no such check, RunError if no ranks can be started here.
         """
@@ -83,8 +91,29 @@ class Notebook:
             raise
         self._results[name] = result
         self._note({"results": [one.as_dict() for one in self._results.values()]})
-        print(result.text())
-        return result.points
+        return self._shown(result)
+
+    def total(self) -> Total:
+        """The sum of the points of the checks that ran, out of those of all checks."""
+        maxima = {check.name: check.points for check in self.lab.checks.values()}
+        return Total(f"Lab {self.lab.number}", self._results, maxima)
+
+    def _shown(self, result: Result) -> Points:
+        fault = result.import_fault
+        if not fault:
+            return card(result, self.total())
+        told, why = self._broken
+        if why == fault and told != result.check:
+            return pointer(result, self.total(), told)
+        self._broken = (result.check, fault)
+        return broken(result, self.total(), self._line(fault))
+
+    def _line(self, fault: str) -> str:
+        """The line of tasks.py that a fault names, with its number; empty if there is none."""
+        named = LINE.search(fault)
+        lines = (self.lab.folder / TASKS).read_text("utf-8", errors="replace").splitlines() if named else []
+        number = int(named[1]) if named else 0
+        return f"line {number}: {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
 
     def _running(self) -> Testbed:
         if self._testbed is None:
@@ -127,6 +156,9 @@ class Notebook:
         """
         from distsim.grading.real import run, still_unwritten
 
+        if fault := self._no_python():
+            print(f"not run: {fault}")
+            return []
         try:
             found = run(self.lab, ranks=ranks, arguments=arguments, emulate=emulate)
             for one in still_unwritten(self.lab):
@@ -140,6 +172,19 @@ class Notebook:
         except RunError as error:
             print(_brief(str(error)))
             return []
+
+    def _no_python(self) -> str:
+        """Why tasks.py is no Python, or where a card has told it; empty if it is Python, or is missing."""
+        path = self.lab.folder / TASKS
+        try:
+            ast.parse(path.read_bytes() if path.is_file() else b"")
+        except (SyntaxError, ValueError) as error:
+            told, why = self._broken
+            if why.startswith(type(error).__name__):
+                return f"{TASKS} cannot be imported; the card of {told.replace('_', ' ')} says why"
+            line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            return f"{TASKS}{line}: {getattr(error, 'msg', error)}"
+        return ""
 
     def overlay(
         self,

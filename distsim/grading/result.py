@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from distsim.errors import InputError
 
 UNWRITTEN = "NotImplementedError: write "  # the start of the error of a stub's function
+UNTOUCHED = "no answer yet"  # observed of an exercise without an answer
+NOT_IMPORTED = "tasks.py cannot be imported: "  # stands before the error that a rank met when it imported the file
 MOST_CHARACTERS = 2000  # of a text that may hold what a submission printed
 REASONS = ("observed", "expected", "where", "hint")
 
@@ -36,15 +39,31 @@ class Result:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """The reasons for lost points, by name. A function that is still to be written is the only reason.
+        """The reasons for lost points, by name.
+
+        A function that is still to be written, or a file that cannot be imported, is the only reason.
 
         >>> Result("sums", 0.0, 2.0, "rank 0: NotImplementedError: write sums: Adds.", "6.0", hint="Add.").reasons
         {'observed': 'rank 0: NotImplementedError: write sums: Adds.'}
         """
         if self.full:
             return {}
-        names = ("observed",) if not self.points and UNWRITTEN in self.observed else REASONS
-        return {name: text for name in names if (text := getattr(self, name))}
+        alone = not self.points and (UNWRITTEN in self.observed or bool(self.import_fault))
+        return {name: text for name in (("observed",) if alone else REASONS) if (text := getattr(self, name))}
+
+    @property
+    def open(self) -> bool:
+        """Whether there is nothing to judge yet: no answer, or a function that is still to be written."""
+        return not self.points and (self.observed == UNTOUCHED or UNWRITTEN in self.observed)
+
+    @property
+    def import_fault(self) -> str:
+        """The error that kept tasks.py from being imported, the same for every check; empty if there was none.
+
+        >>> Result("sums", 0.0, 2.0, "rank 1: tasks.py cannot be imported: TabError: mixed (tasks.py:3)").import_fault
+        'TabError: mixed (tasks.py:3)'
+        """
+        return "" if self.points else self.observed.partition(NOT_IMPORTED)[2]
 
     def as_dict(self) -> dict[str, Any]:
         """The result as a table for JSON; `Result(**table)` restores the result."""
@@ -63,6 +82,15 @@ class Result:
         lines = [f"{self.check}: {shown(self.points)} of {shown(self.maximum)} points"]
         lines += [f"  {name + ':':<9} {_indented(reason)}" for name, reason in self.reasons.items()]
         return "\n".join(lines)
+
+
+def told_once(results: Iterable[Result]) -> list[Result]:
+    """The results that lost points; of those that lost them to one fault of importing tasks.py, only the first."""
+    told: dict[str, Result] = {}
+    for result in results:
+        if not result.full:
+            told.setdefault(result.import_fault or f"check {result.check}", result)
+    return list(told.values())
 
 
 def require_worth(points: float, hint: str) -> None:

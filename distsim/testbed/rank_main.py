@@ -51,14 +51,17 @@ class RankTask:
 def run_rank(task: RankTask, channel: socket.socket) -> None:
     """Carries out the task in the current folder, which holds the drivers and the student's file."""
     line = SwitchClient(channel)
+    doing = ""
     try:
         _prepare(task, line)
         drivers = _module("ranks", Path(DRIVERS_FILE))  # first: the student's code cannot change its imports
+        doing = f"{STUDENT_FILE} cannot be imported: "
         tasks = _module("tasks", Path(STUDENT_FILE)) if task.student else None
+        doing = ""
         value = getattr(drivers, task.function)(tasks, **_tensors(task.arguments))
         line.finish(do="result", value=_arrays(value))
     except BaseException as error:  # noqa: BLE001 - every error, also SystemExit, is reported to the parent
-        line.finish(do="error", text=_told(error), where=_where(error))
+        line.finish(do="error", text=doing + _told(error), where=_where(error))
         return
     if task.backend != process_group.NAME:
         flush_streams()

@@ -59,32 +59,37 @@ def test_another_number_is_refused_with_those_there_are(folder: Path, number: st
 
 
 def test_right_answers_get_points_and_the_reason(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:
-    assert chapter.check("effective_batch", 32) == 2.0
-    assert capsys.readouterr() == ("effective_batch: 2 of 2 points\n  Four batches of eight.\n", "")
+    points = chapter.check("effective_batch", 32)
+    assert points == 2.0
+    assert points.lines == "effective_batch: 2 of 2 points\n  Four batches of eight."
+    assert capsys.readouterr() == ("", ""), "what is printed would stand above the card, once more"
 
 
-def test_wrong_and_untouched_ones_get_feedback_or_the_hint(
-    chapter: Chapter, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert [chapter.check("effective_batch", answer) for answer in (8, 9, ...)] == [0.0, 0.0, 0.0]
-    assert capsys.readouterr().out.splitlines() == [
-        "effective_batch: 0 of 2 points",
-        "  observed: 8",
-        "  hint:     That is one worker's.",
-        "effective_batch: 0 of 2 points",
-        "  observed: 9",
-        "  hint:     Every worker brings a batch.",
-        "effective_batch: 0 of 2 points",
-        "  observed: no answer yet",
-        "  hint:     Every worker brings a batch.",
+def test_wrong_and_untouched_ones_get_feedback_or_the_hint(chapter: Chapter) -> None:
+    found = [chapter.check("effective_batch", answer) for answer in (8, 9, ...)]
+    assert found == [0.0, 0.0, 0.0]
+    assert [points.lines.splitlines() for points in found] == [
+        ["effective_batch: 0 of 2 points", f"  observed: {observed}", f"  hint:     {hint}"]
+        for observed, hint in (
+            ("8", "That is one worker's."),
+            ("9", "Every worker brings a batch."),
+            ("no answer yet", "Every worker brings a batch."),
+        )
     ]
 
 
-def test_an_exercise_that_fails_costs_its_points_and_nothing_else(
-    chapter: Chapter, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert chapter.check("broken", 1) == chapter.check("forgotten", 1) == 0.0
-    told = capsys.readouterr().out
+def test_the_total_is_of_the_latest_answers_out_of_all_exercises(chapter: Chapter) -> None:
+    assert repr(chapter.total()) == "0 of 4.5 points"
+    for answer in (32, 8, 32):
+        chapter.check("effective_batch", answer)
+    assert repr(chapter.total()) == "2 of 4.5 points"
+    assert "Chapter 02 so far: 2 of 4.5 points" in chapter.check("effective_batch", 32)._repr_html_()
+
+
+def test_an_exercise_that_fails_costs_its_points_and_nothing_else(chapter: Chapter) -> None:
+    broken, forgotten = chapter.check("broken", 1), chapter.check("forgotten", 1)
+    assert broken == forgotten == 0.0
+    told = broken.lines + forgotten.lines
     assert "could not be judged (ZeroDivisionError: division by zero (02_one_step.py, line 10))" in told
     assert "an exercise returns what number, choice, sequence or function judged, not None" in told
 

@@ -15,8 +15,10 @@ from distsim.figures.captioned import PLOTLY_MIME
 from tests.course.prose import marked_numbers
 
 COURSE = Path(__file__).parents[2] / "course"
+ROOT = COURSE.parent
 CHAPTERS = sorted(COURSE.glob("[0-9][0-9]_*.ipynb"))
-MARKER = "# NBVAL_CHECK_OUTPUT"
+NOTEBOOKS = sorted([*COURSE.rglob("*.ipynb"), *(ROOT / "labs").rglob("*.ipynb")])
+COMPARED = "nbval-check-output"  # tag of a cell whose output nbval compares
 MOST_BYTES = 300_000
 MOST_LINES_TO_REMEMBER = 10
 ANCHORS = {
@@ -62,13 +64,87 @@ def test_every_chapter_has_its_exercises() -> None:
     assert CHAPTERS[0].stem == "00_tour"
 
 
-def test_marked_cells_hold_what_they_are_compared_with(notebook: Any) -> None:
-    marked = [cell for cell in code(notebook) if MARKER in cell.source]
-    assert marked
-    for cell in marked:
-        assert cell.source.splitlines()[0] == MARKER, "a marker that does not stand on a line of its own is ignored"
+def test_compared_cells_hold_what_they_are_compared_with(notebook: Any) -> None:
+    compared = [cell for cell in code(notebook) if COMPARED in cell.metadata.get("tags", [])]
+    assert compared
+    for cell in compared:
         assert cell.execution_count is not None
         assert cell.outputs
+
+
+def test_nbval_reads_the_tag() -> None:
+    """A tag that nbval does not know compares nothing, and says nothing."""
+    plugin = pytest.importorskip("nbval.plugin")
+    assert dict(plugin.find_metadata_tags({"tags": [COMPARED]})) == {"check": True}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_readers_see_no_word_of_our_tests(path: Path) -> None:
+    assert "NBVAL" not in path.read_text("utf-8")
+
+
+def test_a_chapter_ends_in_the_sum_of_its_points(notebook: Any) -> None:
+    last, cell = code(notebook)[-2:]
+    assert "chapter.check(" in last.source
+    assert cell.source == "chapter.total()"
+    (output,) = cell.outputs
+    assert re.fullmatch(r"0 of \d+ points", output.data["text/plain"])
+    assert "distsim-card" in output.data["text/html"]
+
+
+def test_a_check_shows_its_card_and_nothing_else(notebook: Any) -> None:
+    checks = [cell for cell in code(notebook) if "chapter.check(" in cell.source]
+    assert checks
+    for cell in checks:
+        (output,) = cell.outputs
+        assert output.data["text/plain"] == "0.0", "nbgrader and nbval read the points"
+        assert "distsim-card" in output.data["text/html"]
+
+
+def test_an_explorer_says_which_key_brings_it_to_life(notebook: Any) -> None:
+    cells = [cell for cell in code(notebook) if "import explorer\n" in cell.source]
+    assert cells
+    for cell in cells:
+        assert cell.source.startswith("# Press Shift+Enter in this cell: its controls come to life.\n")
+
+
+def test_a_notebook_ends_with_a_link_to_the_next(path: Path, notebook: Any) -> None:
+    following = [*CHAPTERS[CHAPTERS.index(path) + 1 :], ROOT / "labs" / "README.md"][0]
+    assert next_page(path, notebook) == following
+
+
+LABS = sorted((ROOT / "labs").glob("[0-9][0-9]_*/lab.ipynb"))
+
+
+@pytest.mark.parametrize("path", LABS, ids=lambda path: path.parent.name)
+def test_a_lab_ends_with_a_link_to_the_chapter_after_the_one_that_names_it(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    naming = [chapter for chapter in CHAPTERS if f"../labs/{path.parent.name}/lab.ipynb" in syllabus_row(chapter)]
+    after = CHAPTERS[CHAPTERS.index(naming[0]) + 1] if naming else COURSE / "README.md"
+    assert next_page(path, notebook) == after
+    assert [cell.source for cell in code(notebook)].count("lab.total()") == 1
+
+
+def syllabus_row(chapter: Path) -> str:
+    lines = (COURSE / "README.md").read_text("utf-8").splitlines()
+    (row,) = [line for line in lines if line.startswith("|") and f"]({chapter.name}) |" in line]
+    return row
+
+
+def next_page(path: Path, notebook: Any) -> Path:
+    """The page to which the last line of a notebook leads."""
+    found = re.fullmatch(r"\*\*Next:\*\* \[[^\]]+\]\(([^)]+)\)[^\[]*", notebook.cells[-1].source)
+    assert found, notebook.cells[-1].source
+    return (path.parent / found[1]).resolve()
+
+
+def test_a_lab_is_one_click_away(path: Path, notebook: Any) -> None:
+    """Each lab that the syllabus gives a chapter is linked at the chapter's end, without a terminal."""
+    (labs,) = [cell.source for cell in notebook.cells if cell.source.startswith("**Labs to do.**")]
+    for key in re.findall(r"\.\./labs/(\w+)/lab\.ipynb", syllabus_row(path)):
+        assert f"](../labs/{key}/lab.ipynb)" in labs
+    assert "Click a lab to begin" in labs
+    assert "lab start" not in labs
 
 
 def test_cells_were_run_from_top_to_bottom(notebook: Any) -> None:

@@ -108,7 +108,6 @@ def _check_equations(site: Path) -> None:
         strings = shown.find("article").find_all(string=True)
         text = "".join(one for one in strings if one.find_parent(["pre", "code", "script"]) is None)
         assert not re.search(r"\$\$|\\frac|\]\(", text), path
-        assert not [code for code in shown.select("article pre") if "NBVAL_CHECK_OUTPUT" in code.text], path
 
 
 def small(folder: Path, syllabus: str) -> Path:

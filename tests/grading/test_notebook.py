@@ -40,21 +40,47 @@ def notebook(lab: Lab) -> Notebook:
 
 def test_full_marks_take_one_line(notebook: Notebook, answering: Answering, capsys: pytest.CaptureFixture[str]) -> None:
     answering(solved)
-    assert notebook.check("every_rank_has_the_sum") == 3.0
-    assert capsys.readouterr() == ("every_rank_has_the_sum: 3 of 3 points\n", "")
+    points = notebook.check("every_rank_has_the_sum")
+    assert (points, points.lines) == (3.0, "every_rank_has_the_sum: 3 of 3 points")
+    assert capsys.readouterr() == ("", ""), "what is printed would stand above the card, once more"
 
 
-def test_lost_points_come_with_reasons(
-    notebook: Notebook, answering: Answering, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lost_points_come_with_reasons(notebook: Notebook, answering: Answering) -> None:
     answering(lambda *_: FakeRun([{"counts": [2, 3, 5]}]))
-    assert notebook.check("the_counter_counts") == 1.0
-    assert capsys.readouterr().out.splitlines() == [
+    points = notebook.check("the_counter_counts")
+    assert points == 1.0
+    assert points.lines.splitlines() == [
         "the_counter_counts: 1 of 2 points",
         "  observed: [2, 3, 5]",
         "  expected: [2, 5, 10]",
         "  hint:     Keep the count between the calls.",
     ]
+    assert repr(notebook.total()) == "1 of 5 points"
+
+
+def failing(fault: str) -> Callable[..., FakeRun]:
+    """Ranks that cannot import tasks.py; each time another rank says so."""
+    ranks = iter(range(100))
+    return lambda *_: FakeRun([], f"rank {next(ranks)}: tasks.py cannot be imported: {fault}")
+
+
+def test_a_file_that_cannot_be_imported_is_told_in_one_card(notebook: Notebook, answering: Answering, lab: Lab) -> None:
+    (lab.folder / "tasks.py").write_text("import torch\n\n\ndef total(:\n    pass <&>\n")
+    made = answering(failing("SyntaxError: invalid syntax (tasks.py:4)"))
+    first, second = (notebook.check(name) for name in ("every_rank_has_the_sum", "the_counter_counts"))
+    assert first == second == 0.0
+    assert "SyntaxError: invalid syntax (tasks.py:4)" in first._repr_html_()
+    assert "line 4: def total(:" in first._repr_html_()
+    assert "SyntaxError" not in second._repr_html_() + second.lines
+    assert "The card of <b>every rank has the sum</b> says why" in second._repr_html_()
+    again = notebook.check("every_rank_has_the_sum")
+    assert "SyntaxError" in again._repr_html_(), "the check that told it tells it again"
+    made.answer = failing("ModuleNotFoundError: No module named 'troch' (tasks.py:1 in <module>)")
+    other = notebook.check("the_counter_counts")
+    assert "No module named &#x27;troch&#x27;" in other._repr_html_(), "another fault is told, too"
+    assert "line 1: import torch" in other._repr_html_()
+    made.answer = solved
+    assert notebook.check("the_counter_counts") == 2.0
 
 
 def test_results_malformed_by_a_student_cost_points_and_nothing_else(notebook: Notebook, answering: Answering) -> None:
@@ -143,6 +169,20 @@ def test_a_run_that_failed_is_told_and_not_yet_drawn(
     assert "rank 1 raised" in capsys.readouterr().out
     drawn = notebook.overlay(guess=1.0, measurement=notebook.run())
     assert drawn.table[-1]["step time (ms)"] is None
+
+
+def test_a_run_of_what_is_no_python_does_not_start(
+    notebook: Notebook, answering: Answering, lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab.folder / "tasks.py").write_text("def total(:\n")
+    assert notebook.run() == []
+    assert capsys.readouterr().out == "not run: tasks.py, line 1: invalid syntax\n"
+    answering(failing("SyntaxError: invalid syntax (tasks.py:1)"))
+    notebook.check("the_counter_counts")
+    assert notebook.run() == []
+    assert capsys.readouterr().out == (
+        "not run: tasks.py cannot be imported; the card of the counter counts says why\n"
+    )
 
 
 def test_links_that_cannot_be_emulated_are_told(

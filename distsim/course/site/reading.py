@@ -1,4 +1,4 @@
-"""A notebook in the form that the site shows: the page draws the figures, and text only for tests and machines is gone.
+"""A notebook in the form that the site shows: the page draws the figures, and a line says where to run it.
 
 A figure saved as plotly's JSON becomes an element that holds this JSON; `static/figures.js` draws the figure. Screen
 readers, and browsers without scripts, give the figure's sentence instead.
@@ -16,7 +16,6 @@ from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.theme import config
 
 FIGURE = "distsim-figure"  # the class of an element that holds a figure
-MARKER = "# NBVAL_CHECK_OUTPUT\n"
 HOW = {
     "course/explorers": "Here an explorer shows its first values. Its controls move once `distsim course --app` runs.",
     "course": "Here a chapter is read, with outputs of our run. `distsim course` opens it to guess, run and answer.",
@@ -29,7 +28,6 @@ def for_reading(page: str, source: str, menu: str) -> str:
     notebook = nbformat.reads(source, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.source = cell.source.removeprefix(MARKER)
             for output in cell.outputs:
                 if PLOTLY_MIME in output.get("data", {}):
                     output.data = _drawn(output.data)
