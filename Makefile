@@ -16,7 +16,7 @@ CHAPTER := course/02_one_step.ipynb
 CHAPTERS := $(wildcard course/*.ipynb)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pictures test test-more test-all course site slides lint clean
+.PHONY: help demo pictures test test-more test-all bench-browser course site slides lint clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -57,6 +57,9 @@ test-more: $(STAMP)  ## the tests that `make test` leaves out, in half an hour
 
 test-all: export DISTSIM_TESTS = whole
 test-all: test test-more  ## both, with statistical and stress tests whole
+
+bench-browser: $(STAMP)  ## how long redraws of the explorers take in a browser; ARGS="--explorer race" for one
+	$(BIN)/python -m tests.explorers.browser_bench $(ARGS)
 
 course: $(STAMP)  ## open the course in JupyterLab
 	$(BIN)/distsim course

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
+import subprocess
+import sys
+import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 START_SECONDS = 60
@@ -43,6 +51,69 @@ class Lab:
             self.url + path, method=method, headers={"Authorization": f"token {self.token}"}
         )
         return urllib.request.urlopen(request, timeout=START_SECONDS)
+
+
+@contextmanager
+def running(own: Path) -> Iterator[Lab]:
+    """JupyterLab on a free loopback port, with a home, settings and runtime folder in `own`; ended afterwards."""
+    folder, home = own / "notebooks", own / "home"
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    folder.mkdir()
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+    token = secrets.token_hex(16)
+    environment = os.environ | {
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTER_TOKEN": token,
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0",
+        "--ServerApp.allow_root=True", f"--ServerApp.root_dir={folder}",
+    ]  # fmt: skip
+    log = own / "server.log"
+    with log.open("wb") as stream:
+        server = subprocess.Popen(command, env=environment, cwd=folder, stdout=stream, stderr=stream)
+    try:
+        yield Lab(_address(server, home / "runtime", log), token, folder)
+    finally:
+        _end(server)
+
+
+def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
+    """The address that the server writes to a file once it listens."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        for path in sorted(runtime.glob("jpserver-*.json")):
+            try:
+                info: dict[str, Any] = json.loads(path.read_text())
+            except json.JSONDecodeError:
+                continue  # the file is being written
+            return f"http://127.0.0.1:{info['port']}{info['base_url']}"
+        time.sleep(0.05)
+    raise RuntimeError(f"JupyterLab did not start within {START_SECONDS} s:\n{log.read_text()[-2000:]}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Ends the server and its kernels."""
+    try:
+        tree = [*psutil.Process(server.pid).children(recursive=True), psutil.Process(server.pid)]
+    except psutil.NoSuchProcess:
+        tree = []
+    for process in tree:
+        try:
+            process.terminate()
+        except psutil.NoSuchProcess:
+            continue
+    _, alive = psutil.wait_procs(tree, timeout=5)
+    for process in alive:
+        process.kill()
+    server.wait(timeout=10)
 
 
 def run_all(page: Any, lab: Lab, file: str) -> None:

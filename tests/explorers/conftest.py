@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import secrets
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.jupyterlab import START_SECONDS, Lab
+from tests.jupyterlab import Lab, running
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -31,65 +24,8 @@ SCREENSHOTS = Path(__file__).parents[2] / "out" / "screenshots"
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab on a free loopback port, with a home, settings and runtime folder of its own."""
     pytest.importorskip("jupyterlab")
-    tmp_path = tmp_path_factory.mktemp("lab")
-    folder, home = tmp_path / "notebooks", tmp_path / "home"
-    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
-    folder.mkdir()
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
-    token = secrets.token_hex(16)
-    environment = os.environ | {
-        "HOME": str(home),
-        "IPYTHONDIR": str(home / "ipython"),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-        "JUPYTER_TOKEN": token,
-    }
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0",
-        "--ServerApp.allow_root=True", f"--ServerApp.root_dir={folder}",
-    ]  # fmt: skip
-    log = tmp_path / "server.log"
-    with log.open("wb") as stream:
-        server = subprocess.Popen(command, env=environment, cwd=folder, stdout=stream, stderr=stream)
-    try:
-        yield Lab(_address(server, home / "runtime", log), token, folder)
-    finally:
-        _end(server)
-
-
-def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
-    """The address that the server writes to a file once it listens."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        for path in sorted(runtime.glob("jpserver-*.json")):
-            try:
-                info: dict[str, Any] = json.loads(path.read_text())
-            except json.JSONDecodeError:
-                continue  # the file is being written
-            return f"http://127.0.0.1:{info['port']}{info['base_url']}"
-        time.sleep(0.05)
-    pytest.fail(f"JupyterLab did not start within {START_SECONDS} s:\n{log.read_text()[-2000:]}")
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    """Ends the server and its kernels."""
-    try:
-        tree = [*psutil.Process(server.pid).children(recursive=True), psutil.Process(server.pid)]
-    except psutil.NoSuchProcess:
-        tree = []
-    for process in tree:
-        try:
-            process.terminate()
-        except psutil.NoSuchProcess:
-            continue
-    _, alive = psutil.wait_procs(tree, timeout=5)
-    for process in alive:
-        process.kill()
-    server.wait(timeout=10)
+    with running(tmp_path_factory.mktemp("lab")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
