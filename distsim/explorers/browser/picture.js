@@ -40,6 +40,7 @@ async function render({ model, el }) {
       return;
     }
     busy = true;
+    place.setAttribute("aria-busy", "true");
     do {
       waiting = false;
       drawnWidth = place.clientWidth;
@@ -48,6 +49,7 @@ async function render({ model, el }) {
       await new Promise(requestAnimationFrame); // lets keys be handled between two drawings
     } while (waiting);
     busy = false;
+    place.setAttribute("aria-busy", "false");
   }
 
   const resized = new ResizeObserver(() => {
