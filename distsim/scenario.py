@@ -19,7 +19,7 @@ from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
-from distsim.policies import Policy, read_policy, whole_policy, write_policy
+from distsim.policies import Policy, WithServer, read_policy, whole_policy, write_policy
 from distsim.scenario_errors import explain
 from distsim.validated_table import LARGEST_NAME, Count, ValidatedTable
 from distsim.workload import Workload
@@ -160,6 +160,11 @@ class Scenario(ValidatedTable):
         if not self.collective.has_servers:
             return ()
         return tuple(range(self.cluster.workers, self.cluster.workers + self.communication.servers))
+
+    @property
+    def server_decides(self) -> bool:
+        """Whether servers make the updates by the policy's rule. Otherwise servers at most follow a schedule."""
+        return bool(self.servers) and isinstance(self.policy, WithServer)
 
     def host(self, rank: int) -> int:
         """The host of a rank: a host of its own, or for a colocated server a worker's host."""

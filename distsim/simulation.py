@@ -9,7 +9,7 @@ from distsim.calibration import Calibration, calibrated
 from distsim.engine import selection
 from distsim.engine.failures import with_failures
 from distsim.errors import InputError
-from distsim.policies import LocalSgd, Rule, WithServer
+from distsim.policies import Rule
 from distsim.policies.own_rule import OwnRule, load_rule
 from distsim.scenario import Scenario, check_scenario
 from distsim.trace import Trace
@@ -71,7 +71,7 @@ def _check_apply_seconds(seconds: float, scenario: Scenario, calibration: Calibr
             "apply_seconds", seconds, "stands beside a calibration, which tells the servers' own work",
             "leave one of the two out",
         )  # fmt: skip
-    if not (scenario.servers and isinstance(scenario.policy, WithServer | LocalSgd)):
+    if not (scenario.server_decides or (scenario.servers and scenario.policy.averages_parameters)):
         raise InputError.of(
             "apply_seconds", seconds, "is a server's own work for each update, and here no server makes any",
             'leave it out, or write kind = "parameter_server" in [communication]',
@@ -80,7 +80,7 @@ def _check_apply_seconds(seconds: float, scenario: Scenario, calibration: Calibr
 
 def check_decides(scenario: Scenario) -> None:
     """Raises InputError where the scenario has no server that could use a rule."""
-    if not (scenario.servers and isinstance(scenario.policy, WithServer)):
+    if not scenario.server_decides:
         raise InputError.of(
             "a rule of your own with policy.kind", scenario.policy.kind, "needs a parameter server to decide for",
             'write kind = "parameter_server" in [communication]',

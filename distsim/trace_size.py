@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError
-from distsim.policies import Ddp, FlexRR, LocalSgd, Pipeline, Synchronous
+from distsim.policies import Ddp, FlexRR, Pipeline
 
 if TYPE_CHECKING:
     from distsim.scenario import Scenario
@@ -63,8 +63,8 @@ def rows(scenario: Scenario) -> int:
         return steps * (pieces * (1 + 1 + 3) + 2 * workers + 1)
     if isinstance(policy, Ddp):
         buckets = len(policy.buckets(scenario.workload.layer_bytes))
-        return steps * workers * 3 + steps // policy.accumulate * buckets * _all_reduce_rows(scenario)
-    if isinstance(policy, LocalSgd) or (isinstance(policy, Synchronous) and not scenario.servers):
+        return steps * workers * 3 + policy.updates(steps, workers) * buckets * _all_reduce_rows(scenario)
+    if not scenario.server_decides:
         return steps * workers * 2 + policy.updates(steps, workers) * _all_reduce_rows(scenario)
     # A step with a server: push and pull are three and four rows each, a gradient and its update one.
     per_server = 3 + 4 + 1 + 1

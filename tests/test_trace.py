@@ -417,19 +417,3 @@ def test_data_frames_have_the_columns_and_words_for_kinds() -> None:
     }
     assert frames["spans"].kind.tolist()[:4] == ["compute", "compute", "compute", "send"]
     assert frames["transfers"].bytes.sum() == 4e6 * 8
-
-
-def test_an_all_reduce_is_waiting_until_the_last_has_come_and_communication_from_then_on() -> None:
-    builder = TraceBuilder()
-    builder.all_reduce(step=4, num_bytes=1e6, arrivals=[1.0, 3.0], ends=[3.5, 3.6])
-    trace = builder.build(2, 0, "measured")
-    spans = trace.spans
-    columns = (spans.worker.tolist(), spans.kind.tolist(), spans.start_seconds.tolist(), spans.end_seconds.tolist())
-    rows = list(zip(*columns, strict=True))
-    assert rows == [
-        (0, SpanKind.WAIT, 1.0, 3.0),
-        (0, SpanKind.ALL_REDUCE, 3.0, 3.5),
-        (1, SpanKind.ALL_REDUCE, 3.0, 3.6),
-    ]
-    assert (trace.updates.version.tolist(), trace.updates.time_seconds.tolist()) == ([5], [3.6])
-    assert trace.contributions.staleness.tolist() == [0, 0]

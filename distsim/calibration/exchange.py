@@ -23,7 +23,7 @@ from pydantic import ConfigDict
 
 from distsim.collective_costs import collective_seconds
 from distsim.communication import AllReduceKind
-from distsim.policies import LocalSgd, Pipeline
+from distsim.policies import Pipeline
 from distsim.scenario import Scenario
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 from distsim.units import BOUNDS, rate, show, write
@@ -135,7 +135,7 @@ def _probe_policy(scenario: Scenario) -> dict[str, Any]:
     if isinstance(scenario.policy, Pipeline):
         return {"kind": "pipeline", "micro_batches": 1}
     # Under local SGD servers follow a schedule; under other policies they follow a rule.
-    return {"kind": "local_sgd", "period": 1} if isinstance(scenario.policy, LocalSgd) else {"kind": "synchronous"}
+    return {"kind": "local_sgd", "period": 1} if scenario.policy.averages_parameters else {"kind": "synchronous"}
 
 
 def fit(traces: Sequence[Trace]) -> Exchange:
@@ -167,7 +167,7 @@ def _cost(scenario: Scenario) -> tuple[float, float]:
     workers = scenario.cluster.workers
     if isinstance(scenario.policy, Pipeline):
         return 2.0 * (workers - 1), 2.0 * (workers - 1)
-    if not scenario.servers or isinstance(scenario.policy, LocalSgd):
+    if not scenario.server_decides:
         return _all_reduce_seconds(scenario, 0.0, 1.0), _all_reduce_seconds(scenario, 1.0, 0.0)
     return 2.0, 2.0 * workers
 

@@ -16,7 +16,7 @@ from distsim.calibration.fitted_line import POOR_MISS, Line, fit_line
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.operations import OPERATIONS, TITLES, Operation, Oversubscription, oversubscription, terms
 from distsim.errors import InputError
-from distsim.policies import Ddp, Pipeline, WithServer
+from distsim.policies import Ddp, Pipeline
 from distsim.scenario import Scenario
 from distsim.units import BOUNDS
 from distsim.validated_table import Count, ValidatedTable
@@ -106,7 +106,7 @@ class MachineCalibration(ValidatedTable):
             workers=workers,
             bandwidth_bytes_per_second=bytes_per_second(links.line.unit_seconds * shared.byte * miss),
             latency_seconds=links.line.fixed_seconds * shared.message * miss,
-            apply_seconds=self.seconds("apply", workers, amount) if _server_updates(scenario) else 0.0,
+            apply_seconds=self.seconds("apply", workers, amount) if scenario.server_decides else 0.0,
             points=tuple(
                 (found.amount, found.seconds) for found in self._points(links) if found.workers == links.workers[-1]
             ),
@@ -203,11 +203,6 @@ def _default_shape(model: Model) -> dict[str, int]:
     return {"layers": workload.layers, "width": workload.width}
 
 
-def _server_updates(scenario: Scenario) -> bool:
-    """Whether a server of `scenario` applies updates."""
-    return bool(scenario.servers) and isinstance(scenario.policy, WithServer)
-
-
 def carried_at_once(scenario: Scenario) -> float:
     """Bytes of one exchange; under DDP, of one bucket."""
     whole = exchanged_bytes(scenario)
@@ -218,7 +213,7 @@ def operation_of(scenario: Scenario) -> Operation:
     """The measured operation that is the exchange of `scenario`."""
     if isinstance(scenario.policy, Pipeline):
         return "point_to_point"
-    if _server_updates(scenario):
+    if scenario.server_decides:
         return "parameter_server"
     backend = scenario.communication.implementation == "backend" and not scenario.servers
     return "all_reduce" if backend else "ring_schedule"

@@ -41,7 +41,7 @@ from distsim.trace import NO_VERSION, Trace
 
 def cannot(scenario: Scenario) -> str | None:
     """The part of `scenario` that the loop cannot serve, or None."""
-    if not scenario.servers or not isinstance(scenario.policy, WithServer) or isinstance(scenario.policy, FlexRR):
+    if not scenario.server_decides or isinstance(scenario.policy, FlexRR):
         return f"policy.kind = {scenario.policy.kind!r} with communication.kind = {scenario.communication.kind!r}"
     if len(scenario.servers) > 1:
         return f"communication.servers = {len(scenario.servers)}"

@@ -86,7 +86,7 @@ class PeersStory:
     def __init__(self, scenario: Scenario, apply_seconds: float = 0.0) -> None:
         assert isinstance(scenario.policy, Synchronous | LocalSgd)
         self.scenario = scenario
-        self.period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
+        self.period = scenario.policy.steps_per_update
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
@@ -110,13 +110,8 @@ class PeersStory:
             yield self.hosts.environment.timeout(self.compute_times(worker, step))
             self.builder.span(worker, SpanKind.COMPUTE, step, start, self.hosts.now)
             # all-reduce
-            if self.all_reduces_after(step):
+            if self.scenario.policy.updates_after(step, steps):
                 yield from self.all_reduces.join(step // self.period, worker, self.scenario.gradient_bytes)
-
-    def all_reduces_after(self, step: int) -> bool:
-        """Whether an all-reduce follows the workers' step number `step`."""
-        policy = self.scenario.policy
-        return not isinstance(policy, LocalSgd) or policy.averages_after(step, self.scenario.steps)
 
     def tell_update(self, number: int) -> None:
         """Writes update `number` + 1, which all-reduce `number` makes of the steps since the all-reduce before."""

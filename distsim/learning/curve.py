@@ -14,7 +14,7 @@ from distsim.learning.objective import Numbers
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("update", "samples", "seconds", "loss", "accuracy", "variance")
+COLUMNS = ("update", "samples", "seconds", "loss", "accuracy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +22,7 @@ class Curve:
     """Columns of one length: a row for each evaluated update, from update 0 (the start) to the last.
 
     samples: the number of samples whose gradients were applied. seconds: on the trace's clock. loss: the mean over
-    all samples to learn from. accuracy: on the test samples, NaN where nothing is classified. variance: the squared
-    distance between the gradient that this update applied and the gradient of the whole loss at the parameters that
-    the update was applied to. Its mean is the gradient's variance for fresh gradients; staleness adds to the mean. NaN
-    where no variance is requested.
+    all samples to learn from. accuracy: on the test samples, NaN where nothing is classified.
 
     For every update: batch_loss, the mean loss of its gradients' batches; update_samples, its effective batch.
     parameters: the final parameters.
@@ -36,7 +33,6 @@ class Curve:
     seconds: NDArray[np.float64]
     loss: NDArray[np.float64]
     accuracy: NDArray[np.float64]
-    variance: NDArray[np.float64]
     batch_loss: NDArray[np.float64]
     update_samples: NDArray[np.int64]
     parameters: Numbers

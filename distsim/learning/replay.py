@@ -35,19 +35,15 @@ def replay(
     batch: int | None = None,
     seed: int | None = None,
     touched: float | None = None,
-    staleness_aware: bool = False,
     points: int = POINTS,
-    variance: bool = False,
     target: float | None = None,
 ) -> Curve:
     """Learns `objective` in the order of `trace`. The same arguments give bit-identical curves.
 
     batch: samples per worker and step. seed: of the first parameters and of the samples' order. touched: the share of
     entries, the largest, that a gradient keeps. All three default to the values in the trace's scenario.
-    staleness_aware: divides a gradient by its staleness, where that is above 1 (Zhang et al. 2016, Staleness-aware
-    Async-SGD, arXiv 1511.05950). points: at how many updates, evenly spaced, the loss over all samples is evaluated.
-    variance: whether the gradient's variance is evaluated, too, which takes a backward over all samples at each point.
-    target: the replay ends at the first evaluated loss at or below this.
+    points: at how many updates, evenly spaced, the loss over all samples is evaluated. target: the replay ends at the
+    first evaluated loss at or below this.
     Raises InputError where the trace lacks something that a replay needs.
 
     >>> from distsim import example, simulate
@@ -72,7 +68,7 @@ def replay(
     run = LocalReplay if recorded.averages_parameters else Replay
     # A loss that grows without bound is a valid result.
     with np.errstate(over="ignore", invalid="ignore"):
-        return run(recorded, objective, optimizer, batches, share, staleness_aware).curve(points, variance, target)
+        return run(recorded, objective, optimizer, batches, share).curve(points, target)
 
 
 class Replay:
@@ -85,31 +81,27 @@ class Replay:
         optimizer: Optimizer,
         batches: Batches,
         touched: float,
-        staleness_aware: bool,
     ) -> None:
         self.recorded = recorded
         self.objective = objective
         self.optimizer = optimizer
         self.batches = batches
         self.touched = touched
-        self.staleness_aware = staleness_aware
         self.parameters = objective.start(batches.seed)
         self.versions = {0: self.parameters}  # the versions that later gradients read
         self.descent = optimizer.begin()
 
-    def curve(self, points: int, variance: bool, target: float | None) -> Curve:
+    def curve(self, points: int, target: float | None) -> Curve:
         """Makes all updates and evaluates the loss on the way."""
         updates = len(self.recorded.seconds)
         seen = np.unique(np.linspace(0, updates, min(points, updates) + 1).round().astype(np.int64))
         looks = set(seen.tolist())
         losses, accuracies = [self.objective.loss(self.parameters)], [self.objective.accuracy(self.parameters)]
-        variances = [math.nan]
         batch_losses, counts = [], []
         forgotten = self._forgotten()
         for update in progress(self.recorded.updates(), "replay", updates):
             looked = update.version in looks
-            before = self.parameters
-            batch_loss, count, mean = self.apply(update)
+            batch_loss, count = self.apply(update)
             batch_losses.append(batch_loss)
             counts.append(count)
             self.versions[update.version] = self.parameters
@@ -118,7 +110,6 @@ class Replay:
             if looked:
                 losses.append(self.objective.loss(self.parameters))
                 accuracies.append(self.objective.accuracy(self.parameters))
-                variances.append(self._squared_error(mean, before) if variance else math.nan)
                 if target is not None and losses[-1] <= target:
                     break
         seen = seen[: len(losses)]
@@ -129,30 +120,28 @@ class Replay:
             seconds=np.concatenate([[0.0], self.recorded.seconds])[seen],
             loss=np.array(losses),
             accuracy=np.array(accuracies),
-            variance=np.array(variances),
             batch_loss=np.array(batch_losses),
             update_samples=np.array(counts),
             parameters=self.parameters,
         )
 
-    def apply(self, update: Update) -> tuple[float, int, Numbers]:
-        """Makes one update; returns the mean loss of its batches, how many samples they had, and the mean gradient."""
-        if len(update.gradients) == 1:
-            gradient, weight = update.gradients[0], 1.0
-            loss, count, total = self.compute(gradient, self.versions[gradient.read_version], update.version)
-        else:
-            loss, count, total, weight = self._sum(update)
+    def apply(self, update: Update) -> tuple[float, int]:
+        """Makes one update; returns the mean loss of its batches, and how many samples they had."""
+        loss, count, total, weight = self.summed(update)
         self.parameters = self.descent.step(self.parameters, total, 1.0 / weight)
-        return loss, count, total if weight == 1.0 else total / weight
+        return loss, count
 
-    def _sum(self, update: Update) -> tuple[float, int, Numbers, float]:
-        """The sum of the gradients, and its weight.
+    def summed(self, update: Update) -> tuple[float, int, Numbers, float]:
+        """The mean loss of an update's batches, their number of samples, and the sum of its gradients with its weight.
 
         Every step of a worker has the weight 1, and a part of a step its share of the samples.
         """
+        if len(update.gradients) == 1:
+            gradient = update.gradients[0]
+            return *self.compute(gradient, self.versions[gradient.read_version]), 1.0
         loss, count, weight, total = 0.0, 0, 0.0, np.zeros_like(self.parameters)
         for gradient in update.gradients:
-            own_loss, samples, own = self.compute(gradient, self.versions[gradient.read_version], update.version)
+            own_loss, samples, own = self.compute(gradient, self.versions[gradient.read_version])
             part = samples / len(self.batches.of(gradient.worker, gradient.step))
             loss += part * own_loss
             count += samples
@@ -160,9 +149,9 @@ class Replay:
             total += own if part == 1.0 else part * own
         return loss / weight, count, total, weight
 
-    def compute(self, gradient: Gradient, parameters: Numbers, version: int) -> tuple[float, int, Numbers]:
-        """The batch's mean loss, its number of samples and the gradient at `parameters`, for update `version`."""
-        worker, step, read_version, first, last = gradient
+    def compute(self, gradient: Gradient, parameters: Numbers) -> tuple[float, int, Numbers]:
+        """The batch's mean loss, its number of samples and the gradient at `parameters`."""
+        worker, step, _, first, last = gradient
         samples = self.batches.of(worker, step)
         if first > 0.0 or last < 1.0:
             samples = samples[round(first * len(samples)) : round(last * len(samples))]
@@ -171,13 +160,7 @@ class Replay:
         loss, found = self.objective.gradient(parameters, samples)
         if self.touched < 1.0:
             keep_largest(found, self.touched)
-        if self.staleness_aware and version - 1 - read_version > 1:
-            found /= version - 1 - read_version
         return loss, len(samples), found
-
-    def _squared_error(self, applied: Numbers, parameters: Numbers) -> float:
-        _, whole = self.objective.gradient(parameters)
-        return float(np.square(applied - whole).sum(dtype=np.float64))
 
     def _forgotten(self) -> list[list[int]]:
         """For each update, the versions that no later gradient reads."""
@@ -195,19 +178,18 @@ class LocalReplay(Replay):
         """The optimizer of each worker."""
         return [self.optimizer.begin() for _ in range(self.recorded.workers)]
 
-    def apply(self, update: Update) -> tuple[float, int, Numbers]:
-        """Makes one update, and returns as in `Replay`; the mean gradient is that of all its steps."""
-        losses, counts, total = [], 0, np.zeros_like(self.parameters)
+    def apply(self, update: Update) -> tuple[float, int]:
+        """Makes one update, and returns as in `Replay`."""
+        losses, counts = [], 0
         own: dict[int, Numbers] = {}
         for gradient in update.gradients:
             parameters = own.get(gradient.worker, self.versions[gradient.read_version])
-            loss, count, found = self.compute(gradient, parameters, update.version)
+            loss, count, found = self.compute(gradient, parameters)
             own[gradient.worker] = self.descents[gradient.worker].step(parameters, found)
             losses.append(loss)
             counts += count
-            total += found
         self.parameters = np.add.reduce(list(own.values())) / len(own)
-        return math.fsum(losses) / len(losses), counts, total / len(losses)
+        return math.fsum(losses) / len(losses), counts
 
 
 def keep_largest(gradient: Numbers, share: float) -> None:

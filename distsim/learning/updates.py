@@ -93,7 +93,7 @@ def recorded_updates(trace: Trace) -> RecordedUpdates:
     workload = table.get("workload", {})
     return RecordedUpdates(
         workers=1 if kind == "pipeline" else workers,
-        averages_parameters=kind == "local_sgd",
+        averages_parameters=POLICIES[kind].averages_parameters,
         seconds=seconds,
         last_read=last_read,
         batch=int(workload.get("batch", 1)),

@@ -53,6 +53,11 @@ class Ddp(Policy):
                 "write 1.0 (float32) or 0.5 (float16), or simulate it",
             )  # fmt: skip
 
+    @property
+    def steps_per_update(self) -> int:
+        """How many steps of a worker go into one update."""
+        return self.accumulate
+
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
         """The number of updates: one every `accumulate` steps; steps left over at the end make none."""
         return steps // self.accumulate

@@ -22,15 +22,21 @@ class LocalSgd(Policy):
 
     kind: ClassVar = "local_sgd"
     real_failures: ClassVar = True
+    averages_parameters: ClassVar = True
 
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - all take part in each
         """The number of averages: one every `period` steps, and one for the steps left over."""
         return -(-steps // self.period)
 
-    def averages_after(self, step: int, steps: int) -> bool:
+    @property
+    def steps_per_update(self) -> int:
+        """How many local steps of a worker go into one average."""
+        return self.period
+
+    def updates_after(self, step: int, steps: int) -> bool:
         """Whether the workers average after local step number `step`, which counts from 0.
 
-        >>> [step for step in range(5) if LocalSgd(period=2).averages_after(step, steps=5)]
+        >>> [step for step in range(5) if LocalSgd(period=2).updates_after(step, steps=5)]
         [1, 3, 4]
         """
-        return (step + 1) % self.period == 0 or step + 1 == steps
+        return super().updates_after(step, steps) or step + 1 == steps

@@ -17,7 +17,7 @@ class Policy:
     kind: the name in scenario files. has_global_step: whether all workers compute on one version at a time.
     server: whether bytes travel through a parameter server. receive: how a server takes pushes unless the scenario
     says it. single_server: whether several servers make no sense. all_reduces: whether the workers' gradients or
-    parameters are summed.
+    parameters are summed. averages_parameters: whether an update is the mean of the workers' own parameters.
 
     What a real run can do: real_model: compute with `workload.model`; real_failures: come back from a checkpoint;
     real_machines: spread over several machines; real_eager: send before the target is ready.
@@ -29,6 +29,7 @@ class Policy:
     receive: ClassVar[str] = "concurrent"
     single_server: ClassVar[bool] = True
     all_reduces: ClassVar[bool] = True
+    averages_parameters: ClassVar[bool] = False
     real_model: ClassVar[bool] = True
     real_failures: ClassVar[bool] = False
     real_machines: ClassVar[bool] = True
@@ -46,6 +47,15 @@ class Policy:
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - some policies make an update per gradient
         """The number of updates after which the run ends."""
         return steps
+
+    @property
+    def steps_per_update(self) -> int:
+        """How many steps of a worker go into one update of all workers."""
+        return 1
+
+    def updates_after(self, step: int, steps: int) -> bool:  # noqa: ARG002 - local SGD averages at the end
+        """Whether all workers make an update after step number `step`, which counts from 0, of a run of `steps`."""
+        return (step + 1) % self.steps_per_update == 0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.extras import need
 from distsim.policies import POLICIES
-from distsim.runtime.roles import among_peers
 from distsim.scenario import Scenario
 from distsim.workload import TRAINING_SAMPLES
 
@@ -20,7 +19,7 @@ def check_available(scenario: Scenario) -> None:
         _refuse("workload.model", scenario.workload.model, policy.kind, "remove it")
     if communication.sends == "eager" and not policy.real_eager:
         _refuse("communication.sends", "eager", policy.kind, "write rendezvous")
-    if not among_peers(scenario):
+    if scenario.server_decides:
         _check_server(scenario)
         return
     if policy.all_reduces:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from distsim.policies import WithServer
 from distsim.scenario import Scenario
-
-
-def among_peers(scenario: Scenario) -> bool:
-    """Whether no server decides: workers follow a plan, and servers at most follow a schedule."""
-    return not (scenario.servers and isinstance(scenario.policy, WithServer))
 
 
 def roles(scenario: Scenario) -> list[str]:
@@ -22,6 +16,6 @@ def roles(scenario: Scenario) -> list[str]:
     ranks = scenario.ranks
     if not scenario.policy.all_reduces:
         ranks = workers
-    elif among_peers(scenario):
+    elif not scenario.server_decides:
         ranks = scenario.schedule().ranks
     return [f"{'worker' if rank < workers else 'server'} {rank}" for rank in range(ranks)]

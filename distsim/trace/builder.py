@@ -215,19 +215,6 @@ class TraceBuilder:
     def _transfers(self, **columns: Numbers) -> None:
         self.extend("transfers", **columns, chunk=0, collective=NO_COLLECTIVE)
 
-    def all_reduce(self, step: int, num_bytes: float, arrivals: list[float], ends: list[float]) -> None:
-        """Adds update `step` + 1 of peers: worker i arrives at arrivals[i] and has the sum at ends[i].
-
-        No worker can finish before the last worker has arrived. Until then a worker waits; then it communicates.
-        """
-        last = max(arrivals)
-        for worker, (arrival, end) in enumerate(zip(arrivals, ends, strict=True)):
-            if last > arrival:
-                self.span(worker, SpanKind.WAIT, step, arrival, last)
-            self.span(worker, SpanKind.ALL_REDUCE, step, last, end, num_bytes)
-            self.applied(step + 1, worker, step, read_version=step)
-        self.update(step + 1, max(ends))
-
     def build(self, workers: int, servers: int, producer: str, **metadata: Any) -> Trace:
         """The trace of all rows so far."""
         tables: dict[str, Any] = {name: rows.build() for name, rows in self._tables.items()}

@@ -19,7 +19,7 @@ def ended(accuracy: float, loss: float = 0.5) -> Curve:
     two = np.array([0, 1])
     return Curve(
         update=two, samples=two, seconds=two * 1.0, loss=np.array([2.3, loss]), accuracy=np.array([0.1, accuracy]),
-        variance=np.full(2, math.nan), batch_loss=np.array([loss]), update_samples=np.array([1]),
+        batch_loss=np.array([loss]), update_samples=np.array([1]),
         parameters=np.zeros(1),
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ def curve(losses: Any, seconds_each: float = 1.0, samples_each: int = 8, accurac
     update = np.arange(len(found))
     return Curve(
         update=update, samples=update * samples_each, seconds=update * seconds_each, loss=found,
-        accuracy=np.full(len(found), accuracy), variance=np.full(len(found), np.nan), batch_loss=found[1:],
+        accuracy=np.full(len(found), accuracy), batch_loss=found[1:],
         update_samples=np.full(len(found) - 1, samples_each), parameters=np.zeros(1),
     )  # fmt: skip
 

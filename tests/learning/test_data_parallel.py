@@ -59,14 +59,15 @@ def step_by_step(model: str, workers: int) -> Iterator[tuple[list[float], list[f
     def begun(trace: Trace) -> Replay:
         recorded = recorded_updates(trace)
         batches = Batches(objective.samples, recorded.workers, recorded.batch, recorded.seed)
-        return Replay(recorded, objective, Sgd(0.1), batches, touched=1.0, staleness_aware=False)
+        return Replay(recorded, objective, Sgd(0.1), batches, touched=1.0)
 
     one, several = begun(plain(STEPS, TOGETHER, SEED)), begun(simulate(scenario(workers)))
     for update, alone in zip(several.recorded.updates(), one.recorded.updates(), strict=True):
-        _, count, gradient = several.apply(update)
-        _, same_count, expected = one.apply(alone)
-        assert count == same_count == TOGETHER
-        yield errors(objective, gradient, expected), errors(objective, several.parameters, one.parameters)
+        (_, count, total, weight), (_, same_count, expected, same) = several.summed(update), one.summed(alone)
+        assert (count, same_count, weight, same) == (TOGETHER, TOGETHER, len(update.gradients), 1.0)
+        several.apply(update)
+        one.apply(alone)
+        yield errors(objective, total / weight, expected), errors(objective, several.parameters, one.parameters)
         one.parameters = several.parameters
         one.versions[update.version] = several.versions[update.version] = several.parameters
 

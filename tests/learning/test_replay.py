@@ -121,7 +121,7 @@ def test_a_local_step_and_an_average_are_a_synchronous_update() -> None:
 
 def test_the_same_arguments_give_the_same_curve() -> None:
     trace = run("asynchronous")
-    one, other = (replay(trace, QUADRATIC, Sgd(0.1, 0.5), variance=True) for _ in range(2))
+    one, other = (replay(trace, QUADRATIC, Sgd(0.1, 0.5)) for _ in range(2))
     assert one.to_pandas().equals(other.to_pandas())
     assert np.array_equal(one.parameters, other.parameters)
     assert not np.array_equal(one.parameters, replay(trace, QUADRATIC, Sgd(0.1, 0.5), seed=4).parameters)
@@ -129,7 +129,7 @@ def test_the_same_arguments_give_the_same_curve() -> None:
 
 def test_only_versions_that_somebody_still_reads_are_kept() -> None:
     recorded = recorded_updates(delayed([3] * 400))
-    running = Replay(recorded, QUADRATIC, Sgd(0.1), Batches(320, 1, 1, 0), 1.0, staleness_aware=False)
+    running = Replay(recorded, QUADRATIC, Sgd(0.1), Batches(320, 1, 1, 0), 1.0)
     largest = 0
     apply = running.apply
 
@@ -139,28 +139,27 @@ def test_only_versions_that_somebody_still_reads_are_kept() -> None:
         return apply(update)
 
     running.apply = watched  # type: ignore[method-assign]
-    running.curve(points=1, variance=False, target=None)
+    running.curve(points=1, target=None)
     assert largest == 4
 
 
-def test_the_variance_is_the_noise_s_over_the_effective_batch() -> None:
+def test_the_variance_of_a_gradient_is_the_noise_s_over_the_batch() -> None:
     quadratic = Quadratic(samples=2**13)
+    parameters = quadratic.start(0)
+    _, whole = quadratic.gradient(parameters)
     for batch in (1, 16):
-        curve = replay(plain(500, batch), quadratic, Sgd(0.05), points=500, variance=True)
-        found = curve.variance[1:]
-        expected = quadratic.curvature.sum() / batch
-        assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
-    stale = replay(delayed([20] * 500), quadratic, Sgd(0.05), points=500, variance=True).variance[1:]
-    assert stale.mean() > curve.variance[1:].mean()
-    assert np.isnan(replay(plain(3, 1), quadratic, Sgd(0.05)).variance).all()
+        batches = Batches(quadratic.samples, 1, batch, 0)
+        gradients = np.array([quadratic.gradient(parameters, batches.of(0, step))[1] for step in range(500)])
+        found = np.square(gradients - whole).sum(axis=1)
+        assert abs(found.mean() - quadratic.curvature.sum() / batch) < 4 * found.std() / np.sqrt(len(found))
 
 
-def test_staleness_divides_a_gradient() -> None:
+def test_a_gradient_of_old_parameters_is_applied_to_new_ones() -> None:
     first = QUADRATIC.start(0)
-    aware = replay(delayed([0, 1, 2]), QUADRATIC, Sgd(0.1), staleness_aware=True).parameters
+    last = replay(delayed([0, 1, 2]), QUADRATIC, Sgd(0.1)).parameters
     noises = [QUADRATIC._noise[Batches(320, 1, 1, 0).of(0, step)[0]] for step in range(3)]
     gradients = [QUADRATIC.curvature * first + noise for noise in noises]
-    assert np.allclose(aware, first - 0.1 * (gradients[0] + gradients[1] + gradients[2] / 2), rtol=1e-12)
+    assert np.allclose(last, first - 0.1 * sum(gradients), rtol=1e-12)
 
 
 def test_a_sparse_gradient_keeps_its_largest_entries() -> None:

@@ -19,7 +19,6 @@ from distsim.engine.recurrence.max_plus_rounds import Ring, Rounds, RoutedSchedu
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.engine.recurrence.server import OneServer
 from distsim.engine.recurrence.tree import Tree
-from distsim.policies import LocalSgd
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
 
@@ -93,7 +92,7 @@ def _maker(scenario: Scenario) -> Callable[[float, int], AllReduce]:
 def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
     """Simulates `scenario`. apply_seconds: a server's own work for each average."""
     steps, workers, num_bytes = scenario.steps, scenario.cluster.workers, scenario.gradient_bytes
-    period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
+    period = scenario.policy.steps_per_update
     updates = -(-steps // period)
     drawn = np.zeros((updates, period, workers))
     drawn.reshape(-1, workers)[:steps] = drawn_seconds(scenario)

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Stopwatch
-from distsim.runtime.roles import among_peers
 from distsim.runtime.transport import backend
 from distsim.runtime.transport.all_reduce import follows_schedule
 from distsim.runtime.transport.backend import Group
@@ -78,7 +77,7 @@ def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
     for keeps, why in (
         (emulated, "NCCL goes around emulated links"),
         (scenario.failures is not None, "NCCL is not brought back after a failure"),
-        (not among_peers(scenario), "servers receive from any worker, which NCCL cannot"),
+        (scenario.server_decides, "servers receive from any worker, which NCCL cannot"),
         (not scenario.policy.all_reduces, "pipelines send by gloo"),
         (follows_schedule(scenario), "schedules send by gloo"),
     ):

@@ -31,7 +31,6 @@ from distsim.files import write_text
 from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.roles import among_peers
 from distsim.scenario import Scenario
 
 START_VARIABLE = "TORCHELASTIC_RESTART_COUNT"  # how often torchrun has restarted the ranks
@@ -70,7 +69,7 @@ class FailureRecovery:
         assert scenario.failures is not None
         self._failures, self._scenario, self._context = scenario.failures, scenario, context
         self._updates = scenario.policy.updates(scenario.steps, scenario.cluster.workers)
-        self._keeper = 0 if among_peers(scenario) else scenario.servers[0]
+        self._keeper = scenario.servers[0] if scenario.server_decides else 0
         self._clock_file = _clock_file(context.folder, number)
         self._file = context.folder / f"checkpoint-{number}.pt"
         self._decisions_file = context.folder / f"decisions-{number}-{start_number()}"

@@ -13,7 +13,6 @@ import zlib
 
 import torch
 
-from distsim.policies import LocalSgd
 from distsim.runtime.devices.device import Device
 from distsim.runtime.ranks.computation import Filling, computation_of, factor
 from distsim.runtime.ranks.failures import NOTHING, FailureRecovery
@@ -43,7 +42,7 @@ class Peer:
         self._scenario = scenario
         self._workers = scenario.cluster.workers
         self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
-        self._local = isinstance(scenario.policy, LocalSgd)
+        self._local = scenario.policy.averages_parameters
         self._computation = computation_of(scenario, worker, device)
         self._shared = self._computation.parameters if self._local else self._computation.gradient
         self._all_reduce = all_reduce_of(scenario, worker, self._shared.numel(), slot, device.group)
@@ -82,7 +81,7 @@ class Peer:
             start = arrival = self._stopwatch.wait()
             computed((step, call, begun, arrival))
             # all_reduce
-            if self._all_reduces_after(step):
+            if self._scenario.policy.updates_after(step, steps):
                 slot.doing(f"all_reduce of step {step}", waiting=True)
                 self._all_reduce(self._shared, call, self._recorder, more=step + 1 < steps)
                 start = self._stopwatch.wait()
@@ -95,10 +94,6 @@ class Peer:
 
     def _state(self) -> dict[str, object]:
         return {"parameters": self._computation.parameters}
-
-    def _all_reduces_after(self, step: int) -> bool:
-        policy = self._scenario.policy
-        return not isinstance(policy, LocalSgd) or policy.averages_after(step, self._scenario.steps)
 
     def _learn(self) -> None:
         """Applies the sum. Without a model, `verify` looks at the last sum of gradients only."""

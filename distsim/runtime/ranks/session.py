@@ -24,7 +24,6 @@ from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.clock_offset import NONE, Offset, between
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder, journal_of
-from distsim.runtime.roles import among_peers
 from distsim.runtime.transport import backend
 from distsim.runtime.transport.gathering import hand_in, introduce
 from distsim.runtime.transport.ping_pong import measured, one_way_seconds
@@ -98,7 +97,7 @@ def _one(
     recovery: FailureRecovery | None, offset: Offset, device: Device,
 ) -> None:  # fmt: skip
     slot = context.slot
-    if among_peers(scenario):
+    if not scenario.server_decides:
         peer = peer_role_of(scenario, context.rank, recorder, slot, done, device, recovery)
         slot.doing("warm-up", waiting=True)
         peer.warm_up()

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import distsim
-from distsim.policies import Ddp, LocalSgd, Pipeline
+from distsim.policies import Ddp, Pipeline
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.merge.failures import joined
 from distsim.runtime.recording.rank_status import State, Status
 from distsim.runtime.recording.recorder import Row
-from distsim.runtime.roles import among_peers, roles
+from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 from distsim.trace import FOR_ANOTHER, SpanKind, Trace, TraceBuilder
 
@@ -59,7 +59,7 @@ class PartialTrace:
             self._computing(rank, tables)
             self._talking(rank, tables)
             self._serving(rank, tables)
-        if among_peers(scenario) and not isinstance(scenario.policy, (Ddp, Pipeline)):
+        if not scenario.server_decides and not isinstance(scenario.policy, (Ddp, Pipeline)):
             self._sums(records[: scenario.cluster.workers])
 
     def _span(self, rank: int, kind: SpanKind, step: float, start: float, end: float, label: str = "") -> None:
@@ -97,8 +97,7 @@ class PartialTrace:
 
     def _sums(self, workers: Sequence[Tables]) -> None:
         """The updates of peers: the sums that all workers have."""
-        policy, steps = self._scenario.policy, self._scenario.steps
-        period = policy.period if isinstance(policy, LocalSgd) else 1
+        period, steps = self._scenario.policy.steps_per_update, self._scenario.steps
         for call, sums in enumerate(zip(*(tables["all_reduces"] for tables in workers), strict=False)):
             for worker in range(len(workers)):
                 for step in range(call * period, min((call + 1) * period, steps)):

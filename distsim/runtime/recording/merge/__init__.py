@@ -22,7 +22,7 @@ from distsim.runtime.recording.merge.peers import PeersMerge
 from distsim.runtime.recording.merge.pipeline import PipelineMerge
 from distsim.runtime.recording.merge.server import ServerMerge
 from distsim.runtime.recording.recorder import Record, load
-from distsim.runtime.roles import among_peers, roles
+from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
 
@@ -35,7 +35,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
     else:
         records = load_joined(folder, number, ranks)
     left = [float(record.facts["left_barrier"]) for record in records]
-    told = None if among_peers(scenario) else _with_server(records, scenario, max(left))
+    told = _with_server(records, scenario, max(left)) if scenario.server_decides else None
     builder = _among_peers(records, scenario, max(left)) if told is None else told.merge()
     facts = records[0].facts
     trace = builder.build(
@@ -58,10 +58,10 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         audit.check_all_reduces(trace, records)
         return trace
     audit.check_gradients(trace, records)
-    return told.by_ranges(trace) if isinstance(told, FlexRRMerge) else trace
+    return told.completed(trace)
 
 
-def _with_server(records: list[Record], scenario: Scenario, zero: float) -> ServerMerge | FlexRRMerge:
+def _with_server(records: list[Record], scenario: Scenario, zero: float) -> ServerMerge:
     return (FlexRRMerge if isinstance(scenario.policy, FlexRR) else ServerMerge)(records, scenario, zero)
 
 

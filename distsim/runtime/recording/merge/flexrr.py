@@ -66,8 +66,8 @@ class FlexRRMerge(ServerMerge):
             first.setdefault(int(step), start)
         return list(first.values()), list(first)
 
-    def by_ranges(self, trace: Trace) -> Trace:
-        """The same trace, with a row of contributions for each range of items that one worker did."""
+    def completed(self, trace: Trace) -> Trace:
+        """The trace of all rows, with a row of contributions for each range of items that one worker did."""
         contributions = trace.contributions
         for worker, step in zip(contributions.worker.tolist(), contributions.step.tolist(), strict=True):
             missing = sorted(set(range(self.items)) - self.done_by.get((worker, step), {}).keys())

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from distsim.collectives import Schedule
 from distsim.errors import RunError
-from distsim.policies import LocalSgd
 from distsim.runtime.recording.merge.computes import tell_computes
 from distsim.runtime.recording.recorder import Record
 from distsim.scenario import Scenario
@@ -29,7 +28,7 @@ class PeersMerge:
         self.records, self.scenario, self.zero = records, scenario, zero
         self.builder = TraceBuilder()
         tell_computes(self.builder, records[:workers], zero)
-        period = scenario.policy.period if isinstance(scenario.policy, LocalSgd) else 1
+        period = scenario.policy.steps_per_update
         num_bytes = float(records[0].facts["num_bytes"])
         for call, arrivals, ends in all_reduces(records[:workers], zero):
             steps = range(call * period, min((call + 1) * period, scenario.steps))
