@@ -15,6 +15,7 @@ from distsim.figures import critical_path, timeline
 from distsim.figures.critical_path import FADED
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, TraceBuilder
+from tests.figures.recorded import tell_all_reduce
 
 
 def by_hand() -> Trace:
@@ -23,8 +24,7 @@ def by_hand() -> Trace:
     for step, (start, ends, end) in enumerate([(0.0, [0.03, 0.05], 0.06), (0.06, [0.10, 0.08], 0.11)]):
         for worker in (0, 1):
             builder.span(worker, SpanKind.COMPUTE, step, start, ends[worker])
-        builder.all_reduce(step, 1e6, arrivals=ends, ends=[end, end])
-        builder.update(step + 1, end)
+        tell_all_reduce(builder, step, ends, end)
     table = example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 2}).table()
     return builder.build(workers=2, servers=0, producer="simulated", scenario=table)
 

@@ -18,6 +18,7 @@ from distsim.figures.theme import COMMUNICATION, COMPUTE, WAIT
 from distsim.metrics import worker_seconds
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, TraceBuilder
+from tests.figures.recorded import tell_all_reduce
 
 MakeTrace = Callable[..., Trace]
 
@@ -170,11 +171,7 @@ def test_a_measured_run_whose_transfers_nobody_saw_shows_communication_as_bars()
     builder = TraceBuilder()
     builder.span(0, SpanKind.COMPUTE, 0, 0.0, 0.03)
     builder.span(1, SpanKind.COMPUTE, 0, 0.0, 0.05)
-    builder.span(0, SpanKind.WAIT, 0, 0.03, 0.05)
-    for worker in range(2):
-        builder.span(worker, SpanKind.ALL_REDUCE, 0, 0.05, 0.06, 1e6)
-        builder.applied(1, worker, step=0, read_version=0)
-    builder.update(1, 0.06)
+    tell_all_reduce(builder, 0, [0.03, 0.05], end=0.06)
     table = example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 1}).table()
     shown = sequence(builder.build(workers=2, servers=0, producer="measured", scenario=table))
     bars = of_name(shown.figure, COMMUNICATION.name)

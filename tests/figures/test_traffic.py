@@ -15,6 +15,7 @@ from distsim.link_traffic import bytes_by_link, ended
 from distsim.metrics import bytes_per_link, summary
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, TraceBuilder
+from tests.figures.recorded import tell_all_reduce
 
 GRADIENT = 4 * 2.0**20
 SERVER, RING = "backup_server", "synchronous_ring"
@@ -54,7 +55,7 @@ def unobserved() -> Trace:
     """A backend's own all-reduce, of which no transfers are known."""
     builder = TraceBuilder()
     builder.span(0, SpanKind.COMPUTE, 0, 0.0, 0.03)
-    builder.all_reduce(0, 1e6, arrivals=[0.03, 0.04], ends=[0.06, 0.06])
+    tell_all_reduce(builder, 0, [0.03, 0.04], end=0.06)
     table = example(RING).replacing({"cluster.workers": 2, "steps": 1}).table()
     return builder.build(workers=2, servers=0, producer="measured", scenario=table)
 
