@@ -1,4 +1,4 @@
-"""Local SGD: a round lasts as long as the slowest sum of its local steps, and then one all-reduce.
+"""Local SGD: a round lasts as long as the slowest worker's local steps together, and then one all-reduce.
 
 Source: Wang and Joshi 2019, Adaptive communication strategies to achieve the best error-runtime trade-off in
 local-update SGD (arXiv 1810.08313).
@@ -21,7 +21,7 @@ RING_STEPS = 1600
 
 
 def claims() -> list[Claim]:
-    """Seconds per local step of exponential times, first without communication, then with a ring's."""
+    """Seconds per local step with exponential times: first without communication, then with a ring all-reduce."""
     rows = []
     for period in PERIODS:
         policy = {"kind": "local_sgd", "period": period}
@@ -48,6 +48,6 @@ def claims() -> list[Claim]:
 
 
 def _mean_local_step(case: str, scenario: Scenario, period: int, expression: float) -> Claim:
-    """Rounds are independent: their times are the differences between updates."""
+    """The mean local step beside its expression. Rounds are independent, and a round is the time between updates."""
     rounds = np.diff(simulate(scenario).updates.time_seconds, prepend=0.0)
     return on_average(case, expression, rounds / period)

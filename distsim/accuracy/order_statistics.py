@@ -1,4 +1,4 @@
-"""Order statistics: a step of synchronous training lasts as long as the slowest worker, with backups as the K-th.
+"""Order statistics: a synchronous step lasts until the slowest worker is done, or with backups until the K-th is.
 
 Source: Dutta et al. 2018, Slow and Stale Gradients Can Win the Race (arXiv 1803.01113).
 """
@@ -32,7 +32,7 @@ OTHER_CASES: dict[str, tuple[Table, int, int]] = {
 
 
 def claims() -> list[Claim]:
-    """The mean step of `STEPS` with free communication against the expression; late workers are cancelled."""
+    """The mean of `STEPS` steps with free communication, beside the expression. Late workers are cancelled."""
     rows = [
         _mean_step(f"Exp(1 s), {k} of {workers}", EXPONENTIAL, workers, k, exponential_seconds(1.0, k, workers))
         for workers, k in EXPONENTIAL_CASES

@@ -1,8 +1,8 @@
 """Published measurements of scaling beside the formulas' predictions, with every source and every error.
 
-Each function returns a table: a list of rows, each a dict with the same keys. Seconds are per step unless said
-otherwise; errors are in percent of the measurement. The causes named for errors are hypotheses: those
-measurements were not repeated here.
+Each function returns a table: a list of rows, each a dict with the same keys. Seconds are per step unless a docstring
+says otherwise. Errors are predicted - measured, in percent of the measurement. The causes that are named for errors are
+hypotheses, because the measurements were not repeated here.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ PARAMETERS = {  # torchvision's models
 def ddp_benchmark() -> list[Row]:
     """DDP on V100: T(p) = A + k 2 (p - 1) / p fitted on 1, 2 and 4 GPUs, and its predictions for 8 and 16.
 
-    Beside it the constant T(4), which is within 2.6 %: a model is useful only if its error is smaller. The times are
-    rounded to 1 ms, up to 1 % of a time.
+    Beside each prediction stands the constant T(4), which is at most 2.6 % off. A model is useful only if its error is
+    smaller. The published times are rounded to 1 ms, which is up to 1 % of a time.
 
     >>> row = next(row for row in ddp_benchmark() if row["model"] == "ResNet-50" and row["gpus"] == 16)
     >>> row["measured_seconds"], round(row["model_seconds"], 4), round(row["model_error_pct"], 2)
@@ -97,15 +97,17 @@ def ddp_benchmark() -> list[Row]:
 
 
 def ddp_buckets() -> list[Row]:
-    """DDP with buckets of 1 MB instead of 25 MB: slower in all 40 published comparisons; the sign is what is asked for.
+    """DDP with buckets of 1 MB instead of 25 MB: slower in all 40 published comparisons. The table compares signs.
 
-    Two models and their signs (1: slower, -1: faster, 0: no change), for steps of a third forward, links of 10 GB/s and
-    20 us per bucket assumed. `hidden_sign`: what communication costs hides behind backward, except for the last
-    bucket's (`theory.overlap`), so that smaller buckets leave a shorter tail. Wrong in every row. `paid_sign`: what
-    each bucket costs beside its bytes is hidden by nothing, so that more buckets are slower. Right in every row; and
-    since it shows on one GPU, where nothing travels, part of it must be work: copying into buckets, launching.
-    `microseconds_per_bucket`: what each further bucket would have to cost. Layers above 1 MB travel whole, so buckets
-    are fewer than counted here, and cost more.
+    Each of two models predicts a sign: 1 for slower, -1 for faster, 0 for no change. Both assume that a third of a step
+    is forward, that links carry 10 GB/s, and that a bucket costs 20 us.
+
+    `hidden_sign`: backward hides the cost of communication, except for the last bucket's (`theory.overlap`). So smaller
+    buckets leave a shorter tail. This sign is wrong in every row. `paid_sign`: nothing hides the cost that a bucket has
+    beside its bytes. So more buckets are slower. This sign is right in every row. More buckets are slower even on one
+    GPU, where nothing travels, so part of the cost must be work: copying into buckets, and launching kernels.
+    `microseconds_per_bucket`: the cost that each further bucket must have to explain the measurement. Layers above 1 MB
+    travel whole, so there are fewer buckets than are counted here, and each costs more.
 
     >>> rows = ddp_buckets()
     >>> len(rows), all(row["measured_sign"] == row["paid_sign"] for row in rows)
@@ -154,10 +156,10 @@ MISSING_IN_ARTICLE_002 = (
 
 
 def deeplab_on_v100() -> list[Row]:
-    """Article 002: DDP three times as fast on 4 GPUs, about 30 % faster still on 8. No model fitted at 4 says so.
+    """Article 002: DDP is three times as fast on 4 GPUs, and about 30 % faster on 8 GPUs than on 4.
 
-    Every model S(p) = p / (1 + r g(p)) of `theory.scaling` gets the r that gives 3 on 4 GPUs. All expect more of 8
-    GPUs than the article found; MISSING_IN_ARTICLE_002 lists what none of them knows, as hypotheses.
+    Every model S(p) = p / (1 + r g(p)) of `theory.scaling` gets the r that gives 3 on 4 GPUs. All models then predict a
+    higher speed on 8 GPUs than the article found. MISSING_IN_ARTICLE_002 lists possible causes that no model knows.
 
     >>> for row in deeplab_on_v100():
     ...     print(row["model"], round(row["gain_pct"]), round(row["error_pct"]))
@@ -200,14 +202,17 @@ MISSING_IN_ARTICLE_003 = (
 
 
 def cifar_with_ddp() -> list[Row]:
-    """Article 003: batch 32 in one process 73 s; DDP on 4 GPUs with 8 each 443 s. What each step must have cost.
+    """Article 003: one process with batches of 32 takes 73 s; DDP on 4 GPUs with batches of 8 each takes 443 s.
 
-    Assumed: 10 epochs, as in the article's other experiments, of 1,250 steps (40,000 pictures, an 80 % split, 32 per
-    step). `almost eight times slower` in the article is 6.1. `all_reduce_seconds`: a ring on 4 GPUs, 0.25 MB
-    (PyTorch's tutorial CNN of 62,006 parameters), with 10 GB/s and 20 us per message assumed: 0.5 % of the excess.
-    `own_step_seconds`: what a step of this batch takes alone if it is f + g b, from 73 s at batch 32 and `nearly 8X
-    longer` at batch 8 than at 512 (f / g = 64). `model_seconds`: all steps of that and an all-reduce. The causes
-    in MISSING_IN_ARTICLE_003 are hypotheses.
+    The table computes the time that each step must have taken. It assumes 10 epochs, as in the article's other
+    experiments, of 1,250 steps (40,000 pictures, an 80 % split, 32 per step). The article says `almost eight times
+    slower`; its seconds give 6.1 times.
+
+    `all_reduce_seconds`: a ring on 4 GPUs for 0.25 MB (PyTorch's tutorial CNN has 62,006 parameters), if links carry
+    10 GB/s and a message costs 20 us. It is 0.5 % of the excess. `own_step_seconds`: the time of a step of this batch
+    alone, if a step takes f + g b. Two figures of the article give f and g: 73 s at batch 32, and `nearly 8X longer` at
+    batch 8 than at 512, so f / g = 64. `model_seconds`: the time of all steps, if each takes `own_step_seconds` and an
+    all-reduce. The causes in MISSING_IN_ARTICLE_003 are hypotheses.
 
     >>> one, four = cifar_with_ddp()
     >>> round(one["step_seconds"], 5), round(four["step_seconds"], 5), round(four["excess_seconds"], 5)

@@ -10,7 +10,7 @@ from distsim.trace import Trace, TraceBuilder
 
 
 def delayed(staleness: ArrayLike, batch: int = 1, seed: int = 0) -> Trace:
-    """An update a second, each by one gradient; the k-th gradient's parameters were `staleness[k]` updates old.
+    """A run with an update a second, by one gradient. The k-th gradient read parameters `staleness[k]` updates old.
 
     The first parameters cannot be older than the start. All gradients come from one worker, so two runs of one seed
     have the same samples in the same order and differ only in their delays. `delayed([0] * 500, batch=B)` is plain SGD

@@ -1,4 +1,4 @@
-"""The choice of torch's routines: with these, the gradient of a batch is the mean of the gradients of its parts.
+"""The choice of torch's routines: with this choice, a batch's gradient is the mean of its parts' gradients.
 
 N workers with batches of b then equal one process with batches of N b, up to rounding in float32. oneDNN's gradients of
 a convolution's biases lose precision as the batch grows. NNPACK, which torch uses from 16 images on, multiplies in

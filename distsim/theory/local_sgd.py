@@ -1,7 +1,7 @@
 """Local SGD: workers average their parameters every H steps, so that H steps share one wait and one all-reduce.
 
-Sums vary less than their terms: relative to the mean, the slowest of P sums of H times is faster than the slowest of P
-times.
+A sum varies less than its terms, relative to its mean. So the slowest of P workers loses less of H steps taken together
+than it loses of each step taken alone.
 Source: Wang and Joshi 2019, Adaptive communication strategies to achieve the best error-runtime trade-off in
 local-update SGD (arXiv 1810.08313), section 3.
 """
@@ -56,7 +56,7 @@ def long_period_local_step_seconds(mean_seconds: float, cv: float, workers: int,
     at_least(1, workers=workers, period=period)
 
     def above_less_below(t: Floats) -> Floats:
-        """P(largest > t) - P(largest < -t), whose integral over t > 0 is the mean."""
+        """P(largest > t) - P(largest < -t). The integral of this over t > 0 is the mean of the largest."""
         return np.asarray(-np.expm1(workers * special.log_ndtr(t)) - special.ndtr(-t) ** workers)
 
     largest = integral_of_survival(above_less_below, np.linspace(0.0, 40.0, 161))
