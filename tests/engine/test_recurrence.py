@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from distsim.cluster import Cluster
 from distsim.collectives import ring
 from distsim.engine import collective, recurrence, story
-from distsim.engine.recurrence.max_plus_rounds import Rounds, ring_ends, ring_matrix
+from distsim.engine.recurrence.max_plus_rounds import Rounds, matrix_of, ring_ends, ring_round_times
 from distsim.engine.recurrence.peers import all_reduces
 from distsim.errors import InputError
 from distsim.policies import Asynchronous
@@ -34,7 +34,7 @@ def test_one_ring_with_unequal_starts_and_links_is_the_simulated_schedule(ranks:
     rounds = 2 * (ranks - 1)
     ends = ring_ends(starts, seconds, rounds, eager=eager)
     assert ends == pytest.approx(simulated.ends_seconds, rel=1e-9)
-    matrix = ring_matrix(seconds, rounds, eager=eager)
+    matrix = matrix_of(lambda begun: ring_round_times(begun, seconds, rounds, eager=eager), ranks)
     assert (matrix + starts[:, None]).max(axis=0) == pytest.approx(ends, rel=1e-12)
 
 

@@ -213,13 +213,6 @@ def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: b
     return finished(ring_round_times(starts.T, transfer_seconds, rounds, eager=eager)).T
 
 
-def ring_matrix(transfer_seconds: Floats, rounds: int, *, eager: bool) -> Floats:
-    """The max-plus matrix M of a whole ring: rank i finishes at max over j of M[j, i] + starts[j]."""
-    return matrix_of(
-        lambda starts: ring_round_times(starts, transfer_seconds, rounds, eager=eager), len(transfer_seconds)
-    )
-
-
 class Ring(MaxPlus):
     """The collective of a schedule that `is_ring`. calls: the number of calls in the run."""
 
