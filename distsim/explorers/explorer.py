@@ -102,8 +102,8 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         fold = [folded("more controls", widgets.VBox(others))] if others else []
         controls = [*primary, self.message, *fold, self.reset, self.progress, self.real_run.controls]
         files = folded("the scenario files, to copy", self.files)
-        result = [self.answer, self.changed, self.picture, self.real_run.result, self.caption, files]
-        panes = widgets.Box([widgets.VBox(result), widgets.VBox(controls)])
+        result = [self.answer, self.changed, self.picture, self.real_run.result, self.caption]
+        panes = widgets.Box([widgets.VBox(result), widgets.VBox(controls), files])
         panes.add_class("distsim-panes")
         return panes
 

@@ -18,11 +18,14 @@ SHEET = (
 .distsim-explorer .widget-vbox, .distsim-explorer .widget-hbox, .distsim-explorer .distsim-panes { overflow: visible; }
 .distsim-explorer .widget-html, .distsim-explorer .widget-html-content { height: auto; min-width: 0; max-width: 100%; }
 .distsim-explorer .distsim-panes { display: grid; gap: 8px 20px; width: 100%;
-  grid-template-columns: minmax(0, 270px) minmax(0, 1fr); grid-template-areas: "controls result"; }
-.distsim-panes > :first-child { grid-area: result; min-width: 0; }
-.distsim-panes > :last-child { grid-area: controls; min-width: 0; }
+  grid-template-columns: minmax(0, 270px) minmax(0, 1fr); grid-template-rows: auto 1fr;
+  grid-template-areas: "controls result" "controls files"; }
+.distsim-panes > :nth-child(1) { grid-area: result; min-width: 0; }
+.distsim-panes > :nth-child(2) { grid-area: controls; min-width: 0; }
+.distsim-panes > :nth-child(3) { grid-area: files; min-width: 0; }
 @container (max-width: 760px) {
-  .distsim-explorer .distsim-panes { grid-template-columns: minmax(0, 1fr); grid-template-areas: "result" "controls"; }
+  .distsim-explorer .distsim-panes { grid-template-columns: minmax(0, 1fr); grid-template-rows: auto;
+    grid-template-areas: "result" "controls" "files"; }
 }
 .distsim-summary { font-size: 15px; font-weight: 600; }
 .distsim-picture { width: 100%; min-height: 40px; }

@@ -89,6 +89,7 @@ def layout(played: Rounds) -> dict[str, Any]:
         "xaxis": {"visible": False, "fixedrange": True, "range": [-width, width]},
         "yaxis": {"visible": False, "fixedrange": True, "range": [-height, height]},
         "height": 2 * height + 160,
+        "meta": {"leastWidth": 2 * width * MARK / SQUARE},  # in pixels, so that a rank's squares do not overlap
     }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ import pytest
 from distsim.comparison import compare
 from distsim.examples import example
 from distsim.explorers.catalogue import EXPLORERS
+from distsim.explorers.inputs import Steps
 from distsim.explorers.notebooks import notebook
 from distsim.figures.report import html
 from distsim.simulation import simulate
@@ -56,6 +57,28 @@ VOILAS_OWN = ("https://cdn.jsdelivr.net/npm/@fortawesome", "/voila/api/shutdown/
 REAL_RUN_MILLISECONDS = 120_000
 PROMPT_SECONDS = 3.0  # from the click until the phases of the run are shown, on a busy machine
 MOVES_TIMED, MOST_SECONDS = 5, 0.4  # from a key to the figure, on a calm machine
+
+# Counts the drawings from now on, and notes when the last key came and when the last drawing ended.
+COUNT = """() => {
+    const picture = document.querySelector(".distsim-picture");
+    const seen = window.distsimSeen = {drawn: 0, key: Infinity, ended: 0};
+    document.addEventListener("keydown", () => { seen.key = performance.now(); }, true);
+    new MutationObserver(() => {
+        if (picture.getAttribute("aria-busy") !== "false") return;
+        seen.drawn += 1;
+        seen.ended = performance.now();
+    }).observe(picture, {attributeFilter: ["aria-busy"]});
+}"""
+AT_REST = "() => distsimSeen.ended > distsimSeen.key && performance.now() - distsimSeen.ended > 1000"
+COUNTED = "() => [distsimSeen.drawn, (distsimSeen.ended - distsimSeen.key) / 1e3]"
+QUICK_PRESSES, MOST_SETTLING_SECONDS = 11, 0.6
+# The accessible name of what has the focus, and its value as it is announced; whether that is within the explorer.
+FOCUSED = """() => {
+    const at = document.activeElement;
+    const name = at.labels && at.labels.length ? at.labels[0].textContent : at.textContent;
+    return [name.trim(), at.getAttribute("aria-valuetext"), Boolean(at.closest(".distsim-explorer"))];
+}"""
+MOST_CONTROLS = 30
 
 FIRST, *OTHERS = ("race", "backup_workers", "your_cluster")
 
@@ -113,8 +136,10 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Lab, 
     page.keyboard.press("Enter")
     page.wait_for_function(f"before => ({DRAWN})() === before", arg=start)
     assert not problems, problems
+    _every_control_is_reached(page, explorer, EXPLORERS[name].open())
     if drive.learns:
         return
+    _quick_moves_are_drawn_once(page, explorer, drive.move)
     took = [_scaled_seconds(page, explorer, drive.move)]
     if took[0] > MOST_SECONDS:  # a busy moment, or slow
         took.append(_scaled_seconds(page, explorer, drive.move))
@@ -225,6 +250,55 @@ def _run_notebook(page: Any, lab: Lab, name: str) -> None:
     nbformat.write(made, lab.folder / file)
     run_all(page, lab, file)
     page.wait_for_function(HAS_RUN)
+
+
+def _every_control_is_reached(page: Any, explorer: Any, view: Any) -> None:
+    """By Tab alone, with a name, and with its unit where it has one; "more" opens by the keyboard."""
+    explorer.locator("input:visible, select:visible").first.focus()
+    tab_to(page, explorer.get_by_role("button", name="more controls"))
+    page.keyboard.press("Space")
+    explorer.locator(".distsim-fold[aria-expanded=true]").wait_for()
+    last = list(view.controls.values())[-1].heading
+    explorer.locator(".distsim-label", has_text=last).wait_for(state="visible")
+    explorer.locator("input:visible, select:visible").first.focus()
+    told: dict[str, str | None] = {}
+    for _ in range(MOST_CONTROLS):
+        name, value, within = page.evaluate(FOCUSED)
+        if not within:
+            break
+        told[name] = value
+        page.keyboard.press("Tab")
+    else:
+        pytest.fail(f"Tab does not leave the explorer: {list(told)}")
+    headings = [each.heading for each in view.controls.values()]
+    assert [name for name in told if name in headings] == headings
+    assert {"more controls", "reset", "the scenario files, to copy"} <= told.keys()
+    assert "" not in told
+    for each in view.controls.values():
+        if hasattr(each, "unit"):
+            assert (told[each.heading] or "").endswith(each.unit)
+        elif isinstance(each, Steps):
+            assert told[each.heading] == each.options[each.index][0]
+
+
+def _quick_moves_are_drawn_once(page: Any, explorer: Any, move: Move) -> None:
+    """The last of many quick presses is drawn soon, and few of the others are."""
+    back = {"ArrowRight": "ArrowLeft"}[move[1]]
+    found = []
+    for _ in range(2):  # again where other programs took the machine for a moment
+        tab_to(page, control(explorer, move[0]))
+        page.evaluate(COUNT)
+        for number in range(QUICK_PRESSES):
+            page.keyboard.press(back if number % 2 else move[1])
+        page.wait_for_function(AT_REST)
+        drawn, seconds = page.evaluate(COUNTED)
+        page.keyboard.press(back)
+        found.append((seconds / max(1.0, _slowness()), drawn))
+        if found[-1][0] < MOST_SETTLING_SECONDS:
+            break
+    seconds, drawn = min(found)
+    assert seconds < MOST_SETTLING_SECONDS, found
+    assert drawn <= QUICK_PRESSES // 2, found
 
 
 def _scaled_seconds(page: Any, explorer: Any, move: Move) -> float:

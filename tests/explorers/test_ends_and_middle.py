@@ -16,7 +16,7 @@ from tests.jupyterlab import HAS_RUN, Lab, run_all
 
 SETTLE_SECONDS = 120.0
 LONG = {"batch_size"}  # it learns: at the high ends for minutes
-SHOWN, SOME = "collectives", ("collectives", "backup_workers", "ring_or_server")  # in the browser, by stage
+SOME = ("collectives", "backup_workers", "ring_or_server")  # in the browser by `make test-more`
 
 
 def places(count: int) -> list[int]:
@@ -154,7 +154,7 @@ VALUE = """input => input.type === "checkbox" ? input.checked : input.tagName ==
 # Moves an input as a mouse does, and waits until the browser has drawn: the line on the change comes after the figure.
 MOVE = f"""async ([input, value]) => {{
     const said = () => document.querySelector(".distsim-changed").textContent +
-        (document.querySelector(".distsim-message") || document.body).className;
+        (document.querySelector(".distsim-message") || {{}}).textContent;
     const before = said();
     if (({VALUE})(input) === value) return;
     if (input.type === "checkbox") input.checked = value;

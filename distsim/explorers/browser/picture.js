@@ -28,6 +28,7 @@ async function render({ model, el }) {
   const place = document.createElement("div");
   place.className = "distsim-picture";
   place.setAttribute("role", "img");
+  el.style.overflowX = "auto";
   el.append(place);
   const Plotly = await loaded(model);
   let busy = false;
@@ -45,7 +46,9 @@ async function render({ model, el }) {
       waiting = false;
       drawnWidth = place.clientWidth;
       place.setAttribute("aria-label", model.get("says"));
-      await Plotly.react(place, { ...JSON.parse(model.get("figure")), config: model.get("config") });
+      const figure = JSON.parse(model.get("figure"));
+      place.style.minWidth = `${figure.layout.meta?.leastWidth ?? 0}px`; // on a small screen it scrolls sideways
+      await Plotly.react(place, { ...figure, config: model.get("config") });
       await new Promise(requestAnimationFrame); // lets keys be handled between two drawings
     } while (waiting);
     busy = false;
