@@ -20,6 +20,7 @@ from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.catalogue import FIGURES
 from distsim.figures.theme import config
 from tests.course.site_faults import dead_links, foreign, pages, parsed, without_head
+from tests.page_faults import IS_DARK, inaccessible, recorded, sending
 
 pytestmark = [
     pytest.mark.timeout(200),
@@ -174,6 +175,36 @@ def test_faults_of_a_site_are_seen(tmp_path: Path, change: str, check: Any) -> N
     parsed.cache_clear()
     path.write_text(head + change)
     assert list(check(site))
+
+
+@pytest.mark.chromium
+@pytest.mark.more
+def test_first_page_and_a_chapter_are_for_all_in_light_and_dark(site: Path, page: Any) -> None:
+    for path in (ROOT / "course" / "README.md", CHAPTERS[2]):
+        _check_access(page, in_site(site, path))
+
+
+@pytest.mark.chromium
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_every_page_is_for_all_in_light_and_dark(site: Path, page: Any) -> None:
+    for path in pages(site):
+        if path != site / "index.html":  # leads on at once
+            _check_access(page, path)
+
+
+def _check_access(page: Any, path: Path) -> None:
+    """No serious finding of axe-core, figures as dark as the page, no figure that can be sent, no other host asked."""
+    asked = recorded(page)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(path.as_uri())
+        number = page.locator(".distsim-figure").count()
+        page.wait_for_function(
+            "number => document.querySelectorAll('.main-svg:first-child').length >= number", arg=number
+        )
+        assert not number or page.evaluate(IS_DARK) == (scheme == "dark"), path.name
+        assert [*inaccessible(page), *sending(page), *asked] == [], path.name
 
 
 @pytest.mark.chromium
