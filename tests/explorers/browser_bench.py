@@ -240,7 +240,7 @@ def opened(lab: Lab, browser: Any, name: str) -> Iterator[Any]:
         page.wait_for_function(HAS_RUN)
         for part in (EMPTY, EXPLORER):
             page.locator(f"{part} .js-plotly-plot .main-svg").first.wait_for(state="visible")
-        folded = page.locator(EXPLORER).get_by_text("more", exact=True)
+        folded = page.locator(EXPLORER).get_by_role("button", name="more controls")
         if folded.count():
             folded.first.click()
         yield page
