@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from distsim.errors import InputError, shown
 from distsim.metrics import PARTS, Summary, percent_error, staleness_histogram, step_durations, summary, worker_seconds
 from distsim.trace import Trace
+from distsim.units import rate, show
 
 FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # messages name a difference in these first
 MAY_DIFFER = ("name", "communication.implementation", "compute.added")
@@ -133,6 +135,65 @@ def link_differences(predicted: Trace, measured: Trace) -> list[str]:
         for key, (one, other) in _differences(predicted, measured).items()
         if _of_links(key)
     ]
+
+
+def network_difference(predicted: Trace, measured: Trace) -> str | None:
+    """Says that a prediction used the scenario's links and its measurement the machine's own; None where it is not so.
+
+    The error then tells the difference of the links more than the quality of the prediction.
+
+    >>> from distsim import example, simulate
+    >>> trace = simulate(example("synchronous_ring"))
+    >>> network_difference(trace, trace) is None
+    True
+    """
+    of_scenario = predicted.producer == "simulated" and "calibration" not in predicted.metadata
+    if not of_scenario or measured.producer != "measured" or "emulation" in measured.metadata:
+        return None
+    cluster = predicted.scenario.cluster
+    links = f"{rate(cluster.bandwidth_bytes_per_second)} and {show(cluster.latency_seconds, 'second')}"
+    return (
+        f"The two runs used different networks: the prediction the scenario's links ({links}), the measurement the "
+        "machine's own. So the errors tell the difference of the links, too. Cure: distsim measure --emulate, or "
+        "distsim simulate --calibration"
+    )
+
+
+def verdict(compared: Sequence[Comparison]) -> str:
+    """Which of the measured runs was the fastest, by how much, and how well their totals were predicted; "" of none.
+
+    >>> from distsim import example, simulate
+    >>> trace = simulate(example("synchronous_ring"))
+    >>> verdict([compare(trace, trace)])
+    'synchronous-ring took 3.52 s, and 3.52 s were predicted: an error of +0.0 %.'
+    """
+    if not compared:
+        return ""
+    if len(compared) == 1:
+        (one,) = compared
+        took, foreseen = one.measured.total_seconds, one.predicted.total_seconds
+        error = one.error_pct.total
+        off = "" if error is None else f": an error of {error:+z.1f} %"
+        return f"{one.name} took {_seconds(took)}, and {_seconds(foreseen)} were predicted{off}."
+    fastest, *_, slowest = sorted(compared, key=lambda one: one.measured.total_seconds)
+    least, most = fastest.measured.total_seconds, slowest.measured.total_seconds
+    if least == most:
+        first = f"{fastest.name} and {slowest.name} took the same time, {_seconds(least)}"
+    else:
+        among = "faster" if len(compared) == 2 else f"the fastest of {len(compared)}"
+        than = f"less than {slowest.name} with {_seconds(most)}"
+        first = f"{fastest.name} was {among}: {_seconds(least)}, {100.0 * (1.0 - least / most):.0f} % {than}"
+    expected = min(compared, key=lambda one: one.predicted.total_seconds).name
+    foreseen = "foresaw that" if expected == fastest.name else f"expected {expected} to be the fastest"
+    errors = ", ".join(
+        f"{one.name} {one.error_pct.total:+z.1f} %" for one in compared if one.error_pct.total is not None
+    )
+    return f"{first}. The prediction {foreseen}; the errors of the predicted totals: {errors}."
+
+
+def _seconds(seconds: float) -> str:
+    """A total, with the same decimals in every run."""
+    return f"{seconds:,.2f} s"
 
 
 def rule_difference(predicted: Trace, measured: Trace) -> list[str]:

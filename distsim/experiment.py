@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.calibration import Calibration, fit, probes
-from distsim.comparison import Comparison, compare, link_differences, rule_difference
+from distsim.comparison import Comparison, compare, link_differences, network_difference, rule_difference
 from distsim.errors import InputError
 from distsim.progress import Report, bar
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
@@ -139,7 +139,9 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
     """Compares two saved traces; the notes tell where the prediction used other links or another rule."""
-    differences = link_differences(predicted, measured) + rule_difference(predicted, measured)
+    network = network_difference(predicted, measured)
+    differences = [*([network] if network else []), *link_differences(predicted, measured)]
+    differences += rule_difference(predicted, measured)
     if (predicted.producer, measured.producer) == ("measured", "simulated"):
         differences.append("the predicted trace was measured and the measured one simulated: are they swapped?")
-    return Experiment(compare(predicted, measured), predicted, measured, [*notes, *differences])
+    return Experiment(compare(predicted, measured), predicted, measured, [*differences, *notes])

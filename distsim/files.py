@@ -48,31 +48,43 @@ def _no_name(path: Path | Traversable, error: ValueError) -> OSError:
 
 def check_writable(path: Path) -> None:
     """Raises InputError where `replaced` could not write `path`; called before long work."""
-    if not path.parent.is_dir():
-        raise _unwritable(path, "its folder does not exist")
-    if path.is_dir():
-        raise _unwritable(path, "it is a folder")
-    if not os.access(path.parent, os.W_OK):
-        raise _unwritable(path, "its folder is not yours to write to")
+    descriptor, name = _part(path)
+    os.close(descriptor)
+    os.unlink(name)
 
 
 def _unwritable(path: Path, reason: str) -> InputError:
     return InputError.of("output file", str(path), f"cannot be written ({reason})", "name a file in a folder of yours")
 
 
+def _part(path: Path) -> tuple[int, str]:
+    """A new file beside `path`, open for writing, and its name. Only an attempt tells whether a folder takes files."""
+    try:
+        if path.is_dir():
+            raise _unwritable(path, "it is a folder")
+        if path.exists() and not path.is_file():
+            raise _unwritable(path, "it is a device or a pipe")
+        if not path.parent.is_dir():
+            raise _unwritable(path, "its folder does not exist")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise _unwritable(path, "it is not yours to write to")
+        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except InputError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+    except ValueError as error:  # a name with a zero byte
+        raise _unwritable(path, str(error)) from None
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path` when the block ends without an error, and is removed otherwise.
 
-    Raises InputError where `path` is a folder, where its folder does not exist or is not writable, or where the disk is
-    full.
+    Raises InputError where `path` is a folder or a device, where its folder does not exist or is not writable, or where
+    the disk is full.
     """
-    if path.is_dir():
-        raise InputError.of("output file", str(path), "is a folder", "add the name of a file")
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from None
+    descriptor, name = _part(path)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream

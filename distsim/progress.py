@@ -19,7 +19,7 @@ from typing import Any, Protocol
 DELAY_SECONDS = 0.5  # after which the progress of a loop is shown; work that ends sooner shows nothing
 TICK_SECONDS = 1.0  # between two drawings of a line while nothing is reported: the clock in it goes on
 BAR_COLUMNS, LEAST_COLUMNS = 20, 30  # of a terminal: of the bar, and of the words beside it
-USUAL_COLUMNS = 80
+USUAL_COLUMNS, USUAL_ROWS = 80, 24
 NO_DRAWING_OF_ITS_OWN = 1e-9  # tqdm's delay: above 0, it draws nothing before it is told to
 UNITS = ((100.0, 1.0, "s"), (6000.0, 60.0, "min"), (172800.0, 3600.0, "h"), (float("inf"), 86400.0, "days"))
 
@@ -174,12 +174,15 @@ class _Shown:
     def _draw(self) -> None:
         phase = self.phase
         if self._drawn is None:
-            self._drawn = _tqdm()(total=phase.of or None, leave=False, delay=NO_DRAWING_OF_ITS_OWN)
+            # tqdm takes a terminal that does not tell its size for one without rows, and draws nothing there.
+            size = {"ncols": _columns() - 1, "nrows": USUAL_ROWS} if self._terminal else {}
+            self._drawn = _tqdm()(total=phase.of or None, leave=False, delay=NO_DRAWING_OF_ITS_OWN, **size)
         clock = "{elapsed}" + (f", {about(self._expected)} expected" if self._expected else "")
         words = f"{self._label}: {phase.doing}"
         columns = f"{{bar:{BAR_COLUMNS}}}" if self._terminal else "{bar}"
         counted = phase.of > 0
         if self._terminal:
+            self._drawn.ncols = _columns() - 1  # it may have been resized
             room = _columns() - len(clock) - 2
             counted = counted and room >= BAR_COLUMNS + LEAST_COLUMNS
             words = _cut(words, room - BAR_COLUMNS - 3 if counted else room)

@@ -63,6 +63,17 @@ def _check_size(asked: object, counts: Sequence[int]) -> None:
         raise InputError.of("--vary", asked, made, "take wider steps, as in steps=100:10000:100, or sweep in parts")
 
 
+def check_size(vary: Mapping[str, Sequence[Any]]) -> int:
+    """The number of runs of a sweep. Raises InputError where there are more than `MOST_COMBINATIONS`.
+
+    >>> check_size({"policy.backups": [0, 1], "compute.cv": [0.1, 0.2, 0.3]})
+    6
+    """
+    counts = [len(values) for values in vary.values()]
+    _check_size(", ".join(vary), counts)
+    return math.prod(counts)
+
+
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -75,7 +86,7 @@ def combinations(scenario: Scenario, vary: Mapping[str, Sequence[Any]]) -> list[
 
     Raises InputError where no combination is possible, or where there are more than `MOST_COMBINATIONS`.
     """
-    _check_size(", ".join(vary), [len(values) for values in vary.values()])
+    check_size(vary)
     found: list[tuple[Row, Scenario | InputError]] = []
     for values in itertools.product(*vary.values()):
         changes = dict(zip(vary, values, strict=True))

@@ -12,10 +12,11 @@ from rich.console import Console
 
 from distsim.calibration import Calibration, Exchange
 from distsim.cli.summary_tables import comparison_table
-from distsim.comparison import compare, link_differences, staleness_distance
+from distsim.comparison import compare, link_differences, staleness_distance, verdict
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
 from distsim.experiment import of_traces
+from distsim.metrics import summary
 from distsim.policies import Synchronous
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -68,15 +69,17 @@ def applied(*staleness: int) -> Trace:
 
 
 def test_the_signs_of_errors_are_those_of_predicted_minus_measured() -> None:
-    low, high = applied(0, 1, 1), applied(0, 1, 2, 3)
+    scenario = {"scenario": example("backup_server").table()}
+    runs = applied(0, 1, 1), applied(0, 1, 2, 3)
+    low, high = (replace(run, metadata=run.metadata | scenario) for run in runs)
     errors = compare(low, high).error_pct
     assert (errors.staleness, errors.total) == (pytest.approx(100 * (2 / 3 - 1.5) / 1.5), pytest.approx(-25.0))
     assert compare(high, low).error_pct.staleness == pytest.approx(125.0)
     console = Console(width=110)
     with console.capture() as printed:
         console.print(comparison_table(compare(low, high)), comparison_table(compare(high, low)))
-    assert re.findall(r"total .* s +(.+ %)", printed.get()) == ["-25.0 %", "+33.3 %"]
-    assert re.findall(r"mean staleness .*\d +(.+ %)", printed.get()) == ["-55.6 %", "+125.0 %"]
+    assert re.findall(r"total .* s .* ([-+].+ %)", printed.get()) == ["-25.0 %", "+33.3 %"]
+    assert re.findall(r"mean staleness .* ([-+].+ %)", printed.get()) == ["-55.6 %", "+125.0 %"]
 
 
 def test_the_distance_of_two_distributions_of_staleness() -> None:
@@ -175,10 +178,38 @@ def test_other_links_are_told_unless_they_are_calibrated(key: str) -> None:
 
 def test_swapped_traces_are_told() -> None:
     simulated = simulate(example("synchronous_ring"))
-    measured = replace(simulated, metadata=simulated.metadata | {"producer": "measured"})
+    measured = replace(simulated, metadata=simulated.metadata | {"producer": "measured", "emulation": {}})
     assert of_traces(simulated, measured, []).notes == []
     (told,) = of_traces(measured, simulated, []).notes
     assert "swapped" in told
+
+
+def test_runs_on_different_networks_are_told_first() -> None:
+    simulated = simulate(example("synchronous_ring"))
+    own_links = replace(simulated, metadata=simulated.metadata | {"producer": "measured"})
+    told, *others = of_traces(simulated, own_links, ["a note"]).notes
+    assert told.startswith("The two runs used different networks: the prediction the scenario's links (10 Gbit/s and")
+    assert others == ["a note"]
+    calibrated = replace(simulated, metadata=simulated.metadata | {"calibration": {}})
+    assert of_traces(calibrated, own_links, []).notes == []
+
+
+def test_the_verdict_names_the_faster_run_by_its_measurement_and_the_signed_errors() -> None:
+    ring = simulate(example("synchronous_ring"))
+    longer = simulate(example("synchronous_ring").replacing({"compute.mean": "100 ms", "name": "slow"}))
+    slow = replace(compare(longer, longer), name="slow")
+    told = verdict([slow, compare(ring, ring)])
+    saved = 100 * (1 - ring.total_seconds / longer.total_seconds)
+    assert told == (
+        f"synchronous-ring was faster: {ring.total_seconds:.2f} s, {saved:.0f} % less than slow with "
+        f"{longer.total_seconds:.2f} s. The prediction foresaw that; the errors of the predicted totals: slow +0.0 %, "
+        "synchronous-ring +0.0 %."
+    )
+    missed = replace(slow, predicted=summary(ring), error_pct=replace(slow.error_pct, total=-50.04))
+    other = replace(compare(ring, ring), predicted=summary(longer))
+    assert "The prediction expected slow to be the fastest; " in verdict([missed, other])
+    assert "slow -50.0 %" in verdict([missed, other])
+    assert verdict([]) == ""
 
 
 def decided_by(rule: str | None) -> Trace:

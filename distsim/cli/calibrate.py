@@ -12,12 +12,14 @@ from rich.text import Text
 from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration
 from distsim.calibration.machine import Fit, bytes_per_second
 from distsim.calibration.operations import OF_MODELS
+from distsim.cli.before_start import agree_to_seconds, warn_of_crowds, yes_option
 from distsim.cli.measure import emulate_option
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, table, warn
 from distsim.errors import InputError
 from distsim.files import check_writable, write_text
-from distsim.progress import bar
+from distsim.progress import Phase, bar
 from distsim.runtime.calibrate import calibrate as run
+from distsim.runtime.calibrate import expected_of
 from distsim.units import SiUnit, cure, parse
 
 DEFAULT = CalibrationPlan()
@@ -66,10 +68,11 @@ def _pause(_context: click.Context, option: click.Parameter, text: str) -> float
 @click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,
               help="Number of measurements of each size.")  # fmt: skip
 @click.option("--html", type=PATH, help="Write a page with measured times and fits.")
+@yes_option
 @json_option
 def calibrate(
-    emulate: bool, bandwidth: str | None, latency: str | None, out: Path | None, html: Path | None, as_json: bool,
-    **plan: Any,
+    emulate: bool, bandwidth: str | None, latency: str | None, out: Path | None, html: Path | None, yes: bool,
+    as_json: bool, **plan: Any,
 ) -> None:  # fmt: skip
     """Measure the times of exchanges, messages and compute on this machine, and fit latency and bandwidth.
 
@@ -88,6 +91,13 @@ def calibrate(
     for path in (out, html):
         if path:
             check_writable(path)
+    with bar("calibrate", shown=not as_json) as progress:
+        progress(Phase("planning"))
+        seconds = expected_of(chosen)
+    warn_of_crowds(max(chosen.workers) + 1, *chosen.busy)
+    agree_to_seconds(
+        "calibration with workers", [*chosen.workers], seconds, "take fewer --repeats, --sizes or --workers", yes=yes
+    )
     with bar("calibrate", shown=not as_json) as progress:
         machine = run(chosen, progress=progress)
     found = Calibration(machine=machine)

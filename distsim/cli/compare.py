@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from distsim.calibration import Calibration, far_beyond
+from distsim.cli.before_start import agree_to_runs, yes_option
 from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes, warn
 from distsim.cli.simulate import rule_option
 from distsim.cli.summary_tables import causes_line, comparison_table
+from distsim.comparison import verdict
 from distsim.errors import InputError
 from distsim.experiment import Experiment, of_traces, predict_and_emulate, predict_and_measure
 from distsim.files import check_writable, write_text
+from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
@@ -28,6 +32,7 @@ from distsim.trace import Trace
 @click.option("--measured", type=PATH, help="A saved trace to use as the measurement.")
 @click.option("--html", type=PATH, help="Write a self-contained page with both timelines.")
 @deadline_option
+@yes_option
 @json_option
 def compare(
     files: tuple[Path, ...],
@@ -38,6 +43,7 @@ def compare(
     measured: Path | None,
     html: Path | None,
     deadline: float | None,
+    yes: bool,
     as_json: bool,
 ) -> None:
     """Predict and really run each scenario FILE, then report prediction, measurement and error.
@@ -69,28 +75,36 @@ def compare(
         scenarios = [Scenario.load(file) for file in files]
         if known:
             warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
+        agree_to_runs(scenarios, yes=yes, deadline=deadline, shown=not as_json)
         run = predict_and_emulate if emulate else predict_and_measure
-        compared = [run(scenario, known, rule=rule, deadline_seconds=deadline) for scenario in scenarios]
+        compared = []
+        for number, scenario in enumerate(scenarios, start=1):
+            which = f", {number} of {len(scenarios)}" if len(scenarios) > 1 else ""
+            with bar(f"compare {scenario.name}{which}", shown=not as_json) as report:
+                compared.append(run(scenario, known, rule=rule, deadline_seconds=deadline, progress=report))
     if html:
-        from distsim.figures.report import html as page
+        with bar("compare", shown=not as_json) as report:
+            report(Phase(f"drawing {html.name}"))
+            from distsim.figures.report import html as page
 
-        notes = [[*of_step(c.measured.scenario.policy), *c.notes] for c in compared]
-        write_text(
-            html, page([(c.comparison, c.predicted, c.measured, n) for c, n in zip(compared, notes, strict=True)])
-        )
+            notes = [[*of_step(c.measured.scenario.policy), *c.notes] for c in compared]
+            write_text(
+                html, page([(c.comparison, c.predicted, c.measured, n) for c, n in zip(compared, notes, strict=True)])
+            )
     if as_json:
         print_json([c.comparison.as_dict() for c in compared])
         return
     for one in compared:
         _print(one)
-    if html:
-        click.echo(f"timelines: {html}")
+    told = verdict([one.comparison for one in compared])
+    console().print(Text(told), soft_wrap=True)
+    console().print(Text(_next(html, files)), soft_wrap=True)
 
 
 def _saved(predicted: Path, measured: Path) -> Experiment:
     notes = [f"prediction: {predicted}", f"measurement: {measured}"]
     compared = of_traces(Trace.load(predicted), Trace.load(measured), notes)
-    warn(compared.notes[len(notes) :])
+    warn(compared.notes[: -len(notes)])
     return compared
 
 
@@ -108,6 +122,14 @@ def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Pat
 def _check_emulation(emulate: bool, files: tuple[Path, ...]) -> None:
     if emulate and not files:
         raise InputError.of("--emulate", emulate, "changes nothing about saved traces", "leave it out")
+
+
+def _next(html: Path | None, files: tuple[Path, ...]) -> str:
+    """What to do next, as the last line."""
+    if html:
+        return f"Next: open {html} in a browser: the timelines of both runs, and the causes of the errors."
+    named = " ".join(str(file) for file in files) or "--predicted … --measured …"
+    return f"Next: distsim compare {named} --html report.html draws both timelines, and the causes of the errors."
 
 
 def _print(compared: Experiment) -> None:

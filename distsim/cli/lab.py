@@ -10,6 +10,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from distsim.cli.before_start import warn_of_crowds
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes
 from distsim.cli.usage_errors import Commands
 from distsim.progress import bar
@@ -104,6 +105,7 @@ def run(
         folder = Path.cwd()
     if not as_json:
         click.echo(f"runs {(folder or found.folder) / TASKS}", err=True)
+    warn_of_crowds(found.about.ranks if ranks is None else ranks)
     with bar(f"lab run {found.key}", shown=not as_json) as report:
         results = run_for_real(
             found,

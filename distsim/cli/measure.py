@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from distsim.cli.before_start import agree_to_runs, yes_option
 from distsim.cli.footnotes import footnotes
 from distsim.cli.node_options import done_here, node_of, node_options
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes, trace_option
@@ -44,6 +45,7 @@ deadline_option = click.option(
 @rule_option
 @trace_option
 @deadline_option
+@yes_option
 @node_options
 @json_option
 def measure(
@@ -52,6 +54,7 @@ def measure(
     rule: str | None,
     trace: Path | None,
     deadline: float | None,
+    yes: bool,
     nnodes: int,
     node_rank: int | None,
     rdzv_endpoint: str | None,
@@ -70,6 +73,8 @@ def measure(
         trace = None  # node 0 writes the trace; the other nodes may share its folder
     if trace:
         check_writable(trace)
+    here = len(shares(scenario, len(roles(scenario)), node.nodes)[node.number]) if node else 0
+    agree_to_runs([scenario], yes=yes, deadline=deadline, shown=not as_json, processes=here)
     try:
         with bar(f"measure {scenario.name}", shown=not as_json) as progress:
             if node:

@@ -15,6 +15,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from distsim.cli.before_start import agree, yes_option
 from distsim.cli.footnotes import of_step
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn
 from distsim.cli.process_pool import process_pool
@@ -24,12 +25,14 @@ from distsim.files import check_writable, replaced, write_text
 from distsim.metrics import METRICS, Metric
 from distsim.progress import bar
 from distsim.scenario import Scenario
-from distsim.sweep import parse_values, reason, without_effect
+from distsim.sweep import check_size, parse_values, reason, without_effect
 from distsim.sweep import sweep as run
 
 SUFFIXES = (".csv", ".parquet")
 LOCAL_STEPS = frozenset({"policy.period", "policy.accumulate"})
 MOST_REASONS = 10
+MANY_RUNS = 5000  # more are asked for
+MOST_PROCESSES = 256
 
 
 @click.command()
@@ -42,18 +45,31 @@ MOST_REASONS = 10
     help="A key and its values, such as policy.backups=0:4; repeat for a grid.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://127.0.0.1:8786.")
-@click.option("--workers", type=click.IntRange(min=1), help="Processes on this machine (default: one per core).")
+@click.option(
+    "--workers", type=click.IntRange(1, MOST_PROCESSES), help="Processes on this machine (default: one per core)."
+)
 @click.option(
     "--out", type=PATH, help="Write the table: .csv or .parquet. After an interrupt, the same command continues."
 )
+@yes_option
 @json_option
 def sweep(
-    file: Path, vary: tuple[str, ...], scheduler: str | None, workers: int | None, out: Path | None, as_json: bool
+    file: Path,
+    vary: tuple[str, ...],
+    scheduler: str | None,
+    workers: int | None,
+    out: Path | None,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Simulate a scenario FILE for every combination of varied values."""
     scenario = Scenario.load(file)
     varied = dict(parse_values(text) for text in vary)
+    runs = check_size(varied)
     journal = _journal(out)
+    if runs > MANY_RUNS:
+        counts = f"makes {runs} runs"
+        agree("--vary", " ".join(vary), counts, "take wider steps, as in cluster.workers=1:1000:100", yes=yes)
     with bar(f"sweep {scenario.name}", shown=not as_json) as progress, _executor(scheduler, workers) as executor:
         rows = run(scenario, varied, executor=executor, journal=journal, progress=progress)
     warn(f"varying {key} changed nothing in this scenario" for key in without_effect(rows, varied))

@@ -29,7 +29,7 @@ def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> Machi
     for probe in (probe for probes in launches for probe in probes):
         check_available(probe.scenario)
     total = sum(probe.scenario.steps for probes in launches for probe in probes)
-    expected = sum(expected_seconds([probe.scenario for probe in probes]) for probes in launches) if progress else 0.0
+    expected = expected_of(plan) if progress else 0.0
     samples: list[Sample] = []
     latencies: list[float | None] = []
     done = 0
@@ -44,6 +44,11 @@ def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> Machi
             for operation, model, workers, amount, seconds in probe.samples(trace):
                 samples.append((operation, model, workers, amount, np.maximum(seconds, SHORTEST_SECONDS)))
     return fitted(samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies))
+
+
+def expected_of(plan: CalibrationPlan) -> float:
+    """How long the measurement of `plan` should take on this machine, in seconds."""
+    return sum(expected_seconds([probe.scenario for probe in probes]) for probes in plan.launches())
 
 
 def _imposed(plan: CalibrationPlan, latencies: Sequence[float | None]) -> Imposed | None:

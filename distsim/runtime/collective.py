@@ -16,6 +16,7 @@ from distsim.collectives import Schedule
 from distsim.communication import Sends
 from distsim.errors import InputError
 from distsim.runtime.launch.launcher import Launch, launched
+from distsim.runtime.machine import check_buffers
 from distsim.runtime.measure import RANK_ENTRY, check_machine
 from distsim.runtime.recording.merge.peers import carried_by
 from distsim.runtime.recording.recorder import load
@@ -84,6 +85,7 @@ def run_schedules(
     """
     check_machine(deadline_seconds)
     ranks = _check(schedules, repeats)
+    check_buffers("num_bytes", float(num_bytes), ranks)
     starts = [0.0] * ranks if starts_seconds is None else [float(start) for start in starts_seconds]
     if len(starts) != ranks or min(starts) < 0.0:
         raise InputError.of(

@@ -14,6 +14,7 @@ from distsim.simulation import simulate
 
 # Seconds on a quiet machine: of torchrun, and of a core for each process, most of them for the import of torch.
 START_SECONDS, RANK_SECONDS = 2.5, 2.5
+MOST_SIMULATED = 1000  # steps
 RUN_SECONDS = 0.1  # between two runs of one launch
 MODEL_SECONDS_PER_SAMPLE = 0.0005  # forward and backward on a core
 
@@ -35,4 +36,6 @@ def run_seconds(scenario: Scenario) -> float:
     """How long `scenario` itself should take, without the start of its processes."""
     workload, workers = scenario.workload, scenario.cluster.workers
     model = MODEL_SECONDS_PER_SAMPLE * workload.batch * max(1.0, workers / usable_cores()) if workload.model else 0.0
-    return RUN_SECONDS + simulate(scenario).total_seconds + scenario.steps * model
+    steps = min(scenario.steps, MOST_SIMULATED)  # the rest goes on like them
+    simulated = simulate(scenario if steps == scenario.steps else scenario.model_copy(update={"steps": steps}))
+    return RUN_SECONDS + simulated.total_seconds * scenario.steps / steps + scenario.steps * model

@@ -4,7 +4,52 @@ from __future__ import annotations
 
 import os
 
+import psutil
+
+from distsim.errors import InputError
+from distsim.scenario import Scenario
+from distsim.units import show, write
+
+RANKS_PER_CORE, FEW_RANKS = 4, 8  # more ranks on each core, and more in all: times tell little
+BUFFERS = 2  # of a rank, at least, each as large as the gradient: its own, and the sum or what it receives
+RANK_BYTES = 60e6  # of a rank's own, beside the libraries that all ranks share
+
 
 def usable_cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def crowding(ranks: int) -> str | None:
+    """What to expect of so many processes on this machine's cores, in a sentence; None where they are not too many.
+
+    >>> crowding(2) is None, "share" in str(crowding(100_000))
+    (True, True)
+    """
+    cores = usable_cores()
+    if ranks <= max(FEW_RANKS, RANKS_PER_CORE * cores):
+        return None
+    shared, most = "1 core" if cores == 1 else f"{cores} cores", max(FEW_RANKS, RANKS_PER_CORE * cores)
+    return (
+        f"{ranks} processes share {shared}. They start slowly and wait for a core in every step, so the measured times "
+        f"say more about this machine than about the scenario. Up to {most} processes are worth measuring"
+    )
+
+
+def check_memory(scenario: Scenario, ranks: int) -> None:
+    """Raises InputError where `ranks` processes of `scenario` do not fit into this machine's free memory."""
+    if scenario.workload.activation_bytes:
+        check_buffers("workload.activation", scenario.workload.activation_bytes, ranks)
+    if scenario.policy.all_reduces:
+        check_buffers("workload.gradient", scenario.gradient_bytes, ranks)
+
+
+def check_buffers(asked: str, num_bytes: float, ranks: int) -> None:
+    """Raises InputError where `ranks` processes with buffers of `num_bytes` do not fit into the free memory."""
+    needed, free = ranks * (BUFFERS * num_bytes + RANK_BYTES), psutil.virtual_memory().available
+    if needed > free:
+        raise InputError.of(
+            asked, write(num_bytes, "byte"),
+            f"needs at least {show(needed, 'byte')} of memory in {ranks} processes, and {show(free, 'byte')} are free",
+            "take fewer bytes or fewer processes",
+        )  # fmt: skip

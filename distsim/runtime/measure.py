@@ -22,6 +22,7 @@ from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.launch.launcher import Launch, Stage, launched
 from distsim.runtime.launch.node import Node, shares
 from distsim.runtime.limits import check_available, check_nodes
+from distsim.runtime.machine import check_memory
 from distsim.runtime.recording.merge import merge
 from distsim.runtime.recording.partial_trace import partial_trace
 from distsim.runtime.roles import roles
@@ -89,6 +90,8 @@ def measure_all(
     _check_rules(scenarios, rules)
     if not scenarios:
         return []
+    for scenario in scenarios:
+        check_memory(scenario, len(roles(scenario)))
     launch = _launch(scenarios, rules, deadline_seconds, _network(scenarios) if emulate else None)
     if progress is not None:
         stages, expected = _stages(scenarios, called), expected_seconds(scenarios)
@@ -124,6 +127,7 @@ def measure_on_node(
     node.check()
     launch = _launch([scenario], [rule], deadline_seconds, None, machines)
     here = machines[node.number]
+    check_memory(scenario, len(here))
     launch = replace(launch, job=launch.job | {"node": node.number}, node=node, here=here, entry=entry)
     if progress is not None:
         stages, expected = _stages([scenario], ()), expected_seconds([scenario])

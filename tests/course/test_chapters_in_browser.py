@@ -19,7 +19,6 @@ from distsim.grading.metadata import without_outputs
 from tests.explorers.conftest import SCREENSHOTS
 from tests.explorers.drives import DATA, DRIVES, press
 from tests.jupyterlab import Lab, run_all
-from tests.page_faults import in_the_dark, inaccessible, recorded, sending
 
 COURSE = Path(__file__).parents[2] / "course"
 CHAPTERS = sorted(COURSE.glob("[0-9][0-9]_*.ipynb"))
@@ -62,7 +61,6 @@ TOO_WIDE = """() => [...document.querySelectorAll(".jp-Cell .jp-RenderedHTMLComm
 # JupyterLab leaves out what is not in view: nothing of it has a size or words then.
 ALL_LAID_OUT = "* { content-visibility: visible !important; }"
 PICTURE_PIXELS = 1600
-OURS = (".jp-RenderedMarkdown", ".jp-OutputArea-output")  # what a chapter brings to JupyterLab's page
 
 pytestmark = [pytest.mark.chromium, pytest.mark.timeout(420)]
 
@@ -73,13 +71,12 @@ pytestmark = [pytest.mark.chromium, pytest.mark.timeout(420)]
     ids=lambda path: path.stem,
 )
 def test_all_of_it_runs_is_drawn_and_moves(page: Any, problems: list[str], lab: Lab, path: Path) -> None:
-    notebook, asked = nbformat.read(path, as_version=4), recorded(page)
+    notebook = nbformat.read(path, as_version=4)
     run(page, lab, path.stem, notebook)
     take_pictures(page, path.stem)
     check(page, notebook)
     check_exercises(page, notebook, path.name[:2])
-    check_access(page)
-    assert [*problems, *asked] == []
+    assert not problems, problems
 
 
 BROKEN = {
@@ -192,17 +189,6 @@ def check_exercises(page: Any, notebook: Any, number: str) -> None:
         told = " ".join(shown.nth(index).locator(".jp-OutputArea").inner_text().split())
         assert f"{exercise.name}: 0 of {exercise.points:g} points" in told
         assert " ".join(exercise.hint.split()) in told
-
-
-def check_access(page: Any) -> None:
-    """Text and outputs have no serious finding of axe-core, in light and dark, and figures cannot be sent away.
-
-    JupyterLab's own frame and editors are not ours.
-    """
-    assert sending(page) == []
-    assert inaccessible(page, *OURS) == []
-    with in_the_dark(page):
-        assert inaccessible(page, *OURS) == []
 
 
 def take_pictures(page: Any, name: str) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 SYLLABUS = "course/README"
 LABS = "labs/README"
 PACKAGE = "README"
-FOLDER = "course/explorers"
-EXPLORERS = f"{FOLDER}/index"
+EXPLORERS = "course/explorers/index"
 CHAPTERS = "course/[0-9][0-9]_*.ipynb"
 LAB = "labs/[0-9][0-9]_*/lab.ipynb"
 KEYS = "distsim/examples/KEYS"
-EXPLORER = f"{FOLDER}/*.ipynb"
+EXPLORER = "course/explorers/*.ipynb"
 PATTERNS = ("README.md", "course/*.md", CHAPTERS, EXPLORER, "labs/README.md", LAB, f"{KEYS}.md")
 
 
