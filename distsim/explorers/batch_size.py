@@ -1,8 +1,8 @@
 """Batch size and learning rate: which rates suit a batch size, and what does a large batch lose? (Goyal et al. 2017)
 
 A perceptron learns scikit-learn's digits by plain SGD, once for each batch size, rate and seed. One process with
-batches of N x b samples learns like N workers with batches of b samples each. Finished runs are kept, so a move of a
-control learns only the new runs.
+batches of N x b samples learns like N workers with batches of b samples each. All runs were learned beforehand, see
+`distsim.explorers.learned_runs`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,11 +17,10 @@ import numpy as np
 from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Choice, Pick, Slider
 from distsim.explorers.explorer import Explorer
-from distsim.extras import need
+from distsim.explorers.learned_runs import BATCHES, SEEDS, learned, rates
 from distsim.figures import batch_grid
 from distsim.figures.captioned import Captioned, Row
 from distsim.learning.batches import seeds
-from distsim.progress import Phase, Report
 from distsim.scenario import Scenario
 from distsim.workload import TRAINING_SAMPLES
 
@@ -33,7 +31,6 @@ BATCH, BEST, ACCURACY, LOSS = "batch", "best rate", "test accuracy at it (%)", "
 DIVERGED, UPDATES = "rates that diverge", "updates"
 OF_A_WORKER = 8  # samples
 SAMPLES = TRAINING_SAMPLES["mlp"]
-REMEMBERED = 4096  # runs, about 40 kB each
 
 
 @dataclass(frozen=True)
@@ -54,14 +51,13 @@ class Parameters:
 
     @property
     def cells(self) -> list[tuple[int, float]]:
-        """(samples of an update, learning rate), in the order of learning.
+        """(samples of an update, learning rate), batch by batch.
 
         >>> len(Parameters().cells), Parameters(rates=2).cells[:3]
         (12, [(8, 0.32), (8, 1.28), (32, 0.32)])
         """
-        batches = [batch for batch in (8, 32, 128, 512) if batch <= self.largest]
-        ladder = [round(self.highest / 4.0**power, 9) for power in reversed(range(self.rates))]
-        return [(batch, rate) for batch in batches for rate in ladder]
+        batches = [batch for batch in BATCHES if batch <= self.largest]
+        return [(batch, rate) for batch in batches for rate in rates(self.highest, self.rates)]
 
 
 def scenarios(parameters: Parameters) -> tuple[Scenario]:
@@ -84,39 +80,31 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
     return (Scenario.of(table),)
 
 
-def explore(parameters: Parameters, report: Report | None = None) -> Captioned:
+def explore(parameters: Parameters) -> Captioned:
     """The final accuracy or loss of each batch size at each rate.
 
-    report: called with the `Phase` after each run; an error in it ends the work.
-    Raises InputError where torch or scikit-learn is missing.
-
-    >>> learned = []
-    >>> shown = explore(Parameters(epochs=1, largest=32, rates=2), learned.append)
-    >>> learned[0].doing, learned[-1].share
-    ('run 0 of 4', 1.0)
+    >>> [row[BEST] for row in explore(Parameters(epochs=1, largest=32, rates=2)).table]
+    [0.32, 0.32]
     """
-    need("torch", "learning")
-    work = [(cell, seed) for cell in parameters.cells for seed in seeds(parameters.runs)]
-    curves: dict[tuple[int, float], list[Curve]] = {cell: [] for cell in parameters.cells}
-    tell = report or (lambda _: None)
-    tell(Phase.counted("run", 0, len(work)))
-    for done, ((batch, rate), seed) in enumerate(work, start=1):
-        curves[batch, rate].append(_learned(batch, rate, parameters.epochs, seed))
-        tell(Phase.counted("run", done, len(work)))
+    curves = {
+        (batch, rate): [learned(batch, rate, parameters.epochs, number) for number in range(parameters.runs)]
+        for batch, rate in parameters.cells
+    }
     shown = batch_grid(curves, parameters.quantity)
     return replace(shown, table=_table(curves, parameters))
 
 
 def explorer() -> Explorer[Parameters]:
-    """The explorer as a widget. A cell whose last line is `explorer()` shows the widget and the progress of learning.
+    """The explorer as a widget. A notebook cell whose last line is `explorer()` shows the widget.
 
     >>> view = explorer()
-    >>> view.settled(120.0), [row["batch"] for row in view.shown.table]
-    (True, ['8 samples', '32 samples', '128 samples'])
+    >>> [row["batch"] for row in view.shown.table]
+    ['8 samples', '32 samples', '128 samples']
     """
     return Explorer(
         title=EXPLORERS["batch_size"].title,
-        question="A perceptron of 64 hidden units learns scikit-learn's digits by plain SGD without warm-up.",
+        question="A perceptron of 64 hidden units learned scikit-learn's digits by plain SGD without warm-up. The runs "
+        "are stored with distsim, so you see their results at once.",
         start=Parameters(),
         controls=[
             Choice("epochs", "epochs", "", (1, 2, 3, 5, 10)),
@@ -126,13 +114,12 @@ def explorer() -> Explorer[Parameters]:
         more=[
             Pick("quantity", "what counts in the end", ("accuracy", "loss")),
             Slider("rates", "learning rates", "", 2, 5),
-            Slider("runs", "runs of each, with other seeds", "", 1, 5),
+            Slider("runs", "runs of each, with other seeds", "", 1, SEEDS),
         ],
         explore=explore,
         scenarios=scenarios,
         watched=(BEST, ACCURACY, LOSS, DIVERGED),
         real=lambda _: None,  # a scenario holds no learning rate
-        background=True,
     )
 
 
@@ -168,11 +155,3 @@ def _end_loss(found: Sequence[Curve]) -> float:
     if all(curve.loss[-1] <= curve.loss[0] for curve in found):  # False for NaN
         return float(np.mean([curve.loss[-1] for curve in found]))
     return math.inf
-
-
-@lru_cache(REMEMBERED)
-def _learned(batch: int, rate: float, epochs: int, seed: int) -> Curve:
-    from distsim.learning.experiments.batch_size import grid  # torch takes seconds to load
-
-    ((curve,),) = grid("mlp", [batch], [rate], [seed], epochs).values()
-    return curve

@@ -24,8 +24,7 @@ Move = tuple[str, str]  # the beginning of a control's label, a key
 class Drive:
     """How one explorer is driven. move: what changes its figure, and what is said of that.
 
-    impossible: moves that lead to a combination which is refused with `refusal`, and one that leads out of it. learns:
-    whether it shows progress instead of answering at once.
+    impossible: moves that lead to a combination which is refused with `refusal`, and one that leads out of it.
     """
 
     move: Move
@@ -33,7 +32,6 @@ class Drive:
     impossible: tuple[Move, ...] = ()
     refusal: str = ""
     cure: Move = ("", "")
-    learns: bool = False
 
 
 DRIVES = {
@@ -60,7 +58,7 @@ DRIVES = {
         (("gradients an update waits", "ArrowRight"),) * 5, "must be at most the 8 workers",
         ("gradients an update waits", "ArrowLeft"),
     ),
-    "batch_size": Drive(("epochs", "ArrowRight"), "epochs from 3 to 5", learns=True),
+    "batch_size": Drive(("epochs", "ArrowRight"), "epochs from 3 to 5"),
     "your_cluster": Drive(
         ("workers (1", "ArrowRight"), "workers from 4 to 5",
         (("calibration file", "x"), ("calibration file", "Enter"), ("calibration file", "Backspace")),

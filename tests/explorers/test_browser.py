@@ -137,8 +137,6 @@ def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Lab, 
     page.wait_for_function(f"before => ({DRAWN})() === before", arg=start)
     assert not problems, problems
     _every_control_is_reached(page, explorer, EXPLORERS[name].open())
-    if drive.learns:
-        return
     _quick_moves_are_drawn_once(page, explorer, drive.move)
     took = [_scaled_seconds(page, explorer, drive.move)]
     if took[0] > MOST_SECONDS:  # a busy moment, or slow

@@ -15,7 +15,6 @@ from distsim.explorers.notebooks import notebook
 from tests.jupyterlab import HAS_RUN, Lab, run_all
 
 SETTLE_SECONDS = 120.0
-LONG = {"batch_size"}  # it learns: at the high ends for minutes
 SOME = ("collectives", "backup_workers", "ring_or_server")  # in the browser by `make test-more`
 
 
@@ -38,7 +37,7 @@ def values(control: Any) -> list[Any]:
     return [found[place] for place in places(len(found))]
 
 
-@pytest.mark.parametrize("name", [name for name in EXPLORERS if name not in LONG])
+@pytest.mark.parametrize("name", EXPLORERS)
 def test_each_figure_has_its_own_colours_and_finite_numbers(name: str) -> None:
     view, drawn, faults = EXPLORERS[name].open(), 0, []
     for field, control in view.controls.items():
@@ -184,7 +183,7 @@ def stage(name: str) -> Sequence[pytest.MarkDecorator]:
 @pytest.mark.chromium
 @pytest.mark.alone
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=stage(name)) for name in EXPLORERS if name not in LONG])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=stage(name)) for name in EXPLORERS])
 def test_each_picture_is_drawn_well_by_the_browser(page: Any, problems: list[str], lab: Lab, name: str) -> None:
     made = notebook(EXPLORERS[name])
     made.cells[1].execution_count = None

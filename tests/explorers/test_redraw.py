@@ -1,12 +1,8 @@
-"""How long a redraw takes: processor time, scaled by what SimPy itself does on this machine at this moment.
-
-Explorers that learn are under no such bound: they show how far they are, and can be cancelled.
-"""
+"""How long a redraw takes: processor time, scaled by what SimPy itself does on this machine at this moment."""
 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,19 +25,16 @@ SIMULATING = {
     "race": ["distsim.explorers.race.simulate"],  # it learns too, but a quadratic: there is nothing to wait for
     "failures": ["distsim.explorers.failures.simulate", "distsim.explorers.failures.played"],
     "your_cluster": ["distsim.explorers.your_cluster.simulate"],
+    "batch_size": ["distsim.explorers.batch_size.learned"],  # learned beforehand, and looked up
 }
-# By explorer: controls that make its work long enough to be watched and cancelled.
-LEARNING = {"batch_size": {"epochs": 10, "largest": 512, "rates": 5, "runs": 5}}
 
 COUNTS = ("workers", "stages")  # controls that stay at the most there may be: 64 workers where there are 64
 FLOOR_EVERY = 20
 REDRAW_SECONDS = 0.1
-PATIENCE_SECONDS = 60.0
 
 
-def test_each_explorer_is_quick_or_can_be_watched_and_cancelled() -> None:
-    assert SIMULATING.keys() | LEARNING.keys() == EXPLORERS.keys()
-    assert not SIMULATING.keys() & LEARNING.keys()
+def test_each_explorer_is_timed() -> None:
+    assert SIMULATING.keys() == EXPLORERS.keys()
 
 
 @pytest.mark.timeout(600)
@@ -60,24 +53,6 @@ def test_moving_a_control_redraws_within_a_tenth_of_a_second(
             break
     assert redraw < REDRAW_SECONDS
     assert 0.0 < simulation < REDRAW_SECONDS / 2
-
-
-@pytest.mark.parametrize("name", LEARNING)
-def test_what_learns_shows_progress_and_ends_when_it_is_cancelled(name: str) -> None:
-    view = EXPLORERS[name].open()
-    assert view.settled(PATIENCE_SECONDS)
-    kept, begun = view.shown, threading.Event()
-    view.progress.bar.observe(lambda change: begun.set() if change.new else None, names="value")
-    for field, value in LEARNING[name].items():
-        view.controls[field].value = value
-    assert view.progress.layout.display == "flex"
-    assert begun.wait(PATIENCE_SECONDS)
-    view.progress.button.click()
-    assert view.settled(PATIENCE_SECONDS)
-    assert view.progress.bar.value < 100
-    assert view.progress.layout.display == "none"
-    assert "Cancelled" in view.changed.value
-    assert view.shown is kept
 
 
 class Stopwatch:
