@@ -16,16 +16,21 @@ CHAPTER := course/02_one_step.ipynb
 CHAPTERS := $(wildcard course/*.ipynb)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pictures test test-more test-all bench-browser course site slides lint clean
+.PHONY: help demo pictures test test-more test-all bench-browser course site slides dist lint clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[course,labs,cluster,dev]"
+	@echo "distsim: installing into .venv: some minutes the first time, and at least 2.5 GB of disk, most of it torch's"
+	@echo "distsim: 1 of 3: making .venv"
+	@$(PYTHON) -m venv .venv
+	@echo "distsim: 2 of 3: bringing pip up to date"
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@echo "distsim: 3 of 3: downloading and installing $$(wc -l < constraints.txt) packages, as pip tells"
+	@$(BIN)/python -m pip install --constraint constraints.txt --editable ".[course,labs,cluster,dev]"
 	@touch $(STAMP)
+	@echo "distsim: installed"
 
 demo: $(STAMP)  ## predict and really run two scenarios; writes out/demo.html
 	@mkdir -p out
@@ -70,6 +75,11 @@ site: $(STAMP)  ## build the course as pages to read, into out/site
 slides: $(STAMP)  ## draw the chapters' figures for slides, into out/slides
 	$(BIN)/python -m distsim.course.slides out/slides
 
+dist: $(STAMP)  ## build the wheel and the sdist into dist, and check both
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+
 lint: $(STAMP)  ## style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -77,4 +87,4 @@ lint: $(STAMP)  ## style, types and the direction of imports
 	$(BIN)/lint-imports
 
 clean:  ## remove what the targets made
-	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -155,9 +155,10 @@ def test_jupyterlab_ends_in_an_orderly_way_and_leaves_no_files(
     assert not list((tmp_path / "RUNTIME").glob("jpserver-*"))
 
 
-def asked(method: str, address: str) -> Any:
+def asked(method: str, address: str, body: Any = None) -> Any:
     """The server's answer, from JSON."""
-    request = urllib.request.Request(address, method=method, headers={"Authorization": f"token {TOKEN}"})
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, data, {"Authorization": f"token {TOKEN}"}, method=method)
     return json.load(urllib.request.urlopen(request, timeout=SECONDS))
 
 

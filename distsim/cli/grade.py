@@ -12,6 +12,7 @@ from rich.text import Text
 from distsim.cli.lab import labs_option
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes, warn
 from distsim.errors import InputError, RunError
+from distsim.extras import need
 from distsim.files import write_text
 from distsim.progress import bar
 
@@ -62,6 +63,7 @@ def grade(
 
     if (path is None) == (folder is None):
         raise InputError("grade takes either --submission or --all. Cure: write one of them, such as --submission ada/")
+    need("torch", "grade")
     lab = find(name, labs)
     if path is not None:
         _one(lab, path, out, as_json)
