@@ -176,7 +176,7 @@ def check_explorers(page: Any, notebook: Any) -> None:
 
 
 def check_exercises(page: Any, notebook: Any, number: str) -> None:
-    """Unanswered, each gives no points, and its hint."""
+    """Unanswered, each shows a card without points, and its hint; the last card is the sum."""
     exercises = Chapter(number, COURSE).exercises
     shown = page.locator(".jp-Notebook .jp-Cell")
     checked = {
@@ -187,8 +187,10 @@ def check_exercises(page: Any, notebook: Any, number: str) -> None:
     assert len(checked) == len(exercises)
     for exercise, index in zip(exercises.values(), checked.values(), strict=True):
         told = " ".join(shown.nth(index).locator(".jp-OutputArea").inner_text().split())
-        assert f"{exercise.name}: 0 of {exercise.points:g} points" in told
-        assert " ".join(exercise.hint.split()) in told
+        assert f"○ {exercise.name.replace('_', ' ')}: 0 of {exercise.points:g} point" in told
+        assert " ".join(exercise.hint.replace("`", "").split()) in told
+    points = sum(exercise.points for exercise in exercises.values())
+    assert shown.locator(".distsim-card").last.inner_text().startswith(f"Chapter {number}: 0 of {points:g} points")
 
 
 def take_pictures(page: Any, name: str) -> None:
