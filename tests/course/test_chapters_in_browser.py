@@ -168,7 +168,7 @@ def check_explorers(page: Any, notebook: Any) -> None:
         explorer.scroll_into_view_if_needed()
         before = explorer.locator(".js-plotly-plot").first.evaluate(DATA)
         told = explorer.locator(".distsim-changed").inner_text()
-        explorer.locator(".noUi-handle:visible, select:visible, .widget-checkbox input:visible").first.focus()
+        explorer.locator("input:visible, select:visible").first.focus()
         press(page, explorer, DRIVES[name].move)
         page.wait_for_function(DIFFERS, arg=[explorer.element_handle(), before])
         assert explorer.locator(".distsim-changed").inner_text() != told
@@ -187,7 +187,7 @@ def check_exercises(page: Any, notebook: Any, number: str) -> None:
     assert len(checked) == len(exercises)
     for exercise, index in zip(exercises.values(), checked.values(), strict=True):
         told = " ".join(shown.nth(index).locator(".jp-OutputArea").inner_text().split())
-        assert f"○ {exercise.name.replace('_', ' ')}: 0 of {exercise.points:g} point" in told
+        assert f"○{exercise.name.replace('_', ' ')}: 0 of {exercise.points:g} point" in told
         assert " ".join(exercise.hint.replace("`", "").split()) in told
     points = sum(exercise.points for exercise in exercises.values())
     assert shown.locator(".distsim-card").last.inner_text().startswith(f"Chapter {number}: 0 of {points:g} points")
