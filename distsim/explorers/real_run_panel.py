@@ -13,7 +13,7 @@ from distsim.explorers.inputs import Status
 from distsim.explorers.picture import Picture
 from distsim.explorers.progress_bar import ProgressBar
 from distsim.explorers.real_run import obstacle, run_for_real
-from distsim.figures.captioned import table_html
+from distsim.figures.captioned import shown, table_html
 from distsim.figures.comparison import comparison
 from distsim.scenario import Scenario
 
@@ -115,5 +115,7 @@ def other_links(scenario: Scenario, found: Experiment) -> str:
     had = [(each.bandwidth_bytes_per_second, each.latency_seconds) for each in (drawn, used)]
     if had[0] == had[1]:
         return ""
-    figure, run = (f"{8e-9 * bandwidth:.3g} Gbit/s and {1e6 * latency:.3g} us" for bandwidth, latency in had)
+    figure, run = (
+        f"{8e-9 * bandwidth:.3g} Gbit/s and {shown(round(1e6 * latency, 1))} us" for bandwidth, latency in had
+    )
     return f'<p class="distsim-links"><b>Other links than in the figure:</b> {run} here, {figure} there.</p>'

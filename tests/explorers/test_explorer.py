@@ -13,14 +13,19 @@ import plotly.graph_objects as go
 import psutil
 import pytest
 
+from distsim.comparison import compare
 from distsim.errors import InputError
+from distsim.examples import example
+from distsim.experiment import Experiment
 from distsim.explorers import real_run
 from distsim.explorers.controls import Slider
 from distsim.explorers.explorer import Explorer
+from distsim.explorers.real_run_panel import other_links
 from distsim.figures.captioned import Captioned
 from distsim.progress import Phase, Report
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 from distsim.scenario import Scenario
+from distsim.simulation import simulate
 
 SECONDS = 30.0  # until what should have happened is taken to have failed
 WORKERS = 3
@@ -196,6 +201,17 @@ def test_a_machine_without_torch_or_memory_says_so(monkeypatch: pytest.MonkeyPat
 def replace_available(amount: float) -> Any:
     """The machine's memory, with so much of it free."""
     return psutil.virtual_memory()._replace(available=int(amount))
+
+
+def test_a_real_run_on_other_links_than_the_figures_says_so() -> None:
+    drawn = example("synchronous_ring")
+    other = drawn.replacing({"cluster.bandwidth": "400 Mbit/s", "cluster.latency": "1 ms"})
+    one, two = simulate(drawn), simulate(other)
+    assert other_links(drawn, Experiment(compare(one, one), one, one, [])) == ""
+    told = other_links(drawn, Experiment(compare(two, two), two, two, []))
+    bandwidth, latency = drawn.cluster.bandwidth_bytes_per_second, drawn.cluster.latency_seconds
+    there = f"{8e-9 * bandwidth:g} Gbit/s and {1e6 * latency:g} us there"
+    assert f"Other links than in the figure:</b> 0.4 Gbit/s and 1,000 us here, {there}" in told
 
 
 @pytest.mark.real
