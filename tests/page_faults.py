@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,8 +18,8 @@ SENDS = f"""() => {DRAWN}.map(plot => plot._context)
 KNOWN = ["Download plot as a PNG", "Zoom", "Pan", "Reset axes"]
 BUTTONS = """known => [...document.querySelectorAll(".modebar-btn")].map(button => button.dataset.title ?? "a logo")
     .filter(title => !known.includes(title))"""
-# Whether the style sheet for dark themes holds for every figure.
-IS_DARKENED = f"""() => {DRAWN}.map(plot => plot.querySelector(".svg-container"))
+# Whether every figure, or the picture of one that is kept with a notebook, is dark.
+IS_DARK = f"""() => {DRAWN}.map(plot => plot.querySelector(".svg-container") ?? plot)
     .every(drawn => getComputedStyle(drawn).filter.includes("invert"))"""
 
 
@@ -39,10 +41,10 @@ def sending(page: Any) -> list[str]:
     return [*page.evaluate(SENDS), *page.evaluate(BUTTONS, KNOWN)]
 
 
-def inaccessible(page: Any, within: str | None = None) -> list[str]:
-    """The serious and critical findings of axe-core, in the elements that the selector `within` finds."""
+def inaccessible(page: Any, *within: str) -> list[str]:
+    """The serious and critical findings of axe-core, in what these selectors find, or in the whole page."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    context = None if within is None else {"include": [[within]]}
+    context = {"include": [[selector] for selector in within]} if within else None
     violations = axe.run(page, context, {"resultTypes": ["violations"]}).response["violations"]
     return [
         f"{found['id']} ({found['impact']}): {node['target']}: {node['html'][:200]}"
@@ -50,3 +52,19 @@ def inaccessible(page: Any, within: str | None = None) -> list[str]:
         if found["impact"] in NEEDED
         for node in found["nodes"]
     ]
+
+
+@contextmanager
+def in_the_dark(page: Any) -> Iterator[None]:
+    """JupyterLab in its dark theme, chosen from its menu; afterwards in its light theme."""
+    _choose(page, "JupyterLab Dark")
+    page.wait_for_function(IS_DARK)
+    yield
+    _choose(page, "JupyterLab Light")
+    page.wait_for_function(f"() => !({IS_DARK})()")
+
+
+def _choose(page: Any, theme: str) -> None:
+    page.locator("li.lm-MenuBar-item", has_text="Settings").click()
+    page.locator("li.lm-Menu-item", has_text="Theme").first.hover()
+    page.locator('li.lm-Menu-item[data-command="apputils:change-theme"]', has_text=theme).first.click()

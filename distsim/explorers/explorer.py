@@ -95,6 +95,18 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self.reset.on_click(self._reset)
         self._draw(start)
 
+    @property
+    def settings(self) -> Sequence[Control]:
+        """All controls, the primary controls first."""
+        return self._all
+
+    @property
+    def runs_for_real(self) -> bool:
+        """Whether the scenario of the first values can be measured on this machine."""
+        if self._real is not None:
+            return self._real(self._start) is not None
+        return len(self._scenarios(self._start)) > 0
+
     def _panes(self, more: Sequence[Control]) -> widgets.Widget:
         """The result and the controls. On a wide screen the style sheet sets the controls to the left."""
         others = [self.controls[control.field] for control in more]

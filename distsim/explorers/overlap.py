@@ -30,6 +30,7 @@ from distsim.trace import SpanKind, Trace
 from distsim.units import show
 
 STEPS = 48  # a multiple of every choice of `accumulate`
+REAL_STEPS = 16  # such a multiple, too: exchanges of 100 MiB take a second each where eight ranks share two cores
 FIRST_BUCKET_MIB = 1.0
 RUN = "mean of a local step"
 STEP, COMPUTE, EXPOSED, WAITING = "step (ms)", "compute (ms)", "exposed all-reduce (ms)", "waiting for others (ms)"
@@ -129,6 +130,7 @@ def explorer() -> Explorer[Parameters]:
         explore=explore,
         scenarios=scenarios,
         watched=(STEP, EXPOSED, WAITING, HIDDEN),
+        real=lambda parameters: scenarios(parameters)[0].replacing({"steps": REAL_STEPS}),
     )
 
 

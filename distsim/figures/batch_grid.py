@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.loss_lines import spread
-from distsim.figures.theme import COMPUTE, DROPPED, INK, SMALL, template
+from distsim.figures.theme import DROPPED, INK, MAGNITUDE, SMALL, template
 from distsim.learning.curve import Curve
 from distsim.learning.rates import scaled
 from distsim.statistics import interval
@@ -25,7 +25,6 @@ from distsim.statistics import interval
 Quantity = Literal["accuracy", "loss"]
 Cell = tuple[int, float]  # samples per update, learning rate
 TITLES: dict[Quantity, str] = {"accuracy": "test accuracy (%)", "loss": "loss over all samples"}
-SCALE = [[0.0, "#eef7fd"], [1.0, COMPUTE.colour]]  # light enough for dark numbers
 FAR_APART = 30.0  # the largest loss over the least; beyond this ratio colours follow the logarithm
 MOST_NUMBERS = 150  # a map of more cells shows colours without numbers
 MOST_NAMED = 24  # labels on an axis
@@ -146,7 +145,7 @@ def _map(cells: Mapping[Cell, CellResult], batches: list[int], rates: list[float
     by_logarithm = quantity == "loss" and FAR_APART < spread(numbers[~np.isnan(numbers)]) < math.inf
     return go.Heatmap(
         z=np.log10(numbers) if by_logarithm else numbers, name=TITLES[quantity],
-        colorscale=SCALE, reversescale=quantity == "loss", showscale=not few,
+        colorscale=MAGNITUDE, reversescale=quantity == "loss", showscale=not few,
         text=texts if few else None, texttemplate="%{text}", textfont={"color": INK, "size": SMALL + 1},
         xgap=1 if few else 0, ygap=1 if few else 0, hovertext=hover, hovertemplate="%{hovertext}<extra></extra>",
         hoverongaps=False,

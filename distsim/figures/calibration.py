@@ -13,7 +13,7 @@ from distsim.calibration.machine import Fit, MachineCalibration
 from distsim.calibration.operations import OF_MODELS
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.html_page import PAGE, figure_html
-from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, MARKS, MEASURED, PREDICTED, SMALL, template
+from distsim.figures.theme import INK, MARKS, RUNS, SMALL, template
 from distsim.units import show
 
 COLUMNS = 3
@@ -22,8 +22,6 @@ LINE_POINTS = 30
 MARGINS = {"t": 80, "b": 50, "l": 10, "r": 10}
 DECADES = [10.0**power for power in range(1, 11)]  # tick marks, in bytes
 SECONDS = [part * 10.0**power for power in range(-7, 3) for part in (1, 2, 5)]
-# Each number of workers has the same colour and mark in all panels; the sixth repeats the first.
-COLOURS = (PREDICTED.colour, MEASURED.colour, FORMULA.colour, DROPPED, COMPUTE.colour)
 
 
 def calibration(machine: MachineCalibration) -> Captioned:
@@ -79,7 +77,7 @@ def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool)
     x, y = np.array([found.amount for found in points]), np.array([found.seconds for found in points])
     low, high = np.array([found.quartiles for found in points]).T
     name = f"{workers} {'worker' if workers == 1 else 'workers'}"
-    colour = COLOURS[number % len(COLOURS)]
+    colour = RUNS[number % len(RUNS)].colour
     symbol = MARKS[number % len(MARKS)]
     marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"color": INK, "width": 0.6}}
     reach = np.geomspace(x.min(), x.max(), LINE_POINTS)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from distsim.arrays import Floats
 from distsim.failures import Failures
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import FORMULA, INK, MEASURED, PREDICTED, SMALL, template
+from distsim.figures.theme import DROPPED, FORMULA, HINT, INK, LABEL_PAPER, PREDICTED, SMALL, template
 from distsim.statistics import interval
 from distsim.theory.checkpointing import (
     best_interval_seconds,
@@ -25,7 +25,6 @@ POINTS = 160
 BEYOND = 12.0  # the curve reaches from the best interval / 12 to the best interval x 12
 NAME, MINUTES, BY_FORMULA = "interval", "length (min)", "goodput, formula (%)"
 OF_RUNS, LOW, HIGH = "mean of the runs (%)", "from (%)", "to (%)"
-LABEL_PAPER = "rgba(255,255,255,0.85)"
 Goodputs = Mapping[float, Sequence[float]]
 
 
@@ -105,7 +104,7 @@ def _add_rules(figure: go.Figure, table: Sequence[Row]) -> None:
     for row, symbol in zip(table[2:], ("triangle-up", "triangle-down"), strict=False):
         figure.add_scatter(
             x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name=str(row[NAME]),
-            marker={"symbol": symbol, "size": 12, "color": "#f0e442", "line": {"color": INK, "width": 1}},
+            marker={"symbol": symbol, "size": 12, "color": HINT, "line": {"color": INK, "width": 1}},
             hovertemplate=f"{row[NAME]}: %{{x:.3g}} min, %{{y:.1f}} %<extra></extra>",
         )  # fmt: skip
     for row in table[1:2]:
@@ -135,8 +134,8 @@ def _add_chosen(figure: go.Figure, row: Row) -> None:
     figure.add_scatter(
         x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name="chosen",
         marker={
-            "symbol": "square-open", "size": 17, "color": MEASURED.colour,
-            "line": {"color": "#d55e00", "width": 3},
+            "symbol": "square-open", "size": 17, "color": DROPPED,
+            "line": {"color": DROPPED, "width": 3},
         },
         hovertemplate="chosen: %{x:,.4~r} min, %{y:.1f} %<extra></extra>",
     )  # fmt: skip

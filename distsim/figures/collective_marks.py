@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from distsim.figures.collective_rounds import Round, Rounds
-from distsim.figures.theme import APPLY, COMMUNICATION, COMPUTE, DROPPED, PAPER
+from distsim.figures.theme import CHUNKS, COMMUNICATION, DROPPED, PAPER
 
 MARK = 22  # a square's size on the screen, in pixels
-NAMES = {"nothing": PAPER, "some workers' parts": COMPUTE.colour, "complete": APPLY.colour}
+NAMES = {"nothing": PAPER} | {look.name: look.colour for look in CHUNKS}
 
 Drawing = dict[str, Any]
 Cells = Sequence[tuple[int, int]]  # (rank, chunk) pairs

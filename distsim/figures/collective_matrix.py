@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from distsim.figures.collective_marks import NAMES, Cells, Drawing, Places, fault_cells, fault_marks, marks, shown
 from distsim.figures.collective_rounds import Counts, Round, Rounds
-from distsim.figures.theme import APPLY, COMPUTE, INK, PAPER, SMALL
+from distsim.figures.theme import INK, SHARE_OF_SUM, SMALL
 
 MOST_NUMBERS = 600  # a matrix of more cells shows colours without numbers
 MOST_ARRIVED = 512  # if more cells are new, none is marked
-SCALE = [[0.0, PAPER], [1e-6, "#d9eef9"], [1 - 1e-6, COMPUTE.colour], [1.0, APPLY.colour]]
 CHANGING = ("type", "name", "z", "text", "x", "y", "customdata")  # the keys that differ between rounds
 
 
@@ -37,7 +36,7 @@ def picture(played: Rounds, found: Round) -> list[Drawing]:
     few = counts.size <= MOST_NUMBERS
     cells: Drawing = {
         "type": "heatmap", "name": "chunks", "z": _percent(counts, played.parts), "zmin": 0, "zmax": 100,
-        "colorscale": SCALE, "xgap": 1 if few else 0, "ygap": 1 if few else 0, "textfont": {"color": INK},
+        "colorscale": SHARE_OF_SUM, "xgap": 1 if few else 0, "ygap": 1 if few else 0, "textfont": {"color": INK},
         "hovertemplate": "rank %{y}, chunk %{x}: %{z} % of the workers' parts<extra></extra>",
         "colorbar": {
             "title": {"text": "workers' parts<br>summed", "font": {"size": SMALL + 1}}, "ticksuffix": " %",

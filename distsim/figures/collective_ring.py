@@ -12,7 +12,7 @@ from distsim.arrays import Floats
 from distsim.collectives import Schedule, Transfer
 from distsim.figures.collective_marks import MARK, NAMES, Cells, Drawing, Places, fault_cells, fault_marks, marks, shown
 from distsim.figures.collective_rounds import Round, Rounds
-from distsim.figures.theme import COMMUNICATION, INK, SMALL
+from distsim.figures.theme import AXIS, COMMUNICATION, INK, SMALL
 
 MOST_WORKERS = 8  # the same limit holds for chunks, which are drawn as squares
 MOST_SERVERS = 4  # in the middle of the ring
@@ -75,7 +75,7 @@ def layout(played: Rounds) -> dict[str, Any]:
         "shapes": [
             {
                 "type": "rect", "x0": x - half[0], "x1": x + half[0], "y0": y - half[1], "y1": y + half[1],
-                "line": {"color": "#777777", "width": 1}, "layer": "below",
+                "line": {"color": AXIS, "width": 1}, "layer": "below",
             }
             for x, y in centres
         ],

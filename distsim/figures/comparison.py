@@ -14,7 +14,8 @@ from distsim.figures.wording import signed, time_unit
 from distsim.metrics import Summary
 from distsim.trace import Trace
 
-HEIGHT_PIXELS = 520
+ROW_PIXELS, CAUSES_PIXELS, GAP_PIXELS, TOP_PIXELS, BOTTOM_PIXELS = 34, 150, 34, 78, 50
+ROOM = 1.1  # for a label beside a bar, as a share of the longest bar
 CAUSES = {"compute": COMPUTE, "communication": COMMUNICATION, "waiting": WAIT}
 
 
@@ -46,7 +47,7 @@ class Quantity:
 
 
 def comparison(comparison: Comparison) -> Captioned:
-    """Draws bars of both runs in a panel for each quantity, and below the panels the error of the total by cause.
+    """Draws bars of both runs in a row for each quantity, and below the rows the error of the total by cause.
 
     Each cause is predicted - measured, in seconds of an average worker. The causes add up to the error of the total.
 
@@ -56,17 +57,16 @@ def comparison(comparison: Comparison) -> Captioned:
     '0 %'
     """
     quantities = _quantities(comparison.predicted, comparison.measured)
-    figure = make_subplots(
-        rows=2, cols=len(quantities), row_heights=[0.52, 0.48], vertical_spacing=0.13, horizontal_spacing=0.05,
-        specs=[[{}] * len(quantities), [{"colspan": len(quantities)}, *[None] * (len(quantities) - 1)]],
-    )  # fmt: skip
+    heights = [*[ROW_PIXELS] * len(quantities), CAUSES_PIXELS]
+    inner = sum(heights) + GAP_PIXELS * len(quantities)
+    figure = make_subplots(rows=len(heights), row_heights=heights, vertical_spacing=GAP_PIXELS / inner)
     figure.update_layout(
-        template=template(), height=HEIGHT_PIXELS, bargap=0.25, margin={"t": 90, "b": 50},
-        legend={"y": 1.0 + 58 / (HEIGHT_PIXELS - 140)},
+        template=template(), height=inner + TOP_PIXELS + BOTTOM_PIXELS, bargap=0.1,
+        margin={"t": TOP_PIXELS, "b": BOTTOM_PIXELS}, legend={"y": 1.0 + 32 / inner},
     )  # fmt: skip
-    for column, quantity in enumerate(quantities, start=1):
-        _add_pair(figure, column, quantity)
-    _add_causes(figure, len(quantities) + 1, comparison)
+    for row, quantity in enumerate(quantities, start=1):
+        _add_pair(figure, row, quantity)
+    _add_causes(figure, len(heights), comparison)
     return Captioned(figure, _sentence(comparison), _table(quantities, comparison))
 
 
@@ -101,36 +101,31 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100.0 * share
 
 
-def _add_pair(figure: go.Figure, column: int, quantity: Quantity) -> None:
+def _add_pair(figure: go.Figure, row: int, quantity: Quantity) -> None:
     values = [quantity.predicted, quantity.measured]
     for look, value in zip((PREDICTED, MEASURED), values, strict=True):
         figure.add_bar(
-            x=[look.name], y=[value], marker=marker(look), text=[shown(value)], textposition="outside",
-            cliponaxis=False, width=0.7, name=look.name, legendgroup=look.name, showlegend=column == 1,
-            hovertemplate=f"{quantity.name}, {look.name}<br>%{{y:.4g}} {quantity.unit}<extra></extra>",
-            row=1, col=column,
+            orientation="h", y=[look.name], x=[value], marker=marker(look), text=[shown(value)],
+            textposition="outside", cliponaxis=False, name=look.name, legendgroup=look.name, showlegend=row == 1,
+            hovertemplate=f"{quantity.name}, {look.name}<br>%{{x:.4g}} {quantity.unit}<extra></extra>",
+            row=row, col=1,
         )  # fmt: skip
     highest = max((value for value in values if value is not None), default=1.0) or 1.0
-    figure.update_yaxes(range=[0, 1.18 * highest], showticklabels=False, ticks="", showgrid=False, row=1, col=column)
-    figure.update_xaxes(showticklabels=False, ticks="", row=1, col=column)
+    figure.update_xaxes(range=[0, 1.18 * highest], showticklabels=False, ticks="", showgrid=False, row=row, col=1)
+    figure.update_yaxes(autorange="reversed", showticklabels=False, ticks="", showgrid=False, row=row, col=1)
     unit = f" ({quantity.unit})" if quantity.unit else ""
-    axis = "" if column == 1 else str(column)
+    _add_title(figure, row, f"{quantity.name}{unit}: <b>error {quantity.error}</b>")
+
+
+def _add_title(figure: go.Figure, row: int, text: str) -> None:
+    """A line over a row, from the row's left end: lines of different rows never meet, however narrow the figure."""
     figure.add_annotation(
-        text=f"{_wrapped(quantity.name + unit)}<br><b>error {quantity.error}</b>", x=0.5, xref=f"x{axis} domain", y=1.0,
-        yref=f"y{axis} domain", yanchor="bottom", yshift=2, showarrow=False, font_size=SMALL + 1,
+        text=text, x=0.0, xref="paper", xanchor="left", y=1.0, yref=f"y{row if row > 1 else ''} domain",
+        yanchor="bottom", yshift=3, showarrow=False, font_size=SMALL + 1,
     )  # fmt: skip
 
 
-def _wrapped(title: str) -> str:
-    """A title in two lines, broken at the space nearest to its middle."""
-    spaces = [place for place, letter in enumerate(title) if letter == " "]
-    if len(title) <= 12 or not spaces:
-        return f"<br>{title}"
-    middle = min(spaces, key=lambda place: abs(place - len(title) / 2))
-    return f"{title[:middle]}<br>{title[middle + 1 :]}"
-
-
-def _add_causes(figure: go.Figure, axis: int, comparison: Comparison) -> None:
+def _add_causes(figure: go.Figure, row: int, comparison: Comparison) -> None:
     causes = comparison.error_pct.causes
     total = sum(causes.values())
     scale, unit = time_unit(max(map(abs, [*causes.values(), total])), 1.0)
@@ -144,20 +139,17 @@ def _add_causes(figure: go.Figure, axis: int, comparison: Comparison) -> None:
             text=[f"{signed(value, unit)} ({signed(share * value, '%')})"], textposition="outside",
             cliponaxis=False, showlegend=False,
             hovertemplate=f"{name}: %{{x:+.4g}} {unit}<extra></extra>",
-            row=2, col=1,
+            row=row, col=1,
         )  # fmt: skip
     reach = max(map(abs, values)) or 1.0
     low, high = min(values), max(values)
     figure.update_xaxes(
-        range=[low - 0.6 * reach if low < 0 else -0.05 * reach, high + 0.6 * reach], zeroline=True, zerolinecolor=INK,
-        title_text=f"predicted - measured, time of an average worker ({unit}; % of the measured total)",
-        row=2, col=1,
+        range=[low - ROOM * reach if low < 0 else -0.05 * reach, high + ROOM * reach], zeroline=True, zerolinecolor=INK,
+        title_text=f"predicted - measured, of an average worker ({unit})",
+        row=row, col=1,
     )  # fmt: skip
-    figure.update_yaxes(autorange="reversed", showgrid=False, row=2, col=1)
-    figure.add_annotation(
-        text="<b>error of the total by cause</b>", x=0.0, xref="paper", xanchor="left", y=1.0, yref=f"y{axis} domain",
-        yanchor="bottom", yshift=4, showarrow=False, font_size=SMALL + 1,
-    )  # fmt: skip
+    figure.update_yaxes(autorange="reversed", showgrid=False, row=row, col=1)
+    _add_title(figure, row, "<b>error of the total by cause</b> (% of the measured total)")
 
 
 def _table(quantities: list[Quantity], comparison: Comparison) -> list[dict[str, str | float | int | None]]:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import GRID, INK, SMALL, template
+from distsim.figures.theme import GRID, INK, RUNS, SMALL, template
 from distsim.theory.arguments import above
 from distsim.theory.memory import devices_to_hold
 from distsim.units import show
@@ -27,11 +27,11 @@ ONE, DATA, MODEL, BOTH, BOUND = (
     "train where the data are",
 )
 MARKS = {  # colour and mark of each answer
-    ONE: ("#009e73", "circle"),
-    DATA: ("#56b4e9", "square"),
-    MODEL: ("#e69f00", "triangle-up"),
-    BOTH: ("#d55e00", "diamond"),
-    BOUND: ("#cc79a7", "star"),
+    ONE: (RUNS[0].colour, "circle"),
+    DATA: (RUNS[1].colour, "square"),
+    MODEL: (RUNS[2].colour, "triangle-up"),
+    BOTH: (RUNS[3].colour, "diamond"),
+    BOUND: (RUNS[4].colour, "star"),
 }
 
 

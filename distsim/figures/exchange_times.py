@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DASHES, INK, MARKS, MEASURED, PAPER, SERIES, template
+from distsim.figures.theme import DASHES, INK, MARKS, MEASURED, PAPER, RUNS, template
 from distsim.figures.wording import above_or_below, signed
 from distsim.units import show
 
@@ -47,7 +47,7 @@ def exchange_times(
     figure = go.Figure()
     reach = np.geomspace(every[0], every[-1], LINE_POINTS).tolist()
     for number, (name, seconds) in enumerate(curves.items()):
-        line = {"color": SERIES[number % len(SERIES)].colour, "dash": DASHES[number % len(DASHES)], "width": 2}
+        line = {"color": RUNS[number % len(RUNS)].colour, "dash": DASHES[number % len(DASHES)], "width": 2}
         figure.add_scatter(
             x=reach, y=[seconds(size) for size in reach], mode="lines", name=name, line=line, hoverinfo="skip",
         )  # fmt: skip

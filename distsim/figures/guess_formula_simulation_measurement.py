@@ -11,11 +11,10 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
-from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, PAPER, PREDICTED, marker, template
+from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, MEASURED_BAND, PAPER, PREDICTED, marker, template
 from distsim.figures.wording import above_or_below, signed
 
 LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, "measurement": MEASURED}
-BAND = "rgba(230,159,0,0.18)"  # the measurement's colour, transparent
 
 Given = float | Sequence[float] | None
 
@@ -117,7 +116,7 @@ def _through(measured: Stage) -> list[dict[str, Any]]:
     found = [line | {"line": {"color": INK, "width": 1.5, "dash": "dot"}}]
     if measured.repeats > 1:
         band = rows | {"type": "rect", "x0": measured.low, "x1": measured.high}
-        found.append(band | {"fillcolor": BAND, "line": {"width": 0}, "layer": "below"})
+        found.append(band | {"fillcolor": MEASURED_BAND, "line": {"width": 0}, "layer": "below"})
     return found
 
 

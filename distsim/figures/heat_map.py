@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
-from distsim.figures.theme import COMPUTE, INK, SMALL, template
+from distsim.figures.theme import INK, MAGNITUDE, SMALL, template
 from distsim.metrics import METRICS
 from distsim.sweep import RESULTS
 
@@ -24,7 +24,6 @@ MISSING = {
     "does not apply": ("line-ew", "has no such metric", "have no such metric"),
     "not run": ("circle-open", "was not run", "were not run"),
 }
-SCALE = [[0.0, "#e6f3fb"], [1.0, COMPUTE.colour]]  # light enough for dark numbers
 FAR_APART = 30  # the most over the least; beyond this ratio, colours follow the logarithm
 MOST_NUMBERS = 300  # a map of more cells shows colours without numbers
 MOST_NAMED = 24  # labels on an axis
@@ -164,7 +163,7 @@ def _cells(grid: Grid) -> go.Heatmap:
         [f"{grid.where((y, x))}<br>{grid.title}: {text}" for x, text in enumerate(row)] for y, row in enumerate(texts)
     ]
     return go.Heatmap(
-        z=z, name=grid.title, colorscale=SCALE, showscale=not few, xgap=1 if few else 0, ygap=1 if few else 0,
+        z=z, name=grid.title, colorscale=MAGNITUDE, showscale=not few, xgap=1 if few else 0, ygap=1 if few else 0,
         text=texts if few else None, texttemplate="%{text}", textfont={"color": INK, "size": SMALL + 1},
         hoverongaps=False, hovertext=hover, hovertemplate="%{hovertext}<extra></extra>",
         colorbar={

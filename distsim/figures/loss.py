@@ -16,15 +16,13 @@ from plotly.subplots import make_subplots
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.loss_lines import Line, common_target, line_of, spread
-from distsim.figures.theme import DROPPED, INK, SERIES, Look, template
+from distsim.figures.theme import DASHES, DROPPED, INK, OTHER_RUNS, RUNS, Look, template
 from distsim.learning.curve import Curve
 
 Against = Literal["seconds", "updates", "samples"]
 COLUMNS: dict[Against, str] = {"seconds": "seconds", "updates": "update", "samples": "samples"}
 TITLES: dict[Against, str] = {"seconds": "time (s)", "updates": "updates", "samples": "samples"}
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MOST_NAMED = 10  # if there are more, only the runs with the lowest and the highest last loss have names
-OTHERS = Look("the others", "#b8b8b8", "")
 NAMED = 3  # at most so many diverging runs are in the sentence
 MOST_DECADES = 6  # numbered powers of ten on the axis
 LOG_FROM = 10.0  # the largest loss over the least; beyond this ratio the axis is logarithmic
@@ -65,7 +63,7 @@ def loss(
         if target is not None:
             _add_target(figure, lines, target, panel)
     _scale_y(figure, panels[against[0]])
-    many = len(runs) > len(SERIES)
+    many = len(runs) > len(RUNS)
     legend = {"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1.0, "yanchor": "top"} if many else {}
     figure.update_layout(template=template(), height=400, legend=legend)
     figure.update_layout(margin={"t": 50, "b": 55, "l": 10, "r": 14})
@@ -76,17 +74,17 @@ def loss(
 def _looks(lines: Sequence[Line]) -> list[tuple[Look, str, bool]]:
     """The look and the dash of each line, and whether the legend names the line."""
     if len(lines) <= MOST_NAMED:
-        count = len(SERIES)
+        count = len(RUNS)
         return [
-            (Look(line.name, SERIES[number % count].colour, ""), DASHES[(number + number // count) % count], True)
+            (Look(line.name, RUNS[number % count].colour, ""), DASHES[(number + number // count) % count], True)
             for number, line in enumerate(lines)
         ]
     ends = [float(line.loss[-1]) if line.whole else np.inf for line in lines]
     chosen = {int(np.argmin(ends)): 0, int(np.argmax(ends)): 1}
     return [
-        (Look(line.name, SERIES[chosen[number]].colour, ""), DASHES[chosen[number]], True)
+        (Look(line.name, RUNS[chosen[number]].colour, ""), DASHES[chosen[number]], True)
         if number in chosen
-        else (OTHERS, "solid", False)
+        else (OTHER_RUNS, "solid", False)
         for number, line in enumerate(lines)
     ]
 
@@ -141,7 +139,7 @@ def _add_others(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: 
     names = [name for line in lines for name in [line.name] * (len(line.x) + 1)]
     figure.add_scatter(
         x=x, y=y, text=names, mode="lines", name=f"{len(lines)} others", legendgroup="others",
-        showlegend=panel == 1, line={"color": OTHERS.colour, "width": 1}, connectgaps=False,
+        showlegend=panel == 1, line={"color": OTHER_RUNS.colour, "width": 1}, connectgaps=False,
         hovertemplate=f"%{{text}}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
         row=1, col=panel,
     )  # fmt: skip

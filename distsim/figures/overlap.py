@@ -14,9 +14,10 @@ import plotly.graph_objects as go
 
 from distsim.arrays import Floats
 from distsim.errors import InputError
+from distsim.figures import theme
 from distsim.figures.arguments import check_policy
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import COMMUNICATION, COMPUTE, DROPPED, FORMULA, INK, Look, marker, template
+from distsim.figures.theme import COMMUNICATION, COMPUTE, HINT, INK, Look, marker, template
 from distsim.figures.wording import counted, time_unit
 from distsim.policies import Ddp
 from distsim.theory.overlap import bucket_ready_seconds
@@ -24,9 +25,9 @@ from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
 
 FORWARD = Look("forward", COMPUTE.colour, "")
-BACKWARD = Look("backward of a layer", FORMULA.colour, "\\")
+BACKWARD = Look("backward of a layer", theme.BACKWARD.colour, theme.BACKWARD.pattern)
 HIDDEN = Look("all-reduce behind backward", COMMUNICATION.colour, COMMUNICATION.pattern)
-EXPOSED = Look("all-reduce, exposed", DROPPED, "x")
+EXPOSED = Look("all-reduce, exposed", theme.EXPOSED.colour, theme.EXPOSED.pattern)
 MOST_LAYERS_NUMBERED = 40
 ROWS_NAMED = 20
 CUT_OFF = "The run was cut off before the first backward with an all-reduce had ended"
@@ -214,7 +215,7 @@ def _add_ready(figure: go.Figure, buckets: Sequence[Bucket], scale: float, unit:
     figure.add_scatter(
         x=[scale * ready for _, ready in known], y=[1 + bucket.number for bucket, _ in known], mode="markers",
         name="gradients ready", hovertemplate=f"ready at %{{x:.3f}} {unit}<extra></extra>",
-        marker={"symbol": "diamond", "size": 10, "color": "#f0e442", "line": {"color": INK, "width": 1}},
+        marker={"symbol": "diamond", "size": 10, "color": HINT, "line": {"color": INK, "width": 1}},
     )  # fmt: skip
 
 

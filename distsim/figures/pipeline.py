@@ -16,16 +16,14 @@ from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.errors import InputError
 from distsim.figures.arguments import check_policy
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import COMPUTE, INK, SMALL, WAIT, Look, marker, template
+from distsim.figures.theme import BACKWARD, COMPUTE, HELD, INK, SMALL, WAIT, Look, marker, template
 from distsim.figures.wording import counted, time_unit
 from distsim.theory.pipeline import bubble_share
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
 
 FORWARD = Look("forward", COMPUTE.colour, "")
-BACKWARD = Look("backward", "#009e73", "\\")
 BUBBLE = Look("bubble", WAIT.colour, WAIT.pattern)
-HELD = Look("micro-batches held", "#f0e442", "")
 MOST_NUMBERS = 64  # if there are more bars of one kind, bars show no numbers: a browser takes 2 ms for each number
 MOST_PATTERNS = 160  # if there are more bars of one kind, bars are plain
 LANE, SHARE_OF_LANE = 0.8, 0.9

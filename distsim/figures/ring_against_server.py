@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned
-from distsim.figures.theme import INK, PREDICTED, template
+from distsim.figures.theme import INK, RUNS, template
 from distsim.figures.wording import counted
 from distsim.metrics import summary
 from distsim.policies import Backup, Ddp, LocalSgd, Policy, Synchronous
@@ -21,8 +21,8 @@ from distsim.units import show
 MEGA = 1e6
 # For each algorithm: the bytes of an all-reduce on the busiest link direction, then colour, dash and mark.
 ALGORITHMS = {
-    "ring": (all_reduce_bytes_per_worker, PREDICTED.colour, "solid", "circle"),
-    "parameter_server": (server_link_bytes, "#d55e00", "dash", "square"),
+    "ring": (all_reduce_bytes_per_worker, RUNS[0].colour, "solid", "circle"),
+    "parameter_server": (server_link_bytes, RUNS[1].colour, "dash", "square"),
 }
 
 

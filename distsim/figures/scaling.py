@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DASHES, GRID, INK, MARKS, SERIES, template
+from distsim.figures.theme import DASHES, GRID, INK, MARKS, RUNS, template
 from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import UnavailableError, throughput_samples_per_second
 from distsim.trace import Trace
@@ -191,7 +191,7 @@ def _highest(curves: Sequence[SpeedUps]) -> float:
 
 
 def _add_curve(figure: go.Figure, curve: SpeedUps, number: int) -> None:
-    colour = SERIES[number % len(SERIES)].colour
+    colour = RUNS[number % len(RUNS)].colour
     workers, values = np.array(curve.workers, dtype=float), np.array(curve.values)
     name = f"{curve.name}, measured" if curve.points else curve.name
     for panel, per in ((1, np.ones(len(workers))), (2, workers / 100.0)):

@@ -17,11 +17,12 @@ from distsim.figures.theme import (
     CATEGORY_OF,
     COMMUNICATION,
     COMPUTE,
+    DOWN,
     DROPPED,
     INK,
+    LANE,
     PAPER,
     PAUSES,
-    PREDICTED,
     SMALL,
     WAIT,
     marker,
@@ -42,7 +43,7 @@ LABEL_ASIDE: dict[MessageKind, float] = {"push": 0.3, "answer": 0.58, "transfer"
 STEPS = range(2)
 LINES: dict[MessageKind, dict[str, object]] = {
     "push": {"color": INK, "width": 1.5},
-    "answer": {"color": PREDICTED.colour, "width": 1.5, "dash": "dash"},
+    "answer": {"color": DOWN.colour, "width": 1.5, "dash": "dash"},
     "transfer": {"color": INK, "width": 1.2},
 }
 
@@ -113,7 +114,7 @@ def _empty(trace: Trace, start: float, end: float, scale: float, unit: str) -> g
     figure.update_xaxes(
         side="top", range=[-0.6 * max(1.0, len(ranks) / 16), at.max() + 0.6], fixedrange=True, tickangle=0,
         tickvals=[at[rank] for rank in named], ticktext=[trace.lane(rank).replace(" ", between) for rank in named],
-        tickfont_size=SMALL + 1, gridcolor="#b5b5b5",
+        tickfont_size=SMALL + 1, gridcolor=LANE,
     )  # fmt: skip
     figure.update_yaxes(
         title_text=f"time ({unit})", range=[last * scale, start * scale], minallowed=start * scale,

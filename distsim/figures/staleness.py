@@ -12,7 +12,7 @@ from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DASHES, INK, SERIES, SMALL, marker, template
+from distsim.figures.theme import DASHES, INK, LABEL_PAPER, RUNS, SMALL, marker, template
 from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
@@ -48,7 +48,7 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
     shares = [_shares(histogram, width, largest) for histogram in histograms]
     highest = max(float(share.max()) for share in shares) or 1.0
     for number, (trace, name, histogram, share) in enumerate(zip(traces, shown_names, histograms, shares, strict=True)):
-        look = SERIES[number % len(SERIES)]
+        look = RUNS[number % len(RUNS)]
         mean = mean_staleness(trace)
         figure.add_bar(
             x=width * np.arange(len(share)) + (width - 1) / 2, y=share, name=name, marker=marker(look),
@@ -101,7 +101,7 @@ def _called_bar(low: int, width: int) -> str:
 
 
 def _add_mean(figure: go.Figure, name: str, mean: float, height: float, number: int) -> None:
-    look = SERIES[number % len(SERIES)]
+    look = RUNS[number % len(RUNS)]
     line = {"color": look.colour, "width": 2.5, "dash": DASHES[number % len(DASHES)]}
     figure.add_scatter(
         x=[mean, mean], y=[0.0, height], mode="lines", line=line, showlegend=False, name=f"mean of {name}",
@@ -109,7 +109,7 @@ def _add_mean(figure: go.Figure, name: str, mean: float, height: float, number: 
     )  # fmt: skip
     figure.add_annotation(
         x=mean, y=height, text=f"mean {mean:.3g}", showarrow=False, xanchor="left", xshift=4, yanchor="middle",
-        font={"size": SMALL, "color": INK}, bgcolor="rgba(255,255,255,0.8)",
+        font={"size": SMALL, "color": INK}, bgcolor=LABEL_PAPER,
     )  # fmt: skip
 
 

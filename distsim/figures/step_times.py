@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DASHES, INK, MARKS, SERIES, template
+from distsim.figures.theme import DASHES, INK, MARKS, RUNS, template
 from distsim.figures.wording import counted
 from distsim.theory.arguments import is_count
 from distsim.units import show
@@ -34,7 +34,7 @@ def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float
     figure = go.Figure()
     for number, (name, curve) in enumerate(curves.items()):
         workers = sorted(curve)
-        colour = SERIES[number % len(SERIES)].colour
+        colour = RUNS[number % len(RUNS)].colour
         figure.add_scatter(
             x=workers, y=[1e3 * curve[count] for count in workers], mode="lines+markers", name=name,
             line={"color": colour, "dash": DASHES[number % len(DASHES)], "width": 2},

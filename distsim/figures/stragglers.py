@@ -15,7 +15,7 @@ from plotly.subplots import make_subplots
 from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import COMPUTE, FORMULA, INK, MEASURED, SMALL, marker, template
+from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, LABEL_PAPER, MEASURED, SMALL, marker, template
 from distsim.figures.wording import above_or_below, time_unit
 from distsim.policies import FlexRR
 from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
@@ -27,8 +27,6 @@ BINS = 50
 TAIL = 0.005  # at most this share of the times lies to the right of the drawing
 MOST_MARKS = 32  # for k-th smallest times
 LARGEST = 256  # the curve reaches this number of workers, if all workers are alike
-LABEL_PAPER = "rgba(255,255,255,0.8)"
-SLOWEST_COLOUR = "#d55e00"
 
 
 def stragglers(times: Sequence[WorkerTime], trace: Trace | None = None) -> Captioned:
@@ -190,7 +188,7 @@ def _add_growth(
 ) -> None:
     counts = list(growth)
     lines: dict[str, tuple[list[float | None], dict[str, object]]] = {
-        "slowest of N": ([slowest for slowest, _ in growth.values()], {"color": SLOWEST_COLOUR, "width": 2}),
+        "slowest of N": ([slowest for slowest, _ in growth.values()], {"color": DROPPED, "width": 2}),
         "slowest but one": (
             [but for _, but in growth.values()], {"color": FORMULA.colour, "width": 2, "dash": "dash"},
         ),

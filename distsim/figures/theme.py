@@ -1,4 +1,8 @@
-"""The look of all figures: for each category of span, a colour of Okabe and Ito (2008) and a pattern.
+"""The look of all figures: one table of meanings, each with a colour and perhaps a pattern.
+
+No other module names a colour. A colour has one meaning in all figures, and so has the pattern of a category of spans.
+Categories of spans have the colours of Okabe and Ito (2008). Within a group, colours differ also for readers who cannot
+tell red from green or blue from yellow, and in the dark scheme.
 
 `CATEGORY_OF` maps each kind of span to one of seven categories, for simulated and measured traces alike.
 """
@@ -15,6 +19,9 @@ from distsim.trace import SpanKind
 INK = "#222222"
 PAPER = "#ffffff"
 GRID = "#e3e3e3"
+AXIS = "#777777"
+LANE = "#b5b5b5"  # the line of a rank over which messages go
+LABEL_PAPER = "rgba(255,255,255,0.85)"  # behind a label that stands on lines
 FONT = "Open Sans, DejaVu Sans, Verdana, Arial, sans-serif"
 FONT_SIZE = 13
 SMALL = 11
@@ -54,16 +61,49 @@ CATEGORY_OF: dict[SpanKind, Look] = {
     SpanKind.LOST: LOST,
 }
 
-# Runs that stand beside each other, and the four stages of a chapter.
-PREDICTED = Look("predicted", "#0072b2", "")
-MEASURED = Look("measured", "#e69f00", "/")
-GUESS = Look("guess", "#f0e442", ".")
-FORMULA = Look("formula", "#009e73", "x")
-TOTAL = Look("total", "#999999", "\\")
-DROPPED = "#d55e00"
-SERIES = (PREDICTED, MEASURED, FORMULA, CHECKPOINT, TOTAL)  # for several runs; the sixth run repeats the first look
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # of the lines of these runs
-MARKS = ("circle", "square", "diamond", "triangle-up", "x")  # of the points of these runs
+# The four stages of a chapter. Predicted and measured have a pair of colours that nothing else has.
+PREDICTED = Look("predicted", "#1f2f8f", "")
+MEASURED = Look("measured", "#8a3b00", "+")
+MEASURED_BAND = "rgba(138,59,0,0.18)"  # the same colour, transparent
+GUESS = Look("guess", PAPER, "")
+FORMULA = Look("formula", "#3f8f7f", "")
+TOTAL = Look("total", "#999999", "")
+STAGES = (PREDICTED, MEASURED, GUESS, FORMULA, TOTAL)
+
+# Parts of a category: two shades of computing, and of an all-reduce what the backward hides and what it does not.
+BACKWARD = Look("backward", "#c5e6f8", "")
+EXPOSED = Look("exposed communication", "#cf7500", "")
+HELD = Look("micro-batches held", "#e8d5a8", "")
+
+# The two directions of a NIC's links, and of messages: up to the server, down from the server.
+UP = Look("up-link", "#00565a", "")
+DOWN = Look("down-link", "#b04a9a", "")
+LINKS = (UP, DOWN)
+
+# Several runs, policies, algorithms or answers, in the order of a figure. The sixth repeats the first.
+RUNS = (
+    Look("first run", "#005f66", ""),
+    Look("second run", "#dd6688", "\\"),
+    Look("third run", "#3399dd", "x"),
+    Look("fourth run", "#777700", "-"),
+    Look("fifth run", "#7733dd", "|"),
+)
+OTHER_RUNS = Look("the others", "#b8b8b8", "")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # of the lines of runs
+MARKS = ("circle", "square", "diamond", "triangle-up", "x")  # of the points of runs
+
+# The chunks of a collective: what a rank holds of a sum.
+PARTIAL = Look("some workers' parts", "#b79fd6", "")
+COMPLETE = Look("complete", "#7cc674", "")
+CHUNKS = (PARTIAL, COMPLETE)
+
+DROPPED = "#d55e00"  # what is dropped, wrong or late, and what the end of a run waited for
+HINT = PAPER  # a small mark with an outline, beside a curve
+
+# From little to much. Every colour is light enough for numbers in INK.
+MAGNITUDE = ((0.0, "#f4eff8"), (1.0, PARTIAL.colour))
+SHARE_OF_SUM = ((0.0, PAPER), (1e-6, "#ede6f5"), (1 - 1e-6, PARTIAL.colour), (1.0, COMPLETE.colour))
+BYTES = ((0.0, PAPER), (1e-9, "#e2f1ef"), (1.0, UP.colour))
 
 
 def marker(look: Look) -> dict[str, object]:
@@ -72,7 +112,11 @@ def marker(look: Look) -> dict[str, object]:
     >>> marker(COMMUNICATION)["pattern"]["shape"]
     '/'
     """
-    pattern = {"shape": look.pattern, "fgcolor": INK, "fgopacity": 0.4, "size": 6, "solidity": 0.2}
+    red, green, blue = bytes.fromhex(look.colour[1:])
+    dark = 0.299 * red + 0.587 * green + 0.114 * blue < 110
+    pattern = {
+        "shape": look.pattern, "fgcolor": PAPER if dark else INK, "fgopacity": 0.4, "size": 6, "solidity": 0.2,
+    }  # fmt: skip
     return {"color": look.colour, "line": {"color": INK, "width": 0.6}, "pattern": pattern | {"fillmode": "overlay"}}
 
 
@@ -102,8 +146,8 @@ def dark_style() -> str:
 def template() -> go.layout.Template:
     """The plotly template of every figure. The template is not registered globally."""
     axis = {
-        "gridcolor": GRID, "linecolor": "#777777", "zerolinecolor": "#777777", "zeroline": False, "showline": True,
-        "ticks": "outside", "tickcolor": "#777777", "automargin": True,
+        "gridcolor": GRID, "linecolor": AXIS, "zerolinecolor": AXIS, "zeroline": False, "showline": True,
+        "ticks": "outside", "tickcolor": AXIS, "automargin": True,
         "title": {"standoff": 8, "font": {"size": FONT_SIZE}},
     }  # fmt: skip
     return go.layout.Template(

@@ -8,15 +8,12 @@ from plotly.subplots import make_subplots
 
 from distsim.cluster import LinkName
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import MEASURED, PAPER, PREDICTED, SMALL, Look, marker, template
+from distsim.figures.theme import BYTES, DOWN, SMALL, UP, Look, marker, template
 from distsim.figures.wording import counted
 from distsim.link_traffic import bytes_by_link, ended, links, why_none
 from distsim.trace import Trace
 from distsim.units import show
 
-UP = Look("up-link", PREDICTED.colour, "")
-DOWN = Look("down-link", MEASURED.colour, "/")
-SCALE = [[0.0, PAPER], [1e-9, "#e3f0f8"], [1.0, PREDICTED.colour]]
 MOST_WITH_NUMBERS = 12  # if there are more ranks, cells show no numbers
 LANES_NAMED = 20
 MEGA = 1e6
@@ -43,7 +40,7 @@ def traffic(trace: Trace) -> Captioned:
     rank_numbers, few = np.arange(ranks), ranks <= MOST_WITH_NUMBERS
     gap = 1 if ranks <= LANES_NAMED else 0
     figure.add_heatmap(
-        z=np.where(between > 0.0, between / MEGA, np.nan), x=rank_numbers, y=rank_numbers, colorscale=SCALE,
+        z=np.where(between > 0.0, between / MEGA, np.nan), x=rank_numbers, y=rank_numbers, colorscale=BYTES,
         zmin=0.0, zmax=max(float(between.max()), 1.0) / MEGA, showscale=False, xgap=gap, ygap=gap,
         texttemplate="%{z:.4~g}" if few else None, name="between ranks",
         hovertemplate="from rank %{y} to rank %{x}: %{z:.4g} MB<extra></extra>",

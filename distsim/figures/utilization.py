@@ -12,15 +12,15 @@ from distsim.arrays import Floats
 from distsim.cluster import LinkName
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import TOTAL, template
-from distsim.figures.traffic import DOWN, UP, link_name, nothing_drawn
+from distsim.figures.theme import DOWN, TOTAL, UP, template
+from distsim.figures.traffic import link_name, nothing_drawn
 from distsim.figures.wording import time_unit
 from distsim.link_traffic import ended, links, pairs, route
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
 
 LINES = {
-    UP.name: {"color": UP.colour, "width": 2}, DOWN.name: {"color": "#d55e00", "width": 2, "dash": "dash"},
+    UP.name: {"color": UP.colour, "width": 2}, DOWN.name: {"color": DOWN.colour, "width": 2, "dash": "dash"},
     "mean": {"color": TOTAL.colour, "width": 2, "dash": "dot"},
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from distsim.grading.metadata import without_outputs
 from tests.explorers.conftest import SCREENSHOTS
 from tests.explorers.drives import DATA, DRIVES, press
 from tests.jupyterlab import Lab, run_all
+from tests.page_faults import in_the_dark, inaccessible, recorded, sending
 
 COURSE = Path(__file__).parents[2] / "course"
 CHAPTERS = sorted(COURSE.glob("[0-9][0-9]_*.ipynb"))
@@ -61,6 +62,7 @@ TOO_WIDE = """() => [...document.querySelectorAll(".jp-Cell .jp-RenderedHTMLComm
 # JupyterLab leaves out what is not in view: nothing of it has a size or words then.
 ALL_LAID_OUT = "* { content-visibility: visible !important; }"
 PICTURE_PIXELS = 1600
+OURS = (".jp-RenderedMarkdown", ".jp-OutputArea-output")  # what a chapter brings to JupyterLab's page
 
 pytestmark = [pytest.mark.chromium, pytest.mark.timeout(420)]
 
@@ -71,12 +73,13 @@ pytestmark = [pytest.mark.chromium, pytest.mark.timeout(420)]
     ids=lambda path: path.stem,
 )
 def test_all_of_it_runs_is_drawn_and_moves(page: Any, problems: list[str], lab: Lab, path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
+    notebook, asked = nbformat.read(path, as_version=4), recorded(page)
     run(page, lab, path.stem, notebook)
     take_pictures(page, path.stem)
     check(page, notebook)
     check_exercises(page, notebook, path.name[:2])
-    assert not problems, problems
+    check_access(page)
+    assert [*problems, *asked] == []
 
 
 BROKEN = {
@@ -191,6 +194,17 @@ def check_exercises(page: Any, notebook: Any, number: str) -> None:
         assert " ".join(exercise.hint.replace("`", "").split()) in told
     points = sum(exercise.points for exercise in exercises.values())
     assert shown.locator(".distsim-card").last.inner_text().startswith(f"Chapter {number}: 0 of {points:g} points")
+
+
+def check_access(page: Any) -> None:
+    """Text and outputs have no serious finding of axe-core, in light and dark, and figures cannot be sent away.
+
+    JupyterLab's own frame and editors are not ours.
+    """
+    assert sending(page) == []
+    assert inaccessible(page, *OURS) == []
+    with in_the_dark(page):
+        assert inaccessible(page, *OURS) == []
 
 
 def take_pictures(page: Any, name: str) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +12,18 @@ import nbformat
 import pytest
 
 from distsim.course.site import build
+from distsim.course.site.moving import MOVING, Moving, explored
+from distsim.course.site.packing import unpacked
 from distsim.errors import InputError
+from distsim.explorers import catalogue as explorers
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.catalogue import FIGURES
 from distsim.figures.theme import config
 from tests.course.site_faults import dead_links, foreign, pages, parsed, without_head
+from tests.page_faults import IS_DARK, inaccessible, recorded, sending
 
 pytestmark = [
-    pytest.mark.timeout(200),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:.*Check CHANGES for Sphinx API modifications"),  # of MyST, for its next version
 ]
 
@@ -31,22 +32,9 @@ CHAPTERS = sorted((ROOT / "course").glob("[0-9][0-9]_*.ipynb"))
 LABS = sorted((ROOT / "labs").glob("[0-9][0-9]_*/lab.ipynb"))
 EXPLORERS = sorted((ROOT / "course" / "explorers").glob("*.ipynb"))
 BESIDE = ("labs/README.md", "README.md", "distsim/examples/KEYS.md")
+MOST_TABS, PHONE = 100, 420  # the phone's width in pixels
+MOST_BYTES = 1_500_000  # of an explorer's page, without plotly.js, which all pages share
 DOCUMENTS = [*sorted((ROOT / "course").glob("*.md")), *(ROOT / name for name in BESIDE)]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole site, built once for all tests of this file; built twice, as `make site` is."""
-    pytest.importorskip("myst_nb")
-    out = tmp_path_factory.mktemp("site") / "site"
-    done = subprocess.run(
-        [sys.executable, "-m", "distsim.course.site", str(out)],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    number = len(CHAPTERS) + len(LABS) + len(EXPLORERS) + len(DOCUMENTS)
-    assert done.stdout == f"{number} pages: open {out / 'index.html'}\n"
-    return out
 
 
 def in_site(site: Path, path: Path) -> Path:
@@ -64,26 +52,42 @@ def figures_of(path: Path) -> Iterator[dict[str, Any]]:
 @pytest.mark.more
 def test_the_site_is_whole(site: Path) -> None:
     """One test for all pages: what is built once is looked at once."""
+    number = len(CHAPTERS) + len(LABS) + len(EXPLORERS) + len(DOCUMENTS)
+    assert f"|{number} pages: open {site / 'index.html'}\n|" in (site.parent / "site.txt").read_text("utf-8")
     assert [path for path in (*CHAPTERS, *LABS, *EXPLORERS, *DOCUMENTS) if not in_site(site, path).exists()] == []
     assert list(dead_links(site)) == []
     assert list(foreign(site)) == []
     assert list(without_head(site)) == []
     _check_figures(site)
+    _check_explorers(site)
     _check_menu(site)
     _check_equations(site)
 
 
 def _check_figures(site: Path) -> None:
-    for path in (*CHAPTERS, *EXPLORERS):
+    for path in CHAPTERS:
         saved = list(figures_of(path))
         shown = parsed(in_site(site, path)).select(".distsim-figure")
         assert [json.loads(one.script.get_text()) for one in shown] == saved, path.name
-        assert saved or path.stem == "index"
+        assert saved
         assert all(len(one["aria-label"]) > 20 and one["role"] == "figure" for one in shown)
-        assert len(parsed(in_site(site, path)).select("script[src*='plotly.min.js']")) == (1 if saved else 0)
+        assert len(parsed(in_site(site, path)).select("script[src*='plotly.min.js']")) == 1
     assert len(list(site.rglob("plotly*.js"))) == 1
     page = parsed(in_site(site, ROOT / "course" / "FIGURES.md"))
     assert len(page.select("table tr")) == 1 + len(FIGURES)
+
+
+def _check_explorers(site: Path) -> None:
+    """Each is whole and small, and a setting in its middle is that which is computed now."""
+    for entry in explorers.EXPLORERS.values():
+        path = in_site(site, ROOT / "course" / "explorers" / f"{entry.name}.ipynb")
+        assert path.stat().st_size < MOST_BYTES
+        (held,) = parsed(path).select(f".{MOVING} > script")
+        found, every = unpacked(held.get_text()), Moving.of(entry).settings()
+        assert len(found) == len(every)
+        middle = len(every) // 2
+        assert found[middle] == explored(entry, every[middle])
+        assert len(parsed(path).select("script[src*='plotly.min.js']")) == 1
 
 
 def _check_menu(site: Path) -> None:
@@ -178,6 +182,36 @@ def test_faults_of_a_site_are_seen(tmp_path: Path, change: str, check: Any) -> N
 
 @pytest.mark.chromium
 @pytest.mark.more
+def test_first_page_and_a_chapter_are_for_all_in_light_and_dark(site: Path, page: Any) -> None:
+    for path in (ROOT / "course" / "README.md", CHAPTERS[2]):
+        _check_access(page, in_site(site, path))
+
+
+@pytest.mark.chromium
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_every_page_is_for_all_in_light_and_dark(site: Path, page: Any) -> None:
+    for path in pages(site):
+        if path != site / "index.html":  # leads on at once
+            _check_access(page, path)
+
+
+def _check_access(page: Any, path: Path) -> None:
+    """No serious finding of axe-core, figures as dark as the page, no figure that can be sent, no other host asked."""
+    asked = recorded(page)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(path.as_uri())
+        number = page.locator(".distsim-figure").count()
+        page.wait_for_function(
+            "number => document.querySelectorAll('.main-svg:first-child').length >= number", arg=number
+        )
+        assert not number or page.evaluate(IS_DARK) == (scheme == "dark"), path.name
+        assert [*inaccessible(page), *sending(page), *asked] == [], path.name
+
+
+@pytest.mark.chromium
+@pytest.mark.more
 def test_a_chapter_is_drawn_without_a_network(site: Path, page: Any, problems: list[str]) -> None:
     asked: list[str] = []
     page.context.set_offline(True)
@@ -195,15 +229,72 @@ def test_a_chapter_is_drawn_without_a_network(site: Path, page: Any, problems: l
     assert page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then(found => found.length)") == 1
     assert page.locator("div.math math").first.bounding_box()["height"] > 30  # a fraction, drawn as one
 
-    page.set_viewport_size(
-        {"width": 390, "height": 844}
-    )  # a phone: figures and tables move sideways, the page does not
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
     page.set_viewport_size({"width": 1400, "height": 1000})
     page.locator(".sidebar-search").fill("straggler")
     page.keyboard.press("Enter")
     page.locator("#search-results a", has_text="Glossary").first.click()
     page.locator("h1", has_text="Glossary").wait_for()
+    assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob"}
+    assert not problems, problems
+
+
+@pytest.mark.chromium
+@pytest.mark.more
+def test_no_page_moves_sideways(site: Path, page: Any) -> None:
+    """On a phone, and where the menu, the text and the list of headings just fit. A wide box says that it scrolls."""
+    for path in pages(site):
+        if path != site / "index.html":  # it leads to the syllabus at once
+            page.set_viewport_size({"width": PHONE, "height": 900})
+            page.goto(path.as_uri())
+            for width in (PHONE, 1320, 1400):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, (path.name, width)
+    page.set_viewport_size({"width": PHONE, "height": 900})
+    page.goto(in_site(site, ROOT / "course" / "FIGURES.md").as_uri())
+    hint = page.locator(".table-wrapper.distsim-scrolls").first
+    assert "scrolls sideways" in hint.evaluate("box => getComputedStyle(box, '::before').content")
+    hint.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.activeElement.scrollLeft > 0")
+
+
+@pytest.mark.chromium
+@pytest.mark.more
+def test_an_explorer_moves_by_the_keyboard_without_a_network(site: Path, page: Any, problems: list[str]) -> None:
+    asked: list[str] = []
+    page.context.set_offline(True)
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(in_site(site, ROOT / "course" / "explorers" / "race.ipynb").as_uri())
+    page.locator(".distsim-plot .main-svg").first.wait_for()
+    sentence, figure, numbers = (
+        page.locator(f".{MOVING} .distsim-{part}") for part in ("summary", "figure", "numbers")
+    )
+
+    def shown() -> tuple[str, bytes, str]:
+        return sentence.inner_text(), figure.screenshot(), numbers.inner_text()
+
+    first, before = page.get_by_label("gradients an update waits for"), shown()
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if first.evaluate("control => control === document.activeElement"):
+            break
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.distsim-numbers').textContent.includes('first 5 of 8')")
+    assert first.get_attribute("aria-valuetext") == "5"
+    after = shown()
+    assert all(one != other for one, other in zip(before, after, strict=True))
+
+    page.keyboard.press("End")  # an update cannot wait for 12 of 8 workers
+    page.locator(".distsim-refused").wait_for()
+    assert "must be at most the 8 workers" in sentence.inner_text()
+    assert numbers.inner_text() == after[2]
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "move-rate"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # back to the first values
+    page.locator(f".{MOVING}:not(.distsim-refused)").wait_for()
+    page.wait_for_function("text => document.querySelector('.distsim-summary').textContent === text", arg=before[0])
+    assert numbers.inner_text() == before[2]
     assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob"}
     assert not problems, problems

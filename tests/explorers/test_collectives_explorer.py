@@ -15,7 +15,7 @@ from distsim.explorers.collectives import (
     explorer,
     scenarios,
 )
-from distsim.figures.theme import APPLY, COMPUTE
+from distsim.figures.theme import SHARE_OF_SUM
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -43,7 +43,7 @@ def test_a_matrix_keeps_its_look_in_every_round(workers: int, after: int) -> Non
     """A frame of the matrix holds changes alone, without colours."""
     (cells, *_) = explore(Parameters(workers=workers, after=after)).figure.data
     assert cells.type == "heatmap"
-    assert [stop[1] for stop in cells.colorscale] == ["#ffffff", "#d9eef9", COMPUTE.colour, APPLY.colour]
+    assert tuple(cells.colorscale) == SHARE_OF_SUM
     assert (cells.zmin, cells.zmax, cells.colorbar.ticksuffix) == (0, 100, " %")
     held = 100 * ((cells.z == 100).sum() / cells.z.size)
     assert (held == 100) == (after == 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,10 +26,10 @@ def runs(make_trace: MakeTrace) -> tuple[Trace, Trace]:
 def test_each_figure_stands_in_a_panel_with_its_unit_and_error(runs: tuple[Trace, Trace]) -> None:
     compared = compare(*runs)
     shown = comparison(compared)
-    pairs = [trace for trace in shown.figure.data if trace.orientation != "h"]
+    pairs = [trace for trace in shown.figure.data if trace.legendgroup]
     assert [trace.name for trace in pairs] == ["predicted", "measured"] * (len(pairs) // 2)
     titles = [note.text for note in shown.figure.layout.annotations]
-    assert "step time,<br>median (ms)<br><b>error -4." in titles[0]
+    assert "step time, median (ms): <b>error -4." in titles[0]
     assert all("<b>error " in title for title in titles[:-1])
     assert {trace.marker.pattern.shape for trace in pairs} == {"", "/"}
     assert sum(bool(trace.showlegend) for trace in pairs) == 2
@@ -36,9 +37,20 @@ def test_each_figure_stands_in_a_panel_with_its_unit_and_error(runs: tuple[Trace
     assert total["error"] == signed(100 * (runs[0].total_seconds / runs[1].total_seconds - 1), "%")
 
 
+def test_titles_of_rows_do_not_meet_and_each_has_its_own_line(runs: tuple[Trace, Trace]) -> None:
+    figure = comparison(compare(*runs)).figure
+    titles = figure.layout.annotations
+    assert len(titles) == 6  # five quantities, and the causes
+    assert {(title.xanchor, title.xref, title.x) for title in titles} == {("left", "paper", 0.0)}
+    tops = sorted((axis.domain for axis in figure.select_yaxes()), reverse=True)
+    inner = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+    for (low, _), (_, high) in itertools.pairwise(tops):
+        assert (low - high) * inner >= 30  # pixels, for a line of 12
+
+
 def test_causes_are_signed_and_sum_to_the_error_of_the_total(runs: tuple[Trace, Trace]) -> None:
     shown = comparison(compare(*runs))
-    bars = {trace.name: trace.x[0] for trace in shown.figure.data if trace.orientation == "h"}
+    bars = {trace.name: trace.x[0] for trace in shown.figure.data if not trace.legendgroup}
     assert list(bars) == ["compute", "communication", "waiting", "total"]
     assert bars["compute"] < 0
     assert bars["total"] == pytest.approx(bars["compute"] + bars["communication"] + bars["waiting"])
@@ -50,8 +62,8 @@ def test_causes_are_signed_and_sum_to_the_error_of_the_total(runs: tuple[Trace, 
 def test_labels_of_causes_have_room(runs: tuple[Trace, Trace]) -> None:
     for pair in (runs, runs[::-1], (runs[0], runs[0])):
         shown = comparison(compare(*pair))
-        values = [trace.x[0] for trace in shown.figure.data if trace.orientation == "h"]
-        axis = next(axis for axis in shown.figure.select_xaxes(row=2, col=1))
+        values = [trace.x[0] for trace in shown.figure.data if not trace.legendgroup]
+        (*_, axis) = shown.figure.select_xaxes()
         low, high = axis.range
         reach = max(map(abs, values))
         assert low <= min(0.0, *values) - 0.04 * reach

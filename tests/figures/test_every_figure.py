@@ -26,7 +26,6 @@ from distsim.figures import (
     catalogue,
     checkpoints,
     collective,
-    collective_matrix,
     overlap,
     pipeline,
     ring_against_server,
@@ -35,7 +34,6 @@ from distsim.figures import (
 )
 from distsim.figures.catalogue import FIGURES, Entry
 from distsim.figures.collective_marks import NAMES
-from distsim.figures.heat_map import SCALE
 from distsim.metrics import goodput
 from distsim.simulation import simulate
 from distsim.trace import NO_VERSION, SpanKind, Trace, TraceBuilder
@@ -276,7 +274,7 @@ def test_contrast_is_that_of_wcag() -> None:
 
 def test_text_is_read_on_paper_and_on_every_colour_it_may_stand_on() -> None:
     assert contrast(theme.INK, theme.PAPER) >= TEXT_CONTRAST
-    for _, colour in [*SCALE, *collective_matrix.SCALE]:
+    for _, colour in [*theme.MAGNITUDE, *theme.SHARE_OF_SUM]:
         assert contrast(theme.INK, colour) >= TEXT_CONTRAST, colour
     for colour in NAMES.values():
         assert contrast(theme.INK, colour) >= TEXT_CONTRAST, colour
@@ -288,8 +286,5 @@ def test_text_of_its_own_colour_is_read_on_paper(name: str) -> None:
         assert contrast(colour, theme.PAPER) >= TEXT_CONTRAST, colour
 
 
-def test_what_stands_side_by_side_is_told_apart_without_colour() -> None:
+def test_categories_are_told_apart_without_colour() -> None:
     assert len({look.pattern for look in theme.CATEGORIES}) == len(theme.CATEGORIES)
-    assert len({look.pattern for look in theme.SERIES}) == len(theme.SERIES)
-    for look in (*theme.CATEGORIES, *theme.SERIES):
-        assert contrast(theme.marker(look)["line"]["color"], look.colour) >= 3.0  # type: ignore[index]

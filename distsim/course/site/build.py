@@ -6,11 +6,15 @@ import io
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from distsim.course.site.pages import PATTERNS, SYLLABUS
+from distsim.course.site import moving
+from distsim.course.site.extension import MOVING_FOLDER
+from distsim.course.site.pages import FOLDER, PATTERNS, SYLLABUS
 from distsim.errors import InputError
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.figures.theme import DARK
 
 STATIC, TEMPLATES = Path(__file__).parent / "static", Path(__file__).parent / "templates"
@@ -45,8 +49,11 @@ def build(root: Path, out: Path) -> int:
             raise InputError.of("site", str(out), f"needs {package}", "pip install 'distsim-course[course,site]'")
     _check_free(out)
     with tempfile.TemporaryDirectory() as work:
-        made = Path(work) / "html"
-        pages = _run_sphinx(root, made, Path(work) / "doctrees")
+        made, explorers = Path(work) / "html", Path(work) / "explorers"
+        explorers.mkdir()
+        for name, html in moving.pages([name for name in EXPLORERS if (root / f"{FOLDER}/{name}.ipynb").exists()]):
+            (explorers / f"{name}.html").write_text(html, "utf-8")
+        pages = _run_sphinx(root, made, Path(work) / "doctrees", {MOVING_FOLDER: str(explorers)})
         (made / "index.html").write_text(WELCOME.format(page=f"{SYLLABUS}.html"), "utf-8")
         if out.exists():
             shutil.rmtree(out)
@@ -61,15 +68,15 @@ def _check_free(out: Path) -> None:
         raise InputError.of("OUT/", str(out), "is no folder", "name a new folder")
 
 
-def _run_sphinx(root: Path, out: Path, doctrees: Path) -> int:
-    """Raises InputError with all warnings of Sphinx."""
+def _run_sphinx(root: Path, out: Path, doctrees: Path, ours: Mapping[str, object]) -> int:
+    """Returns the number of pages. ours: settings of our extension. Raises InputError with all warnings of Sphinx."""
     from sphinx.application import Sphinx
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():
         app = Sphinx(
-            root, None, out, doctrees, "html", confoverrides=_settings(root), status=None, warning=warnings,
+            root, None, out, doctrees, "html", confoverrides={**_settings(root), **ours}, status=None, warning=warnings,
             freshenv=True,
         )  # fmt: skip
         app.build(force_all=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distsim.course.site import equations
-from distsim.course.site.pages import menu
+from distsim.course.site.moving import MOVING
+from distsim.course.site.pages import FOLDER, menu
 from distsim.course.site.reading import FIGURE, for_reading
 from distsim.figures.catalogue import markdown
 
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 TABLE = "<!-- the table of figures -->"  # the table goes here in a page
-SCRIPTS = ("plotly.min.js", "figures.js")
+SCRIPTS, MOVES = ("plotly.min.js", "figures.js"), "explorer.js"
 SCROLLING = "scrolling.js"  # on every page
+MOVING_FOLDER = "distsim_moving"  # our setting of Sphinx: the folder with the HTML of each explorer that moves
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connects the extension; Sphinx calls this."""
+    app.add_config_value(MOVING_FOLDER, "", "env", str)
     app.add_html_math_renderer("mathml", (equations.inline, None), (equations.block, None))
     app.connect("source-read", _read)
     app.connect("html-page-context", _scripts)
@@ -30,13 +33,23 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def _read(app: Sphinx, page: str, source: list[str]) -> None:
     below = menu(Path(app.srcdir), page)
     notebook = app.env.doc2path(page).suffix == ".ipynb"
-    source[0] = for_reading(page, source[0], below) if notebook else source[0].replace(TABLE, markdown()) + below
+    if notebook:
+        source[0] = for_reading(page, source[0], below, _moving(app, page))
+    else:
+        source[0] = source[0].replace(TABLE, markdown()) + below
+
+
+def _moving(app: Sphinx, page: str) -> str:
+    """The HTML of the page's explorer, or none."""
+    path = Path(app.config[MOVING_FOLDER]) / f"{Path(page).name}.html"
+    return path.read_text("utf-8") if page.startswith(f"{FOLDER}/") and path.exists() else ""
 
 
 def _scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:  # noqa: ARG001
-    if f'class="{FIGURE}"' in context.get("body", ""):
-        for file in SCRIPTS:
-            app.add_js_file(file, loading_method="defer")
+    body = context.get("body", "")
+    scripts = (*SCRIPTS, MOVES) if f'class="{MOVING}"' in body else SCRIPTS if f'class="{FIGURE}"' in body else ()
+    for file in scripts:
+        app.add_js_file(file, loading_method="defer")
     app.add_js_file(SCROLLING, loading_method="defer")
 
 

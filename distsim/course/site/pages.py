@@ -8,11 +8,12 @@ from pathlib import Path
 SYLLABUS = "course/README"
 LABS = "labs/README"
 PACKAGE = "README"
-EXPLORERS = "course/explorers/index"
+FOLDER = "course/explorers"
+EXPLORERS = f"{FOLDER}/index"
 CHAPTERS = "course/[0-9][0-9]_*.ipynb"
 LAB = "labs/[0-9][0-9]_*/lab.ipynb"
 KEYS = "distsim/examples/KEYS"
-EXPLORER = "course/explorers/*.ipynb"
+EXPLORER = f"{FOLDER}/*.ipynb"
 PATTERNS = ("README.md", "course/*.md", CHAPTERS, EXPLORER, "labs/README.md", LAB, f"{KEYS}.md")
 
 

@@ -12,26 +12,37 @@ from typing import Any
 
 import nbformat
 
+from distsim.course.site.pages import FOLDER
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.theme import config
 
 FIGURE = "distsim-figure"  # the class of an element that holds a figure
+NO_CODE = "remove-input"  # a cell's tag for MyST-NB
 HOW = {
-    "course/explorers": "Here an explorer shows its first values. Its controls move once `distsim course --app` runs.",
     "course": "Here a chapter is read, with outputs of our run. `distsim course` opens it to guess, run and answer.",
     "labs": "Here a lab is read. `distsim lab start` copies it, with the file that you write, to where you work on it.",
 }
 
 
-def for_reading(page: str, source: str, menu: str) -> str:
-    """The text of a notebook for the site. menu: Markdown to add at its end."""
+def for_reading(page: str, source: str, menu: str, moving: str = "") -> str:
+    """The text of a notebook for the site.
+
+    menu: Markdown to add at its end. moving: HTML to show below its heading, in place of all else.
+    """
     notebook = nbformat.reads(source, as_version=4)
+    if moving:
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = cell.source.partition("\n")[0]
+            else:
+                cell.metadata = nbformat.from_dict({"tags": [NO_CODE]})
+                cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": moving})]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             for output in cell.outputs:
                 if PLOTLY_MIME in output.get("data", {}):
                     output.data = _drawn(output.data)
-    if notebook.cells and notebook.cells[0].cell_type == "markdown" and page.split("/")[-1] != "index":
+    if notebook.cells and notebook.cells[0].cell_type == "markdown" and not page.startswith(FOLDER):
         notebook.cells[0].source = _with_how(notebook.cells[0].source, page)
     if menu:
         notebook.cells.append(nbformat.v4.new_markdown_cell(menu, id="menu"))

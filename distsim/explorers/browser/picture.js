@@ -27,7 +27,7 @@ function loaded(model) {
 async function render({ model, el }) {
   const place = document.createElement("div");
   place.className = "distsim-picture";
-  place.setAttribute("role", "img");
+  place.setAttribute("role", "figure");
   el.style.overflowX = "auto";
   el.append(place);
   const Plotly = await loaded(model);

@@ -1,11 +1,22 @@
-// What moves sideways, such as a long line of code, is reached by Tab, so that the arrow keys move it.
+// Marks each wide table and figure that scrolls sideways, so that its style says so, and lets Tab reach what scrolls.
 "use strict";
 
-const markScrolling = () => {
-  for (const element of document.querySelectorAll("article pre, article div.math, article .table-wrapper, div.output")) {
-    if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
-    else element.removeAttribute("tabindex");
-  }
-};
-markScrolling();
-addEventListener("resize", markScrolling);
+const WIDE = ".table-wrapper, .distsim-figure, .distsim-numbers, div.output, article pre, div.math";
+
+function mark(box) {
+  const scrolls = box.scrollWidth > box.clientWidth + 1;
+  box.classList.toggle("distsim-scrolls", scrolls);
+  if (scrolls) box.tabIndex = 0;
+  else if (!box.matches(".distsim-figure")) box.removeAttribute("tabindex");
+}
+
+const sizes = new ResizeObserver((changes) => {
+  for (const { target } of changes) if (target.isConnected) mark(target.closest(WIDE));
+});
+
+for (const box of document.querySelectorAll(WIDE)) {
+  const watch = () => { for (const child of box.children) sizes.observe(child); };
+  new MutationObserver(watch).observe(box, { childList: true });
+  sizes.observe(box);
+  watch();
+}
