@@ -6,7 +6,7 @@ from html import escape
 from string import Template
 
 from distsim.figures.captioned import Captioned, table_html
-from distsim.figures.theme import config, dark_style
+from distsim.figures.theme import SCROLLING, config, dark_style
 
 PAGE = Template(
     """\
@@ -43,6 +43,9 @@ PAGE = Template(
              border-left: 4px solid var(--accent); font-size: 14px; overflow-wrap: anywhere; }
   nav ul { margin: 0 0 14px; padding-left: 20px; }
   .scroll { overflow-x: auto; }
+  .scroll:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+  .distsim-moves::before { content: "Scroll sideways to see all of it."; display: block; position: sticky; left: 0;
+                           width: max-content; font-size: 13px; color: var(--quiet); }
   .plot { min-width: 720px; }  /* a small screen scrolls, and labels stay apart */
   table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; margin: 4px 0 10px; }
   caption { text-align: left; color: var(--quiet); padding-bottom: 4px; }
@@ -57,7 +60,7 @@ PAGE = Template(
   @media print { body { background: var(--paper); } section { border: 0; padding: 0; } }
 </style>
 """
-    + dark_style()
+    + f"{dark_style()}\n<script>{SCROLLING.read_text('utf-8')}</script>"
     + """
 <script>$plotly</script>
 <script>

@@ -15,7 +15,7 @@ from distsim.course.site.extension import MOVING_FOLDER
 from distsim.course.site.pages import FOLDER, PATTERNS, SYLLABUS
 from distsim.errors import InputError
 from distsim.explorers.catalogue import EXPLORERS
-from distsim.figures.theme import DARK
+from distsim.figures.theme import DARK, SCROLLING
 
 STATIC, TEMPLATES = Path(__file__).parent / "static", Path(__file__).parent / "templates"
 PLOTLY, FONT = "package_data/plotly.min.js", "fonts/STIXTwoMath-Regular.ttf"  # in the packages plotly and ziamath
@@ -110,6 +110,7 @@ def _settings(root: Path) -> dict[str, object]:
         "html_static_path": [
             str(STATIC),
             str(DARK),
+            str(SCROLLING),
             str(_beside("plotly", PLOTLY)),
             str(_beside("ziamath", FONT)),
         ],

@@ -10,13 +10,13 @@ from distsim.course.site.moving import MOVING
 from distsim.course.site.pages import FOLDER, menu
 from distsim.course.site.reading import FIGURE, for_reading
 from distsim.figures.catalogue import markdown
+from distsim.figures.theme import SCROLLING
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 TABLE = "<!-- the table of figures -->"  # the table goes here in a page
 SCRIPTS, MOVES = ("plotly.min.js", "figures.js"), "explorer.js"
-SCROLLING = "scrolling.js"  # on every page
 MOVING_FOLDER = "distsim_moving"  # our setting of Sphinx: the folder with the HTML of each explorer that moves
 
 
@@ -48,9 +48,8 @@ def _moving(app: Sphinx, page: str) -> str:
 def _scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:  # noqa: ARG001
     body = context.get("body", "")
     scripts = (*SCRIPTS, MOVES) if f'class="{MOVING}"' in body else SCRIPTS if f'class="{FIGURE}"' in body else ()
-    for file in scripts:
+    for file in (*scripts, SCROLLING.name):
         app.add_js_file(file, loading_method="defer")
-    app.add_js_file(SCROLLING, loading_method="defer")
 
 
 def _level_of_captions(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:  # noqa: ARG001
