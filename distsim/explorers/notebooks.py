@@ -1,4 +1,4 @@
-"""The explorers' notebooks, each with a question and one cell, and a page that links to them.
+"""The explorers' notebooks, each with a question and one cell, and a page of thumbnails that links to them.
 
 `python -m distsim.explorers.notebooks course/explorers` writes them all. Each is saved with the explorer's first
 figure as a plain figure, without the state of widgets, so a reader without a kernel sees a figure.
@@ -13,13 +13,14 @@ from typing import Any
 import nbformat
 
 from distsim.explorers.catalogue import EXPLORERS, Entry
+from distsim.explorers.thumbnails import KEY, thumbnails
 
 INDEX = "index"
-SETTLE_SECONDS = 600.0
 METADATA = {
     "kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"},
     "language_info": {"name": "python"},
 }
+RUN = "*In JupyterLab, click the cell below, and press Shift+Enter: it {}.*"
 HOW = (
     "Guess before you move anything. Tab leads from control to control, and the arrow keys move one; "
     "the line above the figure tells what changed."
@@ -34,35 +35,38 @@ def notebook(entry: Entry) -> Any:
     """
     code = f"from distsim.explorers.{entry.name} import explorer\n\nexplorer()"
     return _notebook(
-        nbformat.v4.new_markdown_cell(f"# {entry.question}\n\n{HOW}", id="question"),
+        nbformat.v4.new_markdown_cell(
+            f"# {entry.question}\n\n{RUN.format('brings the figure to life')}\n\n{HOW}", id="question"
+        ),
         nbformat.v4.new_code_cell(code, id="explorer", execution_count=1),
     )
 
 
 def index() -> Any:
-    """The page that links to all notebooks."""
-    lines = [f"* [{entry.title}]({entry.name}.ipynb) {entry.question}" for entry in EXPLORERS.values()]
-    text = "# Which question do you have?\n\n" + "\n".join(lines)
-    return _notebook(nbformat.v4.new_markdown_cell(text, id="explorers"))
+    """The page of all explorers: its one cell draws it from the table, so it holds no explorer itself."""
+    code = "from distsim.explorers.thumbnails import Index\n\nIndex()"
+    return _notebook(
+        nbformat.v4.new_markdown_cell(
+            f"# Which question do you have?\n\n{RUN.format('shows the explorers')}", id="how"
+        ),
+        nbformat.v4.new_code_cell(code, id="explorers"),
+    )
 
 
 def write(folder: Path) -> None:
-    """Writes all notebooks, each with the first figure of its explorer, into `folder`."""
+    """Writes all notebooks, each with the first figure of its explorer and a thumbnail of it, into `folder`.
+
+    Raises InputError where no Chromium is installed, which draws the thumbnails.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for entry in EXPLORERS.values():
+    firsts = [entry.explore({}) for entry in EXPLORERS.values()]
+    for entry, first, thumbnail in zip(EXPLORERS.values(), firsts, thumbnails(firsts), strict=True):
         made = notebook(entry)
-        made.cells[1].outputs = _first_outputs(entry)
+        made.metadata[KEY] = thumbnail
+        caption = {"text/html": first.caption_html(), "text/plain": first.summary}
+        made.cells[1].outputs = [nbformat.v4.new_output("display_data", data) for data in (first.bundle(), caption)]
         nbformat.write(made, folder / f"{entry.name}.ipynb")
     nbformat.write(index(), folder / f"{INDEX}.ipynb")
-
-
-def _first_outputs(entry: Entry) -> list[Any]:
-    view = entry.open()
-    view.settled(SETTLE_SECONDS)
-    if view.shown is None:
-        return []
-    caption = {"text/html": view.shown.caption_html(), "text/plain": view.shown.summary}
-    return [nbformat.v4.new_output("display_data", data) for data in (view.shown.bundle(), caption)]
 
 
 def _notebook(*cells: Any) -> Any:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from distsim.course.site import equations
 from distsim.course.site.moving import MOVING
-from distsim.course.site.pages import FOLDER, menu
+from distsim.course.site.pages import EXPLORERS, FOLDER, menu
 from distsim.course.site.reading import FIGURE, for_reading
+from distsim.explorers.thumbnails import Index
 from distsim.figures.catalogue import markdown
 from distsim.figures.theme import SCROLLING
 
@@ -40,7 +41,9 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _moving(app: Sphinx, page: str) -> str:
-    """The HTML of the page's explorer, or none."""
+    """The HTML of the page's explorer, of the page of all explorers, or none."""
+    if page == EXPLORERS:
+        return Index(Path(app.srcdir) / FOLDER, ".html").html()
     path = Path(app.config[MOVING_FOLDER]) / f"{Path(page).name}.html"
     return path.read_text("utf-8") if page.startswith(f"{FOLDER}/") and path.exists() else ""
 
