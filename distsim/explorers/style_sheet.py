@@ -31,10 +31,10 @@ SHEET = (
 .distsim-picture { width: 100%; min-height: 40px; }
 .distsim-control { margin: 2px 0 6px; width: 100%; }
 .distsim-label { display: block; font-weight: 600; font-size: 13px; line-height: 1.3; }
-.distsim-line { display: flex; align-items: center; gap: 8px; min-height: 26px; }
-.distsim-line input[type=range] { flex: 1 1 auto; min-width: 0; margin: 4px 0; accent-color: #0072b2; }
+.distsim-row { display: flex; align-items: center; gap: 8px; min-height: 26px; }
+.distsim-row input[type=range] { flex: 1 1 auto; min-width: 0; margin: 4px 0; accent-color: #0072b2; }
 .distsim-value { flex: 0 0 auto; min-width: 62px; font-variant-numeric: tabular-nums; }
-.distsim-line input[type=text], .distsim-line select { flex: 1 1 auto; min-width: 0; font: inherit; padding: 3px 6px;
+.distsim-row input[type=text], .distsim-row select { flex: 1 1 auto; min-width: 0; font: inherit; padding: 3px 6px;
   color: inherit; background: var(--jp-layout-color1, #ffffff); border: 1px solid #777777; border-radius: 3px; }
 .distsim-check { display: flex; gap: 6px; align-items: flex-start; }
 .distsim-check input { accent-color: #0072b2; margin: 2px 0 0; }

@@ -12,7 +12,7 @@ function headed(model, input, ...beside) {
   window.distsimInputs = (window.distsimInputs ?? 0) + 1; // each widget has a module of its own, and ids are the page's
   input.id = `distsim-input-${window.distsimInputs}`;
   const heading = element("label", { className: "distsim-label", htmlFor: input.id, textContent: model.get("heading") });
-  return [heading, element("div", { className: "distsim-line" }, input, ...beside)];
+  return [heading, element("div", { className: "distsim-row" }, input, ...beside)];
 }
 
 function changed(model, name, value) {

@@ -1,5 +1,7 @@
 // One plotly figure, kept and updated in place. See distsim/explorers/picture.py.
 
+const PANEL_WIDTH = 340;
+
 // Plotly.js, once per page: as JupyterLab's own extension loaded it, else from the kernel, which has it from the
 // installed plotly package. No other host is asked.
 function loaded(model) {
@@ -22,6 +24,13 @@ function loaded(model) {
     model.send({ ask: "plotly.js" });
   });
   return window.distsimPlotly;
+}
+
+// Below this many pixels the figure would be unreadable: what it says itself, and some for each panel in a row.
+function leastWidth(layout) {
+  const axes = Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name));
+  const panels = new Set(axes.map((name) => layout[name].domain?.[0] ?? 0)).size;
+  return Math.max(layout.meta?.leastWidth ?? 0, panels > 1 ? PANEL_WIDTH * panels : 0);
 }
 
 async function render({ model, el }) {
@@ -47,7 +56,7 @@ async function render({ model, el }) {
       drawnWidth = place.clientWidth;
       place.setAttribute("aria-label", model.get("says"));
       const figure = JSON.parse(model.get("figure"));
-      place.style.minWidth = `${figure.layout.meta?.leastWidth ?? 0}px`; // on a small screen it scrolls sideways
+      place.style.minWidth = `${leastWidth(figure.layout)}px`; // on a small screen it scrolls sideways
       await Plotly.react(place, { ...figure, config: model.get("config") });
       await new Promise(requestAnimationFrame); // lets keys be handled between two drawings
     } while (waiting);
