@@ -44,8 +44,8 @@ PAGE = Template(
   nav ul { margin: 0 0 14px; padding-left: 20px; }
   .scroll { overflow-x: auto; }
   .scroll:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-  .distsim-moves::before { content: "Scroll sideways to see all of it."; display: block; position: sticky; left: 0;
-                           width: max-content; font-size: 13px; color: var(--quiet); }
+  .distsim-scrolls::before { content: "scrolls sideways →"; display: block; position: sticky; left: 0;
+                             width: max-content; font-size: 13px; color: var(--quiet); }
   .plot { min-width: 720px; }  /* a small screen scrolls, and labels stay apart */
   table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; margin: 4px 0 10px; }
   caption { text-align: left; color: var(--quiet); padding-bottom: 4px; }
@@ -62,7 +62,7 @@ PAGE = Template(
   @media print { body { background: var(--paper); } section { border: 0; padding: 0; } }
 </style>
 """
-    + f"{dark_style()}\n<script>{SCROLLING.read_text('utf-8')}</script>"
+    + dark_style()
     + """
 <script>$plotly</script>
 <script>
@@ -79,6 +79,9 @@ PAGE = Template(
 <main>
 $sections
 </main>
+"""
+    + f"<script>{SCROLLING.read_text('utf-8')}</script>"
+    + """
 </body>
 </html>
 """

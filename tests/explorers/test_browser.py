@@ -227,9 +227,9 @@ def test_the_report_draws_itself_without_a_network(page: Any, problems: list[str
     widths = page.evaluate("[document.documentElement.scrollWidth, document.querySelector('.plot').clientWidth]")
     assert widths[0] <= 420  # the page itself does not scroll sideways; its figures do
     assert widths[1] >= 700
-    hints = page.locator(".scroll.distsim-moves")
-    assert hints.count() >= 3
-    assert "Scroll sideways" in hints.first.evaluate("part => getComputedStyle(part, '::before').content")
+    hints = page.locator(".scroll.distsim-scrolls")
+    hints.nth(2).wait_for()
+    assert "scrolls sideways" in hints.first.evaluate("part => getComputedStyle(part, '::before').content")
     assert inaccessible(page) == []
     _screenshot(page, "report_on_a_small_screen")
 

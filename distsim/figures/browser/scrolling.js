@@ -1,16 +1,22 @@
-// What moves sideways, such as a wide table or a long line of code, says so, and Tab reaches it: the arrow keys move it.
+// Marks each wide table and figure that scrolls sideways, so that its style says so, and lets Tab reach what scrolls.
 "use strict";
 
-const WIDE = "article pre, article div.math, article .table-wrapper, div.output, .distsim-figure, .scroll";
+const WIDE = ".table-wrapper, .distsim-figure, .distsim-numbers, div.output, article pre, div.math, .scroll";
 
-const markScrolling = () => {
-  for (const element of document.querySelectorAll(WIDE)) {
-    const moves = element.scrollWidth > element.clientWidth + 1;
-    element.classList.toggle("distsim-moves", moves);
-    if (element.classList.contains("distsim-figure")) continue; // Tab reaches every figure
-    if (moves) element.tabIndex = 0;
-    else element.removeAttribute("tabindex");
-  }
-};
-addEventListener("load", markScrolling);
-addEventListener("resize", markScrolling);
+function mark(box) {
+  const scrolls = box.scrollWidth > box.clientWidth + 1;
+  box.classList.toggle("distsim-scrolls", scrolls);
+  if (scrolls) box.tabIndex = 0;
+  else if (!box.matches(".distsim-figure")) box.removeAttribute("tabindex");
+}
+
+const sizes = new ResizeObserver((changes) => {
+  for (const { target } of changes) if (target.isConnected) mark(target.closest(WIDE));
+});
+
+for (const box of document.querySelectorAll(WIDE)) {
+  const watch = () => { for (const child of box.children) sizes.observe(child); };
+  new MutationObserver(watch).observe(box, { childList: true });
+  sizes.observe(box);
+  watch();
+}
