@@ -78,8 +78,12 @@ class Terminal:
             tree = psutil.Process(self.process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             tree = []
-        self.process.kill()
-        self.process.communicate()
+        self.process.terminate()  # a real run then removes its folder
+        try:
+            self.process.communicate(timeout=20.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
         for process in tree:
             try:
                 process.kill()
