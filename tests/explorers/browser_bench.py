@@ -238,9 +238,8 @@ def opened(lab: Lab, browser: Any, name: str) -> Iterator[Any]:
         page.wait_for_function(HAS_RUN)
         for part in (EMPTY, EXPLORER):
             page.locator(f"{part} .js-plotly-plot .main-svg").first.wait_for(state="visible")
-        folded = page.locator(EXPLORER).get_by_role("button", name="more controls")
-        if folded.count():
-            folded.first.click()
+        page.locator(EXPLORER).get_by_role("button", name="more controls").click()
+        page.locator(f"{EXPLORER} .distsim-control").last.wait_for(state="visible")
         yield page
     finally:
         context.close()
