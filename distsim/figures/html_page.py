@@ -56,8 +56,6 @@ PAGE = Template(
   details { margin-top: 20px; }
   summary { cursor: pointer; color: var(--accent); }
   pre { background: var(--ground); padding: 12px; overflow-x: auto; font-size: 13px; }
-  @media (max-width: 800px) { .scroll:has(.plot)::before { content: "Scroll sideways →"; position: sticky; left: 0;
-                              display: inline-block; font-size: 13px; color: var(--quiet); } }
   @media (max-width: 600px) { header, main { padding: 0 8px; } section { padding: 14px 12px; } }
   @media print { body { background: var(--paper); } section { border: 0; padding: 0; } }
 </style>

@@ -211,7 +211,11 @@ def test_the_report_draws_itself_without_a_network(page: Any, problems: list[str
     for drawing in page.locator(".js-plotly-plot .main-svg:first-child").all():
         drawing.wait_for(state="visible")
         assert drawing.bounding_box()["width"] > 600
-    assert page.get_by_role("heading", level=2).all_inner_texts() == ["Overview", "backup-of-5"]
+    assert page.get_by_role("heading", level=2).all_inner_texts() == [
+        "backup-of-5: timelines",
+        "All runs",
+        "backup-of-5",
+    ]
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert [*sending(page), *inaccessible(page)] == []
     _screenshot(page, "report")
