@@ -70,7 +70,9 @@ const KINDS = {
   line(model) {
     const input = element("input", { type: "text", spellcheck: false });
     const show = () => (input.value = model.get("value"));
-    input.addEventListener("change", () => changed(model, "value", input.value));
+    const enter = () => changed(model, "value", input.value);
+    input.addEventListener("change", enter);
+    input.addEventListener("keydown", ({ key }) => key === "Enter" && enter());
     model.on("change:value", show);
     show();
     return headed(model, input);
