@@ -11,6 +11,7 @@ import pytest
 from distsim.comparison import compare
 from distsim.errors import InputError
 from distsim.figures import comparison, step_scatter
+from distsim.figures.theme import MEASURED, PREDICTED
 from distsim.figures.wording import signed
 from distsim.trace import Trace, TraceBuilder
 
@@ -31,7 +32,7 @@ def test_each_figure_stands_in_a_panel_with_its_unit_and_error(runs: tuple[Trace
     titles = [note.text for note in shown.figure.layout.annotations]
     assert "step time, median (ms): <b>error -4." in titles[0]
     assert all("<b>error " in title for title in titles[:-1])
-    assert {trace.marker.pattern.shape for trace in pairs} == {"", "/"}
+    assert [trace.marker.pattern.shape for trace in pairs[:2]] == [PREDICTED.pattern, MEASURED.pattern]
     assert sum(bool(trace.showlegend) for trace in pairs) == 2
     total = next(row for row in shown.table if str(row["figure"]).startswith("total"))
     assert total["error"] == signed(100 * (runs[0].total_seconds / runs[1].total_seconds - 1), "%")
