@@ -1,7 +1,7 @@
 """The time from a key press to the finished redraw of each explorer, in a real browser: `make bench-browser`.
 
 JupyterLab shows an explorer below a slider whose figure is empty. The bench moves a control of the explorer and the
-empty slider in turns. An empty redraw takes the same way as the explorer's: key, slider, kernel, output area, plotly,
+empty slider in turns. An empty redraw takes the same way as the explorer's: key, slider, kernel, picture, plotly,
 screen. The difference of both times is the time that the explorer takes for its simulation, its frame and its figure.
 
 Other programs on the machine lengthen both times. So the bench also measures how much longer SimPy's own timeouts take
@@ -53,18 +53,18 @@ EXPLORER, EMPTY = ".distsim-explorer", ".distsim-empty"
 BOTH = """
 import ipywidgets as widgets
 import plotly.graph_objects as go
+from distsim.explorers.picture import Picture
 from distsim.figures.captioned import Captioned
 
-slider, output = widgets.IntSlider(max=1000, continuous_update=False), widgets.Output()
+slider, picture = widgets.IntSlider(max=1000, continuous_update=False), Picture()
 
 def draw(_):
     figure = go.Figure(layout={"title": {"text": str(slider.value)}, "height": 120})
-    data = Captioned(figure, str(slider.value), []).bundle()
-    output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+    picture.show(Captioned(figure, str(slider.value), []))
 
 slider.observe(draw, names="value")
 draw(None)
-empty = widgets.VBox([slider, output])
+empty = widgets.VBox([slider, picture])
 empty.add_class("distsim-empty")
 widgets.VBox([empty, explorer()])
 """
