@@ -35,9 +35,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## predict and really run two scenarios; writes out/demo.html
 	@mkdir -p out
 	$(BIN)/distsim compare distsim/examples/synchronous_ring.toml distsim/examples/backup_server.toml --html out/demo.html
-	@echo
-	@echo "Next: open out/demo.html in a browser: both timelines of each scenario, and the causes of the errors."
-	@echo "      make course opens the course in JupyterLab."
+	@echo "After that: make course opens the course in JupyterLab."
 
 pictures: $(STAMP)  ## draw the pictures of README.md anew, from a real run of this machine
 	@mkdir -p out course/pictures
