@@ -83,7 +83,7 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["backup_workers"].title,
-        question="Both runs train with one parameter server on the same draws of compute time; the mean is 50 ms.",
+        question="Both runs have one parameter server and the same draws of compute time. The mean is 50 ms.",
         start=Parameters(),
         controls=[
             Slider("workers", "workers, backups included", "", 2, 64),
@@ -108,6 +108,6 @@ def _sentence(table: list[Row], parameters: Parameters, gradients: int) -> str:
     wasted = int(table[1][DROPPED] or 0) + int(table[1][CANCELLED] or 0)
     change = signed(100.0 * (backup - synchronous) / synchronous, "%") if synchronous else "–"
     return (
-        f"With {table[1]['policy']} among {parameters.workers} workers a median step takes {backup:.1f} ms instead of "
-        f"{synchronous:.1f} ms ({change}); {wasted} of {gradients} gradients are wasted."
+        f"With {table[1]['policy']} among {parameters.workers} workers, the median step takes {backup:.1f} ms instead "
+        f"of {synchronous:.1f} ms ({change}). The run wastes {wasted} of its {counted(gradients, 'gradient')}."
     )

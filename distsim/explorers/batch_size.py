@@ -27,7 +27,7 @@ from distsim.workload import TRAINING_SAMPLES
 if TYPE_CHECKING:
     from distsim.learning.curve import Curve
 
-BATCH, BEST, ACCURACY, LOSS = "batch", "best rate", "test accuracy at it (%)", "loss at it"
+BATCH, BEST, ACCURACY, LOSS = "batch", "best rate", "test accuracy at that rate (%)", "loss at that rate"
 DIVERGED, UPDATES = "rates that diverge", "updates"
 OF_A_WORKER = 8  # samples
 SAMPLES = TRAINING_SAMPLES["mlp"]
@@ -112,9 +112,9 @@ def explorer() -> Explorer[Parameters]:
             Choice("highest", "highest learning rate", "", (0.08, 0.32, 1.28, 5.12)),
         ],
         more=[
-            Pick("quantity", "what counts in the end", ("accuracy", "loss")),
+            Pick("quantity", "number in each cell", ("accuracy", "loss")),
             Slider("rates", "learning rates", "", 2, 5),
-            Slider("runs", "runs of each, with other seeds", "", 1, SEEDS),
+            Slider("runs", "runs of each cell, with different seeds", "", 1, SEEDS),
         ],
         explore=explore,
         scenarios=scenarios,

@@ -66,19 +66,19 @@ _ENTRIES = (
     Entry(
         "backup_workers",
         "Synchronous or backup workers?",
-        "What does it buy not to wait for the slowest workers, and what is wasted?",
+        "What is gained by not waiting for the slowest workers, and what is wasted?",
         (Move("backups", (0, 1, 2, 3, 4, 8, 16)), Move("workers", (2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64))),
     ),
     Entry(
         "update_policies",
         "Wait for all, for some, or for nobody?",
-        "How much faster is training that does not wait, and how stale does it become?",
+        "How much faster is training that does not wait, and how stale do its gradients become?",
         (Move("slow"), Move("ahead", (0, 1, 2, 4, 8, 16))),
     ),
     Entry(
         "ring_or_server",
         "A ring or a parameter server?",
-        "From how many workers on is a ring faster than a parameter server, and what do more servers help?",
+        "From how many workers on is a ring faster than a parameter server, and how much do more servers help?",
         (Move("workers", (*range(2, 17), 20, 24, 28, 32, 40, 48, 56, 64)), Move("servers", (1, 2, 4, 8, 16))),
     ),
     Entry(
@@ -96,19 +96,19 @@ _ENTRIES = (
     Entry(
         "pipeline",
         "What fills a pipeline?",
-        "How many micro-batches keep the stages busy, and how many must a stage hold meanwhile?",
+        "How many micro-batches keep the stages busy, and how many must a stage hold at once?",
         (Move("micro_batches"), Move("stages"), Move("schedule")),
     ),
     Entry(
         "race",
-        "Who is ahead, and for how long?",
+        "Which policy is ahead, and for how long?",
         "Which policy has the smallest error after so many seconds, and which one in the end?",
         (Move("first"), Move("rate")),
     ),
     Entry(
         "batch_size",
-        "Which rate does a batch bear?",
-        "Must the learning rate grow with the batch, and is anything lost where batches are large?",
+        "Which learning rate suits a batch size?",
+        "Must the learning rate grow with the batch, and what does a large batch lose?",
         (Move("epochs"), Move("largest")),
     ),
     Entry(
@@ -120,7 +120,7 @@ _ENTRIES = (
     Entry(
         "your_cluster",
         "What would your cluster do?",
-        "How fast will training be on your machine, from what its links were measured to do, and is that so?",
+        "How fast will training be on the measured links of your machine, and is the prediction right?",
         (Move("workers"), Move("updates")),
     ),
 )

@@ -108,7 +108,7 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["collectives"].title,
-        question="Squares are chunks, and the number in one says how many workers' parts it sums.",
+        question="Each square is a chunk. Its number says how many workers' parts the chunk sums.",
         start=Parameters(),
         controls=[
             Pick("kind", "collective", tuple(KINDS)),

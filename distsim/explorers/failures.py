@@ -93,8 +93,8 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["failures"].title,
-        question=f"{STEPS * STEP_SECONDS / 3600.0:.0f} hours of work in steps of a minute. Any worker's failure throws "
-        f"all back to the last checkpoint. Each point is the mean of {SEEDS} simulated runs.",
+        question=f"{STEPS * STEP_SECONDS / 3600.0:.0f} hours of work in steps of a minute. When a worker fails, all "
+        f"workers go back to the last checkpoint. Each point is the mean of {SEEDS} simulated runs.",
         start=Parameters(),
         controls=[
             Choice("interval_minutes", "useful work between checkpoints", "min", INTERVALS),
@@ -103,7 +103,7 @@ def explorer() -> Explorer[Parameters]:
         ],
         more=[
             Slider("workers", "workers", "", 1, 64),
-            Choice("restart_seconds", "coming back takes", "s", (0.0, 30.0, 60.0, 300.0, 600.0, 1800.0)),
+            Choice("restart_seconds", "a restart takes", "s", (0.0, 30.0, 60.0, 300.0, 600.0, 1800.0)),
             Slider("seed", "seed of the first run", "", 0, 20),
         ],
         explore=explore,

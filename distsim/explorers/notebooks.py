@@ -31,7 +31,7 @@ def notebook(entry: Entry) -> Any:
     """The notebook of one explorer, without output.
 
     >>> notebook(EXPLORERS["backup_workers"]).cells[0].source.splitlines()[0]
-    '# What does it buy not to wait for the slowest workers, and what is wasted?'
+    '# What is gained by not waiting for the slowest workers, and what is wasted?'
     """
     code = f"from distsim.explorers.{entry.name} import explorer\n\nexplorer()"
     return _notebook(

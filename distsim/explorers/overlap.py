@@ -109,8 +109,8 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["overlap"].title,
-        question="Gradients leave in buckets as soon as they are there, the last layer's first, over a ring. "
-        "Drawn is worker 0's first step that sends.",
+        question="Gradients travel around a ring in buckets. A bucket leaves as soon as its gradients are ready, the "
+        "last layer's bucket first. The figure shows the first step in which worker 0 sends.",
         start=Parameters(),
         controls=[
             Choice("bucket_mib", "bucket size", "MiB", (1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 1000.0)),
@@ -185,8 +185,10 @@ def _sentence(table: list[Row], parameters: Parameters) -> str:
     exposed, hidden = float(table[0][EXPOSED] or 0.0) / 1e3, table[0][HIDDEN]
     text = f"A local step takes {show(simulated, 'second')}"
     if hidden is not None:
-        text += f"; {show(exposed, 'second')} of it are exposed all-reduce, {float(hidden):.0f} % are hidden"
+        text += f", of which {show(exposed, 'second')} are exposed all-reduce"
+        text += f". {float(hidden):.0f} % of the all-reduce is hidden"
     text += f". The formula says {show(formula, 'second')}, and {show(apart, 'second')} without overlap"
     if parameters.cv:
-        text += f", of workers that are alike: stragglers make it {signed(100.0 * (simulated / formula - 1.0), '%')}"
+        change = signed(100.0 * (simulated / formula - 1.0), "%")
+        text += f". It holds for workers that are alike; stragglers change the time by {change}"
     return f"{text}."

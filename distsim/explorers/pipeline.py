@@ -63,7 +63,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario]:
     0.064
     """
     if parameters.micro_batches > parameters.batch:
-        rule = f"must be at most the {parameters.batch} samples of a batch"
+        rule = f"must be at most the {counted(parameters.batch, 'sample')} of a batch"
         cure = f"take {parameters.batch} or fewer, or a larger batch"
         raise InputError.of("micro-batches", parameters.micro_batches, rule, cure)
     compute = scenario_tables.compute(f"{parameters.sample_ms * parameters.batch:g} ms", parameters.cv)
@@ -112,8 +112,8 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["pipeline"].title,
-        question="A model in stages, one per worker; a batch in micro-batches that follow each other. "
-        f"{STEPS} steps are simulated; the first is drawn.",
+        question="Each worker has one stage of the model, and a batch passes through the stages in micro-batches. "
+        f"{STEPS} steps are simulated, and the first is drawn.",
         start=Parameters(),
         controls=[
             Slider("stages", "stages", "", 1, 8),
@@ -174,8 +174,9 @@ def _sentence(table: list[Row], parameters: Parameters) -> str:
     micro = counted(parameters.micro_batches, "micro-batch")
     took = show(float(simulated[STEP] or 0.0) / 1e3, "second")
     return (
-        f"With {NAMES[parameters.schedule]} on {stages}, a batch of {parameters.batch} samples in {micro} takes {took} "
-        f"(mean of {STEPS} simulated steps), {float(simulated[BUBBLES] or 0.0):.0f} % of it bubbles "
-        f"({float(free[BUBBLES] or 0.0):.0f} % with free messages and equal times); a stage holds at most "
-        f"{simulated[HELD]} of them, {float(simulated[MEMORY] or 0.0):.3g} MiB of inputs."
+        f"With {NAMES[parameters.schedule]} on {stages}, a batch of {counted(parameters.batch, 'sample')} in {micro} "
+        f"takes {took} (mean of {STEPS} simulated steps). {float(simulated[BUBBLES] or 0.0):.0f} % of this time is "
+        f"bubbles; with free messages and equal times it would be {float(free[BUBBLES] or 0.0):.0f} %. A stage holds "
+        f"at most {counted(int(simulated[HELD] or 0), 'micro-batch')}, with "
+        f"{float(simulated[MEMORY] or 0.0):.3g} MiB of inputs."
     )

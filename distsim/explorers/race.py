@@ -19,6 +19,7 @@ from distsim.explorers.controls import Choice, Slider
 from distsim.explorers.explorer import Explorer
 from distsim.figures import loss
 from distsim.figures.captioned import Captioned, Row, shown
+from distsim.figures.wording import counted
 from distsim.learning.curve import COLUMNS, Curve
 from distsim.learning.optimizers import Sgd
 from distsim.learning.quadratic import Quadratic
@@ -68,7 +69,7 @@ def scenarios(parameters: Parameters) -> tuple[Scenario, ...]:
     """
     workers, first = parameters.workers, parameters.first
     if first > workers:
-        rule = f"must be at most the {workers} workers"
+        rule = f"must be at most the {counted(workers, 'worker')}"
         raise InputError.of("gradients an update waits for", first, rule, f"take {workers} or fewer, or more workers")
     times = worker_times(_scenario(parameters, SYNCHRONOUS, {"kind": "asynchronous"}, 1).compute, workers)
     least = asynchronous_seconds_per_update(times)  # no policy updates faster
@@ -114,8 +115,8 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["race"].title,
-        question="A noisy quadratic, learnt by plain SGD with each policy's own gradients, in its own order. Messages "
-        "are free; a gradient takes a worker 1 s on average.",
+        question="Plain SGD minimises a noisy quadratic. Each policy applies its own gradients in its own order. "
+        "Messages take no time; a worker takes 1 s on average for a gradient.",
         start=Parameters(),
         controls=[
             Choice("rate", "learning rate", "", (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)),
@@ -187,13 +188,13 @@ def _sentence(table: list[Row]) -> str:
     diverged = [str(row[POLICY]) for row in table if row[LAST] is None]
     early, late = (min(table, key=lambda row: _or_infinite(row[column])) for column in (FIRST, LAST))
     first, last = (_names(table, row, column) for row, column in ((early, FIRST), (late, LAST)))
-    text = f"Ahead after {EARLY:g} s: {first}, with an error of {_or_infinite(early[FIRST]):.2g}; "
-    text += f"from {LATE:g} s on: {last}, with {_or_infinite(late[LAST]):.2g}"
+    text = f"After {EARLY:g} s, the smallest error is {_or_infinite(early[FIRST]):.2g} ({first}); "
+    text += f"from {LATE:g} s on, it is {_or_infinite(late[LAST]):.2g} ({last})"
     if diverged:
-        text += f"; {' and '.join(diverged)}: the error grows without bound"
+        text += f". The error of {' and '.join(diverged)} grows without bound"
     synchronous, *_, asynchronous = (_or_infinite(row[PACE]) for row in table)
     text += f". Asynchronous training makes {asynchronous / synchronous:.1f} times as many updates as synchronous."
-    return text[0].upper() + text[1:]
+    return text
 
 
 def _names(table: list[Row], best: Row, column: str) -> str:

@@ -13,6 +13,7 @@ import psutil
 from distsim.calibration import Calibration
 from distsim.errors import InputError
 from distsim.experiment import Experiment, predict_and_emulate, predict_and_measure
+from distsim.figures.wording import counted
 from distsim.progress import Report
 from distsim.runtime.emulation import trial
 from distsim.runtime.emulation.plan import NetworkPlan
@@ -42,12 +43,14 @@ def obstacle(scenario: Scenario) -> str | None:
         return str(error)
     ranks, most = scenario.ranks, max(LEAST_RANKS, RANKS_PER_CORE * usable_cores())
     if ranks > most:
-        return f"a real run starts {ranks} processes; on {usable_cores()} cores at most {most} tell anything"
+        return (
+            f"a real run starts {counted(ranks, 'process')}; on {counted(usable_cores(), 'core')}, the times of more "
+            f"than {most} mean little"
+        )
     free = psutil.virtual_memory().available
     if free < ranks * BYTES_PER_RANK:
-        return (
-            f"a real run starts {ranks} processes of {show(BYTES_PER_RANK, 'byte')} each; {show(free, 'byte')} are free"
-        )
+        each = show(BYTES_PER_RANK, "byte")
+        return f"a real run starts {counted(ranks, 'process')} of {each} each; {show(free, 'byte')} are free"
     return None
 
 
@@ -66,7 +69,8 @@ def run_for_real(scenario: Scenario, progress: Report, calibration: Calibration 
         if calibration is not None:
             if hindrance is not None:
                 raise InputError(
-                    f"the calibration was made on emulated links, and here those of the scenario cannot be: {hindrance}"
+                    "the calibration was made on emulated links, but this machine cannot emulate the scenario's links: "
+                    f"{hindrance}"
                 )
             return predict_and_emulate(scenario, calibration, progress=progress)
         if hindrance is None:

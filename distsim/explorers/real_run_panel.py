@@ -15,6 +15,7 @@ from distsim.explorers.progress_bar import ProgressBar
 from distsim.explorers.real_run import obstacle, run_for_real
 from distsim.figures.captioned import shown, table_html
 from distsim.figures.comparison import comparison
+from distsim.figures.wording import counted
 from distsim.scenario import Scenario
 
 
@@ -103,8 +104,9 @@ class RealRunPanel:
         same = (ran, self._ran_with) == (self.scenario, self.calibration)
         since = "" if same else " The controls have been moved since."
         links = "" if self._ran_with is not None else other_links(ran, found)
+        workers = counted(ran.cluster.workers, "worker")
         self.heading.value = (
-            f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {ran.cluster.workers} workers.{since}</h4>'
+            f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {workers}.{since}</h4>'
             f"{links}<p>{escape(summary)}</p>"
         )
 
@@ -118,4 +120,5 @@ def other_links(scenario: Scenario, found: Experiment) -> str:
     figure, run = (
         f"{8e-9 * bandwidth:.3g} Gbit/s and {shown(round(1e6 * latency, 1))} us" for bandwidth, latency in had
     )
-    return f'<p class="distsim-links"><b>Other links than in the figure:</b> {run} here, {figure} there.</p>'
+    links = f"the real run had {run}, and the figure has {figure}"
+    return f'<p class="distsim-links"><b>Other links than in the figure:</b> {links}.</p>'

@@ -85,12 +85,12 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["ring_or_server"].title,
-        question=f"Each step takes {COMPUTE_MILLISECONDS} ms of compute on every worker, and then gradients travel.",
+        question=f"In each step, every worker computes for {COMPUTE_MILLISECONDS} ms. Then the gradients travel.",
         start=Parameters(),
         controls=[
             Slider("workers", "workers, up to", "", 2, 64),
             Slider("servers", "servers", "", 1, 16),
-            Switch("colocated", "servers live on workers' hosts"),
+            Switch("colocated", "servers run on workers' hosts"),
         ],
         more=[
             Choice("gradient_mib", "gradient", "MiB", (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)),
@@ -145,7 +145,7 @@ def _row(name: str, trace: Trace) -> Row:
 def _sentence(table: list[Row], parameters: Parameters) -> str:
     ring, served = (float(row[STEP] or 0.0) for row in table)
     return (
-        f"With {parameters.workers} workers a step takes {ring:.1f} ms around a ring and {served:.1f} ms through "
-        f"{table[1]['way']} ({signed(100.0 * (served - ring) / ring, '%')}); "
-        f"{COMPUTE_MILLISECONDS} ms of it is compute."
+        f"With {parameters.workers} workers, a step takes {ring:.1f} ms around a ring and {served:.1f} ms through "
+        f"{table[1]['way']} ({signed(100.0 * (served - ring) / ring, '%')}). "
+        f"Compute takes {COMPUTE_MILLISECONDS} ms of each step."
     )

@@ -13,7 +13,7 @@ from distsim.explorers.result_columns import GRADIENTS, IDLE, STALENESS, STEP, r
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.staleness import staleness
 from distsim.figures.timeline import timeline
-from distsim.figures.wording import signed
+from distsim.figures.wording import counted, signed
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
@@ -85,12 +85,12 @@ def explorer() -> Explorer[Parameters]:
     """
     return Explorer(
         title=EXPLORERS["update_policies"].title,
-        question="Three runs with one parameter server and the same draws; the mean compute time is 50 ms.",
+        question="All three runs have one parameter server and the same draws of compute time. The mean is 50 ms.",
         start=Parameters(),
         controls=[
             Slider("workers", "workers", "", 1, 64),
-            Slider("slow", "worker 0 is slower by", "times", 1.0, 4.0, 0.25),
-            Slider("ahead", "may be ahead by", "steps", 0, 16),
+            Slider("slow", "worker 0 takes", "times as long", 1.0, 4.0, 0.25),
+            Slider("ahead", "steps ahead of the slowest", "", 0, 16),
         ],
         more=[
             Pick("picture", "picture", (TIMELINES, HISTOGRAM)),
@@ -110,7 +110,8 @@ def _sentence(table: list[Row], parameters: Parameters) -> str:
     stale, bounded = (float(row[STALENESS] or 0.0) for row in table[1:])
     gain = signed(100.0 * (free - waiting) / waiting, "%") if waiting else "–"
     return (
-        f"Without waiting {parameters.workers} workers give {free:.1f} gradients a second instead of {waiting:.1f} "
-        f"({gain}), {stale:.2f} versions stale on average; at most {parameters.ahead} steps ahead they give "
-        f"{held:.1f}, {bounded:.2f} versions stale."
+        f"With {counted(parameters.workers, 'worker')}, asynchronous updates apply {free:.1f} gradients a second, and "
+        f"synchronous updates {waiting:.1f} ({gain}). The asynchronous gradients are {stale:.2f} versions stale on "
+        f"average. If a worker may be at most {counted(parameters.ahead, 'step')} ahead, {held:.1f} gradients a second "
+        f"are applied, and they are {bounded:.2f} versions stale on average."
     )

@@ -27,7 +27,7 @@ COMMAND = "distsim calibrate --out machine.json"
 MOST_WORKERS = 16
 COUNTS = (1, 2, 4, 8, MOST_WORKERS)  # numbers of workers on the curve, besides the chosen number
 LATENCY, BANDWIDTH = "latency (us)", "bandwidth (MB/s)"
-MEASURED_AT, MISS = "links measured at", "their line is off by up to (%)"
+MEASURED_AT, MISS = "links measured at", "largest error of their line (%)"
 BANDWIDTHS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)  # Gbit/s
 
 # The policy, and the communication of its gradients.
@@ -141,8 +141,8 @@ def explorer() -> Explorer[Parameters]:
     return Explorer(
         title=EXPLORERS["your_cluster"].title,
         question=(
-            f"On your machine, {COMMAND} measures its links; name that file here and the prediction takes them. "
-            "Then run it for real and see how far off it was."
+            f"The command {COMMAND} measures the links of your machine. Name its file here, and the prediction uses "
+            "these links. Then run the scenario for real and see how far off the prediction was."
         ),
         start=Parameters(),
         controls=[
@@ -204,7 +204,7 @@ def _links(row: Row, calibration: Calibration | None) -> str:
     bandwidth = show(1e6 * float(row[BANDWIDTH] or 0.0), "byte/second")
     latency = show(1e-6 * float(row[LATENCY] or 0.0), "second")
     if calibration is None:
-        return f"Nothing is calibrated: links of {bandwidth} and {latency} are assumed."
+        return f"No calibration is loaded: links of {bandwidth} and {latency} are assumed."
     machine = calibration.machine
     links = f"On {machine.links}, links" if machine and machine.emulated else "Links"
     return f"{links} as measured at {row[MEASURED_AT]} carry {bandwidth} after {latency}."
@@ -213,8 +213,8 @@ def _links(row: Row, calibration: Calibration | None) -> str:
 def _finding(row: Row, parameters: Parameters, speed_up: float) -> str:
     give = f"{counted(parameters.workers, 'worker')} {'gives' if parameters.workers == 1 else 'give'}"
     return (
-        f"With them {give} {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times what one gives; "
-        f"a median step takes {row[STEP]:.1f} ms."
+        f"With these links, {give} {row[GRADIENTS]:.1f} gradients a second, {speed_up:.3g} times as many as one "
+        f"worker. The median step takes {row[STEP]:.1f} ms."
     )
 
 
@@ -227,5 +227,5 @@ def _guesses(calibration: Calibration, chosen: Scenario, curve: Mapping[int, Sce
         if count != chosen.cluster.workers and far_beyond(calibration, scenario)
     ]
     if others:
-        told.append(f"Of the curve, {', '.join(others)} workers are far beyond what was measured, and a guess.")
+        told.append(f"The curve is a guess at {', '.join(others)} workers, which is far beyond what was measured.")
     return told

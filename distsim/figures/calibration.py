@@ -14,6 +14,7 @@ from distsim.calibration.operations import OF_MODELS
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.html_page import PAGE, figure_html
 from distsim.figures.theme import INK, MARKS, RUNS, SMALL, template
+from distsim.figures.wording import counted
 from distsim.units import show
 
 COLUMNS = 3
@@ -76,7 +77,7 @@ def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool)
     ]
     x, y = np.array([found.amount for found in points]), np.array([found.seconds for found in points])
     low, high = np.array([found.quartiles for found in points]).T
-    name = f"{workers} {'worker' if workers == 1 else 'workers'}"
+    name = counted(workers, "worker")
     colour = RUNS[number % len(RUNS)].colour
     symbol = MARKS[number % len(MARKS)]
     marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"color": INK, "width": 0.6}}

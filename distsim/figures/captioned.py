@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +15,7 @@ import plotly.graph_objects as go
 from distsim.figures.theme import config, dark_style
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
+MOST_APART = 1e5  # the largest number of a column over the least; beyond this ratio each number has its own decimals
 Row = Mapping[str, str | float | int | None]
 
 
@@ -66,7 +68,9 @@ class Captioned:
 
 
 def table_html(rows: Sequence[Row], caption: str = "") -> str:
-    """An HTML table with a head. The first column names the row. Numbers have four digits; None is a dash.
+    """An HTML table with a head. The first column names the row. None is a dash.
+
+    The numbers of a column have the same decimals, and the largest has four digits.
 
     >>> table_html([{"run": "simulated", "total (s)": 2.51234}])[-76:]
     '<tbody><tr><th scope="row">simulated</th><td>2.512</td></tr></tbody></table>'
@@ -74,16 +78,36 @@ def table_html(rows: Sequence[Row], caption: str = "") -> str:
     if not rows:
         return ""
     columns = list(rows[0])
+    texts = {column: column_texts([row[column] for row in rows]) for column in columns}
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(
         "<tr>"
-        + f'<th scope="row">{escape(shown(row[columns[0]]))}</th>'
-        + "".join(f"<td>{escape(shown(row[column]))}</td>" for column in columns[1:])
+        + f'<th scope="row">{escape(texts[columns[0]][place])}</th>'
+        + "".join(f"<td>{escape(texts[column][place])}</td>" for column in columns[1:])
         + "</tr>"
-        for row in rows
+        for place in range(len(rows))
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f'<table class="distsim-table">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def column_texts(values: Sequence[Any]) -> list[str]:
+    """The texts of a column of a table: its numbers have the same decimals, unless they are very far apart.
+
+    The largest number has four digits, and the least has at least two.
+
+    >>> column_texts([86.448, 7.5, None]), column_texts([50.0, 0.0]), column_texts([12345.6, 0.002])
+    (['86.45', '7.50', '–'], ['50', '0'], ['12,346', '0.002'])
+    """
+    numbers = [abs(value) for value in values if isinstance(value, (int, float))]
+    sizes = [number for number in numbers if number and math.isfinite(number)]
+    if not any(isinstance(value, float) for value in values) or not sizes or max(sizes) > MOST_APART * min(sizes):
+        return [shown(value) for value in values]
+    largest, least = (math.floor(math.log10(size)) for size in (max(sizes), min(sizes)))
+    decimals = max(3 - max(largest, -1), 1 - least, 0)
+    while decimals and all(math.isclose(round(size, decimals), round(size, decimals - 1)) for size in sizes):
+        decimals -= 1
+    return [f"{value:z,.{decimals}f}" if isinstance(value, (int, float)) else shown(value) for value in values]
 
 
 def shown(value: Any) -> str:

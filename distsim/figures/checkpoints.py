@@ -36,8 +36,8 @@ def checkpoints(failures: Failures, workers: int, goodputs: Goodputs | None = No
 
     >>> every_hour = Failures(mean_time_between="10 d", checkpoint_every="1 h", checkpoint_cost="1 min")
     >>> checkpoints(every_hour, workers=64).summary
-    'With a checkpoint every 60 min, which costs 60 s, and a failure of one of 64 workers every 225 min, 85.6 % of the \
-time is useful work; best would be one every 20.6 min, at 90.9 %.'
+    'A checkpoint every 60 min costs 60 s, and one of 64 workers fails every 225 min: 85.6 % of the time is useful \
+work. The best interval is 20.6 min, with 90.9 %.'
     """
     runs = {seconds: list(found) for seconds, found in sorted((goodputs or {}).items()) if len(found)}
     mean_time = system_mean_time_between_seconds(failures.mean_time_between_seconds, workers)
@@ -145,9 +145,8 @@ def _sentence(table: Sequence[Row], failures: Failures, mean_time: float, worker
     chosen = table[0]
     of = f"one of {workers} workers" if workers > 1 else "the one worker"
     text = (
-        f"With a checkpoint every {_length(chosen)}, which costs {show(failures.checkpoint_cost_seconds, 'second')}, "
-        f"and a failure of {of} every {duration(mean_time)}, {_percent(chosen[BY_FORMULA])} of the time is useful "
-        "work"
+        f"A checkpoint every {_length(chosen)} costs {show(failures.checkpoint_cost_seconds, 'second')}, "
+        f"and {of} fails every {duration(mean_time)}: {_percent(chosen[BY_FORMULA])} of the time is useful work"
     )
     if chosen[LOW] is not None:
         count = len(runs[failures.checkpoint_every_seconds])
@@ -155,8 +154,8 @@ def _sentence(table: Sequence[Row], failures: Failures, mean_time: float, worker
     elif chosen[OF_RUNS] is not None:
         text += f" ({_percent(chosen[OF_RUNS])} in one run)"
     if len(table) == 1:
-        return f"{text}; the more often, the better."
-    return f"{text}; best would be one every {_length(table[1])}, at {_percent(table[1][BY_FORMULA])}."
+        return f"{text}. More frequent checkpoints are better."
+    return f"{text}. The best interval is {_length(table[1])}, with {_percent(table[1][BY_FORMULA])}."
 
 
 def _length(row: Row) -> str:

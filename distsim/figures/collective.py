@@ -38,7 +38,8 @@ def collective(schedule: Schedule) -> Captioned:
     >>> [frame.name for frame in shown.figure.frames][:3], len(shown.figure.frames)
     (['start', 'round 0', 'round 1'], 7)
     >>> shown.summary
-    'ring, 4 ranks: 24 transfers in 6 rounds; no rank sends more than 6 chunks, all data being 4, and all end complete.'
+    'ring, 4 ranks: 24 transfers in 6 rounds. No rank sends more than 6 chunks; the whole data are 4 chunks. All ranks \
+end complete.'
     """
     if schedule.ranks < 1 or schedule.chunks < 1:
         what = (schedule.ranks, schedule.chunks)
@@ -97,19 +98,19 @@ def _sentence(played: Rounds) -> str:
         fault = played.fault
         place = "" if fault.rank is None else f", at rank {fault.rank} in chunk {fault.chunk}"
         when = "at the start" if fault.round == START else f"in round {fault.round}"
-        return f"{schedule.name}, {schedule.ranks} ranks, is wrong {when}{place}: {fault}"
+        return f"{schedule.name}, {counted(schedule.ranks, 'rank')}, is wrong {when}{place}: {fault}"
     ranks = counted(schedule.ranks, "rank")
     transfers = sum(map(len, schedule.rounds))
     if not transfers:
-        return f"{schedule.name}, {ranks}: nothing is sent, and all hold what they want."
+        return f"{schedule.name}, {ranks}: nothing is sent, and each rank has what it wants."
     most = int(schedule.sent_chunks.max())
     drawn = len(played.rounds) - 1
-    part = "" if drawn == len(schedule.rounds) else f" Drawn: {drawn} of the rounds."
+    part = "" if drawn == len(schedule.rounds) else f" The figure shows the first {counted(drawn, 'round')}."
     rounds = counted(len(schedule.rounds), "round")
     return (
-        f"{schedule.name}, {ranks}: {counted(transfers, 'transfer')} in {rounds}; "
-        f"no rank sends more than {counted(most, 'chunk')}, all data being {schedule.chunks}, "
-        f"and all end complete.{part}"
+        f"{schedule.name}, {ranks}: {counted(transfers, 'transfer')} in {rounds}. "
+        f"No rank sends more than {counted(most, 'chunk')}; the whole data are {counted(schedule.chunks, 'chunk')}. "
+        f"All ranks end complete.{part}"
     )
 
 

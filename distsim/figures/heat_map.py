@@ -14,6 +14,7 @@ from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
 from distsim.figures.theme import INK, MAGNITUDE, SMALL, template
+from distsim.figures.wording import counted
 from distsim.metrics import METRICS
 from distsim.sweep import RESULTS
 
@@ -237,7 +238,7 @@ def _table(grid: Grid) -> list[Row]:
 
 def _sentence(grid: Grid) -> str:
     count = len(grid.found)
-    heading = f"{grid.name.capitalize()} of {count} combination{'s' if count != 1 else ''}"
+    heading = f"{grid.name.capitalize()} of {counted(count, 'combination')}"
     extremes = grid.extremes()
     if extremes:
         least, most = (f"{_told(grid, grid.numbers[cell])}, at {grid.where(cell)}" for cell in extremes)

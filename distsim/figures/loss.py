@@ -171,7 +171,7 @@ def _add_target(figure: go.Figure, lines: Sequence[Line], target: float, panel: 
     first = min(float(line.x[line.x > 0.0].min(initial=np.inf)) for line in lines)
     last = max(float(line.x.max(initial=0.0)) for line in lines)
     figure.add_scatter(
-        x=[min(first, last), last], y=[target, target], mode="lines", name=f"all come to {target:.3g}",
+        x=[min(first, last), last], y=[target, target], mode="lines", name=f"all reach {target:.3g}",
         line={"color": INK, "width": 1.5, "dash": "1px,3px"}, showlegend=panel == 1, legendgroup="target",
         hoverinfo="skip",
         row=1, col=panel,

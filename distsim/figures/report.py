@@ -18,6 +18,7 @@ from distsim.figures.comparison import comparison as comparison_figure
 from distsim.figures.html_page import PAGE, drawing_html, figure_html
 from distsim.figures.step_scatter import step_scatter
 from distsim.figures.timeline import timeline
+from distsim.figures.wording import counted
 from distsim.trace import Trace
 
 OVERVIEW = Template("""\
@@ -107,4 +108,5 @@ def _description(trace: Trace) -> str:
     scenario = trace.scenario
     steps, kind = scenario.steps, scenario.policy.kind.replace("_", " ")
     through = scenario.communication.kind.replace("_", " ")
-    return f"{trace.workers} workers, {steps} steps, {kind} updates by {through}, seed {scenario.seed}."
+    size = f"{counted(trace.workers, 'worker')}, {counted(steps, 'step')}"
+    return f"{size}, {kind} updates by {through}, seed {scenario.seed}."

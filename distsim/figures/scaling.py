@@ -257,5 +257,5 @@ def _errors(curves: Sequence[SpeedUps]) -> list[str]:
         if both:
             most = max(both)
             error = above_or_below(said[most], took[most])
-            found.append(f"On {most} workers the prediction of {line.name} is {error} the measurement.")
+            found.append(f"On {counted(most, 'worker')} the prediction of {line.name} is {error} the measurement.")
     return found

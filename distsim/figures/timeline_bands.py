@@ -11,6 +11,7 @@ from distsim.arrays import Floats
 from distsim.figures.theme import CATEGORIES, CATEGORY_OF, INK, Look
 from distsim.figures.timeline_bars import FULL, SERVER_ROWS
 from distsim.figures.timeline_lanes import Drawing, LaneAxis, Window, gradients_lost, of_spans, updates
+from distsim.figures.wording import counted
 from distsim.trace import SpanKind, Spans, Trace
 
 ROWS = 8  # of a server's height, for all workers together
@@ -21,7 +22,7 @@ TICKS = 4
 def axis(trace: Trace) -> LaneAxis:
     """A scale of workers, from the floor of the bands up, and a lane for each server."""
     counts = [round(trace.workers * part / TICKS) for part in range(TICKS + 1)]
-    names = {_height(trace, count): f"{count} workers" for count in counts}
+    names = {_height(trace, count): counted(count, "worker") for count in counts}
     for server in range(trace.servers):
         names[ROWS + SERVER_ROWS * server + 0.5] = trace.lane(trace.workers + server)
     return LaneAxis(ROWS + SERVER_ROWS * trace.servers, names, trace.servers)

@@ -45,8 +45,8 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
 
     >>> import distsim
     >>> utilization(distsim.simulate(distsim.example("synchronous_ring"))).summary
-    'The busiest links, the up-link of worker 0 and the down-link of worker 0, are used to 7.1 % and 7.1 % until \
-the last update, at most to 28.6 %; the mean of all is 7.1 %.'
+    'The busiest links are the up-link of worker 0 and the down-link of worker 0. Until the last update they carry \
+7.1 % and 7.1 % of their speed on average, and at most 28.6 %. The mean of all links is 7.1 %.'
     """
     if not is_count(intervals):
         raise InputError.of("utilization(intervals)", intervals, "must be a whole number of at least 1", "take 200")
@@ -146,10 +146,9 @@ def _within_speed(shares: Floats) -> Floats:
 def _sentence(loads: list[Load], unit: str) -> str:
     up, down, mean = ((float(load.values.mean()), float(load.values.max())) for load in loads)
     short = unit.split()[0]
-    verb = "are used to" if short == "%" else "carry"
-    most = f"{max(up[1], down[1]):.3g} {short}"
-    at_most = f"at most to {most}" if short == "%" else f"at most {most}"
+    of_speed = " of their speed" if short == "%" else ""
     return (
-        f"The busiest links, the {loads[0].name} and the {loads[1].name}, {verb} {up[0]:.2g} {short} and "
-        f"{down[0]:.2g} {short} until the last update, {at_most}; the mean of all is {mean[0]:.2g} {short}."
+        f"The busiest links are the {loads[0].name} and the {loads[1].name}. Until the last update they carry "
+        f"{up[0]:.2g} {short} and {down[0]:.2g} {short}{of_speed} on average, and at most "
+        f"{max(up[1], down[1]):.3g} {short}. The mean of all links is {mean[0]:.2g} {short}."
     )

@@ -42,10 +42,10 @@ def signed(value: float, unit: str) -> str:
 def counted(count: int, noun: str) -> str:
     """A count with its noun in the singular or plural.
 
-    >>> counted(1, "worker"), counted(2, "micro-batch")
-    ('1 worker', '2 micro-batches')
+    >>> counted(1, "worker"), counted(2, "micro-batch"), counted(3, "process")
+    ('1 worker', '2 micro-batches', '3 processes')
     """
-    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith(('ch', 'sh')) else 's'}"
+    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith(('ch', 'sh', 's')) else 's'}"
 
 
 def time_unit(seconds: float, least_seconds: float = 3.0) -> tuple[float, str]:

@@ -103,7 +103,7 @@ def test_a_page_holds_every_setting_and_names_its_controls() -> None:
     assert f'role="status">Setting {first}.<' in page
     assert 'aria-valuetext="60 min"' in page
     assert 'aria-valuetext="10 days"' in page
-    assert "workers; coming back takes; seed of the first run" in page
+    assert "workers; a restart takes; seed of the first run" in page
     assert "runs the scenario for real" not in page
     (text,) = re.findall(r'octet-stream">([^<]+)<', page)
     assert unpacked(text) == found

@@ -42,7 +42,7 @@ DRIVES = {
     "update_policies": Drive(("may be ahead by", "ArrowRight"), "may be ahead by from 2 to 3"),
     "ring_or_server": Drive(
         ("servers (1", "ArrowRight"), "servers from 1 to 2",
-        (("servers live on", "Space"), *(("servers (1", "ArrowRight"),) * 5),
+        (("servers run on", "Space"), *(("servers (1", "ArrowRight"),) * 5),
         "must be at most the 6 workers", ("workers, up to", "ArrowRight"),
     ),
     "collectives": Drive(("rounds done", "ArrowRight"), "rounds done from 0 to 1"),

@@ -65,7 +65,7 @@ def test_it_starts_with_a_figure_a_sentence_a_table_and_files(view: Explorer[Par
         "<b>synchronous</b>",
         "<b>1 backup</b>",
     }
-    assert "With 1 backup among 5 workers a median step takes" in text(view.answer)
+    assert "With 1 backup among 5 workers, the median step takes" in text(view.answer)
     assert view.picture.says in text(view.answer)
     assert view.caption.value.count("<tr>") == 3
     files = [unescape(file) for file in re.findall(r"<pre>(.*?)</pre>", view.files.value, re.DOTALL)]

@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 QUICK = Parameters(epochs=1, largest=32, rates=2)
-BEST, ACCURACY, LOSS = "best rate", "test accuracy at it (%)", "loss at it"
+BEST, ACCURACY, LOSS = "best rate", "test accuracy at that rate (%)", "loss at that rate"
 
 
 def test_each_cell_is_what_the_experiment_learns() -> None:
@@ -88,4 +88,7 @@ def test_the_sentence_on_change_speaks_of_each_batch() -> None:
     view = explorer()
     view.controls["epochs"].value = 1
     view.controls["runs"].value = 2
-    assert "runs of each, with other seeds from 1 to 2: 8 samples: test accuracy at it (%)" in view.changed.value
+    assert (
+        "runs of each cell, with different seeds from 1 to 2: 8 samples: test accuracy at that rate (%)"
+        in view.changed.value
+    )

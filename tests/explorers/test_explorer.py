@@ -210,8 +210,8 @@ def test_a_real_run_on_other_links_than_the_figures_says_so() -> None:
     assert other_links(drawn, Experiment(compare(one, one), one, one, [])) == ""
     told = other_links(drawn, Experiment(compare(two, two), two, two, []))
     bandwidth, latency = drawn.cluster.bandwidth_bytes_per_second, drawn.cluster.latency_seconds
-    there = f"{8e-9 * bandwidth:g} Gbit/s and {1e6 * latency:g} us there"
-    assert f"Other links than in the figure:</b> 0.4 Gbit/s and 1,000 us here, {there}" in told
+    there = f"and the figure has {8e-9 * bandwidth:g} Gbit/s and {1e6 * latency:g} us."
+    assert f"Other links than in the figure:</b> the real run had 0.4 Gbit/s and 1,000 us, {there}" in told
 
 
 @pytest.mark.real

@@ -48,10 +48,10 @@ def test_the_sentence_tells_both_intervals() -> None:
     assert view.shown is not None
     chosen, best = view.shown.table[:2]
     text = view.shown.summary
-    assert text.startswith("With a checkpoint every 120 min, which costs 60 s, and a failure of one of 64 workers ")
+    assert text.startswith("A checkpoint every 120 min costs 60 s, and one of 64 workers fails every ")
     assert f"{chosen['goodput, formula (%)']:.1f} % of the time is useful work" in text
     assert f"({chosen['mean of the runs (%)']:.1f} % in 6 runs" in text
-    assert text.endswith(f"best would be one every 20.6 min, at {best['goodput, formula (%)']:.1f} %.")
+    assert text.endswith(f"The best interval is 20.6 min, with {best['goodput, formula (%)']:.1f} %.")
     assert "useful work between checkpoints from 60 to 120: chosen: length (min) 60 → 120" in view.changed.value
 
 
@@ -72,8 +72,6 @@ def test_an_interval_that_failures_hardly_let_pass_is_refused_and_heals() -> Non
 
 def test_long_times_are_told_in_hours_and_days() -> None:
     text = explore(Parameters(workers=1, interval_minutes=960.0)).summary
-    assert text.startswith(
-        "With a checkpoint every 16 h, which costs 60 s, and a failure of the one worker every 10 days"
-    )
+    assert text.startswith("A checkpoint every 16 h costs 60 s, and the one worker fails every 10 days")
     assert "every 365 days" in explore(Parameters(workers=1, mean_time_between_days=365.0)).summary
     assert "e+" not in text

@@ -62,14 +62,14 @@ def test_the_sentence_has_the_tables_numbers() -> None:
     shown = explore(Parameters(half=True))
     row = shown.table[0]
     assert shown.summary == (
-        f"A local step takes {row[STEP]:.3g} ms; {row[EXPOSED]:.3g} ms of it are exposed all-reduce, "
-        f"{row[HIDDEN]:.0f} % are hidden. The formula says {row[STEP]:.3g} ms, "
+        f"A local step takes {row[STEP]:.3g} ms, of which {row[EXPOSED]:.3g} ms are exposed all-reduce. "
+        f"{row[HIDDEN]:.0f} % of the all-reduce is hidden. The formula says {row[STEP]:.3g} ms, "
         f"and {shown.table[2][STEP]:.3g} ms without overlap."
     )
     assert "stragglers" not in shown.summary
     jittered = explore(Parameters(cv=0.5))
     more = 100 * (jittered.table[0][STEP] / jittered.table[1][STEP] - 1)
-    assert f"stragglers make it +{more:.1f} %." in jittered.summary
+    assert f"stragglers change the time by +{more:.1f} %." in jittered.summary
 
 
 def test_the_figure_has_a_row_for_each_bucket() -> None:

@@ -62,15 +62,15 @@ def test_the_sentence_has_the_tables_numbers() -> None:
     simulated, _, free = shown.table
     assert shown.summary == (
         f"With 1F1B on 4 stages, a batch of 32 samples in 8 micro-batches takes {simulated[STEP]:.3g} ms "
-        f"(mean of 2 simulated steps), {simulated[BUBBLES]:.0f} % of it bubbles "
-        f"({free[BUBBLES]:.0f} % with free messages and equal times); "
-        "a stage holds at most 4 of them, 4 MiB of inputs."
+        f"(mean of 2 simulated steps). {simulated[BUBBLES]:.0f} % of this time is bubbles; "
+        f"with free messages and equal times it would be {free[BUBBLES]:.0f} %. "
+        "A stage holds at most 4 micro-batches, with 4 MiB of inputs."
     )
 
 
 def test_what_changed_is_told_of_the_simulated_step_alone() -> None:
     view = explorer()
-    assert "2 steps are simulated; the first is drawn" in view.children[0].value
+    assert "2 steps are simulated, and the first is drawn" in view.children[0].value
     for control, value in (("micro_batches", 16), ("schedule", "1f1b"), ("stages", 8), ("slow", 2.0)):
         view.controls[control].value = value
         told = view.changed.value

@@ -65,21 +65,21 @@ def test_the_sentence_names_who_is_ahead_when() -> None:
     assert (early["policy"], late["policy"]) == ("asynchronous", "first 4 of 8")
     times = shown.table[3][PACE] / shown.table[0][PACE]
     assert shown.summary == (
-        f"Ahead after 8 s: asynchronous, with an error of {early[FIRST]:.2g}; from 60 s on: first 4 of 8, with "
-        f"{late[LAST]:.2g}. Asynchronous training makes {times:.1f} times as many updates as synchronous."
+        f"After 8 s, the smallest error is {early[FIRST]:.2g} (asynchronous); from 60 s on, it is {late[LAST]:.2g} "
+        f"(first 4 of 8). Asynchronous training makes {times:.1f} times as many updates as synchronous."
     )
 
 
 def test_who_is_equally_far_is_named_too() -> None:
     shown = explore(Parameters(ahead=16))
     assert shown.table[2][FIRST] == shown.table[3][FIRST]
-    assert shown.summary.startswith("Ahead after 8 s: at most 16 ahead and asynchronous, with")
+    assert "(at most 16 ahead and asynchronous); from 60 s on" in shown.summary
 
 
 def test_a_rate_that_staleness_does_not_bear_is_told() -> None:
     shown = explore(Parameters(workers=12, first=8, rate=0.3, ahead=0))
     assert shown.table[2][LAST] is None
-    assert "at most 0 ahead: the error grows without bound" in shown.summary
+    assert "The error of at most 0 ahead grows without bound" in shown.summary
     assert any(drawn.name == "diverges" for drawn in shown.figure.data)
 
 

@@ -80,4 +80,4 @@ def test_more_colocated_servers_than_workers_are_refused_and_it_recovers() -> No
 
 
 def test_the_sentence_tells_both_times() -> None:
-    assert explore(replace(Parameters(), workers=4)).summary.startswith("With 4 workers a step takes 70.4 ms around")
+    assert explore(replace(Parameters(), workers=4)).summary.startswith("With 4 workers, a step takes 70.4 ms around")

@@ -59,11 +59,11 @@ def row_of(parameters: Parameters) -> dict[str, Any]:
 
 def test_without_a_file_the_scenarios_own_links_are_assumed_and_that_is_said() -> None:
     shown = explore(Parameters())
-    assert shown.summary.startswith("Nothing is calibrated: links of 10 Gbit/s and 50 us are assumed.")
+    assert shown.summary.startswith("No calibration is loaded: links of 10 Gbit/s and 50 us are assumed.")
     (row,) = shown.table
     assert (row["latency (us)"], row["bandwidth (MB/s)"]) == pytest.approx((50.0, 1250.0))
     assert row["links measured at"] == "nowhere: assumed"
-    assert row["their line is off by up to (%)"] is None
+    assert row["largest error of their line (%)"] is None
     assert row["total (s)"] == simulate(scenarios(Parameters())[0]).total_seconds
 
 
@@ -74,7 +74,7 @@ def test_a_file_gives_the_links_that_were_measured(file: Path, updates: str) -> 
     assert row["latency (us)"] == pytest.approx(1e6 * LATENCY, rel=1e-3)
     assert row["bandwidth (MB/s)"] == pytest.approx(1e-6 * BYTES_PER_SECOND, rel=1e-3)
     assert row["links measured at"] == "2 workers"
-    assert row["their line is off by up to (%)"] == pytest.approx(0.0, abs=0.01)
+    assert row["largest error of their line (%)"] == pytest.approx(0.0, abs=0.01)
     assert row["total (s)"] == simulate(scenarios(parameters)[0], Calibration.load(file)).total_seconds
     assert row["total (s)"] > 1.2 * row_of(replace(parameters, calibration=""))["total (s)"]
 
@@ -90,7 +90,7 @@ def test_an_exchange_measured_at_just_this_number_goes_before_the_lines(file: Pa
     Calibration((own,), calibration().machine).save(file)
     row = row_of(Parameters(str(file), workers=3))
     assert (row["latency (us)"], row["bandwidth (MB/s)"]) == pytest.approx((1e3, 1e3))
-    assert (row["links measured at"], row["their line is off by up to (%)"]) == ("3 workers", None)
+    assert (row["links measured at"], row["largest error of their line (%)"]) == ("3 workers", None)
     assert row_of(Parameters(str(file), workers=2))["bandwidth (MB/s)"] == pytest.approx(50.0, rel=1e-3)
 
 
@@ -118,7 +118,7 @@ def test_what_is_far_beyond_the_measured_is_said(file: Path) -> None:
     (warning,) = far_beyond(Calibration.load(file), scenarios(far)[0])
     assert warning[1:] in explore(far).summary
     assert "the prediction is a guess" not in explore(near).summary
-    assert explore(near).summary.endswith("Of the curve, 16 workers are far beyond what was measured, and a guess.")
+    assert explore(near).summary.endswith("The curve is a guess at 16 workers, which is far beyond what was measured.")
     assert "far beyond" not in explore(replace(far, calibration="")).summary
 
 
@@ -253,7 +253,7 @@ def test_emulated_links_that_cannot_be_imposed_here_end_the_run_before_it_begins
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(real_run, "_cannot_emulate", lambda _: "no right to. Cure: ask for it")
-    with pytest.raises(InputError, match=r"made on emulated links.*cannot be: no right to"):
+    with pytest.raises(InputError, match=r"made on emulated links.*cannot emulate the scenario's links: no right to"):
         real_run.run_for_real(scenarios(Parameters())[0], lambda *_: None, calibration(emulated=True))
 
 

@@ -78,9 +78,9 @@ def test_the_table_and_the_sentence_have_the_formulas_numbers() -> None:
     best = best_interval_seconds(COST, MEAN_TIME)
     shares = [100 * goodput(seconds, COST, RESTART, MEAN_TIME) for seconds in (1800.0, best)]
     assert shown.summary == (
-        "With a checkpoint every 30 min, which costs 120 s, and a failure of one of 8 workers every 300 min, "
-        f"{shares[0]:.1f} % of the time is useful work; best would be one every {best / 60:.3g} min, "
-        f"at {shares[1]:.1f} %."
+        "A checkpoint every 30 min costs 120 s, and one of 8 workers fails every 300 min: "
+        f"{shares[0]:.1f} % of the time is useful work. The best interval is {best / 60:.3g} min, "
+        f"with {shares[1]:.1f} %."
     )
 
 
@@ -95,8 +95,8 @@ def test_a_checkpoint_that_costs_nothing_has_no_best_interval() -> None:
     shown = checkpoints(free, 1)
     assert [row["interval"] for row in shown.table] == ["chosen"]
     assert shown.figure.layout.shapes == ()
-    assert shown.summary.endswith("is useful work; the more often, the better.")
-    assert "a failure of the one worker every" in shown.summary
+    assert shown.summary.endswith("is useful work. More frequent checkpoints are better.")
+    assert "the one worker fails every" in shown.summary
 
 
 @pytest.mark.parametrize("workers", [1, 256])

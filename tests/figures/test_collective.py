@@ -194,4 +194,4 @@ def test_the_table_counts_what_is_sent_and_complete() -> None:
     shown = collective(parameter_server(3, servers=2))
     assert [row["transfers"] for row in shown.table] == [0, 6, 6]
     assert [row["complete, of those wanted"] for row in shown.table] == [0, 0, 6]
-    assert "no rank sends more than 3 chunks, all data being 2" in shown.summary
+    assert "No rank sends more than 3 chunks; the whole data are 2 chunks" in shown.summary

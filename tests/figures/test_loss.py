@@ -63,7 +63,7 @@ def test_who_is_first_depends_on_the_axis() -> None:
         assert [told[key] for key in keys] == [found.seconds[first], found.update[first], found.samples[first]]
     assert shown.summary.startswith(f"A loss of {target:.3g}, to which all come, is first reached by asynchronous (")
     assert shown.summary.endswith("by synchronous (20 updates).")
-    assert {tuple(set(trace.y)) for trace in shown.figure.data if trace.name.startswith("all come")} == {(target,)}
+    assert {tuple(set(trace.y)) for trace in shown.figure.data if trace.name.startswith("all reach")} == {(target,)}
 
 
 def test_several_seeds_are_their_mean_and_its_interval() -> None:
@@ -113,7 +113,7 @@ def test_of_one_curve_the_sentence_says_where_it_goes() -> None:
     assert loss({"ring": SLOW}, ["samples"]).summary.endswith("from 4 to 0.25 with 2,560 samples.")
     risen = loss({"a": curve([1.0, 2.0]), "b": curve([1.0, 3.0])}, ["updates"])
     assert risen.summary == "The loss ends at 2 (a) to 3 (b)."
-    assert not lines(risen.figure, "all come to 3")
+    assert not lines(risen.figure, "all reach 3")
 
 
 def test_of_64_the_lowest_and_the_highest_are_told_apart() -> None:
