@@ -173,7 +173,7 @@ def test_a_command_that_is_ended_leaves_no_process_and_a_journal_to_go_on_from(
     monkeypatch.setenv("DISTSIM_TEST_MARK", mark)
 
     def started(seeds: int) -> subprocess.Popen[str]:
-        options = ["--vary", f"seed=1:{seeds}", "--workers", "2", "--out", "t.csv"]
+        options = ["--vary", f"seed=1:{seeds}", "--workers", "2", "--out", "t.csv", "--yes"]
         command = [sys.executable, "-m", "distsim", "sweep", "s.toml", *options]
         return subprocess.Popen(
             command, cwd=tmp_path, start_new_session=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

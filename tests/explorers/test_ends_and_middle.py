@@ -85,7 +85,9 @@ def _of_axis(axis: Any) -> Iterator[str]:
 
 
 def _coloured(trace: Any) -> bool:
-    """Whether a colour is set, of the line, of the marks, or of the area; each follows the others."""
+    """Whether a colour is set, of the line, of the marks, or of the area; each follows the others. Text has a font."""
+    if getattr(trace, "mode", None) == "text":
+        return True
     parts = [getattr(trace, part, None) for part in ("line", "marker")]
     colours = [part.color for part in parts if part is not None] + [getattr(trace, "fillcolor", None)]
     return any(colour is not None for colour in colours)

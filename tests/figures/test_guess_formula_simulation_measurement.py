@@ -13,7 +13,7 @@ REPEATS = [91.8, 92.4, 95.0]
 def test_four_stages_keep_their_order_and_the_measurement_is_a_line() -> None:
     shown = guess_formula_simulation_measurement(60, 81.5, 92.0, 92.4, "ms")
     assert [bar.name for bar in shown.figure.data] == ["guess", "formula", "simulation", "measurement"]
-    assert len({bar.marker.pattern.shape for bar in shown.figure.data}) == 4
+    assert len({(bar.marker.color, bar.marker.pattern.shape) for bar in shown.figure.data}) == 4
     assert shown.figure.layout.shapes[0].x0 == 92.4
     assert shown.figure.layout.xaxis.title.text == "step time (ms)"
     assert [row["error"] for row in shown.table] == ["-35.1 %", "-11.8 %", "-0.43 %", "–"]
