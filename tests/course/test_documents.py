@@ -11,7 +11,9 @@ import nbformat
 import pytest
 
 from distsim.course.cells import GUESS
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.figures.captioned import PLOTLY_MIME
+from distsim.figures.theme import config
 from tests.course.prose import marked_numbers
 
 COURSE = Path(__file__).parents[2] / "course"
@@ -81,6 +83,20 @@ def test_nbval_reads_the_tag() -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_readers_see_no_word_of_our_tests(path: Path) -> None:
     assert "NBVAL" not in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_stored_figure_has_the_configuration_of_all_figures(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    figures = [
+        (number, output.data[PLOTLY_MIME])
+        for number, cell in enumerate(notebook.cells)
+        for output in cell.get("outputs", [])
+        if PLOTLY_MIME in output.get("data", {})
+    ]
+    stale = [number for number, figure in figures if figure.get("config") != config()]
+    assert not stale, f"cells {stale} of {path.name} hold figures with another configuration; execute it anew"
+    assert figures or path.stem not in EXPLORERS, "a page for an explorer shows its figure"
 
 
 def test_a_chapter_ends_in_the_sum_of_its_points(notebook: Any) -> None:
