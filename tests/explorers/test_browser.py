@@ -24,7 +24,7 @@ from distsim.explorers.inputs import Steps
 from distsim.explorers.notebooks import notebook
 from distsim.figures.report import html
 from distsim.simulation import simulate
-from distsim.speed import floor
+from tests.explorers.browser_bench import slowness
 from tests.explorers.drives import DATA, DRIVES, Move, control, press, tab_to
 from tests.jupyterlab import HAS_RUN, Lab, run_all
 from tests.page_faults import IS_DARK, in_the_dark, inaccessible, recorded, sending
@@ -311,7 +311,7 @@ def _quick_moves_are_drawn_once(page: Any, explorer: Any, move: Move) -> None:
         page.wait_for_function(AT_REST)
         drawn, seconds = page.evaluate(COUNTED)
         page.keyboard.press(back)
-        found.append((seconds / max(1.0, _slowness()), drawn))
+        found.append((seconds / max(1.0, slowness()), drawn))
         if found[-1][0] < MOST_SETTLING_SECONDS:
             break
     seconds, drawn = min(found)
@@ -328,15 +328,7 @@ def _scaled_seconds(page: Any, explorer: Any, move: Move) -> float:
         page.evaluate(WATCH)
         page.keyboard.press(back if number % 2 else move[1])
         took.append(page.evaluate(TOOK) / 1e3)
-    return statistics.median(took) / max(1.0, _slowness())
-
-
-def _slowness() -> float:
-    """How many times longer than on a calm machine SimPy's own timeouts take, by the clock on the wall."""
-    start = time.perf_counter()
-    floor.timeouts_per_second()
-    calm = floor.SAMPLES * floor.PROCESSES * floor.TIMEOUTS / floor.NOMINAL_TIMEOUTS_PER_SECOND
-    return (time.perf_counter() - start) / calm
+    return statistics.median(took) / max(1.0, slowness())
 
 
 def _screenshot(page: Any, name: str) -> None:
