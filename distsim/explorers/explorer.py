@@ -15,13 +15,11 @@ from typing import Any, Generic, TypeVar
 import ipywidgets as widgets
 
 from distsim.calibration import Calibration
-from distsim.errors import DistsimError, InputError
-from distsim.explorers.background_work import Background, CancelledError
+from distsim.errors import InputError
 from distsim.explorers.change_summary import sentence
 from distsim.explorers.controls import Control
 from distsim.explorers.inputs import Status, folded
 from distsim.explorers.picture import Picture
-from distsim.explorers.progress_bar import ProgressBar
 from distsim.explorers.quick_moves import QuickMoves
 from distsim.explorers.real_run_panel import RealRunPanel
 from distsim.explorers.style_sheet import SHEET
@@ -43,9 +41,6 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
     `scenarios`.
     calibration: parameters -> the calibration for the prediction of that run. Default: measured right before the run.
     rows: the rows, by their first column, whose changes the line tells. None: all rows.
-    background: whether `explore` learns or measures instead of simulating. `explore` then runs in a thread of its own,
-    with progress and a cancel button, and a later move of a control replaces the work. Its second argument is a report
-    to call often with its `Phase`; the report raises once the work is cancelled or replaced.
 
     `explore`, `scenarios` and `calibration` raise InputError for an impossible combination.
     """
@@ -57,13 +52,12 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         start: Parameters,
         controls: Sequence[Control],
         more: Sequence[Control],
-        explore: Callable[..., Captioned],
+        explore: Callable[[Parameters], Captioned],
         scenarios: Callable[[Parameters], Sequence[Scenario]],
         watched: Sequence[str],
         *,
         real: Callable[[Parameters], Scenario | None] | None = None,
         calibration: Callable[[Parameters], Calibration | None] | None = None,
-        background: bool = False,
         rows: Sequence[str] | None = None,
     ) -> None:
         if len(controls) > 3:
@@ -81,8 +75,6 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self.message, self.answer, self.caption, self.files = (widgets.HTML() for _ in range(4))
         self.changed, self.picture = Status(), Picture()
         self.real_run = RealRunPanel()
-        self.progress = ProgressBar("exploring", self._cancel)
-        self.background = Background(self.progress.tell) if background else None
         self.quick_moves = QuickMoves(self._draw_moved)
         self.parameters: Parameters = start
         self.shown: Captioned | None = None
@@ -112,7 +104,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         others = [self.controls[control.field] for control in more]
         primary = [widget for widget in self.controls.values() if widget not in others]
         fold = [folded("more controls", widgets.VBox(others))] if others else []
-        controls = [*primary, self.message, *fold, self.reset, self.progress, self.real_run.controls]
+        controls = [*primary, self.message, *fold, self.reset, self.real_run.controls]
         files = folded("the scenario files, to copy", self.files)
         result = [self.answer, self.changed, self.picture, self.real_run.result, self.caption]
         panes = widgets.Box([widgets.VBox(result), widgets.VBox(controls), files])
@@ -136,26 +128,14 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self._draw(self._start)
 
     def _draw(self, parameters: Parameters) -> None:
-        """Explores `parameters`, now or in the background, and shows the result, or the reason for having none."""
-        if self.background is None:
-            try:
-                found = (self._explore(parameters), *self._behind(parameters))
-            except InputError as error:
-                self._refuse(error)
-            else:
-                self._show(parameters, *found)
-            return
-        self._say("At work …")
-        self.progress.begin()
-        self.background.start(
-            lambda report: (self._explore(parameters, report), *self._behind(parameters)),
-            lambda found: self._show(parameters, *found),
-            self._refuse,
-        )
-
-    def _behind(self, parameters: Parameters) -> tuple[Sequence[Scenario], Calibration | None]:
-        """The scenarios of the figure, and the calibration that predicts a real run."""
-        return self._scenarios(parameters), None if self._calibration is None else self._calibration(parameters)
+        """Explores `parameters`, and shows the result, or the reason for having none."""
+        try:
+            captioned, scenarios = self._explore(parameters), self._scenarios(parameters)
+            calibration = None if self._calibration is None else self._calibration(parameters)
+        except InputError as error:
+            self._refuse(error)
+        else:
+            self._show(parameters, captioned, scenarios, calibration)
 
     def _show(
         self,
@@ -164,7 +144,6 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         scenarios: Sequence[Scenario],
         calibration: Calibration | None,
     ) -> None:
-        self.progress.end()
         self.message.value = ""
         self.picture.show(captioned)  # first: the browser draws while the rest is on its way
         self._say(self._difference(parameters, captioned))
@@ -175,25 +154,10 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         last = scenarios[-1] if scenarios else None
         self.real_run.about(last if self._real is None else self._real(parameters), calibration)
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: InputError) -> None:
         """Keeps the last figure, and shows the reason."""
-        self.progress.end()
-        if isinstance(error, CancelledError):
-            self.message.value = ""
-            self._say("Cancelled. The figure shows what was explored before; move a control to explore again.")
-            return
-        text = str(error) if isinstance(error, DistsimError) else f"{type(error).__name__}: {error}"
-        self.message.value = f'<div class="distsim-message" role="alert">{escape(text)}</div>'
+        self.message.value = f'<div class="distsim-message" role="alert">{escape(str(error))}</div>'
         self._say("The figure shows the last combination that is possible.")
-
-    def _cancel(self) -> None:
-        if self.background is not None:
-            self.background.cancel()
-
-    def settled(self, seconds: float) -> bool:
-        """Whether all work in the background, real runs included, ended within so many seconds."""
-        places = [place for place in (self.background, self.real_run.background) if place is not None]
-        return all(place.wait(seconds) for place in places)
 
     def _say(self, text: str) -> None:
         self.changed.value = f'<div class="distsim-changed">{escape(text)}</div>'

@@ -19,8 +19,6 @@ from distsim.explorers.controls import Pick, Slider
 from distsim.explorers.explorer import Explorer
 from distsim.figures.captioned import PLOTLY_MIME
 
-SECONDS = 120.0
-LEARNS = {"batch_size"}  # its settings take seconds, so tests/course/test_site.py looks at them
 SAMPLED = 3
 MOST_SETTINGS = 200
 JSON = st.recursive(
@@ -29,7 +27,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.fixture(scope="module", params=[name for name in EXPLORERS if name not in LEARNS])
+@pytest.fixture(scope="module", params=EXPLORERS)
 def live(request: pytest.FixtureRequest) -> tuple[Moving, Explorer[Any]]:
     return Moving.of(EXPLORERS[request.param]), EXPLORERS[request.param].open()
 

@@ -10,7 +10,6 @@ import pytest
 from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.update_policies import HISTOGRAM
 
-SETTLE_SECONDS = 120.0
 # Of each explorer: its controls, in the order in which they are moved, and what to.
 MOVES: dict[str, dict[str, Any]] = {
     "backup_workers": {
@@ -58,14 +57,12 @@ def test_all_explorers_are_moved() -> None:
 @pytest.mark.parametrize("name", MOVES)
 def test_every_control_changes_what_is_shown_and_the_sentence_on_change(name: str) -> None:
     view = EXPLORERS[name].open()
-    assert view.settled(SETTLE_SECONDS)
     start = view.parameters
     assert set(MOVES[name]) == set(view.controls)
     for field, value in MOVES[name].items():
         assert view.shown is not None, view.message.value
         before = view.shown
         view.controls[field].value = value
-        assert view.settled(SETTLE_SECONDS)
         assert view.message.value == "", field
         if (name, field) in TABLE_ALONE:
             assert view.shown.table != before.table, field
@@ -73,5 +70,4 @@ def test_every_control_changes_what_is_shown_and_the_sentence_on_change(name: st
             assert view.shown.figure != before.figure, field
         assert ">Changed " in view.changed.value, field
         assert name not in ALWAYS_A_NUMBER or "no number in the table changed" not in view.changed.value, field
-        assert view.progress.layout.display == "none"
     assert view.parameters == replace(start, **MOVES[name])

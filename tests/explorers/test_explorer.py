@@ -1,4 +1,4 @@
-"""The frame with an explorer of the tests' own: work in the background, real runs, and which scenario they take."""
+"""The frame with an explorer of the tests' own: what it refuses, real runs, and which scenario they take."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from distsim.explorers.controls import Slider
 from distsim.explorers.explorer import Explorer
 from distsim.explorers.real_run_panel import other_links
 from distsim.figures.captioned import Captioned
-from distsim.progress import Phase, Report
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -60,11 +59,11 @@ def found(parameters: Parameters) -> Captioned:
     return Captioned(figure, f"It is {parameters.amount}.", [{"thing": "it", "amount": parameters.amount}])
 
 
-def frame(explore: Any = found, **options: Any) -> Explorer[Parameters]:
+def frame(**options: Any) -> Explorer[Parameters]:
     """The tests' explorer."""
     return Explorer(
         "A title", "A question?", Parameters(), [Slider("amount", "amount", "", 1, 10)],
-        [Slider("steps", "steps", "", 1, 1000)], explore, scenarios, ("amount",), **options,
+        [Slider("steps", "steps", "", 1, 1000)], found, scenarios, ("amount",), **options,
     )  # fmt: skip
 
 
@@ -73,98 +72,17 @@ def text(widget: Any) -> str:
     return unescape(re.sub(r"<[^>]+>", " ", widget.value)).strip()
 
 
-class Learner:
-    """An `explore` that takes as long as the test wants: it reports until it may go on."""
-
-    def __init__(self) -> None:
-        self.begun, self.ended, self.may_end = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
-        self.left: list[int] = []  # amounts whose work was ended from without
-
-    def __call__(self, parameters: Parameters, report: Report) -> Captioned:
-        report(Phase.counted("part", 1, 4))
-        self.begun.release()
-        try:
-            while not self.may_end.wait(0.01):
-                report(Phase.counted("part", 2, 4))
-        except BaseException:
-            self.left.append(parameters.amount)
-            self.ended.release()
-            raise
-        return found(parameters)
-
-
-@pytest.fixture
-def learner() -> Any:
-    """Lets go of its work in the end."""
-    made = Learner()
-    yield made
-    made.may_end.set()
-
-
-def test_work_in_the_background_shows_progress_and_then_the_figure(learner: Learner) -> None:
-    view = frame(learner, background=True)
-    assert learner.begun.acquire(timeout=SECONDS)
-    assert view.progress.layout.display == "flex"
-    assert view.progress.bar.value in (25, 50)
-    assert view.shown is None
-    learner.may_end.set()
-    assert view.settled(SECONDS)
-    assert view.progress.layout.display == "none"
-    assert view.shown is not None
-    assert view.shown.summary == "It is 1."
+def test_an_impossible_combination_is_told_beside_the_controls() -> None:
+    view = frame()
     assert text(view.changed) == "Move a control: this line tells what it changed."
-
-
-def test_a_later_move_takes_the_place_of_an_earlier_one(learner: Learner) -> None:
-    view = frame(learner, background=True)
-    for amount in (2, 3):
-        assert learner.begun.acquire(timeout=SECONDS)
-        view.controls["amount"].value = amount
-        assert learner.ended.acquire(timeout=SECONDS)  # of the one before
-    assert learner.begun.acquire(timeout=SECONDS)
-    learner.may_end.set()
-    assert view.settled(SECONDS)
-    assert view.shown is not None
-    assert view.shown.summary == "It is 3."
-    assert sorted(learner.left) == [1, 2]
-
-
-def test_cancelled_work_leaves_the_last_figure_and_says_so(learner: Learner) -> None:
-    learner.may_end.set()
-    view = frame(learner, background=True)
-    assert view.settled(SECONDS)
-    before = view.shown
-    learner.may_end.clear()
-    view.controls["amount"].value = 5
-    view.progress.button.click()
-    assert view.settled(SECONDS)
-    assert view.shown is before
-    assert text(view.changed).startswith("Cancelled.")
-    assert text(view.message) == ""
-    assert view.progress.layout.display == "none"
-    learner.may_end.set()
-    view.controls["amount"].value = 6
-    assert view.settled(SECONDS)
-    assert text(view.changed) == "Changed amount from 1 to 6: it: amount 1 → 6."
-
-
-def test_an_impossible_combination_in_the_background_is_told_beside_the_controls(learner: Learner) -> None:
-    learner.may_end.set()
-    view = frame(learner, background=True)
     view.controls["amount"].value = 9
-    assert view.settled(SECONDS)
     assert "must be at most 8" in text(view.message)
     assert text(view.changed) == "The figure shows the last combination that is possible."
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_mistake_of_ours_in_the_background_is_told_too() -> None:
-    def broken(_parameters: Parameters, _report: Report) -> Captioned:
-        raise ZeroDivisionError("on purpose")
-
-    view = frame(broken, background=True)
-    assert view.settled(SECONDS)
-    assert text(view.message) == "ZeroDivisionError: on purpose"
+    assert view.shown is not None
+    assert view.shown.summary == "It is 1."
+    view.controls["amount"].value = 6
+    assert text(view.message) == ""
+    assert text(view.changed) == "Changed amount from 1 to 6: it: amount 1 → 6."
 
 
 def test_it_offers_the_last_scenario_or_the_one_it_is_given() -> None:
@@ -225,7 +143,7 @@ def test_it_runs_for_real_and_sets_prediction_beside_measurement() -> None:
     assert view.real_run.button.disabled
     assert view.real_run.progress.layout.display == "flex"
     view.real_run.button.click()  # no second one beside it
-    assert view.settled(120.0)
+    assert view.real_run.background.wait(120.0)
     run = view.real_run.found
     assert run is not None, text(view.real_run.why)
     assert (run.predicted.producer, run.measured.producer) == ("simulated", "measured")
@@ -251,7 +169,7 @@ def test_a_cancelled_run_leaves_no_process_and_no_folder(tmp_path: Path, monkeyp
     begin(view)
     assert len(ranks_below()) >= WORKERS
     view.real_run.progress.button.click()
-    assert view.settled(SECONDS)
+    assert view.real_run.background.wait(SECONDS)
     assert text(view.real_run.why).startswith("Cancelled")
     assert view.real_run.found is None
     assert not view.real_run.button.disabled
@@ -268,7 +186,7 @@ def test_a_run_ends_before_its_first_step_when_it_is_cancelled(tmp_path: Path, m
     view.controls["steps"].value = 1000
     view.real_run.button.click()
     view.real_run.progress.button.click()
-    assert view.settled(SECONDS)
+    assert view.real_run.background.wait(SECONDS)
     assert view.real_run.progress.bar.value == 0
     assert text(view.real_run.why).startswith("Cancelled")
     assert not ranks_below()
@@ -283,10 +201,10 @@ def test_two_explorers_do_not_measure_at_once() -> None:
     one.controls["steps"].value = 1000
     begin(one)
     other.real_run.button.click()
-    assert other.settled(SECONDS)
+    assert other.real_run.background.wait(SECONDS)
     assert "another real run is under way" in text(other.real_run.why)
     one.real_run.progress.button.click()
-    assert one.settled(SECONDS)
+    assert one.real_run.background.wait(SECONDS)
 
 
 def begin(view: Explorer[Parameters]) -> None:

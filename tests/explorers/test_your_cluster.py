@@ -265,7 +265,7 @@ def test_predicted_from_the_file_stands_beside_what_is_measured_here(file: Path)
     for field, value in {"workers": 2, "steps": 10, "mean_ms": 20.0, "calibration": str(file)}.items():
         view.controls[field].value = value
     view.real_run.button.click()
-    assert view.settled(SECONDS)
+    assert view.real_run.background.wait(SECONDS)
     run = view.real_run.found
     assert run is not None, text(view.real_run.why)
     assert view.shown is not None

@@ -26,7 +26,6 @@ from distsim.progress import progress
 
 LEAD = "Guess before you move a control. The sentence above the figure tells the result."
 MOVING = "distsim-moving"  # the class of the element that holds an explorer
-SETTLE_SECONDS = 600.0
 DECIMALS = 9  # of a slider's stop, whose steps would add up their rounding
 
 
@@ -65,9 +64,6 @@ class Moving:
     def of(cls, entry: Entry) -> Moving:
         """Raises ValueError where a stop is not a value of the live control, or the first value is not a stop."""
         view = entry.open()
-        if view.background is not None:  # its first figure is not needed here
-            view.background.cancel()
-            view.settled(SETTLE_SECONDS)
         controls = {control.field: control for control in view.settings}
         movers = tuple(_mover(controls[move.field], move, getattr(entry.start(), move.field)) for move in entry.moves)
         fields = [move.field for move in entry.moves]
