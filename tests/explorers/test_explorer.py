@@ -69,7 +69,7 @@ def frame(**options: Any) -> Explorer[Parameters]:
 
 def text(widget: Any) -> str:
     """What an HTML widget reads like."""
-    return unescape(re.sub(r"<[^>]+>", " ", widget.value)).strip()
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", widget.value)).split())
 
 
 def test_an_impossible_combination_is_told_beside_the_controls() -> None:
@@ -149,7 +149,7 @@ def test_it_runs_for_real_and_sets_prediction_beside_measurement() -> None:
     assert (run.predicted.producer, run.measured.producer) == ("simulated", "measured")
     assert run.measured.scenario == scenarios(Parameters())[-1]
     assert re.search(r"The predicted total is .* % (above|below) the measured", text(view.real_run.heading))
-    assert text(view.real_run.heading).startswith("Run for real: last, 3 workers.  Other links than in the figure: ")
+    assert text(view.real_run.heading).startswith("Run for real: last, 3 workers. Other links than in the figure: ")
     assert "predicted" in view.real_run.picture.figure
     assert seen == sorted(seen)
     assert len(seen) > 2
