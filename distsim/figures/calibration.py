@@ -32,7 +32,7 @@ def calibration(machine: MachineCalibration) -> Captioned:
     >>> from distsim.calibration import fitted
     >>> found = [("point_to_point", None, 2, size, np.full(9, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
     >>> calibration(fitted(found, cores=2)).summary
-    'Of 2 measured times, the worst fitted is 0 % off its line (point to point).'
+    'Of 2 measured times, the one farthest from its line is 0 % off (point to point).'
     """
     titles = list(dict.fromkeys(fit.title for fit in machine.fits))
     numbers = sorted({found.workers for found in machine.measured})
@@ -62,8 +62,8 @@ def calibration(machine: MachineCalibration) -> Captioned:
     figure.update_annotations(font_size=SMALL + 1)
     worst = max(machine.fits, key=lambda fit: fit.line.largest_miss)
     sentence = (
-        f"Of {len(machine.measured)} measured times, the worst fitted is {100 * worst.line.largest_miss:.0f} % off "
-        f"its line ({worst.title})."
+        f"Of {len(machine.measured)} measured times, the one farthest from its line is "
+        f"{100 * worst.line.largest_miss:.0f} % off ({worst.title})."
     )
     return Captioned(figure, sentence, _table(machine))
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import DASHES, INK, MARKS, MEASURED, PAPER, RUNS, template
-from distsim.figures.wording import above_or_below, signed
+from distsim.figures.wording import above_or_below, counted, signed
 from distsim.units import show
 
 HEIGHT = 420
@@ -108,17 +108,16 @@ def _sentence(
     if errors:
         judged, which = (predicted, "not fitted") if predicted else (errors, "fitted")
         worst = max(judged, key=lambda size: abs(judged[size]))
-        plural = "s" if len(judged) != 1 else ""
         name, predict = next(iter(curves.items()))
         return (
-            f"Of {len(judged)} size{plural} that it was {which} to, the {name} is farthest from the measured time "
+            f"Of {counted(len(judged), 'size')} that it was {which} to, the {name} is farthest from the measured time "
             f"at {_size(worst)}: {above_or_below(predict(worst), measured[worst])}."
         )
     told = []
     for size in (sizes[0], sizes[-1]):
         least = min(curves, key=lambda name: curves[name](size))
-        told.append(f"{_size(size)} {least}, {show(curves[least](size), 'second')}")
-    return f"Fastest is with {told[0]}, and with {told[1]}."
+        told.append(f"{least} is the fastest at {_size(size)}, with {show(curves[least](size), 'second')}")
+    return f"{told[0][:1].upper()}{told[0][1:]}; {told[1]}."
 
 
 def _table(

@@ -213,8 +213,8 @@ def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) ->
     diverged = [line.name for line in lines if not line.whole]
     text = []
     if target is not None:
-        text.append(f"A loss of {target:.3g}, to which all come{' that do not diverge' if diverged else ''}, ")
-        text[-1] += f"is first reached by {_winners(panels, target)}."
+        text.append(f"All runs{' that do not diverge' if diverged else ''} reach a loss of {target:.3g}; ")
+        text[-1] += f"the first is {_winners(panels, target)}."
     elif len(whole) == 1:
         (line,) = whole
         course = f"falls from {line.loss[0]:.3g}" if line.loss[-1] < line.loss[0] else f"goes from {line.loss[0]:.3g}"
@@ -236,7 +236,7 @@ def _winners(panels: Mapping[Against, Sequence[Line]], target: float) -> str:
         reached = {line.name: line.reaches(target) for line in lines if line.whole}
         first = min((at, name) for name, at in reached.items() if at is not None)
         found.setdefault(first[1], []).append(_amount(first[0], axis))
-    return ", by ".join(f"{name} ({', '.join(amounts)})" for name, amounts in found.items())
+    return " or, along another axis, ".join(f"{name} ({', '.join(amounts)})" for name, amounts in found.items())
 
 
 def _amount(value: float, axis: Against) -> str:

@@ -61,8 +61,8 @@ def pipeline(trace: Trace, step: int = 0) -> Captioned:
     ...     "policy": {"kind": "pipeline", "micro_batches": 8}, "workload.activation": "1 MiB",
     ...     "compute": {"mean": "50 ms"}, "cluster.bandwidth": "100 Gbit/s"})
     >>> pipeline(distsim.simulate(run)).summary
-    'Of step 0 with 4 stages and 8 micro-batches, 70 ms long, 29 % are bubbles (27 % without communication); \
-a stage holds at most 8 micro-batches.'
+    'With 4 stages and 8 micro-batches, step 0 takes 70 ms. 29 % of it is bubbles (27 % without communication). \
+A stage holds at most 8 micro-batches.'
     """
     check_policy("pipeline", trace, "pipeline", "micro-batches")
     spans = trace.spans.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
@@ -285,8 +285,8 @@ def _sentence(trace: Trace, pieces: Pieces, table: Sequence[Row], step: int, len
     share = float(np.mean([float(row["bubbles (%)"] or 0.0) for row in table]))
     most = max(int(row["holds at most (micro-batches)"] or 0) for row in table)
     return (
-        f"Of step {step} with {counted(stages, 'stage')} and "
-        f"{counted(micro_batches, 'micro-batch')}, {show(length, 'second')} long, {share:.0f} % are bubbles "
-        f"({100 * bubble_share(stages, micro_batches):.0f} % without communication); "
-        f"a stage holds at most {counted(most, 'micro-batch')}."
+        f"With {counted(stages, 'stage')} and {counted(micro_batches, 'micro-batch')}, step {step} takes "
+        f"{show(length, 'second')}. {share:.0f} % of it is bubbles "
+        f"({100 * bubble_share(stages, micro_batches):.0f} % without communication). "
+        f"A stage holds at most {counted(most, 'micro-batch')}."
     )

@@ -47,7 +47,7 @@ def test_where_all_was_fitted_the_sentence_says_so() -> None:
 
 def test_without_measurement_the_fastest_are_told() -> None:
     shown = exchange_times(WAYS, [1e3, 1e7])
-    assert shown.summary == "Fastest is with 1 kB line, 1 ms, and with 10 MB other, 3 ms."
+    assert shown.summary == "Line is the fastest at 1 kB, with 1 ms; other is the fastest at 10 MB, with 3 ms."
     assert "measured (ms)" not in shown.table[0]
 
 

@@ -61,8 +61,8 @@ def test_who_is_first_depends_on_the_axis() -> None:
     for found, told in ((SLOW, row), (FAST, other)):
         first = int(np.argmax(found.loss <= target))
         assert [told[key] for key in keys] == [found.seconds[first], found.update[first], found.samples[first]]
-    assert shown.summary.startswith(f"A loss of {target:.3g}, to which all come, is first reached by asynchronous (")
-    assert shown.summary.endswith("by synchronous (20 updates).")
+    assert shown.summary.startswith(f"All runs reach a loss of {target:.3g}; the first is asynchronous (")
+    assert shown.summary.endswith("or, along another axis, synchronous (20 updates).")
     assert {tuple(set(trace.y)) for trace in shown.figure.data if trace.name.startswith("all reach")} == {(target,)}
 
 
@@ -125,7 +125,7 @@ def test_of_64_the_lowest_and_the_highest_are_told_apart() -> None:
     (others, *_) = lines(shown.figure, "62 others")
     assert np.isnan(others.y).sum() == 62
     assert len(shown.table) == 64
-    assert "first reached by rate 0 (" in shown.summary
+    assert "the first is rate 0 (" in shown.summary
 
 
 def test_accuracy_is_told_where_something_is_classified() -> None:

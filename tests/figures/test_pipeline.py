@@ -68,7 +68,7 @@ def test_bubbles_are_the_rest_of_the_time_as_in_the_metrics(schedule: Schedule, 
     assert share == pytest.approx(100 * idle)
     bubbles = of_name(shown.figure, "bubble")
     assert sum(bubbles.x) == pytest.approx(1e3 * 4 * idle * trace.total_seconds)
-    assert f"{share:.0f} % are bubbles" in shown.summary
+    assert f"{share:.0f} % of it is bubbles" in shown.summary
     everything = sum(sum(of_name(shown.figure, name).x) for name in ("forward", "backward", "bubble"))
     assert everything == pytest.approx(1e3 * 4 * trace.total_seconds)
 
@@ -92,7 +92,7 @@ def test_a_stage_holds_at_most_what_the_formula_says(schedule: Schedule) -> None
     of_stage, count = told[drawn].T
     assert np.array(held.y)[drawn] == pytest.approx(of_stage + 0.45 - 0.9 * count / max(most))
     assert [int(text) for text in of_name(shown.figure, "micro-batches held, at most").text] == most
-    assert f"a stage holds at most {max(most)} micro-batches" in shown.summary
+    assert f"A stage holds at most {max(most)} micro-batches" in shown.summary
 
 
 def test_what_is_held_begins_with_a_forward_and_ends_with_a_backward() -> None:
@@ -112,7 +112,7 @@ def test_a_later_step_counts_its_time_from_its_own_start() -> None:
     trace = run("gpipe", steps=3)
     first, last = pipeline(trace), pipeline(trace, step=2)
     assert list(of_name(last.figure, "forward").base) == pytest.approx(list(of_name(first.figure, "forward").base))
-    assert last.summary.startswith("Of step 2 ")
+    assert ", step 2 takes " in last.summary
     with pytest.raises(InputError, match="must be one of the run's, 0 to 2"):
         pipeline(trace, step=3)
 
