@@ -39,7 +39,7 @@ DRIVES = {
         ("backups (0", "ArrowRight"), "backups from 1 to 2", (("backups (0", "ArrowRight"),) * 3,
         "must be fewer than the 5 workers", ("backups (0", "ArrowLeft"),
     ),
-    "update_policies": Drive(("may be ahead by", "ArrowRight"), "may be ahead by from 2 to 3"),
+    "update_policies": Drive(("steps ahead of", "ArrowRight"), "steps ahead of the slowest from 2 to 3"),
     "ring_or_server": Drive(
         ("servers (1", "ArrowRight"), "servers from 1 to 2",
         (("servers run on", "Space"), *(("servers (1", "ArrowRight"),) * 5),

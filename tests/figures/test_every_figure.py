@@ -186,7 +186,7 @@ def test_a_step_that_was_cut_off_is_told_so() -> None:
     told = "No update of this step was recorded: it may have gone on."
     whole = run("pipeline", 4)
     first = cut_off(whole, float(whole.spans.of_kind(SpanKind.FORWARD).end_seconds.min()))
-    assert pipeline(first).summary.endswith(f"a stage holds at most 1 micro-batch. {told}")
+    assert pipeline(first).summary.endswith(f"A stage holds at most 1 micro-batch. {told}")
     assert told not in pipeline(whole).summary
     whole = run("overlap", 4)
     reduced = whole.spans.of_kind(SpanKind.ALL_REDUCE).end_seconds.min()
