@@ -76,4 +76,9 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # an integer with more digits than Python writes
         text = "(a number of thousands of digits)"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """`text`, shortened in the middle to at most 80 characters."""
     return text if len(text) <= 80 else f"{text[:37]}...{text[-40:]}"

@@ -99,6 +99,15 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def make_folder(path: Path, asked: str) -> None:
+    """Makes the folder, and those it is in. Raises InputError about `asked` where it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        rule = f"cannot be made ({error.strerror})"
+        raise InputError.of(asked, str(path), rule, "name a folder of yours") from None
+
+
 def write_text(path: Path, text: str) -> None:
     """Replaces `path` by `text` in UTF-8."""
     with replaced(path) as stream:

@@ -23,13 +23,15 @@ from distsim.runtime.calibrate import expected_of
 from distsim.units import SiUnit, cure, parse
 
 DEFAULT = CalibrationPlan()
+MOST_DIGITS = 9
+RULE = f"must be whole numbers with commas between, each of at most {MOST_DIGITS} digits"
 EMULATED = {"bandwidth": "1 Gbit/s", "latency": "0 s"}
 
 
 def _numbers(_context: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() for part in parts):
-        raise InputError.of(f"--{option.name}", text, "must be whole numbers with commas between", "write 1,2,4")
+    if not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
+        raise InputError.of(f"--{option.name}", text, RULE, "write 1,2,4")
     return tuple(map(int, parts))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from distsim.cli.output import json_option, print_json, warn
+from distsim.cli.output import PATH, json_option, print_json, warn
 from distsim.errors import InputError
 from distsim.figures.catalogue import COUNTS, KINDS, WINDOW
 from distsim.files import check_writable
@@ -31,9 +31,9 @@ ARGUMENT = re.compile(r"\w+\((?P<arguments>[\w, ]+)\)(?P<part>.*)")  # what a fu
 
 @click.command(epilog=LISTED)
 @click.argument("kind", metavar="KIND")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
 @click.option(
-    "-o", "--out", required=True, type=click.Path(path_type=Path),
+    "-o", "--out", required=True, type=PATH,
     help="Where to: .svg or .png (drawn by an installed Chromium), or .html (interactive, opens offline).",
 )  # fmt: skip
 @click.option("--start", "start_seconds", metavar="TIME", help='Draw from here, such as "250 ms".')

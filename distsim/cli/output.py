@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,35 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from distsim.errors import InputError
 from distsim.trace.files import check_name
 
 PIPE_WIDTH = 110
 NOT_APPLICABLE = "–"
-PATH = click.Path(path_type=Path)
+
+
+class _PathType(click.Path):
+    """A path that a file could have."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path. Raises InputError for an empty name, a name with a zero byte, and a name that is too long."""
+        asked = "path" if param is None else param.human_readable_name if param.metavar is None else param.metavar
+        if isinstance(param, click.Option):
+            asked = param.opts[-1]
+        cure = "name a file or a folder of yours"
+        if not str(value):
+            raise InputError.of(asked, value, "is empty", cure)
+        try:
+            os.stat(value)
+        except ValueError as error:
+            raise InputError.of(asked, value, f"cannot be a path ({error})", cure) from None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise InputError.of(asked, value, f"cannot be a path ({error.strerror})", cure) from None
+        return super().convert(value, param, ctx)
+
+
+PATH = _PathType(path_type=Path)
 
 
 def _trace_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:

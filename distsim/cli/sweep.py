@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from math import isnan
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from rich.table import Table
@@ -107,6 +108,9 @@ def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
             "--scheduler", scheduler, "needs Dask, which is not installed", pip_install("distributed")
         ) from None
     try:
+        address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+        if not address.port:
+            raise ValueError("it has no port")
         client = Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         rule = f"does not answer ({error or type(error).__name__})"

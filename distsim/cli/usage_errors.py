@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 import click
 
-from distsim.errors import problem
+from distsim.errors import problem, shortened
 
 
 class Commands(click.Group):
@@ -42,7 +43,7 @@ def explained(error: click.UsageError) -> str:
 
 
 def _sentence(error: click.UsageError) -> str:
-    text = error.format_message().strip().rstrip(".")
+    text = re.sub(r"\S{81,}", lambda word: shortened(word[0]), error.format_message().strip().rstrip("."))
     return f"{text[0].lower()}{text[1:]}."
 
 

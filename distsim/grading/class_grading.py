@@ -19,7 +19,7 @@ from pathlib import Path
 
 from distsim import files
 from distsim.errors import InputError, RunError
-from distsim.files import write_text
+from distsim.files import make_folder, write_text
 from distsim.grading.feedback import feedback
 from distsim.grading.grade import Grade, grade
 from distsim.grading.gradebook import gradebook
@@ -120,11 +120,8 @@ def _write_feedback(out: Path, found: Grade) -> None:
 
 def make(out: Path) -> None:
     """Makes the folders in `out`. Raises InputError if they cannot be made."""
-    try:
-        for name in (RESULTS, FEEDBACK):
-            (out / name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError.of("--out", str(out), f"cannot be made ({error.strerror})", "name a folder of yours") from None
+    for name in (RESULTS, FEEDBACK):
+        make_folder(out / name, "--out")
 
 
 def feedback_file(out: Path, student: str) -> Path:

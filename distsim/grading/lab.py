@@ -12,6 +12,7 @@ labs/03_ring/
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -159,7 +160,7 @@ def find(asked: str, given: Path | None = None) -> Lab:
 
     Raises InputError, which lists all labs, if no lab or several labs match.
     """
-    if Path(asked).joinpath(ABOUT).is_file():
+    if os.path.isfile(Path(asked, ABOUT)):  # also where the name is none that a file can have
         return Lab.at(Path(asked))
     labs = all_labs(given)
     wanted = asked.zfill(2) if asked.isdigit() else asked

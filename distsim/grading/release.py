@@ -8,7 +8,7 @@ from pathlib import Path
 
 from distsim.errors import InputError
 from distsim.extras import pip_install
-from distsim.files import write_text
+from distsim.files import make_folder, write_text
 from distsim.grading import metadata
 from distsim.grading.lab import CHECKS, NOTEBOOK, SOLUTION, TASKS, Lab
 from distsim.grading.result import shown
@@ -28,7 +28,7 @@ def release(labs: Sequence[Lab], out: Path) -> list[Path]:
     _check_new(out)
     for lab in labs:
         _check(lab)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out, "folder of the release")
     written = []
     for lab in labs:
         written += copy(lab, out / lab.key)
@@ -54,10 +54,7 @@ def start(lab: Lab, folder: Path) -> Path:
 
 def copy(lab: Lab, place: Path) -> list[Path]:
     """Copies the files that students get into `place`, the notebook without outputs. Returns the copies."""
-    try:
-        place.mkdir(parents=True)
-    except OSError as error:
-        raise InputError.of("folder", str(place), f"cannot be made ({error.strerror})", "name one of yours") from None
+    make_folder(place, "folder")
     sources = [*lab.pristine, lab.folder / TASKS]
     for source in sources:
         if source.name == NOTEBOOK:

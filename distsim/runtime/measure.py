@@ -141,7 +141,7 @@ def measure_on_node(
 
 def _check_rules(scenarios: Sequence[Scenario], rules: Sequence[str | None]) -> None:
     for scenario, rule in zip(scenarios, rules, strict=False):
-        if rule:
+        if rule is not None:
             check_decides(scenario)
             if scenario.failures is not None:
                 raise NotAvailableYetError.of(
@@ -157,7 +157,7 @@ def _launch(
     machines: Sequence[Sequence[int]] = (),
 ) -> Launch:
     """The launch of a measurement. machines: the ranks of each machine, where there are several."""
-    own = [located(rule) if rule else None for rule in rules]
+    own = [located(rule) if rule is not None else None for rule in rules]
     deadline = deadline_seconds
     if deadline is None:
         deadline = estimated_seconds(scenarios, network) + (MEETING_SECONDS if machines else 0.0)

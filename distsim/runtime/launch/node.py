@@ -49,7 +49,7 @@ class Node:
         """
         host, _, port = endpoint.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 65536:
             raise InputError.of("--rdzv-endpoint", endpoint, "is not HOST:PORT", "write node0.example.org:29500")
         if not 0 <= number < nodes:
             raise InputError.of(
@@ -75,9 +75,10 @@ class Node:
             with socket.socket(family, kind) as probe:
                 probe.connect(target)  # sends nothing
                 return str(probe.getsockname()[0])
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: no host can have this name
             raise InputError.of(
-                "--rdzv-endpoint", self.endpoint, f"cannot be reached from here ({error.strerror or error})",
+                "--rdzv-endpoint", self.endpoint,
+                f"cannot be reached from here ({getattr(error, 'strerror', None) or error})",
                 "write the name or address of node 0 as the other nodes know it",
             ) from None  # fmt: skip
 
