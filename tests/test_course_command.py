@@ -45,10 +45,12 @@ def started(*options: str, home: Path, **variables: str) -> Iterator[subprocess.
     """The command as a person starts it, with a home of its own; it gets Ctrl-C at the end if it is still there."""
     environment = os.environ | {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | variables
     environment |= {f"JUPYTER_{kind}_DIR": str(home / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # where nohup runs the tests, a child would ignore it too
     process = subprocess.Popen(
         [sys.executable, "-m", "distsim", "course", "--no-browser", *options],
         env=environment, cwd=home, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0,
     )  # fmt: skip
+    signal.signal(signal.SIGHUP, inherited)
     alarm = threading.Timer(SECONDS, process.terminate)
     alarm.start()
     try:
