@@ -61,11 +61,18 @@ def _signal(found: list[psutil.Process], number: signal.Signals) -> None:
 
 def abandon(folder: Path | None = None) -> NoReturn:
     """Ends this process and all below it, since the launching process is gone. folder: the run's, removed as well."""
-    for process in psutil.Process().children(recursive=True):
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
+    below = psutil.Process().children(recursive=True)
+    _signal(below, signal.SIGKILL)
     if folder is not None:
+        give_up = time.monotonic() + 2.0
+        while any(map(_lives, below)) and time.monotonic() < give_up:  # a dying process may still write a file
+            time.sleep(0.01)
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(128 + signal.SIGKILL)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except GONE:
+        return False
