@@ -23,6 +23,10 @@ EXTRAS = {
     "pyarrow": "cluster",
     "numba": "fast",
     "sphinx": "site",
+    "myst_nb": "site",
+    "furo": "site",
+    "math_core": "site",
+    "ziamath": "site",
 }
 
 

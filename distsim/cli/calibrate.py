@@ -101,7 +101,7 @@ def calibrate(
         "calibration with workers", [*chosen.workers], seconds, "take fewer --repeats, --sizes or --workers", yes=yes
     )
     with bar("calibrate", shown=not as_json) as progress:
-        machine = run(chosen, progress=progress)
+        machine = run(chosen, expected=seconds, progress=progress)
     found = Calibration(machine=machine)
     warn(machine.warnings())
     if out:

@@ -51,7 +51,8 @@ def grade(
     """Grade submissions of a LAB: run the lab's own notebook and its checks with a student's tasks.py.
 
     LAB is a number, a name or a path: 3, ring, 03_ring or labs/03_ring. A student's code runs only in confined ranks
-    and never in the process that decides the points. A notebook that the student edited changes nothing.
+    and never in the process that decides the points. A notebook that the student edited changes nothing. Nor does a
+    learner's copy of the course: without --labs, its labs are graded by the package's own notebooks and checks.
 
     With --all every student gets a page of feedback, and a row in gradebook.csv. Called again, also after an
     interrupt, the command grades only what is missing, and what changed since in a submission or in the lab.
@@ -59,12 +60,12 @@ def grade(
     Exit codes: 0 whatever the points; 2 on bad input, or where this machine cannot confine the ranks; 3 if a
     submission could not be graded for no fault of its own.
     """
-    from distsim.grading.lab import find
+    from distsim.grading.lab import find, untouched
 
     if (path is None) == (folder is None):
         raise InputError("grade takes either --submission or --all. Cure: write one of them, such as --submission ada/")
     need("torch", "grade")
-    lab = find(name, labs)
+    lab = untouched(find(name)) if labs is None else find(name, labs)
     if path is not None:
         _one(lab, path, out, as_json)
     else:
@@ -76,7 +77,7 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
     from distsim.grading.class_grading import feedback_file, make
     from distsim.grading.feedback import feedback
     from distsim.grading.grade import grade as graded
-    from distsim.grading.result import NOT_IMPORTED, told_once
+    from distsim.grading.result import NOT_IMPORTED, not_run, told_once
     from distsim.grading.submission import submission
     from distsim.grading.trust import warning
     from distsim.runtime.launch.termination import termination_raises
@@ -95,7 +96,9 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
         return
     console().print(_table(found))
     for result in told_once(found.results):
-        click.echo(f"every check: {NOT_IMPORTED}{fault}" if (fault := result.import_fault) else result.text())
+        fault = result.import_fault
+        checks = ", ".join(not_run(fault, found.results)) or "every check"
+        click.echo(f"{checks}: {NOT_IMPORTED}{fault}" if fault else result.text())
     print_notes([*found.remarks, _what_was_graded(found)])
 
 

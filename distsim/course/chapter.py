@@ -33,7 +33,7 @@ NUMBER = re.compile(r"\d\d")
 class Chapter:
     """A chapter for its notebook, by its number, such as "02".
 
-    folder: the course's. Default: the course around the current folder, or beside the package.
+    folder: the course's. Default: the course around the current folder, or else the package's own.
 
     Raises InputError where the course has no such chapter.
     """

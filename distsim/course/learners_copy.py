@@ -50,10 +50,14 @@ def lay(folder: Path, source: Path | None = None) -> Laid:
     record = _record(folder)
     laid = Laid(folder)
     try:
-        for file in material.files(source):
-            if EXERCISES not in file.parts:  # they compute the right answers; chapters use the package's own
-                _lay(files.read(source / file, MOST_MEGABYTES), file, record, laid)
-        files.write_text(folder / material.RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_record(folder, record)  # so that the next call knows the copy, however this one ends
+        try:
+            for file in material.files(source):
+                if EXERCISES not in file.parts:  # they compute the right answers; chapters use the package's own
+                    _lay(files.read(source / file, MOST_MEGABYTES), file, record, laid)
+        finally:
+            _write_record(folder, record)
     except OSError as error:
         raise InputError.of("FOLDER", str(folder), f"cannot be written to ({error.strerror})", OTHER_FOLDER) from None
     return laid
@@ -74,32 +78,36 @@ def _record(folder: Path) -> dict[str, str]:
     return {}
 
 
+def _write_record(folder: Path, record: dict[str, str]) -> None:
+    files.write_text(folder / material.RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
 def _lay(content: bytes, file: Path, record: dict[str, str], laid: Laid) -> None:
     """Lays one file, where the learner has not changed it; else lays it beside, once."""
     place, known, ours = laid.folder / file, record.get(file.as_posix()), _hash(content)
-    record[file.as_posix()] = ours
     if not place.exists() and not place.is_symlink():
         place.parent.mkdir(parents=True, exist_ok=True)
         _write(place, content)
         laid.new.append(file)
-    elif (theirs := _hash_of(place)) == ours:
-        return
-    elif theirs == known:
-        _write(place, content)
-        laid.updated.append(file)
-    elif ours != known:
-        laid.beside.append((file, _beside(content, file, record, laid.folder)))
+    elif (theirs := _hash_of(place)) != ours:
+        if theirs is not None and theirs == known:
+            _write(place, content)
+            laid.updated.append(file)
+        elif ours != known:
+            laid.beside.append((file, _beside(content, file, record, laid.folder)))
+    record[file.as_posix()] = ours  # last, so that an interrupted call does not count it as laid
 
 
 def _beside(content: bytes, file: Path, record: dict[str, str], folder: Path) -> Path:
     """Writes the new version next to the learner's file, over no file that the learner wrote or changed."""
-    number = 1
+    number, ours = 1, _hash(content)
     while True:
         name = file.with_name(f"{file.stem}.new{number if number > 1 else ''}{file.suffix}")
         place, known = folder / name, record.get(name.as_posix())
-        if (not place.exists() and not place.is_symlink()) or (known is not None and _hash_of(place) == known):
+        free = not place.exists() and not place.is_symlink()
+        if free or _hash_of(place) in {known, ours} - {None}:
             _write(place, content)
-            record[name.as_posix()] = _hash(content)
+            record[name.as_posix()] = ours
             return name
         number += 1
 

@@ -6,9 +6,10 @@ Names and observations come from students, so they are escaped: a student cannot
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from distsim.grading.grade import Grade
-from distsim.grading.result import NOT_IMPORTED, Result, shown, told_once
+from distsim.grading.result import NOT_IMPORTED, Result, not_run, shown, told_once
 
 MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~!$])")  # characters with a meaning inside a line of Markdown or HTML
 
@@ -28,13 +29,15 @@ def feedback(grade: Grade) -> str:
     for remark in grade.remarks:
         lines += ["", f"Note: {escaped(remark)}"]
     for result in told_once(grade.results):
-        lines += _lost(result)
+        lines += _lost(result, grade.results)
     return "\n".join([*lines, ""])
 
 
-def _lost(result: Result) -> list[str]:
-    if result.import_fault:
-        return ["", "## No check could run", "", fenced(f"{NOT_IMPORTED}{result.import_fault}")]
+def _lost(result: Result, results: Sequence[Result]) -> list[str]:
+    if fault := result.import_fault:
+        checks = ", ".join(not_run(fault, results))
+        head = f"## Not run: {escaped(checks)}" if checks else "## No check could run"
+        return ["", head, "", fenced(f"{NOT_IMPORTED}{fault}")]
     lines = ["", f"## {escaped(result.check)}: {shown(result.points)} of {shown(result.maximum)}"]
     for name, text in result.reasons.items():
         if name == "hint":

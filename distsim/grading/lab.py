@@ -133,10 +133,13 @@ def lab_folders(given: Path | None = None) -> Iterator[Path]:
 
 
 def untouched(lab: Lab) -> Lab:
-    """The package's own lab in place of one in a learner's copy, since the learner may have changed that one."""
-    if (lab.folder.resolve().parents[1] / RECORD).is_file():
-        return Lab.at(home() / "labs" / lab.key)
-    return lab
+    """The package's own lab in place of one in a learner's copy, since the learner may have changed that one.
+
+    A lab that the package does not have is the learner's own, and stays.
+    """
+    own = home() / "labs" / lab.key
+    in_copy = (lab.folder.resolve().parent.parent / RECORD).is_file()
+    return Lab.at(own) if in_copy and (own / ABOUT).is_file() else lab
 
 
 def all_labs(given: Path | None = None) -> list[Lab]:

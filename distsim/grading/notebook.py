@@ -101,6 +101,7 @@ class Notebook:
     def _shown(self, result: Result) -> Points:
         fault = result.import_fault
         if not fault:
+            self._broken = ("", "")  # a card that told a fault may say something else now
             return card(result, self.total())
         told, why = self._broken
         if why == fault and told != result.check:
@@ -179,11 +180,11 @@ class Notebook:
         try:
             ast.parse(path.read_bytes() if path.is_file() else b"")
         except (SyntaxError, ValueError) as error:
+            number, message = getattr(error, "lineno", None), getattr(error, "msg", error)
             told, why = self._broken
-            if why.startswith(type(error).__name__):
+            if why == f"{type(error).__name__}: {message} ({TASKS}:{number})":  # as ranks report it
                 return f"{TASKS} cannot be imported; the card of {told.replace('_', ' ')} says why"
-            line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            return f"{TASKS}{line}: {getattr(error, 'msg', error)}"
+            return f"{TASKS}{f', line {number}' if number else ''}: {message}"
         return ""
 
     def overlay(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ class Result:
 
     @property
     def import_fault(self) -> str:
-        """The error that kept tasks.py from being imported, the same for every check; empty if there was none.
+        """The error that kept tasks.py from being imported; empty if there was none.
 
         >>> Result("sums", 0.0, 2.0, "rank 1: tasks.py cannot be imported: TabError: mixed (tasks.py:3)").import_fault
         'TabError: mixed (tasks.py:3)'
@@ -91,6 +91,17 @@ def told_once(results: Iterable[Result]) -> list[Result]:
         if not result.full:
             told.setdefault(result.import_fault or f"check {result.check}", result)
     return list(told.values())
+
+
+def not_run(fault: str, results: Sequence[Result]) -> list[str]:
+    """The checks that this fault of importing tasks.py kept from running; empty if it was all of them.
+
+    >>> fault = "rank 0: tasks.py cannot be imported: TabError: mixed (tasks.py:3)"
+    >>> not_run("TabError: mixed (tasks.py:3)", [Result("sums", 0.0, 2.0, fault), Result("shares", 1.0, 1.0)])
+    ['sums']
+    """
+    names = [result.check for result in results if result.import_fault == fault]
+    return names if len(names) < len(results) else []
 
 
 def require_worth(points: float, hint: str) -> None:

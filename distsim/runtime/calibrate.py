@@ -18,9 +18,12 @@ from distsim.runtime.measure import check_machine, measure_all
 SHORTEST_SECONDS = 1e-7  # a clock's tick: shorter times count as this long
 
 
-def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> MachineCalibration:
+def calibrate(
+    plan: CalibrationPlan, *, expected: float | None = None, progress: Report | None = None
+) -> MachineCalibration:
     """Measures `plan`, with one launch for each number of ranks.
 
+    expected: in seconds, what `expected_of(plan)` told, if it was called before.
     progress: called with the `Phase` of the measurement, which counts steps. Raises RunError where a rank fails. Raises
     InputError before any measurement where torch or the right to emulate links is missing, or the plan cannot be run.
     """
@@ -29,7 +32,8 @@ def calibrate(plan: CalibrationPlan, *, progress: Report | None = None) -> Machi
     for probe in (probe for probes in launches for probe in probes):
         check_available(probe.scenario)
     total = sum(probe.scenario.steps for probes in launches for probe in probes)
-    expected = expected_of(plan) if progress else 0.0
+    if expected is None:
+        expected = expected_of(plan) if progress else 0.0
     samples: list[Sample] = []
     latencies: list[float | None] = []
     done = 0

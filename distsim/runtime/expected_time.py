@@ -29,7 +29,10 @@ def expected_seconds(scenarios: Sequence[Scenario]) -> float:
     if not scenarios:
         return 0.0
     ranks, cores = len(roles(scenarios[0])), usable_cores()
-    return START_SECONDS + RANK_SECONDS * max(1.0, ranks / cores) + sum(run_seconds(scenario) for scenario in scenarios)
+    different = {id(scenario): scenario for scenario in scenarios}  # a launch may run one scenario several times
+    seconds = {key: run_seconds(scenario) for key, scenario in different.items()}
+    runs = sum(seconds[id(scenario)] for scenario in scenarios)
+    return START_SECONDS + RANK_SECONDS * max(1.0, ranks / cores) + runs
 
 
 def run_seconds(scenario: Scenario) -> float:

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from distsim.calibration import CalibrationPlan
+from distsim.calibration.plan import PASSES
+from distsim.cli.calibrate import calibrate
 from distsim.errors import InputError
+from distsim.runtime import expected_time
+from distsim.runtime.calibrate import expected_of
+from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
 
@@ -105,3 +110,28 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
 def test_a_pause_is_a_short_time(pause: float) -> None:
     with pytest.raises(InputError, match=r"pause.*must be from"):
         CalibrationPlan(pause=pause)
+
+
+def test_each_scenario_of_a_plan_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a launch runs it in each of two passes, and the second pass counts as well."""
+    estimated: list[Scenario] = []
+    monkeypatch.setattr(expected_time, "run_seconds", lambda scenario: estimated.append(scenario) or 1.0)
+    plan = CalibrationPlan(workers=(2,), models=())
+    probes = [probe for launch in plan.launches() for probe in launch]
+    seconds = expected_of(plan)
+    assert len(estimated) == len(probes) / PASSES == len({scenario.dumps() for scenario in estimated})
+    assert seconds > len(probes)
+
+
+def test_the_command_estimates_a_plan_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float | None] = []
+
+    def measured(*_given: object, expected: float | None, **_more: object) -> None:
+        told.append(expected)
+        raise InputError("measured enough")
+
+    monkeypatch.setattr("distsim.cli.calibrate.expected_of", lambda _plan: 12.5)
+    monkeypatch.setattr("distsim.cli.calibrate.run", measured)
+    with pytest.raises(InputError, match="measured enough"):
+        calibrate.main(["--yes"], standalone_mode=False)
+    assert told == [12.5]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("myst_nb")
     shared = "PYTEST_XDIST_WORKER" in os.environ
     folder = tmp_path_factory.getbasetemp().parent if shared else tmp_path_factory.getbasetemp()
-    out, told = folder / "site", folder / "site.txt"
+    out, told = folder / "site", folder / "site.json"
     with (folder / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not told.exists():
@@ -31,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 [sys.executable, "-m", "distsim.course.site", str(out)],
                 cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
             )  # fmt: skip
-            told.write_text(f"{done.returncode}|{done.stdout}|{done.stderr}", "utf-8")
-    code, printed, errors = told.read_text("utf-8").split("|")
-    assert (code, errors) == ("0", ""), (printed, errors)
+            told.write_text(json.dumps([done.returncode, done.stdout, done.stderr]), "utf-8")
+    code, printed, errors = json.loads(told.read_text("utf-8"))
+    assert (code, errors) == (0, ""), (printed, errors)
     return out

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from distsim import material
+from distsim.course import learners_copy
 from distsim.course.learners_copy import FOLDER, lay, usual_folder
 from distsim.errors import InputError
 from distsim.grading.lab import all_labs, find, untouched
@@ -128,6 +129,69 @@ def test_a_link_in_the_place_of_a_file_is_the_learners(source: Path, tmp_path: P
     assert (mine / CHAPTER).is_symlink()
 
 
+class Broken:
+    """Writes files until the third, which raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error, self.written, self.real = error, 0, learners_copy._write
+
+    def __call__(self, place: Path, content: bytes) -> None:
+        self.written += 1
+        if self.written == 3:
+            raise self.error
+        self.real(place, content)
+
+
+ENDS = [KeyboardInterrupt(), InputError("the disk is full"), OSError(28, "No space left on device")]
+
+
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+def test_a_first_call_that_was_interrupted_is_taken_up_again(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    mine = tmp_path / "mine"
+    with monkeypatch.context() as broken:
+        broken.setattr(learners_copy, "_write", Broken(error))
+        with pytest.raises((KeyboardInterrupt, InputError)):
+            lay(mine, source)
+    assert len(contents(mine)) == 2
+    first = next(iter(contents(mine)))
+    (mine / first).write_text("my answers")
+    again = lay(mine, source)
+    assert (len(again.new), again.updated, again.beside) == (1 + len(material.LAB_FILES), [], [])
+    assert (mine / first).read_text() == "my answers"
+    assert len(contents(mine)) == 3 + len(material.LAB_FILES)
+
+
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("recorded", [True, False])
+def test_an_update_that_was_interrupted_doubles_and_loses_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, recorded: bool
+) -> None:
+    """Also where the end, such as that of the machine, left no time to record what had been laid."""
+    mine = tmp_path / "mine"
+    lay(mine, source)
+    before = (mine / material.RECORD).read_bytes()
+    (mine / CHAPTER).write_text("my answers")
+    later = [CHAPTER, PAGE, Path("labs/README.md"), TASKS]
+    for file in later:
+        (source / file).write_text(f"{file}, version 2")
+    with monkeypatch.context() as broken:
+        broken.setattr(learners_copy, "_write", Broken(error))
+        with pytest.raises((KeyboardInterrupt, InputError)):
+            lay(mine, source)
+    if not recorded:
+        (mine / material.RECORD).write_bytes(before)
+    again = lay(mine, source)
+    beside = CHAPTER.with_name("03_stragglers.new.ipynb")
+    assert again.beside == ([] if recorded else [(CHAPTER, beside)])
+    assert not set(again.updated) - set(later[2:])
+    assert {path.name for path in (mine / "course").iterdir()} == {CHAPTER.name, beside.name, PAGE.name}
+    assert (mine / CHAPTER).read_text() == "my answers"
+    assert all((mine / file).read_text() == f"{file}, version 2" for file in later[1:])
+    assert (mine / beside).read_text() == f"{CHAPTER}, version 2"
+
+
 @pytest.mark.parametrize("record", ["", "[]", "no JSON"])
 def test_without_its_record_every_file_that_differs_is_the_learners(source: Path, tmp_path: Path, record: str) -> None:
     mine = tmp_path / "mine"
@@ -138,6 +202,16 @@ def test_without_its_record_every_file_that_differs_is_the_learners(source: Path
     assert laid.updated == []
     assert [file for file, _ in laid.beside] == [CHAPTER]
     assert (mine / CHAPTER).read_text() == "my answers"
+
+
+def test_without_its_record_a_link_is_the_learners_too(source: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    lay(mine, source)
+    (mine / CHAPTER).unlink()
+    (mine / CHAPTER).symlink_to(tmp_path / "elsewhere")
+    (mine / material.RECORD).write_text("{}")
+    assert [file for file, _ in lay(mine, source).beside] == [CHAPTER]
+    assert (mine / CHAPTER).is_symlink()
 
 
 def test_a_folder_with_something_else_is_refused(source: Path, tmp_path: Path) -> None:

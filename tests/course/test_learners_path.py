@@ -21,6 +21,13 @@ ROOT = Path(__file__).parents[2]
 CHAPTER = Path("course/02_one_step.ipynb")
 CARD = ".jp-Notebook .distsim-card"
 DARK = "JupyterLab Dark"
+DRAWN_MS = 60_000  # the most that JupyterLab may take to draw a chapter on a busy machine
+# Whether these words are drawn in the panel; if not, the panel scrolls one page further.
+SCROLLED_TO = """([panel, words]) => {
+    if (panel.innerText.includes(words)) return true;
+    panel.scrollTop += panel.clientHeight;
+    return false;
+}"""
 # The least contrast between the words of a card and what lies behind them.
 LEAST_CONTRAST = """card => {
     const rgb = colour => colour.match(/[\\d.]+/g).map(Number);
@@ -104,14 +111,8 @@ def scroll_to(page: Any, words: str) -> None:
     """Scrolls down until these words are drawn: JupyterLab draws what is near the view alone."""
     panel = page.locator(".jp-WindowedPanel-outer:visible").first
     panel.wait_for()
-    for _ in range(60):
-        found = page.locator(".jp-Notebook:visible").get_by_text(words).last
-        if found.count() and found.is_visible():
-            found.scroll_into_view_if_needed()
-            return
-        panel.evaluate("panel => { panel.scrollTop += panel.clientHeight; }")
-        page.wait_for_timeout(50)
-    pytest.fail(f"{words!r} is nowhere in the notebook")
+    page.wait_for_function(SCROLLED_TO, arg=[panel.element_handle(), words], polling=50, timeout=DRAWN_MS)
+    page.locator(".jp-Notebook:visible").get_by_text(words).last.scroll_into_view_if_needed()
 
 
 def change_theme(page: Any) -> None:

@@ -49,6 +49,18 @@ def figures_of(path: Path) -> Iterator[dict[str, Any]]:
                 yield output.data[PLOTLY_MIME] | {"config": config()}
 
 
+@pytest.mark.parametrize("package", ["sphinx", "furo", "math_core"])
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str
+) -> None:
+    monkeypatch.setattr("distsim.extras.find_spec", lambda name: None if name == package else object())
+    with pytest.raises(InputError) as told:
+        build(ROOT, tmp_path / "site")
+    assert str(told.value) == (
+        f'the site needs {package}, which is not installed. Cure: pip install "distsim-course[site]"'
+    )
+
+
 @pytest.mark.more
 def test_the_site_is_whole(site: Path) -> None:
     """One test for all pages: what is built once is looked at once."""

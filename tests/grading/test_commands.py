@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from distsim.cli.main import main
+from distsim.course.learners_copy import lay
 from distsim.grading import real
+from distsim.grading.grade import Grade
 from distsim.grading.lab import Lab
+from distsim.grading.result import Result
+from tests.pages import ROOT
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -83,6 +87,40 @@ def test_nothing_handed_in_is_graded_with_0_and_ends_well(run: Run, tmp_path: Pa
     table = json.loads(out)
     assert (table["student"], table["points"], table["maximum"], table["sha256"]) == ("ada", 0.0, 5.0, "")
     assert "there is no tasks.py" in (tmp_path / "out" / "feedback" / "ada.md").read_text()
+
+
+@pytest.mark.parametrize(("well", "said"), [(True, "sums: tasks.py cannot"), (False, "every check: tasks.py cannot")])
+def test_a_fault_of_the_import_names_the_checks_that_met_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, well: bool, said: str
+) -> None:
+    results = [Result("sums", 0.0, 2.0, "rank 1: tasks.py cannot be imported: TabError: mixed (tasks.py:3)")]
+    results += [Result("counts", 1.0, 1.0)] * well
+    found = Grade("ada", "90_sum", "tasks.py", "", "", results, [])
+    monkeypatch.setattr("distsim.grading.grade.grade", lambda *_, **__: found)
+    (tmp_path / "ada").mkdir()
+    code, out, _ = run("grade", "90", "--submission", tmp_path / "ada")
+    assert code == 0
+    assert f"\n{said} be imported: TabError: mixed (tasks.py:3)\n" in out
+
+
+@pytest.mark.parametrize("asked", ["03", "labs/03_ring"])
+def test_a_learners_copy_is_graded_by_the_packages_own_checks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, asked: str
+) -> None:
+    """Those in the copy may be changed, here so that they cannot even be read."""
+    lay(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labs/03_ring/checks.py").write_text("1 / 0\n")
+    (tmp_path / "empty").mkdir()
+    arguments = ["grade", asked, "--submission", "empty", "--json"]
+    monkeypatch.setattr(sys, "argv", ["distsim", *arguments])
+    main()
+    graded = json.loads(capsys.readouterr().out)
+    assert graded["lab_sha256"] == Lab.at(ROOT / "labs/03_ring").sha256()
+    monkeypatch.setattr(sys, "argv", ["distsim", *arguments, "--labs", "labs"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "ZeroDivisionError" in capsys.readouterr().err, "those that --labs names are taken as they are"
 
 
 def test_many_numbers_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

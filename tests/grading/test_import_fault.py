@@ -27,6 +27,15 @@ def test_the_feedback_says_it_once() -> None:
     assert "Add." not in page
 
 
+def test_a_fault_that_only_some_checks_met_names_them() -> None:
+    """Such as an import that fails now and then."""
+    hit, well = [Result(name, 0.0, 1.0, f"rank 0: {FAULT}") for name in ("sums", "a_b")], Result("counts", 1.0, 1.0)
+    some = feedback(Grade("ada", "90_sum", "tasks.py", "", "", [*hit, well], []))
+    assert "## Not run: sums, a\\_b\n" in some
+    assert "No check could run" not in some
+    assert "## No check could run\n" in feedback(Grade("ada", "90_sum", "tasks.py", "", "", hit, []))
+
+
 def test_different_reasons_are_all_told() -> None:
     results = [Result(name, 0.0, 2.0, "3", "6") for name in ("sums", "counts")]
     assert told_once(results) == results

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from distsim.errors import InputError
-from distsim.grading.lab import Lab, all_labs, find
+from distsim.grading.lab import Lab, all_labs, find, untouched
+from distsim.material import RECORD
 
 
 @pytest.mark.parametrize("asked", ["90", "sum", "90_sum"])
@@ -30,6 +32,17 @@ def test_a_lab_is_found_from_inside_of_it(shelf: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(shelf / "90_sum" / "deep")
     with pytest.raises(InputError, match="is none of the labs"):
         find("90")
+
+
+def test_a_lab_right_below_the_root_is_in_no_copy(lab: Lab) -> None:
+    below = replace(lab, folder=Path("/90_sum"))
+    assert untouched(below) == below
+
+
+def test_a_learners_own_lab_in_a_copy_stays_the_learners(shelf: Path) -> None:
+    (shelf.parent / RECORD).write_text("{}")
+    own = Lab.at(shelf / "90_sum")
+    assert untouched(own) == own
 
 
 def test_the_contents(lab: Lab) -> None:

@@ -83,6 +83,21 @@ def test_a_file_that_cannot_be_imported_is_told_in_one_card(notebook: Notebook, 
     assert notebook.check("the_counter_counts") == 2.0
 
 
+def test_a_fault_that_was_mended_and_made_again_is_told_again(
+    notebook: Notebook, answering: Answering, lab: Lab
+) -> None:
+    """The card that told it the first time shows points by now."""
+    (lab.folder / "tasks.py").write_text("def total(:\n")
+    made = answering(failing("SyntaxError: invalid syntax (tasks.py:1)"))
+    notebook.check("every_rank_has_the_sum")
+    made.answer = solved
+    assert notebook.check("every_rank_has_the_sum") == 3.0
+    made.answer = failing("SyntaxError: invalid syntax (tasks.py:1)")
+    other = notebook.check("the_counter_counts")
+    assert "SyntaxError: invalid syntax (tasks.py:1)" in other._repr_html_()
+    assert "says why" not in other._repr_html_()
+
+
 def test_results_malformed_by_a_student_cost_points_and_nothing_else(notebook: Notebook, answering: Answering) -> None:
     answering(lambda *_: FakeRun([None, {"values": "x"}, 7]))
     assert notebook.check("every_rank_has_the_sum") == 0.0
@@ -183,6 +198,20 @@ def test_a_run_of_what_is_no_python_does_not_start(
     assert capsys.readouterr().out == (
         "not run: tasks.py cannot be imported; the card of the counter counts says why\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("\n\ndef total(:\n", "line 3: invalid syntax"), ("x = (\n", "line 1: '(' was never closed")]
+)
+def test_a_run_tells_a_fault_that_no_card_tells(
+    notebook: Notebook, answering: Answering, lab: Lab, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    """A card told a SyntaxError, but in another line, or with another message."""
+    answering(failing("SyntaxError: invalid syntax (tasks.py:1)"))
+    notebook.check("the_counter_counts")
+    (lab.folder / "tasks.py").write_text(text)
+    assert notebook.run() == []
+    assert capsys.readouterr().out == f"not run: tasks.py, {told}\n"
 
 
 def test_links_that_cannot_be_emulated_are_told(

@@ -15,6 +15,7 @@ from distsim.course.site.extension import MOVING_FOLDER
 from distsim.course.site.pages import FOLDER, PATTERNS, SYLLABUS
 from distsim.errors import InputError
 from distsim.explorers.catalogue import EXPLORERS
+from distsim.extras import need
 from distsim.figures.theme import DARK, SCROLLING
 
 STATIC, TEMPLATES = Path(__file__).parent / "static", Path(__file__).parent / "templates"
@@ -45,8 +46,7 @@ def build(root: Path, out: Path) -> int:
     Raises InputError where a package is missing, `out` holds something else, or a page has a fault.
     """
     for package in NEEDED:
-        if find_spec(package) is None:
-            raise InputError.of("site", str(out), f"needs {package}", "pip install 'distsim-course[course,site]'")
+        need(package, "the site")
     _check_free(out)
     with tempfile.TemporaryDirectory() as work:
         made, explorers = Path(work) / "html", Path(work) / "explorers"
