@@ -82,8 +82,9 @@ def test_cards_can_be_read_and_links_lead_to_the_lab_and_the_next_chapter(
     """In a chapter that nobody has run, which JupyterLab does not trust, in its light and its dark theme."""
     lay(lab.folder / "mine")
     page.goto(lab.address(f"mine/{CHAPTER}"))
-    total = page.locator(CARD).last
     scroll_to(page, "Chapter 02: 0 of 8 points")
+    total = page.locator(f"{CARD}:visible", has_text="Chapter 02: 0 of 8 points").last
+    total.get_by_text("epoch steps").wait_for()
     assert re.search(r"○\s*epoch steps: 0 of 1 point\b", total.inner_text())
     assert "0.0" not in [text.strip() for text in page.locator(".jp-OutputArea-output:visible").all_inner_texts()]
     for theme in ("light", "dark"):
