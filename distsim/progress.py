@@ -106,6 +106,12 @@ def opening(text: str) -> Iterator[None]:
         _wipe()
 
 
+def wiped() -> None:
+    """Wipes the line of `opening`, for a process that ends before the block does."""
+    if _on_terminal():
+        _wipe()
+
+
 class _Line(Protocol):
     def tell(self, phase: Phase) -> None: ...
 

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from distsim import InputError, example
+from distsim.cli.main import distsim
 from distsim.files import check_writable
 from distsim.runtime.machine import check_memory, crowding
 
@@ -63,3 +65,50 @@ def test_memory_and_cores_of_this_machine() -> None:
         check_memory(ring, 1_000_000)
     assert crowding(2) is None
     assert "64000 processes share" in (crowding(64_000) or "")
+
+
+@pytest.mark.parametrize("command", ["measure long.toml", "compare long.toml", "calibrate --repeats 9000"])
+def test_what_the_machine_lacks_is_told_before_anything_is_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def lacking(*_arguments: object) -> None:
+        raise InputError("torch is missing")
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("distsim.runtime.measure.need", lacking)
+    assert str(CliRunner().invoke(distsim, command.split()).exception) == "torch is missing"
+
+
+class StartedError(Exception):
+    """Instead of a run."""
+
+
+@pytest.mark.parametrize(
+    ("command", "run"), [("measure", "distsim.cli.measure.run"), ("compare", "distsim.cli.compare.predict_and_measure")]
+)
+def test_slow_links_are_asked_about_only_where_they_are_imposed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, run: str
+) -> None:
+    def started(*_arguments: object, **_options: object) -> None:
+        raise StartedError
+
+    slow = example("synchronous_ring").replacing({"cluster.bandwidth": "10 Mbit/s", "workload.gradient": "25 MB"})
+    (folder / "slow.toml").write_text(slow.dumps(), "utf-8")
+    monkeypatch.setattr(run, started)
+    arguments = [command, str(folder / "slow.toml")]
+    assert isinstance(CliRunner().invoke(distsim, arguments).exception, StartedError)
+    assert "add --yes" in str(CliRunner().invoke(distsim, [*arguments, "--emulate"]).exception)
+
+
+def test_of_several_nodes_each_counts_its_own_ranks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = []
+
+    def expected(*_scenarios: object, **options: object) -> float:
+        counted.append(options["processes"])
+        return 1e6
+
+    monkeypatch.setattr("distsim.cli.before_start.expected_seconds", expected)
+    where = ["--nnodes", "2", "--node-rank", "1", "--rdzv-endpoint", "127.0.0.1:29500"]
+    found = CliRunner().invoke(distsim, ["measure", str(folder / "long.toml"), *where])
+    assert "add --yes" in str(found.exception)
+    assert counted == [2]

@@ -105,6 +105,9 @@ def test_a_comparison_tells_why_the_measurement_has_no_busiest_link(run: Run, tm
     predicted.save(tmp_path / "p.npz")
     measured.save(tmp_path / "m.npz")
     code, out, _ = run("compare", "--predicted", tmp_path / "p.npz", "--measured", tmp_path / "m.npz")
+    assert out.endswith(
+        "Next: add --html report.html to this command: it draws both timelines, and the causes of the errors.\n"
+    )
     assert code == 0
     assert "  busiest link –: the backend's own all-reduce does not show its transfers; communication.impl" in out
     assert out.count("busiest link –") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -36,6 +37,19 @@ def interrupted(module: str, handler: str = "default_int_handler") -> subprocess
 def test_ctrl_c_while_it_imports_is_one_message(module: str) -> None:
     done = interrupted(module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "distsim: interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_on_a_terminal_the_message_stands_alone_on_its_line() -> None:
+    screen, theirs = os.openpty()
+    code = INTERRUPTED_AT.format(module="numpy", handler="default_int_handler")
+    environment = {key: value for key, value in os.environ.items() if key != "TQDM_DISABLE"}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, stderr=theirs, check=False)
+    seen = os.read(screen, 65536).decode()
+    os.close(theirs)
+    os.close(screen)
+    assert seen.startswith("\rdistsim: loading …\r"), seen
+    assert seen.removesuffix("\r\n").rpartition("\r")[2] == "distsim: interrupted"
 
 
 def test_where_ctrl_c_is_ignored_it_goes_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,11 @@ WHOLE = [*NUMBERS, "1.5", "inf"]
 MISSING = ["", "a\0b", "a\nb", "\udcff", LONG, "absent/x", "/proc/absent"]
 UNWRITABLE = ["", "a\0b", LONG, "absent/x", "/proc/x", "/dev/null", "folder"]
 BROKEN = ["folder", "empty", "binary", "broken", "/dev/zero"]  # as files; each suffix that is read is tried too
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
 
 
 def read(*suffixes: str) -> list[str]:
@@ -144,7 +150,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
 }  # fmt: skip
-# Where a parameter takes the place of others, or needs another.
+# Where a parameter takes the place of others, or needs another; the usual port may be in use.
 INSTEAD = {
     ("measure", "nnodes"): "s.toml --node-rank 2 --rdzv-endpoint x:1",
     ("measure", "node_rank"): "s.toml --nnodes 1 --rdzv-endpoint x:1",
@@ -156,6 +162,7 @@ INSTEAD = {
     ("calibrate", "bandwidth"): "--emulate",
     ("calibrate", "latency"): "--emulate",
     ("grade", "folder"): "3",
+    ("course", "folder"): f"new --port {free_port()}",
 }
 
 

@@ -72,6 +72,10 @@ class Terminal:
             self.seen += part.decode(errors="replace")
         return True
 
+    def answer(self, text: str) -> None:
+        """Types a line."""
+        os.write(self._screen, f"{text}\n".encode())
+
     def close(self) -> None:
         """Ends the command and all that it has started."""
         try:
@@ -110,6 +114,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "command", [*FEW, *(pytest.param(one, marks=pytest.mark.more) for one in LONG if one not in FEW)]
 )
@@ -143,6 +148,20 @@ def test_in_a_pipe_nothing_is_shown(command: str, folder: Path) -> None:
     )
     assert done.stderr == ""
     assert "\r" not in done.stdout
+
+
+@pytest.mark.parametrize("answer", ["n", ""])
+def test_long_work_that_is_answered_with_no_does_not_start(folder: Path, answer: str) -> None:
+    long = example("synchronous_ring").replacing({"name": "run", "steps": 1_000_000})
+    (folder / "run.toml").write_text(long.dumps(), "utf-8")
+    with terminal("measure FILE", folder) as screen:
+        assert screen.read("Start? [y/N]: "), screen.seen
+        assert "on this machine." in screen.seen
+        screen.answer(answer)
+        screen.read()
+        assert screen.process.wait(PATIENCE_SECONDS) == 2
+        assert "distsim: not started. To make it shorter, take fewer steps" in screen.seen
+        assert "processes" not in screen.seen, "nothing ran"
 
 
 @pytest.mark.more

@@ -13,6 +13,7 @@ from distsim.progress import Phase, about, bar
 from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.limits import check_available
 from distsim.runtime.machine import check_memory, crowding
+from distsim.runtime.measure import check_machine
 from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 
@@ -43,19 +44,22 @@ def agree_to_seconds(asked: str, value: object, seconds: float, cure: str, *, ye
 
 
 def agree_to_runs(
-    scenarios: Sequence[Scenario], *, yes: bool, deadline: float | None = None, shown: bool = True, processes: int = 0
-) -> None:
+    scenarios: Sequence[Scenario], *, yes: bool, emulate: bool = False, deadline: float | None = None,
+    shown: bool = True, processes: int = 0,
+) -> None:  # fmt: skip
     """Asks before real runs that take long, and warns of too many processes. deadline: of each run.
 
-    processes: how many start on this machine; 0 for all of a scenario.
+    emulate: whether the scenarios' links are imposed. processes: how many start on this machine; 0 for all of a
+    scenario. Raises InputError where this machine cannot run them, and what `agree` raises.
     """
+    check_machine(deadline)
     seconds = 0.0
     with bar("distsim", shown=shown) as report:
         report(Phase("estimating how long it takes"))
         for scenario in scenarios:
             check_available(scenario)
             check_memory(scenario, processes or len(roles(scenario)))
-            expected = expected_seconds([scenario])
+            expected = expected_seconds([scenario], emulate=emulate, processes=processes)
             seconds += min(expected, deadline or expected)
     warn_of_crowds(*(processes or len(roles(scenario)) for scenario in scenarios))
     names = ", ".join(scenario.name for scenario in scenarios)

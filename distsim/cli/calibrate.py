@@ -20,6 +20,7 @@ from distsim.files import check_writable, write_text
 from distsim.progress import Phase, bar
 from distsim.runtime.calibrate import calibrate as run
 from distsim.runtime.calibrate import expected_of
+from distsim.runtime.measure import check_machine
 from distsim.units import SiUnit, cure, parse
 
 DEFAULT = CalibrationPlan()
@@ -93,6 +94,7 @@ def calibrate(
     for path in (out, html):
         if path:
             check_writable(path)
+    check_machine(None)
     with bar("calibrate", shown=not as_json) as progress:
         progress(Phase("planning"))
         seconds = expected_of(chosen)

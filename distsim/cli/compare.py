@@ -75,7 +75,7 @@ def compare(
         scenarios = [Scenario.load(file) for file in files]
         if known:
             warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
-        agree_to_runs(scenarios, yes=yes, deadline=deadline, shown=not as_json)
+        agree_to_runs(scenarios, yes=yes, emulate=emulate, deadline=deadline, shown=not as_json)
         run = predict_and_emulate if emulate else predict_and_measure
         compared = []
         for number, scenario in enumerate(scenarios, start=1):
@@ -98,7 +98,7 @@ def compare(
         _print(one)
     told = verdict([one.comparison for one in compared])
     console().print(Text(told), soft_wrap=True)
-    console().print(Text(_next(html, files)), soft_wrap=True)
+    console().print(Text(_next(html)), soft_wrap=True)
 
 
 def _saved(predicted: Path, measured: Path) -> Experiment:
@@ -124,12 +124,11 @@ def _check_emulation(emulate: bool, files: tuple[Path, ...]) -> None:
         raise InputError.of("--emulate", emulate, "changes nothing about saved traces", "leave it out")
 
 
-def _next(html: Path | None, files: tuple[Path, ...]) -> str:
+def _next(html: Path | None) -> str:
     """What to do next, as the last line."""
     if html:
         return f"Next: open {html} in a browser: the timelines of both runs, and the causes of the errors."
-    named = " ".join(str(file) for file in files) or "--predicted … --measured …"
-    return f"Next: distsim compare {named} --html report.html draws both timelines, and the causes of the errors."
+    return "Next: add --html report.html to this command: it draws both timelines, and the causes of the errors."
 
 
 def _print(compared: Experiment) -> None:

@@ -8,7 +8,7 @@ import sys
 from contextlib import nullcontext
 from types import FrameType
 
-from distsim.progress import opening
+from distsim.progress import opening, wiped
 
 INTERRUPTED = 130
 
@@ -28,6 +28,7 @@ def main() -> None:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     """Ends the process at once: nothing needs to be cleaned up, and an exception could look like a failed import."""
+    wiped()
     sys.stderr.write("distsim: interrupted\n")
     sys.stderr.flush()
     os._exit(INTERRUPTED)

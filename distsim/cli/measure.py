@@ -74,7 +74,7 @@ def measure(
     if trace:
         check_writable(trace)
     here = len(shares(scenario, len(roles(scenario)), node.nodes)[node.number]) if node else 0
-    agree_to_runs([scenario], yes=yes, deadline=deadline, shown=not as_json, processes=here)
+    agree_to_runs([scenario], yes=yes, emulate=emulate, deadline=deadline, shown=not as_json, processes=here)
     try:
         with bar(f"measure {scenario.name}", shown=not as_json) as progress:
             if node:

@@ -21,7 +21,8 @@ hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 first=${hosts%%$'\n'*}
 port=$((20000 + SLURM_JOB_ID % 20000)) # jobs that share a machine do not share a port
 
-# Only the tasks know their SLURM_NODEID, so they fill it in.
+# Only the tasks know their SLURM_NODEID, so they fill it in. In a batch job nobody can answer a question: hence --yes.
 srun --kill-on-bad-exit=1 bash -c \
-    'exec distsim measure "$1" --trace "$2" --nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --rdzv-endpoint "$3"' \
+    'exec distsim measure "$1" --yes --trace "$2" \
+        --nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --rdzv-endpoint "$3"' \
     measure "$scenario" "$trace" "$first:$port"

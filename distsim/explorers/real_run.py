@@ -8,49 +8,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import psutil
-
 from distsim.calibration import Calibration
 from distsim.errors import InputError
 from distsim.experiment import Experiment, predict_and_emulate, predict_and_measure
-from distsim.figures.wording import counted
 from distsim.progress import Report
 from distsim.runtime.emulation import trial
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.limits import check_available
-from distsim.runtime.machine import usable_cores
+from distsim.runtime.machine import check_memory, crowding
 from distsim.runtime.measure import check_machine
+from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 from distsim.units import show
 
-RANKS_PER_CORE = 4
-LEAST_RANKS = 8  # that any machine may start
-BYTES_PER_RANK = 0.3 * 2**30  # torch, loaded
 FASTEST_EMULATED = 125e6  # bytes per second of a NIC: shapers keep to 1 Gbit/s on two cores
 
 
 def obstacle(scenario: Scenario) -> str | None:
-    """Why `scenario` cannot be run for real here, in one sentence; None where it can.
+    """Why `scenario` should not be run for real here; None where it should.
 
     >>> from distsim.examples import example
-    >>> obstacle(example("backup_server").replacing({"cluster.workers": 1000})).split(";")[0][:22]
-    'a real run starts 1001'
+    >>> obstacle(example("backup_server").replacing({"cluster.workers": 1000}))[:20]
+    '1001 processes share'
     """
     try:
         check_machine(None)
         check_available(scenario)
+        processes = len(roles(scenario))
+        if (crowd := crowding(processes)) is not None:
+            return crowd
+        check_memory(scenario, processes)
     except InputError as error:
         return str(error)
-    ranks, most = scenario.ranks, max(LEAST_RANKS, RANKS_PER_CORE * usable_cores())
-    if ranks > most:
-        return (
-            f"a real run starts {counted(ranks, 'process')}; on {counted(usable_cores(), 'core')}, the times of more "
-            f"than {most} mean little"
-        )
-    free = psutil.virtual_memory().available
-    if free < ranks * BYTES_PER_RANK:
-        each = show(BYTES_PER_RANK, "byte")
-        return f"a real run starts {counted(ranks, 'process')} of {each} each; {show(free, 'byte')} are free"
     return None
 
 

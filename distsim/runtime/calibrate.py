@@ -52,7 +52,9 @@ def calibrate(
 
 def expected_of(plan: CalibrationPlan) -> float:
     """How long the measurement of `plan` should take on this machine, in seconds."""
-    return sum(expected_seconds([probe.scenario for probe in probes]) for probes in plan.launches())
+    return sum(
+        expected_seconds([probe.scenario for probe in probes], emulate=plan.emulated) for probes in plan.launches()
+    )
 
 
 def _imposed(plan: CalibrationPlan, latencies: Sequence[float | None]) -> Imposed | None:

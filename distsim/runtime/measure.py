@@ -94,7 +94,7 @@ def measure_all(
         check_memory(scenario, len(roles(scenario)))
     launch = _launch(scenarios, rules, deadline_seconds, _network(scenarios) if emulate else None)
     if progress is not None:
-        stages, expected = _stages(scenarios, called), expected_seconds(scenarios)
+        stages, expected = _stages(scenarios, called), expected_seconds(scenarios, emulate=emulate)
         launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
     with launched(replace(launch, entry=entry)) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
@@ -130,7 +130,7 @@ def measure_on_node(
     check_memory(scenario, len(here))
     launch = replace(launch, job=launch.job | {"node": node.number}, node=node, here=here, entry=entry)
     if progress is not None:
-        stages, expected = _stages([scenario], ()), expected_seconds([scenario])
+        stages, expected = _stages([scenario], ()), expected_seconds([scenario], processes=len(here))
         launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
     with launched(launch) as folder:
         if not node.gathers:

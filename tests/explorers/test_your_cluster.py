@@ -15,9 +15,11 @@ import pytest
 from distsim.calibration import Calibration, Exchange, far_beyond, fitted
 from distsim.calibration.machine import Sample
 from distsim.errors import InputError
+from distsim.examples import example
 from distsim.explorers import real_run
 from distsim.explorers.explorer import Explorer
 from distsim.explorers.your_cluster import UPDATES, Parameters, explore, explorer, known, scenarios
+from distsim.runtime.machine import check_memory, crowding
 from distsim.simulation import simulate
 
 SECONDS = 120.0
@@ -282,3 +284,14 @@ def test_the_view_is_of_these_parameters() -> None:
     view: Explorer[Parameters] = explorer()
     assert view.parameters == Parameters()
     assert "distsim calibrate --out machine.json" in " ".join(text(child) for child in view.children[:1])
+
+
+def test_the_button_and_the_commands_agree_on_what_this_machine_can_run() -> None:
+    backup = example("backup_server")
+    assert real_run.obstacle(backup) is None
+    assert real_run.obstacle(backup.replacing({"cluster.workers": 1000})) == crowding(1001)
+    huge = backup.replacing({"workload.gradient": "400 TiB"})
+    with pytest.raises(InputError) as refused:
+        check_memory(huge, 6)
+    assert "needs at least" in (real_run.obstacle(huge) or "")
+    assert (real_run.obstacle(huge) or "").startswith(str(refused.value).partition(" of memory")[0])

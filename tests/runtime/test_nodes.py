@@ -217,16 +217,15 @@ exit ${code:-0}
 SCONTROL = '#!/bin/bash\n[ "$*" = "show hostnames machine[1-2]" ] && echo 127.0.0.1 && echo 127.0.0.2\n'
 
 
-def test_the_slurm_script_starts_a_run_on_each_machine(tmp_path: Path) -> None:
+def batch_job(tmp_path: Path, distsim: str) -> subprocess.CompletedProcess[str]:
+    """The Slurm script on two machines. distsim: the shell command that stands for `distsim`."""
     script = str(resources.files("distsim.examples").joinpath("slurm.sh"))
-    asked = scenario({"kind": "ring"})
-    (tmp_path / "s.toml").write_text(asked.dumps())
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in {
         "srun": SRUN,
         "scontrol": SCONTROL,
-        "distsim": f'#!/bin/bash\nexec {sys.executable} -m distsim "$@"\n',
+        "distsim": f"#!/bin/bash\n{distsim}\n",
     }.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
@@ -237,10 +236,23 @@ def test_the_slurm_script_starts_a_run_on_each_machine(tmp_path: Path) -> None:
         "SLURM_JOB_NODELIST": "machine[1-2]",
     }
     subprocess.run(["bash", "-n", script], check=True)
-    done = subprocess.run(
+    return subprocess.run(
         ["bash", script, "s.toml", "measured.npz"], cwd=tmp_path, env=environment, capture_output=True, text=True,
         check=False, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
+
+
+def test_the_slurm_script_asks_nothing_and_numbers_its_nodes(tmp_path: Path) -> None:
+    done = batch_job(tmp_path, 'echo "$@"')
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert len(words) == 2, done.stderr
+    assert all(line[:3] == ["measure", "s.toml", "--yes"] for line in words)
+    assert sorted(line[line.index("--node-rank") + 1] for line in words) == ["0", "1"]
+
+
+def test_the_slurm_script_starts_a_run_on_each_machine(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(scenario({"kind": "ring"}).dumps())
+    done = batch_job(tmp_path, f'exec {sys.executable} -m distsim "$@"')
     assert done.returncode == 0, done.stdout + done.stderr
     assert "node 1 of 2: rank 2 has ended well; node 0 has the trace" in done.stdout
     assert len(Trace.load(tmp_path / "measured.npz").updates) == STEPS
