@@ -115,7 +115,7 @@ def test_a_pause_is_a_short_time(pause: float) -> None:
 def test_each_scenario_of_a_plan_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though a launch runs it in each of two passes, and the second pass counts as well."""
     estimated: list[Scenario] = []
-    monkeypatch.setattr(expected_time, "run_seconds", lambda scenario: estimated.append(scenario) or 1.0)
+    monkeypatch.setattr(expected_time, "_run_seconds", lambda scenario, _: estimated.append(scenario) or 1.0)
     plan = CalibrationPlan(workers=(2,), models=())
     probes = [probe for launch in plan.launches() for probe in launch]
     seconds = expected_of(plan)
