@@ -17,7 +17,6 @@ from distsim.comparison import compare
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.experiment import Experiment
-from distsim.explorers import real_run
 from distsim.explorers.controls import Slider
 from distsim.explorers.explorer import Explorer
 from distsim.explorers.real_run_panel import other_links
@@ -95,7 +94,7 @@ def test_it_offers_the_last_scenario_or_the_one_it_is_given() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"cluster.workers": 500}, "starts 500 processes"),
+        ({"cluster.workers": 500}, "500 processes share"),
         ({"communication.kind": "tree"}, "kind = 'tree'"),
     ],
 )
@@ -112,7 +111,7 @@ def test_a_machine_without_torch_or_memory_says_so(monkeypatch: pytest.MonkeyPat
         without.setattr("distsim.extras.find_spec", lambda _: None)
         assert "needs torch" in text(frame().real_run.why)
     free = replace_available(100e6)
-    monkeypatch.setattr(real_run.psutil, "virtual_memory", lambda: free)
+    monkeypatch.setattr("distsim.runtime.machine.psutil.virtual_memory", lambda: free)
     assert "100 MB are free" in text(frame().real_run.why)
 
 
