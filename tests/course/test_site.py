@@ -65,7 +65,8 @@ def test_a_missing_package_is_named_with_its_extra(
 def test_the_site_is_whole(site: Path) -> None:
     """One test for all pages: what is built once is looked at once."""
     number = len(CHAPTERS) + len(LABS) + len(EXPLORERS) + len(DOCUMENTS)
-    assert f"|{number} pages: open {site / 'index.html'}\n|" in (site.parent / "site.txt").read_text("utf-8")
+    _, printed, _ = json.loads((site.parent / "site.json").read_text("utf-8"))
+    assert printed == f"{number} pages: open {site / 'index.html'}\n"
     assert [path for path in (*CHAPTERS, *LABS, *EXPLORERS, *DOCUMENTS) if not in_site(site, path).exists()] == []
     assert list(dead_links(site)) == []
     assert list(foreign(site)) == []
