@@ -14,6 +14,7 @@ import nbformat
 
 from distsim.explorers.catalogue import EXPLORERS, Entry
 from distsim.explorers.thumbnails import KEY, thumbnails
+from distsim.material import home
 
 INDEX = "index"
 METADATA = {
@@ -74,4 +75,4 @@ def _notebook(*cells: Any) -> Any:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]) if sys.argv[1:] else home() / "course" / "explorers")

@@ -17,7 +17,7 @@ from distsim.explorers.notebooks import METADATA
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.grading.metadata import without_outputs
 from tests.explorers.conftest import SCREENSHOTS
-from tests.explorers.drives import DATA, DRIVES, press
+from tests.explorers.drives import DATA, drive_of, press
 from tests.jupyterlab import Lab, run_all
 from tests.page_faults import in_the_dark, inaccessible, recorded, sending
 
@@ -172,7 +172,7 @@ def check_explorers(page: Any, notebook: Any) -> None:
         before = explorer.locator(".js-plotly-plot").first.evaluate(DATA)
         told = explorer.locator(".distsim-changed").inner_text()
         explorer.locator("input:visible, select:visible").first.focus()
-        press(page, explorer, DRIVES[name].move)
+        press(page, explorer, drive_of(name).move)
         page.wait_for_function(DIFFERS, arg=[explorer.element_handle(), before])
         assert explorer.locator(".distsim-changed").inner_text() != told
         assert not explorer.get_by_role("alert").count()

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from distsim.explorers.catalogue import EXPLORERS
+
 # What a figure draws, as text.
 DATA = """plot => JSON.stringify([plot.data.map(trace => [trace.name, trace.x, trace.y, trace.z]),
     (plot.layout.sliders || []).map(slider => slider.active)])"""
@@ -34,20 +36,17 @@ class Drive:
     cure: Move = ("", "")
 
 
-DRIVES = {
+# Explorers with combinations that are refused.
+_WITH_IMPOSSIBLE = {
     "backup_workers": Drive(
         ("backups (0", "ArrowRight"), "backups from 1 to 2", (("backups (0", "ArrowRight"),) * 3,
         "must be fewer than the 5 workers", ("backups (0", "ArrowLeft"),
     ),
-    "update_policies": Drive(("steps ahead of", "ArrowRight"), "steps ahead of the slowest from 2 to 3"),
     "ring_or_server": Drive(
         ("servers (1", "ArrowRight"), "servers from 1 to 2",
         (("servers run on", "Space"), *(("servers (1", "ArrowRight"),) * 5),
         "must be at most the 6 workers", ("workers, up to", "ArrowRight"),
     ),
-    "collectives": Drive(("rounds done", "ArrowRight"), "rounds done from 0 to 1"),
-    "overlap": Drive(("bucket size", "ArrowRight"), "bucket size from 25 to 50"),
-    "pipeline": Drive(("micro-batches", "ArrowRight"), "micro-batches from 8 to 16"),
     "failures": Drive(
         ("useful work between", "ArrowRight"), "useful work between checkpoints from 60 to 90",
         (("useful work between", "ArrowRight"),) * 5, "hardly lets a run get from one checkpoint to the next",
@@ -58,13 +57,37 @@ DRIVES = {
         (("gradients an update waits", "ArrowRight"),) * 5, "must be at most the 8 workers",
         ("gradients an update waits", "ArrowLeft"),
     ),
-    "batch_size": Drive(("epochs", "ArrowRight"), "epochs from 3 to 5"),
     "your_cluster": Drive(
         ("workers (1", "ArrowRight"), "workers from 4 to 5",
         (("calibration file", "x"), ("calibration file", "Enter"), ("calibration file", "Backspace")),
         "cannot be read (No such file", ("calibration file", "Enter"),
     ),
 }  # fmt: skip
+
+
+def drive_of(name: str) -> Drive:
+    """How the explorer of this name is driven: with nothing impossible, by its primary control alone."""
+    if name in _WITH_IMPOSSIBLE:
+        return _WITH_IMPOSSIBLE[name]
+    entry = EXPLORERS[name]
+    heading = entry.open().controls[entry.moves[0].field].heading
+    return Drive((heading, "ArrowRight"), f"Changed {heading.split(' (')[0]} from ")
+
+
+def values(widget: Any) -> list[Any]:
+    """All values of a control's widget, in order; nothing for a line of text.
+
+    >>> values(EXPLORERS["pipeline"].open().controls["micro_batches"])
+    [1, 2, 4, 8, 16, 32]
+    """
+    if isinstance(widget.value, bool):
+        return [False, True]
+    if hasattr(widget, "options"):
+        return [option[1] if isinstance(option, tuple) else option for option in widget.options]
+    if not hasattr(widget, "min"):
+        return []
+    count = round((widget.max - widget.min) / widget.step) + 1
+    return [type(widget.value)(round(widget.min + widget.step * number, 9)) for number in range(count)]
 
 
 def control(explorer: Any, label: str) -> Any:

@@ -25,7 +25,7 @@ from distsim.explorers.notebooks import notebook
 from distsim.figures.report import html
 from distsim.simulation import simulate
 from tests.explorers.browser_bench import slowness
-from tests.explorers.drives import DATA, DRIVES, Move, control, press, tab_to
+from tests.explorers.drives import DATA, Move, control, drive_of, press, tab_to
 from tests.jupyterlab import HAS_RUN, Lab, run_all
 from tests.page_faults import IS_DARK, in_the_dark, inaccessible, recorded, sending
 
@@ -93,16 +93,12 @@ def when(name: str) -> Sequence[pytest.MarkDecorator]:
     return [pytest.mark.more if name in OTHERS else pytest.mark.thorough]
 
 
-def test_every_explorer_is_driven() -> None:
-    assert set(DRIVES) == set(EXPLORERS)
-
-
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=when(name)) for name in EXPLORERS],
 )
 def test_it_is_used_by_keyboard_alone(page: Any, problems: list[str], lab: Lab, name: str) -> None:
-    drive, entry, asked = DRIVES[name], EXPLORERS[name], recorded(page)
+    drive, entry, asked = drive_of(name), EXPLORERS[name], recorded(page)
     _run_notebook(page, lab, name)
     explorer = page.locator(".distsim-explorer")
     explorer.locator(".js-plotly-plot .main-svg").first.wait_for(state="visible")
@@ -188,9 +184,9 @@ def test_voila_shows_it_without_code(page: Any, problems: list[str], app: str) -
     assert page.locator(".jp-InputArea-editor:visible, .jp-CodeMirrorEditor:visible").count() == 0
     before = page.evaluate(DRAWN)
     explorer.locator("input:visible").first.focus()
-    press(page, explorer, DRIVES["backup_workers"].move)
+    press(page, explorer, drive_of("backup_workers").move)
     page.wait_for_function(DIFFERS, arg=before)
-    explorer.locator(".distsim-changed", has_text=DRIVES["backup_workers"].says).wait_for(state="visible")
+    explorer.locator(".distsim-changed", has_text=drive_of("backup_workers").says).wait_for(state="visible")
     _screenshot(page, "voila_moved")
     assert [*sending(page), *inaccessible(page, ".distsim-explorer"), *asked] == []
     wrong = [problem for problem in problems if VOILAS_OWN not in problem]

@@ -12,9 +12,16 @@ import pytest
 
 from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.notebooks import notebook
+from tests.explorers.drives import values
 from tests.jupyterlab import HAS_RUN, Lab, run_all
 
 SOME = ("collectives", "backup_workers", "ring_or_server")  # in the browser by `make test-more`
+
+
+def ends_and_middle(widget: Any) -> list[Any]:
+    """The first, the middle and the last value of a control's widget; nothing for a line of text."""
+    found = values(widget)
+    return [found[place] for place in places(len(found))] if found else []
 
 
 def places(count: int) -> list[int]:
@@ -22,26 +29,12 @@ def places(count: int) -> list[int]:
     return sorted({0, count // 2, count - 1})
 
 
-def values(control: Any) -> list[Any]:
-    """The values of a widget at both ends and in the middle; nothing for a line of text."""
-    if isinstance(control.value, bool):
-        return [False, True]
-    if hasattr(control, "options"):
-        found = [option[1] if isinstance(option, tuple) else option for option in control.options]
-    elif hasattr(control, "min"):
-        count = round((control.max - control.min) / control.step) + 1
-        found = [type(control.value)(round(control.min + control.step * number, 9)) for number in range(count)]
-    else:
-        return []
-    return [found[place] for place in places(len(found))]
-
-
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_each_figure_has_its_own_colours_and_finite_numbers(name: str) -> None:
     view, drawn, faults = EXPLORERS[name].open(), 0, []
     for field, control in view.controls.items():
         start = control.value
-        for value in values(control):
+        for value in ends_and_middle(control):
             control.value = value
             if view.message.value or view.shown is None:
                 continue  # an impossible combination, and the message says so

@@ -57,7 +57,7 @@ def test_the_first_line_says_which_key_shows_the_explorer() -> None:
 
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_the_saved_one_is_the_one_that_is_made(name: str) -> None:
-    """Else: python -m distsim.explorers.notebooks course/explorers."""
+    """Else: python -m distsim.explorers.notebooks."""
     path = FOLDER / f"{name}.ipynb"
     kept = nbformat.read(path, as_version=4)
     nbformat.validate(kept)
