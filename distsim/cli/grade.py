@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="The folder for feedback, gradebook.csv and what was graded (default with --all: grades_LAB).",
 )
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Draw the inputs of the checks from this number (default: from the hash of the lab).",
+)
 @click.option("--trust", is_flag=True, help="Run submissions without confinement where this machine cannot confine.")
 @labs_option
 @json_option
@@ -44,6 +49,7 @@ def grade(
     folder: Path | None,
     jobs: int,
     out: Path | None,
+    seed: int | None,
     trust: bool,
     labs: Path | None,
     as_json: bool,
@@ -57,6 +63,9 @@ def grade(
     With --all every student gets a page of feedback, and a row in gradebook.csv. Called again, also after an
     interrupt, the command grades only what is missing, and what changed since in a submission or in the lab.
 
+    The same submission, lab and seed always give the same inputs. Everyone who has the lab knows the default seed. With
+    a seed of your own, which you keep to yourself until the labs are handed in, nobody can foresee the inputs.
+
     Exit codes: 0 whatever the points; 2 on bad input, or where this machine cannot confine the ranks; 3 if a
     submission could not be graded for no fault of its own.
     """
@@ -67,13 +76,13 @@ def grade(
     need("torch", "grade")
     lab = untouched(find(name)) if labs is None else find(name, labs)
     if path is not None:
-        _one(lab, path, out, as_json)
+        _one(lab, path, out, seed, as_json)
     else:
         assert folder is not None
-        _all(lab, folder, out or Path(f"grades_{lab.key}"), jobs, trust, as_json)
+        _all(lab, folder, out or Path(f"grades_{lab.key}"), jobs, seed, trust, as_json)
 
 
-def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
+def _one(lab: Lab, path: Path, out: Path | None, seed: int | None, as_json: bool) -> None:
     from distsim.grading.class_grading import feedback_file, make
     from distsim.grading.feedback import feedback
     from distsim.grading.grade import grade as graded
@@ -88,7 +97,7 @@ def _one(lab: Lab, path: Path, out: Path | None, as_json: bool) -> None:
     if out is not None:
         make(out)
     with termination_raises(), bar(f"grade {lab.key}", shown=not as_json) as report:
-        found = graded(handed_in, lab, trust=reason is not None, progress=report)
+        found = graded(handed_in, lab, seed=seed, trust=reason is not None, progress=report)
     if out is not None:
         write_text(feedback_file(out, found.student), feedback(found))
     if as_json:
@@ -118,10 +127,10 @@ def _table(found: Grade) -> Table:
 
 
 def _what_was_graded(found: Grade) -> str:
-    return f"graded: {found.path}, sha256 {found.sha256 or 'of nothing'}"
+    return f"graded: {found.path}, sha256 {found.sha256 or 'of nothing'}, inputs drawn from the seed {found.seed}"
 
 
-def _all(lab: Lab, folder: Path, out: Path, jobs: int, trust: bool, as_json: bool) -> None:
+def _all(lab: Lab, folder: Path, out: Path, jobs: int, seed: int | None, trust: bool, as_json: bool) -> None:
     from distsim.grading.class_grading import FEEDBACK, GRADEBOOK, check_apart, grade_all
     from distsim.grading.submission import submissions
     from distsim.runtime.launch.termination import termination_raises
@@ -129,7 +138,7 @@ def _all(lab: Lab, folder: Path, out: Path, jobs: int, trust: bool, as_json: boo
     handed_in = submissions(folder, lab)
     check_apart(out, folder)
     with termination_raises(), bar(f"grade {lab.key}", shown=not as_json) as report:
-        found = grade_all(handed_in, lab, out, jobs=jobs, trust=trust, report=report)
+        found = grade_all(handed_in, lab, out, jobs=jobs, seed=seed, trust=trust, report=report)
     if as_json:
         print_json([grade.as_dict() for grade in found.grades])
     else:

@@ -4,10 +4,13 @@ from distsim.grading import Finding, check
 
 @check(points=3, hint="Each round sends one chunk.")
 def bytes_on_the_wire(testbed: Testbed) -> Finding:
+    sizes = testbed.rng.integers(1, 100, 3)
     run = testbed.run("reduce", arguments=[...])
     if run.failure:
         return Finding.failed(run, expected="4096 bytes")
     return Finding.of(observed=..., expected=..., passed=..., where="rank 2")
+
+A check draws all its inputs from `testbed.rng`, so a seed always gives a submission the same inputs.
 """
 
 from __future__ import annotations
@@ -90,8 +93,11 @@ class Check:
     def judged(self, testbed: Testbed) -> Result:
         """The result for a submission. If the check raises an error, its points are lost and grading continues.
 
+        The check draws from `testbed.rng`, which is set anew here, so no other check moves its draws.
+
         Raises RunError if no ranks can be started, since that is not the fault of the submission.
         """
+        testbed.draw_for(self.name)
         try:
             finding = self(testbed)
             if not isinstance(finding, Finding):
@@ -108,10 +114,11 @@ def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]
 
     Raises InputError if the points are not above 0, or if the hint is empty.
 
+    >>> from distsim.testbed import Testbed
     >>> @check(points=2, hint="Add.")
     ... def sums(testbed):
     ...     return Finding.of(observed=2, expected=2, passed=True)
-    >>> sums.judged(None).points
+    >>> sums.judged(Testbed(Path())).points
     2.0
     """
     require_worth(points, hint)

@@ -44,28 +44,36 @@ class Graded:
 
 
 def grade_all(
-    submissions: Sequence[Submission], lab: Lab, out: Path, *, jobs: int = 1, trust: bool = False, report: Report
+    submissions: Sequence[Submission],
+    lab: Lab,
+    out: Path,
+    *,
+    jobs: int = 1,
+    seed: int | None = None,
+    trust: bool = False,
+    report: Report,
 ) -> Graded:
-    """Grades the submissions. A grade in `out` is reused if neither the submission nor the lab has changed.
+    """Grades the submissions. A grade in `out` is reused if submission, lab and seed are the same.
 
-    jobs: submissions graded at once. trust: whether ranks may run without confinement. report: called with the `Phase`,
-    which counts submissions. Finished grades stay in `out`, even after an error.
+    jobs: submissions graded at once. seed: of the inputs that checks draw, the same for all; default `Lab.seed`. trust:
+    whether ranks may run without confinement. report: called with the `Phase`, which counts submissions. Finished
+    grades stay in `out`, even after an error.
 
     Raises InputError if this machine cannot confine ranks and `trust` is false, or if `out` cannot be written.
     """
     check_confined(trust)
     make(out)
-    lab_hash = lab.sha256()
+    lab_hash, seed = lab.sha256(), lab.seed() if seed is None else seed
     grades: dict[str, Grade] = {}
     for one in submissions:
-        if (kept := _kept(out, one, lab, lab_hash)) is not None:
+        if (kept := _kept(out, one, lab, lab_hash, seed)) is not None:
             grades[one.student] = kept
     again = list(grades)
     failed: dict[str, str] = {}
     stop = threading.Event()
     with ThreadPoolExecutor(jobs, thread_name_prefix="grading") as pool:
         waiting = {
-            pool.submit(grade, one, lab, trust=trust, stop=stop): one
+            pool.submit(grade, one, lab, seed=seed, trust=trust, stop=stop): one
             for one in submissions
             if one.student not in grades
         }
@@ -99,14 +107,16 @@ def _keep(future: Future[Grade], one: Submission, out: Path, grades: dict[str, G
     write_text(_file(out / RESULTS, one.student, ".json"), json.dumps(found.as_dict(), indent=2))
 
 
-def _kept(out: Path, one: Submission, lab: Lab, lab_hash: str) -> Grade | None:
-    """The grade that an earlier run saved for the same submission. Remarks and path are from this run."""
+def _kept(out: Path, one: Submission, lab: Lab, lab_hash: str, seed: int) -> Grade | None:
+    """The grade that an earlier run saved for the same submission, lab and seed. Remarks and path are from this run."""
     try:
         found = Grade.of(json.loads(files.read(_file(out / RESULTS, one.student, ".json"), MOST_MEGABYTES)))
     except (OSError, ValueError, KeyError, TypeError):  # no file, or not a grade: graded again
         return None
-    same = (found.student, found.lab, found.sha256, found.lab_sha256) == (one.student, lab.key, one.sha256, lab_hash)
-    if not same or not one.sha256:  # a submission without a readable file is graded again, at no cost
+    saved = (found.student, found.lab, found.sha256, found.lab_sha256, found.seed)
+    if (
+        saved != (one.student, lab.key, one.sha256, lab_hash, seed) or not one.sha256
+    ):  # a submission without a readable file is graded again, at no cost
         return None
     return replace(found, path=str(one.path), remarks=list(one.remarks))
 

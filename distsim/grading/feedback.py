@@ -20,7 +20,8 @@ def feedback(grade: Grade) -> str:
     lines = [
         f"# {escaped(grade.lab)}: {shown(grade.points)} of {shown(grade.maximum)} points",
         "",
-        f"Student: {escaped(grade.student)}. Graded: {escaped(grade.path)}, SHA-256 {graded}.",
+        f"Student: {escaped(grade.student)}. Graded: {escaped(grade.path)}, SHA-256 {graded}, "
+        f"with inputs drawn from the seed {grade.seed}.",
         "",
         "| check | points | of |",
         "|---|---:|---:|",

@@ -20,13 +20,14 @@ TRIES = 2  # a kernel may fail to start on a busy machine
 
 @dataclass(frozen=True)
 class Grade:
-    """The grade of a submission. path, sha256: of the graded file; lab_sha256: of the lab's files."""
+    """The grade of a submission. path, sha256: of the graded file; lab_sha256: of the lab's files; seed: of inputs."""
 
     student: str
     lab: str
     path: str
     sha256: str
     lab_sha256: str
+    seed: int
     results: Sequence[Result]
     remarks: Sequence[str]
 
@@ -44,7 +45,7 @@ class Grade:
         """The grade as a table for JSON."""
         return {
             "student": self.student, "lab": self.lab, "path": self.path, "sha256": self.sha256,
-            "lab_sha256": self.lab_sha256, "points": self.points, "maximum": self.maximum,
+            "lab_sha256": self.lab_sha256, "seed": self.seed, "points": self.points, "maximum": self.maximum,
             "results": [result.as_dict() for result in self.results], "remarks": list(self.remarks),
         }  # fmt: skip
 
@@ -52,7 +53,7 @@ class Grade:
     def of(cls, table: dict[str, Any]) -> Grade:
         """The grade from a table of `as_dict`. Raises KeyError or TypeError if the table has other keys."""
         results = [Result(**result) for result in table["results"]]
-        names = ("student", "lab", "path", "sha256", "lab_sha256")
+        names = ("student", "lab", "path", "sha256", "lab_sha256", "seed")
         return cls(**{name: table[name] for name in names}, results=results, remarks=list(table["remarks"]))
 
 
@@ -60,23 +61,25 @@ def grade(
     submission: Submission,
     lab: Lab,
     *,
+    seed: int | None = None,
     trust: bool = False,
     stop: threading.Event | None = None,
     progress: Report | None = None,
 ) -> Grade:
     """Runs the lab's own notebook with the submission's tasks.py.
 
-    trust: whether its ranks may run without confinement. stop, progress: see
-    `notebook_run.run`.
+    seed: of the inputs that the checks draw; default `Lab.seed`. The same submission gets the same inputs from the same
+    seed. trust: whether its ranks may run without confinement. stop, progress: see `notebook_run.run`.
 
     Raises RunError if the notebook did not reach its first check, or if no ranks could be started. Neither is the
     fault of the submission, so the submission gets no grade.
     """
+    seed = lab.seed() if seed is None else seed
     found: dict[str, Result] = {}
     reason = submission.missing
     if submission.content is not None:
         for _ in range(TRIES):
-            ended = notebook_run.run(lab, submission.content, trust=trust, stop=stop, progress=progress)
+            ended = notebook_run.run(lab, submission.content, seed=seed, trust=trust, stop=stop, progress=progress)
             if ended.report:
                 break
         if "refused" in ended.report:
@@ -89,7 +92,14 @@ def grade(
             )
     results = [found.get(name) or check.lost(reason) for name, check in lab.checks.items()]
     return Grade(
-        submission.student, lab.key, str(submission.path), submission.sha256, lab.sha256(), results, submission.remarks
+        submission.student,
+        lab.key,
+        str(submission.path),
+        submission.sha256,
+        lab.sha256(),
+        seed,
+        results,
+        submission.remarks,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,7 @@ NOTEBOOK, TASKS, CHECKS, RANKS, SCENARIO, ABOUT, SOLUTION = (
 PRISTINE = (NOTEBOOK, CHECKS, RANKS, SCENARIO, ABOUT)  # the lab's own files, used for grading
 FOLDER_NAME = re.compile(r"(?P<number>\d\d)_(?P<name>[a-z][a-z0-9_]*)")
 MOST_MEGABYTES = 8  # of any file of a lab
+SEED_DIGITS = 8  # of a hash, to base 16
 
 
 class About(BaseModel):
@@ -103,10 +104,21 @@ class Lab:
 
     def sha256(self) -> str:
         """The hash of the lab's own files. When the hash changes, submissions are graded again."""
-        whole = hashlib.sha256()
-        for path in self.pristine:
-            whole.update(f"{path.name}\0{hashlib.sha256(files.read(path, MOST_MEGABYTES)).hexdigest()}\0".encode())
-        return whole.hexdigest()
+        return _sha256(self.pristine)
+
+    def seed(self) -> int:
+        """The seed of the inputs that checks draw, if nobody names another: from the hash of the lab's own files.
+
+        The notebook does not count. So a student's copy, whose notebook changes with each answer, keeps the seed.
+        """
+        return int(_sha256(path for path in self.pristine if path.name != NOTEBOOK)[:SEED_DIGITS], 16)
+
+
+def _sha256(paths: Iterable[Path]) -> str:
+    whole = hashlib.sha256()
+    for path in paths:
+        whole.update(f"{path.name}\0{hashlib.sha256(files.read(path, MOST_MEGABYTES)).hexdigest()}\0".encode())
+    return whole.hexdigest()
 
 
 def _about(path: Path) -> About:

@@ -8,8 +8,8 @@
     lab.check("bytes_on_the_wire")
     lab.total()
 
-During grading, results are also written to the file named by the variable RESULTS_VARIABLE. The variable is removed
-from the environment before any rank starts.
+During grading, results are also written to the file named by the variable RESULTS_VARIABLE, and inputs are drawn from
+the seed in SEED_VARIABLE. Both variables are removed from the environment before any rank starts.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from distsim.testbed import Testbed
 
 RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
+SEED_VARIABLE = "DISTSIM_GRADING_SEED"
 GUESSES = "guesses.json"
 LINE = re.compile(rf"\({re.escape(TASKS)}:(\d+)[^()]*\)$")
 
@@ -53,6 +54,8 @@ class Notebook:
         self.lab = Lab.at(here, name) if (here / ABOUT).is_file() else find(name)
         file = os.environ.pop(RESULTS_VARIABLE, None)
         self._file = Path(file) if file else None
+        seed = os.environ.pop(SEED_VARIABLE, None)
+        self._seed = int(seed) if seed else self.lab.seed()
         self._results: dict[str, Result] = {}
         self._broken: tuple[str, str] = ("", "")  # the check whose card told why tasks.py cannot be imported, and why
         self._testbed: Testbed | None = None
@@ -122,7 +125,8 @@ class Notebook:
             from distsim.testbed import Testbed
 
             hidden = [self._file.parent] if self._file else []
-            self._testbed = self._open.enter_context(Testbed(self.lab.folder, trusted=trusted(), hidden=hidden))
+            testbed = Testbed(self.lab.folder, trusted=trusted(), hidden=hidden, seed=self._seed)
+            self._testbed = self._open.enter_context(testbed)
         return self._testbed
 
     def _note(self, table: dict[str, Any]) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from distsim.cluster import Cluster
 from distsim.testbed import frames
 from distsim.testbed.run_monitor import Run, RunMonitor
@@ -31,18 +33,38 @@ class Testbed:
     """Ranks over the files of `folder`: the lab's drivers (ranks.py) and the student's tasks.py.
 
     limits: of each run. trusted: run without confinement, for trusted code or for machines that cannot confine.
-    hidden: folders that ranks must not read.
+    hidden: folders that ranks must not read. seed: from 0 on, of all inputs that checks draw; checks draw from `rng`.
     """
 
     __test__ = False  # pytest must not collect it
 
     def __init__(
-        self, folder: Path, *, limits: Limits | None = None, trusted: bool = False, hidden: Sequence[Path] = ()
+        self,
+        folder: Path,
+        *,
+        limits: Limits | None = None,
+        trusted: bool = False,
+        hidden: Sequence[Path] = (),
+        seed: int = 0,
     ) -> None:
         self.folder = Path(folder)
+        self.seed = seed
+        self.draw_for("")
         self._limits, self._trusted, self._hidden = limits or Limits(), trusted, list(hidden)
         self._host: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
+
+    def draw_for(self, check: str) -> None:
+        """Sets `rng` anew from the seed and the name of a check. So no check moves the draws of another check.
+
+        >>> testbed = Testbed(Path(), seed=7)
+        >>> testbed.draw_for("sums")
+        >>> first = testbed.rng.random()
+        >>> testbed.draw_for("sums")
+        >>> testbed.rng.random() == first
+        True
+        """
+        self.rng = np.random.default_rng([self.seed, *check.encode()])
 
     def __enter__(self) -> Testbed:
         return self

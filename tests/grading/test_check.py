@@ -13,6 +13,7 @@ from distsim.grading import Finding, Result, check
 from distsim.grading.check import Check, checks_in
 from distsim.grading.feedback import feedback
 from distsim.grading.grade import Grade
+from distsim.testbed import Testbed
 
 
 def of(function: Any) -> Check:
@@ -21,7 +22,7 @@ def of(function: Any) -> Check:
 
 @pytest.mark.parametrize(("share", "points"), [(1.0, 4.0), (0.5, 2.0), (1 / 3, 1.33), (0.0, 0.0)])
 def test_points_are_the_share(share: float, points: float) -> None:
-    result = of(lambda _: Finding.of(observed=1, expected=2, share=share, where="rank 3")).judged(None)  # type: ignore[arg-type]
+    result = of(lambda _: Finding.of(observed=1, expected=2, share=share, where="rank 3")).judged(Testbed(Path()))
     assert (result.points, result.maximum, result.full) == (points, 4.0, share == 1.0)
     assert (result.observed, result.expected, result.where, result.hint) == ("1", "2", "rank 3", "Think.")
     assert Result(**json.loads(json.dumps(result.as_dict()))) == result
@@ -41,7 +42,7 @@ def raising(_testbed: object) -> Finding:
     ("function", "words"), [(raising, "KeyError: 'missing'"), (lambda _: True, "a check returns a Finding, not bool")]
 )
 def test_a_check_that_raises_costs_its_points_and_says_so(function: Any, words: str) -> None:
-    result = of(function).judged(None)  # type: ignore[arg-type]
+    result = of(function).judged(Testbed(Path()))
     assert result.points == 0.0
     assert words in result.observed
 
@@ -49,7 +50,7 @@ def test_a_check_that_raises_costs_its_points_and_says_so(function: Any, words: 
 def test_the_line_of_the_check_is_told(tmp_path: Path) -> None:
     text = "from distsim.grading import check\n\n@check(points=1, hint='h')\ndef one(testbed):\n    return 1 / 0\n"
     (tmp_path / "checks.py").write_text(text)
-    assert "(checks.py, line 5)" in checks_in(tmp_path / "checks.py")["one"].judged(None).observed  # type: ignore[arg-type]
+    assert "(checks.py, line 5)" in checks_in(tmp_path / "checks.py")["one"].judged(Testbed(tmp_path)).observed
 
 
 def test_checks_may_have_dataclasses(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_that_no_rank_starts_is_no_fault_of_the_submission() -> None:
         raise RunError("no ranks")
 
     with pytest.raises(RunError):
-        of(refused).judged(None)  # type: ignore[arg-type]
+        of(refused).judged(Testbed(Path()))
 
 
 @pytest.mark.parametrize(
@@ -98,9 +99,31 @@ def test_floods_and_control_characters_are_tamed() -> None:
 def test_of_what_is_still_to_be_written_only_that_is_told(said: str, points: float) -> None:
     """In the terminal and the notebook, which print the text, and in the feedback."""
     result = Result("one", points, 2.0, f"rank 0: NotImplementedError: {said}", "six", "rank 1", "Think.")
-    page = feedback(Grade("ada", "90_sum", "ada/tasks.py", "", "", [result], []))
+    page = feedback(Grade("ada", "90_sum", "ada/tasks.py", "", "", 7, [result], []))
     alone = said.startswith("write") and points == 0.0
     for text in (result.text(), page):
         assert said in text
         for name, reason in (("expected", "six"), ("where", "rank 1"), ("hint", "Think.")):
             assert (f"{name}:" in text.lower()) == (reason in text) == (not alone)
+
+
+def test_a_check_draws_the_same_from_the_same_seed_and_name_alone() -> None:
+    """What other checks draw, before or in between, changes nothing."""
+    drawn: dict[str, list[float]] = {}
+
+    def one(testbed: Testbed) -> Finding:
+        drawn.setdefault("one", []).append(testbed.rng.random())
+        return Finding.of(observed="", expected="", passed=True)
+
+    def two(testbed: Testbed) -> Finding:
+        drawn.setdefault("two", []).extend(testbed.rng.random(3))
+        return Finding.of(observed="", expected="", passed=True)
+
+    for order, seed in (([one, two], 7), ([two, one, one], 7), ([one, two], 8)):
+        testbed = Testbed(Path(), seed=seed)
+        for function in order:
+            of(function).judged(testbed)
+    first, again, third, other = drawn["one"]
+    assert first == again == third != other
+    assert drawn["two"][:3] == drawn["two"][3:6] != drawn["two"][6:]
+    assert first not in drawn["two"]

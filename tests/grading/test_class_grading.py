@@ -34,11 +34,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "class"
 
 
-def full(submission: Submission, lab: Lab) -> Grade:
+def full(submission: Submission, lab: Lab, seed: int = 7) -> Grade:
     results = [check.lost("`nothing` | <i>") if check.points == 2 else check.lost("") for check in lab.checks.values()]
-    return Grade(
-        submission.student, lab.key, str(submission.path), submission.sha256, lab.sha256(), results, submission.remarks
-    )
+    of_what = submission.student, lab.key, str(submission.path), submission.sha256, lab.sha256()
+    return Grade(*of_what, seed, results, submission.remarks)
 
 
 @pytest.fixture
@@ -46,9 +45,9 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each was graded, by a stand-in."""
     times: Counter[str] = Counter()
 
-    def stand_in(submission: Submission, lab: Lab, **_given: Any) -> Grade:
+    def stand_in(submission: Submission, lab: Lab, *, seed: int, **_given: Any) -> Grade:
         times[submission.student] += 1
-        return full(submission, lab)
+        return full(submission, lab, seed)
 
     monkeypatch.setattr(class_grading, "grade", stand_in)
     return times
@@ -83,6 +82,17 @@ def test_what_changed_is_graded_anew(folder: Path, lab: Lab, tmp_path: Path, gra
     (lab.folder / "ranks.py").write_text("# other")
     run(folder, lab, tmp_path / "out")
     assert graded == Counter(dict.fromkeys(NAMES, 2) | {"bob": 3})
+
+
+def test_another_seed_is_graded_anew_and_told(folder: Path, lab: Lab, tmp_path: Path, graded: Counter[str]) -> None:
+    run(folder, lab, tmp_path / "out")
+    run(folder, lab, tmp_path / "out", seed=lab.seed())
+    assert set(graded.values()) == {1}
+    found = run(folder, lab, tmp_path / "out", seed=8)
+    assert set(graded.values()) == {2}
+    assert {grade.seed for grade in found.grades} == {8}
+    assert "drawn from the seed 8." in (tmp_path / "out" / "feedback" / "ada.md").read_text()
+    assert json.loads((tmp_path / "out" / "results" / "ada.json").read_text())["seed"] == 8
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"results": [{"x": 1}]}'])

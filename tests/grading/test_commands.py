@@ -80,12 +80,13 @@ def test_bad_input_gets_one_message(run: Run, arguments: tuple[str, ...], words:
     assert "Traceback" not in err
 
 
-def test_nothing_handed_in_is_graded_with_0_and_ends_well(run: Run, tmp_path: Path) -> None:
+def test_nothing_handed_in_is_graded_with_0_and_ends_well(run: Run, lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "ada").mkdir()
     code, out, err = run("grade", "90", "--submission", tmp_path / "ada", "--out", tmp_path / "out", "--json")
     assert (code, err) == (0, "")
     table = json.loads(out)
     assert (table["student"], table["points"], table["maximum"], table["sha256"]) == ("ada", 0.0, 5.0, "")
+    assert table["seed"] == lab.seed()
     assert "there is no tasks.py" in (tmp_path / "out" / "feedback" / "ada.md").read_text()
 
 
@@ -95,7 +96,7 @@ def test_a_fault_of_the_import_names_the_checks_that_met_it(
 ) -> None:
     results = [Result("sums", 0.0, 2.0, "rank 1: tasks.py cannot be imported: TabError: mixed (tasks.py:3)")]
     results += [Result("counts", 1.0, 1.0)] * well
-    found = Grade("ada", "90_sum", "tasks.py", "", "", results, [])
+    found = Grade("ada", "90_sum", "tasks.py", "", "", 7, results, [])
     monkeypatch.setattr("distsim.grading.grade.grade", lambda *_, **__: found)
     (tmp_path / "ada").mkdir()
     code, out, _ = run("grade", "90", "--submission", tmp_path / "ada")
@@ -166,7 +167,10 @@ def test_run_and_grade_what_a_student_wrote(run: Run, lab: Lab, tmp_path: Path) 
     code, out, err = run("grade", "90", "--submission", tmp_path / "ada")
     assert code == 0
     assert f"{tmp_path}/ada/tasks.py, sha256 " in out
+    assert f"inputs drawn from the seed {lab.seed()}" in " ".join(out.split())
     assert [line.split() for line in out.splitlines() if "total" in line] == [["│", "total", "│", "5", "│", "5", "│"]]
+    code, out, err = run("grade", "90", "--submission", tmp_path / "ada", "--seed", 2**63 - 1, "--json")
+    assert (code, json.loads(out)["seed"], json.loads(out)["points"]) == (0, 2**63 - 1, 5.0)
 
 
 @pytest.mark.real

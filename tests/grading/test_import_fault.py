@@ -22,7 +22,7 @@ def test_the_feedback_says_it_once() -> None:
         Result("names", 1.0, 1.0),
     ]
     assert [result.check for result in told_once(results)] == ["sums"]
-    page = feedback(Grade("ada", "90_sum", "tasks.py", "", "", results, []))
+    page = feedback(Grade("ada", "90_sum", "tasks.py", "", "", 7, results, []))
     assert page.count("TabError") == 1
     assert "Add." not in page
 
@@ -30,10 +30,10 @@ def test_the_feedback_says_it_once() -> None:
 def test_a_fault_that_only_some_checks_met_names_them() -> None:
     """Such as an import that fails now and then."""
     hit, well = [Result(name, 0.0, 1.0, f"rank 0: {FAULT}") for name in ("sums", "a_b")], Result("counts", 1.0, 1.0)
-    some = feedback(Grade("ada", "90_sum", "tasks.py", "", "", [*hit, well], []))
+    some = feedback(Grade("ada", "90_sum", "tasks.py", "", "", 7, [*hit, well], []))
     assert "## Not run: sums, a\\_b\n" in some
     assert "No check could run" not in some
-    assert "## No check could run\n" in feedback(Grade("ada", "90_sum", "tasks.py", "", "", hit, []))
+    assert "## No check could run\n" in feedback(Grade("ada", "90_sum", "tasks.py", "", "", 7, hit, []))
 
 
 def test_different_reasons_are_all_told() -> None:

@@ -100,3 +100,12 @@ def test_every_file_that_grades_is_in_the_hash(lab: Lab) -> None:
         path.write_bytes(path.read_bytes() + b"\n")
         assert lab.sha256() != before, path
         before = lab.sha256()
+
+
+def test_the_seed_stays_while_a_student_works_in_the_notebook_and_changes_with_the_checks(lab: Lab) -> None:
+    first = lab.seed()
+    assert 0 <= first < 2**32
+    for name, same in (("lab.ipynb", True), ("tasks.py", True), ("checks.py", False), ("ranks.py", False)):
+        before = lab.seed()
+        (lab.folder / name).write_bytes((lab.folder / name).read_bytes() + b"\n")
+        assert (lab.seed() == before) == same, name

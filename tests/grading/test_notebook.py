@@ -15,7 +15,7 @@ from distsim.errors import InputError, RunError
 from distsim.grading import Notebook
 from distsim.grading import real as real_module
 from distsim.grading.lab import Lab
-from distsim.grading.notebook import RESULTS_VARIABLE
+from distsim.grading.notebook import RESULTS_VARIABLE, SEED_VARIABLE
 from tests.grading.conftest import FakeRun, FakeTestbed, solved
 
 Answering = Callable[[Callable[..., FakeRun]], FakeTestbed]
@@ -135,6 +135,21 @@ def test_results_go_into_the_file_that_ranks_never_hear_of(
         ("the_counter_counts", 2.0), ("every_rank_has_the_sum", 3.0),
     ]  # fmt: skip
     assert seen == [None, None]
+
+
+def test_checks_draw_from_the_seed_of_the_grading_or_else_of_the_lab(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = []
+
+    def made(*_given: Any, seed: int, **_more: Any) -> FakeTestbed:
+        seeds.append(seed)
+        return FakeTestbed(solved)
+
+    monkeypatch.setattr(distsim.testbed, "Testbed", made)
+    for given in ("12", ""):
+        monkeypatch.setenv(SEED_VARIABLE, given)
+        Notebook("90_sum", lab.folder).check("every_rank_has_the_sum")
+        assert SEED_VARIABLE not in os.environ, "a rank may read the environment"
+    assert seeds == [12, lab.seed()]
 
 
 def test_a_refusal_is_noted(lab: Lab, answering: Answering, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 @check(points=3, hint="Every rank needs what every other one had.")
 def every_rank_has_the_sum(testbed: Testbed) -> Finding:
     """On three ranks, with numbers that only their owner knows."""
-    own = [np.asarray([random.uniform(1, 2) for _ in range(5)]) for _ in range(3)]
+    own = list(testbed.rng.uniform(1.0, 2.0, (3, 5)))
     run = testbed.run("summed", arguments=[{"values": values} for values in own])
     expected = np.sum(own, axis=0)
     if run.failure:
