@@ -83,4 +83,4 @@ def test_commands_of_labs_run_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "submissions" / "ada").mkdir(parents=True)
     shutil.copyfile(lab / "solution.py", tmp_path / "submissions" / "ada" / "tasks.py")
     assert run_command([word.replace("01", "03") for word in whole_class], tmp_path).returncode == 0
-    assert "\nada,3,2,5,5," in (tmp_path / "grades_03" / "gradebook.csv").read_text()
+    assert "\nada,ada,3,2,5,5," in (tmp_path / "grades_03" / "gradebook.csv").read_text()

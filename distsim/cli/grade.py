@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("name", metavar="LAB")
 @click.option("--submission", "path", type=PATH, help="A folder with tasks.py, or that file.")
-@click.option("--all", "folder", type=PATH, help="A folder with a folder for each student.")
+@click.option(
+    "--all",
+    "folder",
+    type=PATH,
+    help="A folder or .zip of a class: a folder for each student, or an export of Moodle or Canvas.",
+)
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="With --all: how many to grade at once."
 )
@@ -61,7 +66,8 @@ def grade(
     learner's copy of the course: without --labs, its labs are graded by the package's own notebooks and checks.
 
     With --all every student gets a page of feedback, and a row in gradebook.csv. Called again, also after an
-    interrupt, the command grades only what is missing, and what changed since in a submission or in the lab.
+    interrupt, the command grades only what is missing, and what changed since in a submission or in the lab. The row's
+    key is the name of the student's folder, Moodle's "Participant NUMBER", or Canvas's ID.
 
     The same submission, lab and seed always give the same inputs. Everyone who has the lab knows the default seed. With
     a seed of your own, which you keep to yourself until the labs are handed in, nobody can foresee the inputs.
@@ -131,14 +137,16 @@ def _what_was_graded(found: Grade) -> str:
 
 
 def _all(lab: Lab, folder: Path, out: Path, jobs: int, seed: int | None, trust: bool, as_json: bool) -> None:
+    from distsim.grading.class_folder import submissions
     from distsim.grading.class_grading import FEEDBACK, GRADEBOOK, check_apart, grade_all
-    from distsim.grading.submission import submissions
     from distsim.runtime.launch.termination import termination_raises
 
     handed_in = submissions(folder, lab)
     check_apart(out, folder)
+    if handed_in.unread:
+        warn([f"not read, since nobody's submission is called so: {', '.join(handed_in.unread)}"])
     with termination_raises(), bar(f"grade {lab.key}", shown=not as_json) as report:
-        found = grade_all(handed_in, lab, out, jobs=jobs, seed=seed, trust=trust, report=report)
+        found = grade_all(handed_in.submissions, lab, out, jobs=jobs, seed=seed, trust=trust, report=report)
     if as_json:
         print_json([grade.as_dict() for grade in found.grades])
     else:
@@ -168,5 +176,5 @@ def _class_table(lab: Lab, found: Graded) -> Table:
     table.add_column("sha256")
     for grade in found.grades:
         lost = ", ".join(result.check for result in grade.results if not result.full)
-        table.add_row(Text(grade.student), shown(grade.points), Text(lost), grade.sha256[:12])
+        table.add_row(Text(grade.name or grade.student), shown(grade.points), Text(lost), grade.sha256[:12])
     return table

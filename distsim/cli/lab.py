@@ -175,8 +175,9 @@ def stub(name: str, labs: Path | None) -> None:
 
 @lab.command()
 @click.argument("out", metavar="OUT", type=PATH)
+@click.option("--nbgrader", is_flag=True, help="Write a course folder of nbgrader, with the labs as its assignments.")
 @labs_option
-def release(out: Path, labs: Path | None) -> None:
+def release(out: Path, nbgrader: bool, labs: Path | None) -> None:
     """For instructors: write the students' version of all labs into OUT, a new or empty folder.
 
     This version has no solutions, no wrong solutions and no outputs. A line of a solution in a released file is an
@@ -184,6 +185,7 @@ def release(out: Path, labs: Path | None) -> None:
     """
     from distsim.grading.lab import all_labs
     from distsim.grading.release import release as write
+    from distsim.grading.release import release_for_nbgrader
 
-    written = write(all_labs(labs), out)
+    written = (release_for_nbgrader if nbgrader else write)(all_labs(labs), out)
     click.echo(f"wrote {len(written)} files into {out}")

@@ -108,7 +108,10 @@ def _keep(future: Future[Grade], one: Submission, out: Path, grades: dict[str, G
 
 
 def _kept(out: Path, one: Submission, lab: Lab, lab_hash: str, seed: int) -> Grade | None:
-    """The grade that an earlier run saved for the same submission, lab and seed. Remarks and path are from this run."""
+    """The grade that an earlier run saved for the same submission, lab and seed.
+
+    Remarks, path and name are from this run.
+    """
     try:
         found = Grade.of(json.loads(files.read(_file(out / RESULTS, one.student, ".json"), MOST_MEGABYTES)))
     except (OSError, ValueError, KeyError, TypeError):  # no file, or not a grade: graded again
@@ -118,7 +121,7 @@ def _kept(out: Path, one: Submission, lab: Lab, lab_hash: str, seed: int) -> Gra
         saved != (one.student, lab.key, one.sha256, lab_hash, seed) or not one.sha256
     ):  # a submission without a readable file is graded again, at no cost
         return None
-    return replace(found, path=str(one.path), remarks=list(one.remarks))
+    return replace(found, path=str(one.path), remarks=list(one.remarks), name=one.name)
 
 
 def _write_feedback(out: Path, found: Grade) -> None:

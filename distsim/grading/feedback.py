@@ -17,10 +17,11 @@ MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~!$])")  # characters with a meaning ins
 def feedback(grade: Grade) -> str:
     """The feedback page for one grade."""
     graded = f"`{grade.sha256}`" if grade.sha256 else "nothing"
+    who = f"{grade.name}, {grade.student}" if grade.name else grade.student
     lines = [
         f"# {escaped(grade.lab)}: {shown(grade.points)} of {shown(grade.maximum)} points",
         "",
-        f"Student: {escaped(grade.student)}. Graded: {escaped(grade.path)}, SHA-256 {graded}, "
+        f"Student: {escaped(who)}. Graded: {escaped(grade.path)}, SHA-256 {graded}, "
         f"with inputs drawn from the seed {grade.seed}.",
         "",
         "| check | points | of |",

@@ -20,7 +20,10 @@ TRIES = 2  # a kernel may fail to start on a busy machine
 
 @dataclass(frozen=True)
 class Grade:
-    """The grade of a submission. path, sha256: of the graded file; lab_sha256: of the lab's files; seed: of inputs."""
+    """The grade of a submission. path, sha256: of the graded file; lab_sha256: of the lab's files; seed: of inputs.
+
+    name: the person's, if it is not the key `student`.
+    """
 
     student: str
     lab: str
@@ -30,6 +33,7 @@ class Grade:
     seed: int
     results: Sequence[Result]
     remarks: Sequence[str]
+    name: str = ""
 
     @property
     def points(self) -> float:
@@ -46,14 +50,14 @@ class Grade:
         return {
             "student": self.student, "lab": self.lab, "path": self.path, "sha256": self.sha256,
             "lab_sha256": self.lab_sha256, "seed": self.seed, "points": self.points, "maximum": self.maximum,
-            "results": [result.as_dict() for result in self.results], "remarks": list(self.remarks),
+            "results": [result.as_dict() for result in self.results], "remarks": list(self.remarks), "name": self.name,
         }  # fmt: skip
 
     @classmethod
     def of(cls, table: dict[str, Any]) -> Grade:
         """The grade from a table of `as_dict`. Raises KeyError or TypeError if the table has other keys."""
         results = [Result(**result) for result in table["results"]]
-        names = ("student", "lab", "path", "sha256", "lab_sha256", "seed")
+        names = ("student", "lab", "path", "sha256", "lab_sha256", "seed", "name")
         return cls(**{name: table[name] for name in names}, results=results, remarks=list(table["remarks"]))
 
 
@@ -100,6 +104,7 @@ def grade(
         seed,
         results,
         submission.remarks,
+        submission.name,
     )
 
 

@@ -1,4 +1,7 @@
-"""The gradebook as CSV: a row per student, a column per check. Names are never formulas in a spreadsheet."""
+"""The gradebook as CSV: a row per student, a column per check. Names are never formulas in a spreadsheet.
+
+The column `student` has the key by which a learning platform finds the student, see `class_folder`.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ def gradebook(grades: Sequence[Grade], lab: Lab) -> str:
     """The text of the CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["student", *lab.checks, "total", "maximum", "sha256"])
+    writer.writerow(["student", "name", *lab.checks, "total", "maximum", "sha256"])
     for grade in grades:
         points = {result.check: shown(result.points) for result in grade.results}
         own = [points[name] for name in lab.checks]
-        writer.writerow([cell(grade.student), *own, shown(grade.points), shown(grade.maximum), grade.sha256])
+        who = [cell(grade.student), cell(grade.name or grade.student)]
+        writer.writerow([*who, *own, shown(grade.points), shown(grade.maximum), grade.sha256])
     return text.getvalue()
 
 

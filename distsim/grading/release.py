@@ -1,15 +1,18 @@
-"""Releases labs to students: the labs without solutions and outputs. Also copies one lab to work in."""
+"""Releases labs to students: the labs without solutions and outputs. Also copies one lab to work in.
+
+For nbgrader, the same labs become the assignments of a course folder.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from distsim.errors import InputError
 from distsim.extras import pip_install
 from distsim.files import make_folder, write_text
-from distsim.grading import metadata
+from distsim.grading import metadata, nbgrader
 from distsim.grading.lab import CHECKS, NOTEBOOK, SOLUTION, TASKS, Lab
 from distsim.grading.result import shown
 from distsim.grading.stub import removed_lines, solution_of, up_to_date
@@ -25,21 +28,37 @@ def release(labs: Sequence[Lab], out: Path) -> list[Path]:
     Raises InputError, and leaves no files, if `out` is not empty, a tasks.py does not match its solution, a notebook's
     metadata are wrong, or a released file has a line of a solution.
     """
+    return _released(labs, out, out, {README: _readme(labs)})
+
+
+def release_for_nbgrader(labs: Sequence[Lab], out: Path) -> list[Path]:
+    """Writes a course folder of nbgrader into `out`: the labs as assignments in source/, settings and a README.
+
+    Returns the files written. Raises InputError as `release` does.
+    """
+    texts = {nbgrader.SETTINGS: nbgrader.settings(labs), README: nbgrader.readme(labs)}
+    return _released(labs, out, out / nbgrader.SOURCE, texts)
+
+
+def _released(labs: Sequence[Lab], out: Path, place: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Writes the labs into `place` in `out`, and texts into `out`, by file name."""
     _check_new(out)
     for lab in labs:
         _check(lab)
     make_folder(out, "folder of the release")
     written = []
     for lab in labs:
-        written += copy(lab, out / lab.key)
-    write_text(out / README, _readme(labs))
+        written += copy(lab, place / lab.key)
+    for name, text in texts.items():
+        write_text(out / name, text)
+        written.append(out / name)
     if found := leaks(labs, out):
         shutil.rmtree(out)
         raise InputError(
             f"the release would give away {len(found)} lines of solutions: {'; '.join(found[:MOST_SHOWN])}. "
             "Cure: reword these lines in the files that students get"
         )
-    return [*written, out / README]
+    return written
 
 
 def start(lab: Lab, folder: Path) -> Path:

@@ -24,7 +24,8 @@ MOST_NOTEBOOK_BYTES = 20_000_000
 class Submission:
     """A student's file. path: of tasks.py. content: its bytes, or None if it is missing or unreadable.
 
-    missing: the reason for None. remarks: for the student; they cost no points.
+    missing: the reason for None. remarks: for the student; they cost no points. name: the person's, if it is not the
+    key `student`.
     """
 
     student: str
@@ -32,6 +33,7 @@ class Submission:
     content: bytes | None
     missing: str = ""
     remarks: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def sha256(self) -> str:
@@ -47,33 +49,12 @@ def submission(path: Path, lab: Lab, student: str | None = None) -> Submission:
     if not path.is_dir():
         if not path.exists():
             raise InputError.of("--submission", str(path), "is not there", "name a folder with tasks.py, or the file")
-        return _of(path, path.parent, lab, student or printable(path.absolute().parent.name))
+        return of_file(path, path.parent / NOTEBOOK, lab, student or printable(path.absolute().parent.name))
     named = student or printable(path.absolute().name)
     for folder in (path, path / lab.key):
         if os.path.lexists(folder / TASKS) and not (folder != path and folder.is_symlink()):
-            return _of(folder / TASKS, folder, lab, named)
+            return of_file(folder / TASKS, folder / NOTEBOOK, lab, named)
     return Submission(named, path / TASKS, None, f"there is no {TASKS} in the submission")
-
-
-def submissions(folder: Path, lab: Lab) -> list[Submission]:
-    """The submissions in the folders of `folder`, by name. Names that begin with a dot are skipped.
-
-    Raises InputError if `folder` is not a folder or contains no folder.
-    """
-    if not folder.is_dir():
-        raise InputError.of("--all", str(folder), "is not a folder", "name one with a folder for each student")
-    found = []
-    for place in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if place.name.startswith(".") or not place.is_dir():
-            continue
-        name = printable(place.name)
-        if place.is_symlink():
-            found.append(Submission(name, place / TASKS, None, "the folder is a symbolic link, which is not followed"))
-        else:
-            found.append(_readable(place, lab, name))
-    if not found:
-        raise InputError.of("--all", str(folder), "has no folder in it", "name one with a folder for each student")
-    return found
 
 
 def printable(name: str) -> str:
@@ -86,15 +67,9 @@ def printable(name: str) -> str:
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
-def _readable(place: Path, lab: Lab, name: str) -> Submission:
-    try:
-        return submission(place, lab, name)
-    except OSError as error:
-        return Submission(name, place / TASKS, None, f"the folder cannot be read ({error.strerror})")
-
-
-def _of(path: Path, folder: Path, lab: Lab, student: str) -> Submission:
-    remarks = tuple(_remarks(folder / NOTEBOOK, lab))
+def of_file(path: Path, notebook: Path | None, lab: Lab, student: str) -> Submission:
+    """The submission of one file. notebook: the submitted notebook, if there may be one."""
+    remarks = tuple(_remarks(notebook, lab)) if notebook else ()
     try:
         content = regular(path, MOST_TASKS_BYTES)
     except OSError as error:

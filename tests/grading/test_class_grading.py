@@ -14,11 +14,12 @@ import pytest
 
 from distsim.errors import InputError, RunError
 from distsim.grading import class_grading, trust
+from distsim.grading.class_folder import submissions
 from distsim.grading.class_grading import Graded, check_apart, grade_all
 from distsim.grading.grade import Grade
 from distsim.grading.lab import Lab
 from distsim.grading.notebook_run import StoppedError
-from distsim.grading.submission import Submission, submissions
+from distsim.grading.submission import Submission
 from distsim.progress import Phase
 
 NAMES = ("ada", "bob", "=cmd|x", "<b>*eve*")
@@ -54,7 +55,7 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def run(folder: Path, lab: Lab, out: Path, **more: Any) -> Graded:
-    return grade_all(submissions(folder, lab), lab, out, report=lambda *_: None, **more)
+    return grade_all(submissions(folder, lab).submissions, lab, out, report=lambda *_: None, **more)
 
 
 def rows(out: Path) -> list[list[str]]:
@@ -69,9 +70,9 @@ def test_all_are_graded_once(folder: Path, lab: Lab, tmp_path: Path, graded: Cou
     assert set(again.again) == set(NAMES)
     assert set(graded.values()) == {1}
     head, *body = rows(tmp_path / "out")
-    assert head == ["student", "every_rank_has_the_sum", "the_counter_counts", "total", "maximum", "sha256"]
+    assert head == ["student", "name", "every_rank_has_the_sum", "the_counter_counts", "total", "maximum", "sha256"]
     assert [row[0] for row in body] == ["<b>*eve*", "'=cmd|x", "ada", "bob"]
-    assert all(row[1:5] == ["0", "0", "0", "5"] for row in body)
+    assert all(row[2:6] == ["0", "0", "0", "5"] for row in body)
 
 
 def test_what_changed_is_graded_anew(folder: Path, lab: Lab, tmp_path: Path, graded: Counter[str]) -> None:
@@ -125,7 +126,7 @@ def test_an_interrupt_keeps_what_was_graded_and_stops_the_others(
 
     monkeypatch.setattr(class_grading, "grade", grade)
     with pytest.raises(kind):
-        grade_all(submissions(folder, lab), lab, tmp_path / "out", jobs=2, report=report)
+        grade_all(submissions(folder, lab).submissions, lab, tmp_path / "out", jobs=2, report=report)
     assert len(stopped) <= 2
     assert [row[0] for row in rows(tmp_path / "out")[1:]] == ["<b>*eve*"]
     assert len(list((tmp_path / "out" / "results").iterdir())) == 1

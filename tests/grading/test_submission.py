@@ -11,10 +11,15 @@ import pytest
 from distsim.errors import InputError
 from distsim.grading import metadata
 from distsim.grading import submission as module
+from distsim.grading.class_folder import submissions as class_folder
 from distsim.grading.lab import Lab
-from distsim.grading.submission import submission, submissions
+from distsim.grading.submission import Submission, submission
 
 TEXT = "x = 'Straße'\n".encode("latin-1")
+
+
+def submissions(folder: Path, lab: Lab) -> list[Submission]:
+    return list(class_folder(folder, lab).submissions)
 
 
 @pytest.fixture
@@ -40,7 +45,7 @@ def test_a_path_that_is_not_there(tmp_path: Path, lab: Lab) -> None:
         submission(tmp_path / "nobody", lab)
     with pytest.raises(InputError, match="is not a folder"):
         submissions(tmp_path / "nobody", lab)
-    with pytest.raises(InputError, match="has no folder in it"):
+    with pytest.raises(InputError, match="has no submission in it"):
         submissions(lab.folder / "wrong", lab)
 
 
