@@ -94,6 +94,8 @@ class Total:
 def card(result: Result, total: Total, because: str = "") -> Points:
     """The points of a result, shown as a card. because: a sentence for a result with all points."""
     lines, parts = result.text(), [_reason(name, text) for name, text in result.reasons.items()]
+    if result.how and HINT in result.reasons:
+        parts.append(f'<details><summary style="cursor: pointer">how</summary>{_prose(result.how)}</details>')
     if because and result.full:
         lines, parts = f"{lines}\n  {because}", [_prose(because)]
     return Points(result.points, lines, _of(result, [*parts, escape(total.line())]))

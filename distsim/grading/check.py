@@ -2,7 +2,7 @@
 
 from distsim.grading import Finding, check
 
-@check(points=3, hint="Each round sends one chunk.")
+@check(points=3, hint="Count the rounds.", how="Each round sends one chunk: 2 (N - 1) in all.")
 def bytes_on_the_wire(testbed: Testbed) -> Finding:
     sizes = testbed.rng.integers(1, 100, 3)
     run = testbed.run("reduce", arguments=[...])
@@ -70,12 +70,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """A function that judges a submission. points: the most it gives; hint: one sentence for students who lose some."""
+    """A function that judges a submission. points: the most it gives.
+
+    For students who lose some, hint: what to look at, in one sentence; how: the way to do it, for who asks for more.
+    """
 
     name: str
     points: float
     hint: str
     function: Callable[[Testbed], Finding] = field(repr=False)
+    how: str = ""
 
     def __call__(self, testbed: Testbed) -> Finding:
         """The finding of the function."""
@@ -84,11 +88,12 @@ class Check:
     def result(self, finding: Finding) -> Result:
         """The result with the points for a finding."""
         points = round(self.points * finding.share, 2)
-        return Result(self.name, points, self.points, finding.observed, finding.expected, finding.where, self.hint)
+        told = (finding.observed, finding.expected, finding.where, self.hint, self.how)
+        return Result(self.name, points, self.points, *told)
 
     def lost(self, reason: str) -> Result:
         """A result without points, for a submission that the check could not judge."""
-        return Result(self.name, 0.0, self.points, cut(reason), hint=self.hint)
+        return Result(self.name, 0.0, self.points, cut(reason), hint=self.hint, how=self.how)
 
     def judged(self, testbed: Testbed) -> Result:
         """The result for a submission. If the check raises an error, its points are lost and grading continues.
@@ -109,7 +114,7 @@ class Check:
             return self.lost(f"what the ranks returned could not be judged: {error_with_line(error, 'checks.py')}")
 
 
-def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]], Check]:
+def check(*, points: float, hint: str, how: str = "") -> Callable[[Callable[[Testbed], Finding]], Check]:
     """Makes a check from a function that takes a Testbed.
 
     Raises InputError if the points are not above 0, or if the hint is empty.
@@ -124,7 +129,7 @@ def check(*, points: float, hint: str) -> Callable[[Callable[[Testbed], Finding]
     require_worth(points, hint)
 
     def made(function: Callable[[Testbed], Finding]) -> Check:
-        return Check(function.__name__, float(points), hint, function)
+        return Check(function.__name__, float(points), hint, function, how)
 
     return made
 

@@ -43,7 +43,7 @@ def _lost(result: Result, results: Sequence[Result]) -> list[str]:
     lines = ["", f"## {escaped(result.check)}: {shown(result.points)} of {shown(result.maximum)}"]
     for name, text in result.reasons.items():
         if name == "hint":
-            lines += ["", f"Hint: {escaped(text)}"]
+            lines += ["", f"Hint: {escaped(text)}", *(["", f"How: {escaped(result.how)}"] if result.how else [])]
         else:
             lines += ["", f"{name.capitalize()}:", "", fenced(text)]
     return lines

@@ -21,7 +21,7 @@ class Result:
     """One check of one submission.
 
     points: earned, of `maximum`. observed, expected: the values found and required, as text.
-    where: the rank, step or line. hint: for the student.
+    where: the rank, step or line. hint: for the student. how: more than the hint, for a student who asks.
     """
 
     check: str
@@ -31,6 +31,7 @@ class Result:
     expected: str = ""
     where: str = ""
     hint: str = ""
+    how: str = ""
 
     @property
     def full(self) -> bool:

@@ -35,6 +35,15 @@ def test_the_text_of_a_result_is_its_points_as_nbgrader_reads_them() -> None:
     assert json.dumps(points) == "1.5"
 
 
+def test_what_to_look_at_stands_open_and_how_to_do_it_is_folded() -> None:
+    lost = Result("sums", 0.0, 2.0, "3", "6", hint="Count the rounds.", how="Each of `N` rounds sends one.")
+    (folded,) = shown(lost).select("details")
+    assert (folded.summary.text, folded.code.text, folded.has_attr("open")) == ("how", "N", False)
+    assert "Each of" not in lost.text()
+    assert not shown(Result("sums", 2.0, 2.0, how="Each.")).select("details")
+    assert not shown(Result("sums", 0.0, 2.0, "NotImplementedError: write sums", how="Each.")).select("details")
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda points: pickle.loads(pickle.dumps(points))])
 def test_points_survive_copies(copied: Any) -> None:
     points = copied(Points(2.0, "lines", "html"))
