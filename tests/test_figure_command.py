@@ -129,6 +129,7 @@ def test_bad_input_ends_with_2_and_leaves_no_file(arguments: list[str], told: st
     [
         (["timeline", "ring.npz", "--end", "0 s"], "--end = '0 s': the window must end after it starts. "
          "Cure: take times between 0 s and "),
+        (["timeline", "ring.npz", "--start", "-1 s"], "--start = '-1 s': the window must not start before the run"),
         (["timeline", "ring.npz", "--start", "1 h"], "--start = '1 h': the window must end"),
         (["critical-path", "ring.npz", "--start", "20 ms", "--end", "10 ms"], "--start, --end = ['20 ms', '10 ms']: "),
         (["sequence", "run.toml", "--step", "99"], "--step = 99: must be among the run's steps, 0 to 3"),

@@ -43,14 +43,16 @@ class Window:
     def of(cls, figure: str, traces: Sequence[Trace], start_seconds: float, end_seconds: float | None) -> Window:
         """From `start_seconds` to `end_seconds`; None ends it after `MOST_STEPS` steps or, for many workers, earlier.
 
-        figure: the name of the figure, for the error. Raises InputError where the window is empty.
+        figure: the name of the figure, for the error. Raises InputError where the window is empty, or starts before 0.
         """
         end = _end_of_window(traces, start_seconds) if end_seconds is None else end_seconds
-        if not end > start_seconds:
-            raise InputError.of(
-                f"{figure}(start_seconds, end_seconds)", (start_seconds, end), "the window must end after it starts",
-                f"take times between 0 s and {show(max(trace.total_seconds for trace in traces), 'second')}",
-            )  # fmt: skip
+        fault = None if end > start_seconds else "the window must end after it starts"
+        if start_seconds < 0.0:
+            fault = "the window must not start before the run"
+        if fault is not None:
+            last = show(max(trace.total_seconds for trace in traces), "second")
+            asked = f"{figure}(start_seconds, end_seconds)"
+            raise InputError.of(asked, (start_seconds, end), fault, f"take times between 0 s and {last}")
         return cls(start_seconds, end)
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.extras import need
-from distsim.policies.own_rule import located
+from distsim.policies.own_rule import load_rule, located
 from distsim.progress import Report
 from distsim.runtime.emulation import coordination
 from distsim.runtime.emulation.plan import NetworkPlan
@@ -143,6 +143,7 @@ def _check_rules(scenarios: Sequence[Scenario], rules: Sequence[str | None]) -> 
     for scenario, rule in zip(scenarios, rules, strict=False):
         if rule is not None:
             check_decides(scenario)
+            load_rule(rule, scenario.cluster.workers)  # an error of the file is told before processes start
             if scenario.failures is not None:
                 raise NotAvailableYetError.of(
                     "rule", rule, "cannot come back from a checkpoint in a real run yet", "remove [failures]"
