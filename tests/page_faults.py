@@ -57,14 +57,15 @@ def inaccessible(page: Any, *within: str) -> list[str]:
 @contextmanager
 def in_the_dark(page: Any) -> Iterator[None]:
     """JupyterLab in its dark theme, chosen from its menu; afterwards in its light theme."""
-    _choose(page, "JupyterLab Dark")
+    choose_theme(page, "JupyterLab Dark")
     page.wait_for_function(IS_DARK)
     yield
-    _choose(page, "JupyterLab Light")
+    choose_theme(page, "JupyterLab Light")
     page.wait_for_function(f"() => !({IS_DARK})()")
 
 
-def _choose(page: Any, theme: str) -> None:
+def choose_theme(page: Any, theme: str) -> None:
+    """Chooses a theme of JupyterLab from its menu."""
     page.locator("li.lm-MenuBar-item", has_text="Settings").click()
     page.locator("li.lm-Menu-item", has_text="Theme").first.hover()
     page.locator('li.lm-Menu-item[data-command="apputils:change-theme"]', has_text=theme).first.click()

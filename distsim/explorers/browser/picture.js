@@ -5,8 +5,19 @@ const PANEL_WIDTH = 340;
 // Plotly.js, once per page: as JupyterLab's own extension loaded it, else from the kernel, which has it from the
 // installed plotly package. No other host is asked.
 function loaded(model) {
+  window.distsimPlotly ??= first(model);
+  return window.distsimPlotly;
+}
+
+// Plotly rejects a promise without a reason when an animation is interrupted, as by its own pause button.
+function interrupted(reason) {
+  if (reason !== undefined) throw reason;
+}
+
+function first(model) {
+  addEventListener("unhandledrejection", (event) => { if (event.reason === undefined) event.preventDefault(); });
   if (window.Plotly) return Promise.resolve(window.Plotly);
-  window.distsimPlotly ??= new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     const came = (message, buffers) => {
       if (message.is !== "plotly.js") return;
       model.off("msg:custom", came);
@@ -23,7 +34,6 @@ function loaded(model) {
     model.on("msg:custom", came);
     model.send({ ask: "plotly.js" });
   });
-  return window.distsimPlotly;
 }
 
 // Below this many pixels the figure would be unreadable: what it says itself, and some for each panel in a row.
@@ -31,6 +41,17 @@ function leastWidth(layout) {
   const axes = Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name));
   const panels = new Set(axes.map((name) => layout[name].domain?.[0] ?? 0)).size;
   return Math.max(layout.meta?.leastWidth ?? 0, panels > 1 ? PANEL_WIDTH * panels : 0);
+}
+
+// Draws the figure into the place. An animation of the figure before it ends, and the next begins at the round shown.
+async function replace(Plotly, place, figure) {
+  const replaces = place.classList.contains("js-plotly-plot");
+  if (replaces) await Plotly.animate(place, [], { mode: "immediate" });
+  await Plotly.react(place, figure);
+  if (!replaces || !figure.frames?.length) return;
+  const { name } = figure.frames[figure.layout.sliders[0].active];
+  const atOnce = { mode: "immediate", frame: { duration: 0 }, transition: { duration: 0 } };
+  await Plotly.animate(place, [name], atOnce).catch(interrupted);
 }
 
 async function render({ model, el }) {
@@ -41,33 +62,32 @@ async function render({ model, el }) {
   el.append(place);
   const Plotly = await loaded(model);
   let busy = false;
-  let waiting = false; // a newer figure came while one was being drawn: only the newest is drawn next
+  let drawn = ""; // the model's figure that the page shows
   let drawnWidth = 0;
 
+  // Draws the newest figure, and while that takes, whichever is the newest then. A hidden place waits to be shown.
   async function draw() {
-    if (busy || !place.clientWidth || !model.get("figure")) {
-      waiting = busy;
-      return;
-    }
+    if (busy) return;
     busy = true;
-    place.setAttribute("aria-busy", "true");
-    do {
-      waiting = false;
+    while (place.clientWidth && model.get("figure") !== drawn) {
+      place.setAttribute("aria-busy", "true");
+      drawn = model.get("figure");
       drawnWidth = place.clientWidth;
       place.setAttribute("aria-label", model.get("says"));
-      const figure = JSON.parse(model.get("figure"));
+      const figure = JSON.parse(drawn);
       place.style.minWidth = `${leastWidth(figure.layout)}px`; // on a small screen it scrolls sideways
-      await Plotly.react(place, { ...figure, config: model.get("config") });
+      await replace(Plotly, place, { ...figure, config: model.get("config") });
       await new Promise(requestAnimationFrame); // lets keys be handled between two drawings
-    } while (waiting);
+    }
     busy = false;
-    place.setAttribute("aria-busy", "false");
+    if (drawn) place.setAttribute("aria-busy", "false");
   }
 
   const resized = new ResizeObserver(() => {
-    if (!place.clientWidth || place.clientWidth === drawnWidth) return;
-    if (drawnWidth === 0 || busy) draw();
-    else {
+    if (!place.clientWidth) return;
+    if (model.get("figure") !== drawn) draw();
+    else if (busy) drawn = ""; // the drawing under way has the old width
+    else if (place.clientWidth !== drawnWidth) {
       drawnWidth = place.clientWidth;
       Plotly.Plots.resize(place);
     }
