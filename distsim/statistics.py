@@ -20,6 +20,16 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def within(self, least: float, most: float) -> Interval:
+        """The interval cut at bounds between which the values lie, such as 0 and 1 of shares.
+
+        Their mean lies between these bounds, so the cut interval holds the mean as often as the whole interval.
+
+        >>> interval([0.98, 0.99, 1.0]).within(0.0, 1.0).high
+        1.0
+        """
+        return Interval(self.mean, max(self.low, least), min(self.high, most))
+
 
 def interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     """Student's confidence interval for the mean of `values`, one value per seed.

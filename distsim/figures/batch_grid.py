@@ -103,7 +103,7 @@ def _found(curves: Curve | Sequence[Curve], quantity: Quantity) -> CellResult:
     values = [100.0 * run.accuracy[-1] if quantity == "accuracy" else float(run.loss[-1]) for run in good]
     if len(values) < 2:
         return CellResult(len(runs), len(runs) - len(good), float(values[0]) if values else math.nan, None, None)
-    mean, low, high = interval(values)
+    mean, low, high = interval(values).within(0.0, 100.0 if quantity == "accuracy" else math.inf)
     return CellResult(len(runs), len(runs) - len(good), mean, low, high)
 
 

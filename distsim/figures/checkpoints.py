@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from distsim.arrays import Floats
 from distsim.failures import Failures
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DROPPED, FORMULA, HINT, INK, LABEL_PAPER, PREDICTED, SMALL, template
-from distsim.statistics import interval
+from distsim.figures.theme import FORMULA, HINT, INK, LABEL_PAPER, PREDICTED, SMALL, template
+from distsim.statistics import Interval, interval
 from distsim.theory.checkpointing import (
     best_interval_seconds,
     daly_interval_seconds,
@@ -32,7 +32,8 @@ def checkpoints(failures: Failures, workers: int, goodputs: Goodputs | None = No
     """Draws the share of useful time against the interval, and marks the interval in `failures` as chosen.
 
     goodputs: by interval in seconds, the goodputs of runs with different seeds. Two runs or more also get
-    Student's 95 % interval of their mean. Source of the curve: Daly 2006, see `distsim.theory.checkpointing`.
+    Student's 95 % interval of their mean, cut at 0 and 100 %. Source of the curve: Daly 2006, see
+    `distsim.theory.checkpointing`.
 
     >>> every_hour = Failures(mean_time_between="10 d", checkpoint_every="1 h", checkpoint_cost="1 min")
     >>> checkpoints(every_hour, workers=64).summary
@@ -74,7 +75,7 @@ work. The best interval is 20.6 min, with 90.9 %.'
 
 def _row(name: str, seconds: float, by_formula: float, runs: Goodputs) -> Row:
     found = runs.get(seconds, ())
-    mean, low, high = interval(found) if len(found) > 1 else (found[0] if found else None, None, None)
+    mean, low, high = interval(found).within(0.0, 1.0) if len(found) > 1 else (found[0] if found else None, None, None)
     in_percent = {OF_RUNS: mean, LOW: low, HIGH: high}
     return {
         NAME: name,
@@ -119,14 +120,18 @@ def _add_rules(figure: go.Figure, table: Sequence[Row]) -> None:
 def _add_runs(figure: go.Figure, runs: Goodputs) -> None:
     if not runs:
         return
-    spread = [interval(found) if len(found) > 1 else None for found in runs.values()]
-    means = np.array([100.0 * float(np.mean(found)) for found in runs.values()])
-    reach = np.array([0.0 if of is None else 100.0 * (of.high - of.mean) for of in spread])
+    found = [interval(of).within(0.0, 1.0) if len(of) > 1 else Interval(*[of[0]] * 3) for of in runs.values()]
+    means, lows, highs = 100.0 * np.array(found).T
     figure.add_scatter(
         x=[seconds / 60.0 for seconds in runs], y=means, mode="markers", name="runs, mean and 95 % interval",
-        error_y={"type": "data", "array": reach, "color": INK, "thickness": 1.2, "width": 5},
-        marker={"size": 9, "color": PREDICTED.colour, "line": {"color": INK, "width": 1}}, customdata=reach,
-        hovertemplate="every %{x:,.4~r} min: %{y:.1f} ± %{customdata:.1f} %<extra>runs</extra>",
+        error_y={
+            "type": "data", "symmetric": False, "array": highs - means, "arrayminus": means - lows, "color": INK,
+            "thickness": 1.2, "width": 5,
+        },
+        marker={"size": 9, "color": PREDICTED.colour, "line": {"color": INK, "width": 1}},
+        customdata=np.column_stack([lows, highs]),
+        hovertemplate="every %{x:,.4~r} min: %{y:.1f} %, "
+        "from %{customdata[0]:.1f} to %{customdata[1]:.1f} %<extra>runs</extra>",
     )  # fmt: skip
 
 
@@ -134,8 +139,8 @@ def _add_chosen(figure: go.Figure, row: Row) -> None:
     figure.add_scatter(
         x=[row[MINUTES]], y=[row[BY_FORMULA]], mode="markers", name="chosen",
         marker={
-            "symbol": "square-open", "size": 17, "color": DROPPED,
-            "line": {"color": DROPPED, "width": 3},
+            "symbol": "square-open", "size": 17, "color": INK,
+            "line": {"color": INK, "width": 3},
         },
         hovertemplate="chosen: %{x:,.4~r} min, %{y:.1f} %<extra></extra>",
     )  # fmt: skip

@@ -86,7 +86,7 @@ def _add_errors(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]]) -> N
     errors = [_error(*stages) for stages in rows.values()]
     ends = [_ends(*stages) for stages in rows.values()]
     figure.add_bar(
-        orientation="h", x=errors, y=list(rows), marker=marker(TOTAL), showlegend=False,
+        orientation="h", x=errors, y=list(rows), marker=marker(TOTAL), name="error", showlegend=False,
         error_x={
             "array": [high - error for error, (_, high) in zip(errors, ends, strict=True)],
             "arrayminus": [error - low for error, (low, _) in zip(errors, ends, strict=True)],

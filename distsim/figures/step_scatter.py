@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned
-from distsim.figures.theme import INK, PREDICTED, template
+from distsim.figures.theme import INK, RUNS, template
 from distsim.metrics import step_durations
 from distsim.trace import Trace
 
@@ -42,7 +42,7 @@ def step_scatter(predicted: Trace, measured: Trace) -> Captioned:
     names = [f"step {number}" if worker < 0 else f"worker {worker}, step {number}" for worker, number in keys]
     points = go.Scatter(
         x=x, y=y, mode="markers", name="step", hovertext=[names[row] for row in joined],
-        marker={"color": PREDICTED.colour, "size": 8, "line": {"color": INK, "width": 0.6}},
+        marker={"color": RUNS[0].colour, "size": 8, "line": {"color": INK, "width": 0.6}},
         hovertemplate="%{hovertext}<br>measured %{x:.2f} ms<br>predicted %{y:.2f} ms<extra></extra>",
     )  # fmt: skip
     figure = _drawn([points], 1.05 * float(max(x.max(), y.max())))

@@ -15,7 +15,7 @@ from plotly.subplots import make_subplots
 from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import COMPUTE, DROPPED, FORMULA, INK, LABEL_PAPER, MEASURED, SMALL, marker, template
+from distsim.figures.theme import COMPUTE, FORMULA, INK, LABEL_PAPER, MEASURED, PREDICTED, SMALL, Look, marker, template
 from distsim.figures.wording import above_or_below, time_unit
 from distsim.policies import FlexRR
 from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
@@ -57,7 +57,8 @@ waiting for the slowest 85.9 ms. The slowest of 256 would take 306 ms.'
     figure = make_subplots(cols=2, column_widths=[0.58, 0.42], horizontal_spacing=0.1)
     _add_distribution(figure, times, drawn, order[len(times)], scale, unit)
     _add_order(figure, order, mean, scale, unit)
-    _add_growth(figure, growth, drawn, scale, unit)
+    of_run = PREDICTED if trace is not None and trace.producer == "simulated" else MEASURED
+    _add_growth(figure, growth, drawn, of_run, scale, unit)
     which = "workers N" if len(set(times)) == 1 else "the first N workers"
     figure.update_xaxes(title_text=which, row=1, col=2)
     figure.update_layout(template=template(), height=400, barmode="overlay", bargap=0.0)
@@ -184,19 +185,23 @@ def _add_order(figure: go.Figure, order: dict[int, float], mean: float, scale: f
 
 
 def _add_growth(
-    figure: go.Figure, growth: dict[int, tuple[float, float | None]], drawn: Floats, scale: float, unit: str
+    figure: go.Figure,
+    growth: dict[int, tuple[float, float | None]],
+    drawn: Floats,
+    of_run: Look,
+    scale: float,
+    unit: str,
 ) -> None:
+    """Draws the formula's slowest and slowest but one against the number of workers, and the slowest of the run."""
     counts = list(growth)
-    lines: dict[str, tuple[list[float | None], dict[str, object]]] = {
-        "slowest of N": ([slowest for slowest, _ in growth.values()], {"color": DROPPED, "width": 2}),
-        "slowest but one": (
-            [but for _, but in growth.values()], {"color": FORMULA.colour, "width": 2, "dash": "dash"},
-        ),
-    }  # fmt: skip
-    for name, (values, line) in lines.items():
+    lines: dict[str, tuple[list[float | None], str]] = {
+        "expected slowest of N": ([slowest for slowest, _ in growth.values()], "solid"),
+        "expected slowest but one": ([but for _, but in growth.values()], "dash"),
+    }
+    for name, (values, dash) in lines.items():
         figure.add_scatter(
             x=counts, y=[None if value is None else scale * value for value in values], mode="lines+markers",
-            name=name, line=line, marker={"size": 6},
+            name=name, line={"color": FORMULA.colour, "width": 2, "dash": dash}, marker={"size": 6},
             hovertemplate=f"{name}, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
             row=1, col=2,
         )  # fmt: skip
@@ -204,7 +209,7 @@ def _add_growth(
         figure.add_scatter(
             x=[drawn.shape[1]], y=[scale * float(drawn.max(axis=1).mean())], mode="markers",
             name="slowest, mean in the run",
-            marker={"symbol": "square", "size": 11, "color": MEASURED.colour, "line": {"color": INK, "width": 1}},
+            marker={"symbol": "square", "size": 11, "color": of_run.colour, "line": {"color": INK, "width": 1}},
             hovertemplate=f"in the run, N = %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
             row=1, col=2,
         )  # fmt: skip

@@ -64,11 +64,23 @@ def test_runs_have_their_mean_and_students_interval() -> None:
     assert list(drawn.y) == pytest.approx([83.0, 70.0])
     reach = 100 * stats.t.ppf(0.975, 2) * stats.sem([0.80, 0.84, 0.85])
     assert list(drawn.error_y.array) == pytest.approx([reach, 0.0])
+    assert list(drawn.error_y.arrayminus) == pytest.approx([reach, 0.0])
     chosen = shown.table[0]
     assert chosen["mean of the runs (%)"] == pytest.approx(83.0)
     assert chosen["from (%)"] == pytest.approx(83.0 - reach)
     assert chosen["to (%)"] == pytest.approx(83.0 + reach)
     assert f"(83.0 % in 3 runs, {83 - reach:.1f} % to {83 + reach:.1f} %)" in shown.summary
+
+
+def test_an_interval_ends_at_the_whole_time() -> None:
+    """Student's interval of these runs reaches from below 0 to above 100 %."""
+    shown = checkpoints(FAILURES, WORKERS, {1800.0: [0.02, 0.999], 7200.0: [0.98, 0.99, 1.0]})
+    drawn, chosen = of_name(shown.figure, RUNS), shown.table[0]
+    assert list(drawn.y + drawn.error_y.array) == pytest.approx([100.0, 100.0])
+    low = 99.0 - 100 * stats.t.ppf(0.975, 2) * stats.sem([0.98, 0.99, 1.0])
+    assert list(drawn.y - drawn.error_y.arrayminus) == pytest.approx([0.0, low])
+    assert [list(ends) for ends in drawn.customdata] == [pytest.approx([0.0, 100.0]), pytest.approx([low, 100.0])]
+    assert (chosen["from (%)"], chosen["to (%)"]) == (0.0, pytest.approx(100.0))
 
 
 def test_the_table_and_the_sentence_have_the_formulas_numbers() -> None:

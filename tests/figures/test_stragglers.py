@@ -48,7 +48,7 @@ def test_lines_stand_at_the_mean_and_at_the_slowest() -> None:
 
 def test_the_slowest_grows_as_the_formula_says() -> None:
     shown = stragglers(EIGHT)
-    slowest, but = (of_name(shown.figure, name) for name in ("slowest of N", "slowest but one"))
+    slowest, but = (of_name(shown.figure, name) for name in ("expected slowest of N", "expected slowest but one"))
     assert list(slowest.x) == [1, 2, 4, 8, 16, 32, 64, 128, 256]
     assert list(slowest.y) == pytest.approx([1e3 * exponential_seconds(0.05, n, n) for n in slowest.x])
     assert but.y[0] is None
@@ -95,7 +95,7 @@ def test_one_worker_waits_for_nobody() -> None:
 def test_workers_that_differ_are_added_one_by_one() -> None:
     times = worker_times(Compute(distribution="exponential", mean="50 ms", slow={1: 2.0}), workers=3)
     figure = stragglers(times).figure
-    slowest = of_name(figure, "slowest of N")
+    slowest = of_name(figure, "expected slowest of N")
     assert list(slowest.x) == [1, 2, 3]
     assert slowest.y[1] == pytest.approx(1e3 * (0.05 + 0.1 - 1 / (1 / 0.05 + 1 / 0.1)))
     assert figure.layout.xaxis2.title.text == "the first N workers"
@@ -105,7 +105,7 @@ def test_a_run_stands_beside_its_formula_and_agrees_with_the_metrics() -> None:
     scenario = example("synchronous_ring").replacing({"steps": 400})
     trace = simulate(scenario)
     shown = stragglers(worker_times(scenario.compute, 4), trace)
-    slowest, formula = of_name(shown.figure, "slowest, mean in the run"), of_name(shown.figure, "slowest of N")
+    slowest, formula = of_name(shown.figure, "slowest, mean in the run"), of_name(shown.figure, "expected slowest of N")
     assert list(slowest.x) == [4]
     spans = trace.spans.of_kind(SpanKind.COMPUTE)
     by_step = np.zeros((400, 4))

@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 import distsim
 from distsim.arrays import Floats
-from distsim.figures import theme
+from distsim.explorers.catalogue import EXPLORERS
+from distsim.figures import guess_formula_simulation_measurement, prediction_errors, theme
 from distsim.figures.theme import Look
-from tests.figures.test_every_figure import contrast
+from tests.figures.test_every_figure import OF_A_TRACE, contrast, run
 
 PACKAGE = Path(distsim.__file__).parent
 COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})|rgba?\(.*\)")
@@ -129,6 +133,57 @@ def test_a_bar_is_seen_on_light_and_dark_paper(look: Look) -> None:
 def test_a_line_is_seen_on_light_and_dark_paper(colour: str) -> None:
     assert contrast(colour, theme.PAPER) >= 3.0
     assert contrast(darkened(colour), darkened(theme.PAPER)) >= 3.0
+
+
+# What is named in its legend as one of these, and nothing else, has the colour.
+MEANINGS = {
+    "PREDICTED": r"predicted|simulation|runs, mean|in the run", "MEASURED": r"measured|measurement|in the run",
+    "FORMULA": r"formula|expected", "DROPPED": r"dropped|cancelled|diverges|fault|critical path",
+    "TOTAL": r"total|error|mean of all links", "COMPUTE": r"comput|forward|one worker's time", "BACKWARD": r"backward",
+    "COMMUNICATION": r"communication|all-reduce|send|receive|chunk on its way|new in this round",
+    "EXPOSED": r"exposed", "WAIT": r"wait|bubble", "APPLY": r"apply|update", "CHECKPOINT": r"checkpoint",
+    "LOST": r"lost", "RESTART": r"restart", "HELD": r"held", "UP": r"up-link|gradient", "DOWN": r"down-link|answer",
+    "PARTIAL": r"some workers' parts", "COMPLETE": r"complete",
+}  # fmt: skip
+
+
+def figures() -> Iterator[tuple[str, go.Figure]]:
+    """Those of explorers at first, those of a simulated and of a measured trace, and those of the four stages."""
+    for name, entry in EXPLORERS.items():
+        yield name, entry.explore({}).figure
+    for name, figure in OF_A_TRACE.items():
+        for producer in ("simulated", "measured"):
+            trace = run(name, 4)
+            yield name, figure(replace(trace, metadata=trace.metadata | {"producer": producer})).figure
+    yield "stages", guess_formula_simulation_measurement(1.0, 2.0, 3.0, [4.0, 5.0]).figure
+    yield "errors", prediction_errors({"a": 1.0}, {"a": [1.0, 2.0]}).figure
+
+
+def colours_in(part: Any) -> Iterator[str]:
+    """The colours of a trace's lines, marks and areas, without those of scales and of hatchings."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key not in ("colorscale", "colorbar", "pattern", "textfont"):
+                yield from colours_in(value)
+    elif isinstance(part, (list, tuple)):
+        for value in part:
+            yield from colours_in(value)
+    elif isinstance(part, str) and COLOUR.fullmatch(part):
+        yield part
+
+
+@pytest.mark.more
+def test_a_figure_uses_each_colour_for_its_meaning() -> None:
+    meant = {getattr(getattr(theme, of), "colour", getattr(theme, of)): of for of in MEANINGS}
+    seen, wrong = set(), []
+    for place, figure in figures():
+        for trace in figure.to_plotly_json()["data"]:
+            for of in {meant[colour] for colour in colours_in(trace) if colour in meant}:
+                seen.add(of)
+                if not re.search(MEANINGS[of], str(trace.get("name")), re.IGNORECASE):
+                    wrong.append(f"{place}: {trace.get('name')} has the colour of {of}")
+    assert wrong == []
+    assert {"PREDICTED", "MEASURED", "FORMULA", "DROPPED", "TOTAL"} <= seen
 
 
 def test_no_other_module_names_a_colour() -> None:
