@@ -27,6 +27,7 @@ from distsim.figures.captioned import Captioned, Row, table_html
 from distsim.scenario import Scenario
 
 Parameters = TypeVar("Parameters")
+REFUSED = "distsim-refused"  # the class of the panes while the controls have a combination that is refused
 
 
 class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywidgets has no types
@@ -74,13 +75,12 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self.reset = widgets.Button(description="reset", tooltip="back to the first values", layout={"width": "90px"})
         self.message, self.answer, self.caption, self.files = (widgets.HTML() for _ in range(4))
         self.changed, self.picture = Status(), Picture()
-        self.real_run = RealRunPanel()
         self.quick_moves = QuickMoves(self._draw_moved)
+        self.real_run = RealRunPanel(self.quick_moves.flush)
         self.parameters: Parameters = start
         self.shown: Captioned | None = None
-        super().__init__(
-            [widgets.HTML(SHEET + f"<h3>{escape(title)}</h3><p>{escape(question)}</p>"), self._panes(more)]
-        )
+        self.panes = self._panes(more)
+        super().__init__([widgets.HTML(SHEET + f"<h3>{escape(title)}</h3><p>{escape(question)}</p>"), self.panes])
         self.add_class("distsim-explorer")
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
@@ -145,6 +145,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         calibration: Calibration | None,
     ) -> None:
         self.message.value = ""
+        self.panes.remove_class(REFUSED)
         self.picture.show(captioned)  # first: the browser draws while the rest is on its way
         self._say(self._difference(parameters, captioned))
         self.parameters, self.shown = parameters, captioned
@@ -152,11 +153,12 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self.caption.value = table_html(captioned.table)
         self.files.value = "".join(f"<pre>{escape(scenario.dumps())}</pre>" for scenario in scenarios)
         last = scenarios[-1] if scenarios else None
-        self.real_run.about(last if self._real is None else self._real(parameters), calibration)
+        self.real_run.about(last if self._real is None else self._real(parameters), last, calibration)
 
     def _refuse(self, error: InputError) -> None:
-        """Keeps the last figure, and shows the reason."""
+        """Keeps the last result, dimmed, and shows the reason."""
         self.message.value = f'<div class="distsim-message" role="alert">{escape(str(error))}</div>'
+        self.panes.add_class(REFUSED)
         self._say("The figure shows the last combination that is possible.")
 
     def _say(self, text: str) -> None:

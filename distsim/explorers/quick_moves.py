@@ -48,6 +48,12 @@ class QuickMoves:
         else:
             self._draw_now(loop)
 
+    def flush(self) -> None:
+        """The moves that wait are drawn before this returns."""
+        if self._waiting is not None:
+            self.drop()
+            self._draw()
+
     def drop(self) -> None:
         """The moves that wait are not drawn."""
         if self._waiting is not None:

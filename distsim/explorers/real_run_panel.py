@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 
 import ipywidgets as widgets
@@ -24,9 +25,12 @@ class RealRunPanel:
 
     controls: the button, and under it the phases of the run and then its finding. result: the comparison, for the place
     under the explorer's figure. Where the machine cannot run the scenario, the button is disabled and a line says why.
+
+    settle: called before a run starts, to draw moves of the controls that wait; it may call `about`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settle: Callable[[], object]) -> None:
+        self._settle = settle
         self.button = widgets.Button(
             description="Run it for real", tooltip="measure this scenario on this machine", button_style="primary",
             layout={"width": "150px"},
@@ -37,18 +41,22 @@ class RealRunPanel:
         self.heading, self.picture = Status(), Picture()
         self.controls = widgets.VBox([self.button, self.why, self.progress, self.heading])
         self.result = widgets.VBox([self.title, self.picture, self.caption], layout={"display": "none"})
+        self.result.add_class("distsim-measured")  # stays as it is while the controls have a refused combination
         self.background = Background(self.progress.tell)
         self.found: Experiment | None = None
         self.scenario: Scenario | None = None
+        self.drawn: Scenario | None = None
         self.calibration: Calibration | None = None
         self._ran_with: Calibration | None = None
+        self._ran_beside: Scenario | None = None
 
-    def about(self, scenario: Scenario | None, calibration: Calibration | None = None) -> None:
+    def about(self, scenario: Scenario | None, drawn: Scenario | None, calibration: Calibration | None = None) -> None:
         """From now on the button runs `scenario`; None hides the button.
 
-        calibration: used for the prediction. None: measured right before the run.
+        drawn: the scenario of the explorer's figure. calibration: used for the prediction. None: measured right before
+        the run.
         """
-        self.scenario, self.calibration = scenario, calibration
+        self.scenario, self.drawn, self.calibration = scenario, drawn, calibration
         self.controls.layout.display = "none" if scenario is None else "flex"
         self._offer()
         if self.found is not None:
@@ -62,23 +70,26 @@ class RealRunPanel:
         self.why.value = "" if why is None else f'<p class="distsim-why">Not here: {escape(why)}.</p>'
 
     def _clicked(self, _: object) -> None:
-        scenario, calibration = self.scenario, self.calibration
-        if scenario is None or self.background.busy:
+        if self.background.busy:
+            return
+        self._settle()
+        scenario, drawn, calibration = self.scenario, self.drawn, self.calibration
+        if scenario is None or self.button.disabled:
             return
         self.button.disabled = True
         self.why.value = ""
         self.progress.begin()
         self.background.start(
             lambda report: run_for_real(scenario, report, calibration),
-            lambda found: self._ended(found, calibration),
+            lambda found: self._ended(found, drawn, calibration),
             self._failed,
         )
 
     def _cancel(self) -> None:
         self.background.cancel()
 
-    def _ended(self, found: Experiment, calibration: Calibration | None) -> None:
-        self.found, self._ran_with = found, calibration
+    def _ended(self, found: Experiment, drawn: Scenario | None, calibration: Calibration | None) -> None:
+        self.found, self._ran_beside, self._ran_with = found, drawn, calibration
         self.progress.end()
         captioned = comparison(found.comparison)
         self._head(found, captioned.summary)
@@ -99,16 +110,28 @@ class RealRunPanel:
             self.why.value = '<p class="distsim-why" role="status">Cancelled; nothing is left of the run.</p>'
 
     def _head(self, found: Experiment, summary: str) -> None:
-        """The scenario that was run, on which links, whether the controls have been moved since, and the finding."""
+        """The scenario that was run, its steps and links where the figure has others, moves since, and the finding."""
         ran = found.measured.scenario
         same = (ran, self._ran_with) == (self.scenario, self.calibration)
         since = "" if same else " The controls have been moved since."
         links = "" if self._ran_with is not None else other_links(ran, found)
         workers = counted(ran.cluster.workers, "worker")
+        steps = "" if self._ran_beside is None else other_steps(ran, self._ran_beside)
         self.heading.value = (
-            f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {workers}.{since}</h4>'
+            f'<h4 class="distsim-real">Run for real: {escape(ran.name)}, {workers}{steps}.{since}</h4>'
             f"{links}<p>{escape(summary)}</p>"
         )
+
+
+def other_steps(ran: Scenario, drawn: Scenario) -> str:
+    """The steps of the real run, where the explorer's figure has another number of steps; else nothing.
+
+    >>> from distsim.examples import example
+    >>> drawn = example("synchronous_ring")
+    >>> other_steps(drawn.replacing({"steps": 16}), drawn.replacing({"steps": 48})), other_steps(drawn, drawn)
+    (', 16 steps (the figure has 48)', '')
+    """
+    return "" if ran.steps == drawn.steps else f", {counted(ran.steps, 'step')} (the figure has {drawn.steps})"
 
 
 def other_links(scenario: Scenario, found: Experiment) -> str:

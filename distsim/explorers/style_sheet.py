@@ -29,6 +29,8 @@ SHEET = (
 }
 .distsim-summary { font-size: 15px; font-weight: 600; }
 .distsim-picture { width: 100%; min-height: 40px; }
+.distsim-refused :is(.distsim-summary, .distsim-picture, .distsim-table, pre):not(.distsim-measured *) { opacity: 0.7;
+  filter: grayscale(1); }
 .distsim-control { margin: 2px 0 6px; width: 100%; }
 .distsim-label { display: block; font-weight: 600; font-size: 13px; line-height: 1.3; }
 .distsim-row { display: flex; align-items: center; gap: 8px; min-height: 26px; }

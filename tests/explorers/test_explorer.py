@@ -17,8 +17,9 @@ from distsim.comparison import compare
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.experiment import Experiment
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Slider
-from distsim.explorers.explorer import Explorer
+from distsim.explorers.explorer import REFUSED, Explorer
 from distsim.explorers.real_run_panel import other_links
 from distsim.figures.captioned import Captioned
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
@@ -84,6 +85,15 @@ def test_an_impossible_combination_is_told_beside_the_controls() -> None:
     assert text(view.changed) == "Changed amount from 1 to 6: it: amount 1 → 6."
 
 
+def test_the_old_result_is_dimmed_beside_a_refusal() -> None:
+    view = frame()
+    for amount, refused in ((9, True), (10, True), (6, False), (9, True)):
+        view.controls["amount"].value = amount
+        assert (REFUSED in view.panes._dom_classes) is refused
+    view.reset.click()
+    assert REFUSED not in view.panes._dom_classes
+
+
 def test_it_offers_the_last_scenario_or_the_one_it_is_given() -> None:
     assert frame().real_run.scenario == scenarios(Parameters())[-1]
     first = frame(real=lambda parameters: scenarios(parameters)[0])
@@ -129,6 +139,23 @@ def test_a_real_run_on_other_links_than_the_figures_says_so() -> None:
     bandwidth, latency = drawn.cluster.bandwidth_bytes_per_second, drawn.cluster.latency_seconds
     there = f"and the figure has {8e-9 * bandwidth:g} Gbit/s and {1e6 * latency:g} us."
     assert f"Other links than in the figure:</b> the real run had 0.4 Gbit/s and 1,000 us, {there}" in told
+
+
+def test_a_real_run_of_other_steps_than_the_figures_says_so() -> None:
+    view = EXPLORERS["overlap"].open()
+    panel = view.real_run
+    assert panel.scenario is not None
+    run = simulate(panel.scenario)
+    panel._ended(Experiment(compare(run, run), run, run, []), panel.drawn, None)
+    assert text(panel.heading).startswith("Run for real: buckets-of-25-MiB, 8 workers, 16 steps (the figure has 48).")
+    view.controls["bucket_mib"].value = 50.0
+    assert "16 steps (the figure has 48). The controls have been moved since." in text(panel.heading)
+    view = EXPLORERS["your_cluster"].open()
+    panel = view.real_run
+    assert panel.scenario is not None
+    run = simulate(panel.scenario)
+    panel._ended(Experiment(compare(run, run), run, run, []), panel.drawn, None)
+    assert text(panel.heading).startswith("Run for real: your-cluster-4, 4 workers. ")
 
 
 @pytest.mark.real

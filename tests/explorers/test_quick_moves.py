@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from distsim.explorers import quick_moves
+from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.quick_moves import QUICK_SECONDS, QUIET_SECONDS, QuickMoves
 
 
@@ -105,6 +106,47 @@ def test_a_dropped_move_is_not_drawn(loop: Loop) -> None:
     control.moves.drop()
     loop.goes_on(1.0)
     assert control.drawn == [1]
+
+
+def test_moves_that_wait_are_drawn_at_once_when_they_are_needed(loop: Loop) -> None:
+    control = Moved(loop)
+    control.to(1)
+    control.moves.flush()
+    assert control.drawn == [1]
+    control.to(2)
+    control.moves.flush()
+    assert control.drawn == [1, 2]
+    loop.goes_on(1.0)
+    assert control.drawn == [1, 2]
+
+
+def test_a_real_run_takes_the_newest_move(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the move still waits for the quiet after it."""
+    view = EXPLORERS["your_cluster"].open()
+    started: list[Callable[[Any], Any]] = []
+    monkeypatch.setattr(view.real_run.background, "start", lambda work, *_: started.append(work))
+    monkeypatch.setattr("distsim.explorers.real_run_panel.run_for_real", lambda scenario, *_: scenario)
+    for workers in (2, 3):
+        view.controls["workers"].value = workers
+    assert view.parameters.workers == 2  # the second move waits
+    view.real_run.button.click()
+    (work,) = started
+    assert work(None).cluster.workers == 3
+    assert not loop.due
+
+
+@pytest.mark.usefixtures("loop")
+def test_a_real_run_does_not_start_where_the_newest_move_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = EXPLORERS["your_cluster"].open()
+    monkeypatch.setattr(view.real_run.background, "start", lambda *_: pytest.fail("it has started"))
+    monkeypatch.setattr(
+        "distsim.explorers.real_run_panel.obstacle", lambda of: "no" if of.cluster.workers == 3 else None
+    )
+    for workers in (2, 3):
+        view.controls["workers"].value = workers
+    view.real_run.button.click()
+    assert view.real_run.button.disabled
+    assert "Not here: no." in view.real_run.why.value
 
 
 def test_moves_from_python_are_drawn_before_the_assignment_returns() -> None:
