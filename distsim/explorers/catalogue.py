@@ -31,12 +31,15 @@ class Entry:
 
     name: of its module and its notebook. title: its heading. question: answered by it. moves: the controls that move
     on the site, the primary control first. `make site` computes a figure for each combination of their stops.
+    frames: the field of the control that leads through the frames of an animated figure, "" where there is none. On the
+    site, this control moves too.
     """
 
     name: str
     title: str
     question: str
     moves: tuple[Move, ...]
+    frames: str = ""
 
     def open(self) -> Explorer[Any]:
         """The explorer as a widget, at its first values."""
@@ -86,6 +89,7 @@ _ENTRIES = (
         "How does a collective work?",
         "What travels in each round of a collective, and what do its rounds and its bytes cost?",
         (Move("workers"), Move("kind")),
+        frames="after",
     ),
     Entry(
         "overlap",

@@ -9,6 +9,28 @@ import ipywidgets as widgets
 
 from distsim.explorers.inputs import Check, FloatRange, IntRange, Line, List, Steps
 
+DECIMALS = 9  # of a slider's values, whose steps would add up their rounding
+
+
+def with_unit(value: float, unit: str) -> str:
+    """A value as a control shows and announces it.
+
+    >>> with_unit(2.0, "days"), with_unit(1.0, "days"), with_unit(1.0, "Gbit/s"), with_unit(1, "")
+    ('2 days', '1 day', '1 Gbit/s', '1')
+    """
+    return f"{value:g} {unit_of(value, unit)}".strip()
+
+
+def unit_of(value: float, unit: str) -> str:
+    """The unit after a value: after 1, a noun is in the singular. A symbol such as us or Gbit/s has no plural.
+
+    >>> unit_of(1, "samples"), unit_of(1, "times as long"), unit_of(1, "us"), unit_of(1, "Gbit/s")
+    ('sample', 'time as long', 'us', 'Gbit/s')
+    """
+    noun, space, rest = unit.partition(" ")
+    singular = value == 1 and noun.isalpha() and len(noun) > len("us")
+    return f"{noun.removesuffix('s') if singular else noun}{space}{rest}"
+
 
 @dataclass(frozen=True)
 class Slider:
@@ -31,11 +53,22 @@ class Slider:
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.label} ({self.low:g} to {self.high:g}{unit})"
 
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All values, from the least to the largest.
+
+        >>> Slider("cv", "spread", "", 0.0, 0.3, 0.1).values
+        (0.0, 0.1, 0.2, 0.3)
+        """
+        count, kind = round((self.high - self.low) / self.step), type(self.step)
+        return tuple(kind(round(self.low + place * self.step, DECIMALS)) for place in range(count + 1))
+
     def widget(self, value: Any) -> widgets.Widget:
         """The slider at `value`. The slider reports when the user releases it."""
         kind = IntRange if isinstance(self.step, int) else FloatRange
         bounds = {"min": self.low, "max": self.high, "step": self.step}
-        return kind(value=value, heading=self.heading, unit=self.unit, continuous_update=False, **bounds)
+        units = {"unit": self.unit, "unit_of_one": unit_of(1, self.unit)}
+        return kind(value=value, heading=self.heading, continuous_update=False, **units, **bounds)
 
 
 @dataclass(frozen=True)
@@ -55,7 +88,7 @@ class Choice:
 
     def widget(self, value: Any) -> widgets.Widget:
         """A slider that stops at each value."""
-        options = [(f"{option:g} {self.unit}".strip(), option) for option in self.values]
+        options = [(with_unit(option, self.unit), option) for option in self.values]
         return Steps(options=options, value=value, heading=self.heading, continuous_update=False)
 
 

@@ -23,17 +23,19 @@ class _Native(anywidget.AnyWidget):
 
 
 class IntRange(_Native, widgets.IntSlider):  # type: ignore[misc]
-    """A slider over whole numbers; unit: said after the value."""
+    """A slider over whole numbers. unit: said after the value; unit_of_one: after 1."""
 
     kind = traitlets.Unicode("range").tag(sync=True)
     unit = traitlets.Unicode().tag(sync=True)
+    unit_of_one = traitlets.Unicode().tag(sync=True)
 
 
 class FloatRange(_Native, widgets.FloatSlider):  # type: ignore[misc]
-    """A slider over numbers; unit: said after the value."""
+    """A slider over numbers. unit: said after the value; unit_of_one: after 1."""
 
     kind = traitlets.Unicode("range").tag(sync=True)
     unit = traitlets.Unicode().tag(sync=True)
+    unit_of_one = traitlets.Unicode().tag(sync=True)
 
 
 class Steps(_Native, widgets.SelectionSlider):  # type: ignore[misc]

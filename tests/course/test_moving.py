@@ -50,7 +50,11 @@ def test_its_controls_reach_from_end_to_end(live: tuple[Moving, Explorer[Any]]) 
         assert isinstance(mover.control, Pick) or list(mover.stops) == sorted(set(mover.stops))
     assert len(moving.movers) >= 2
     assert 10 < len(moving.settings()) <= MOST_SETTINGS
-    assert len(moving.others) + len(moving.movers) == len(view.controls)
+    frames = [] if moving.frames is None else [moving.frames]
+    assert len(moving.others) + len(moving.movers) + len(frames) == len(view.controls)
+    assert bool(frames) == bool(moving.entry.explore({}).figure.frames)
+    for mover in frames:
+        assert [mover.stops[0], mover.start] == [0, 0]
 
 
 def test_a_setting_is_that_of_the_live_explorer(live: tuple[Moving, Explorer[Any]]) -> None:
@@ -66,7 +70,10 @@ def test_a_setting_is_that_of_the_live_explorer(live: tuple[Moving, Explorer[Any
         assert view.shown is not None
         assert found["sentence"] == view.shown.summary
         assert found["table"] == view.caption.value
-        same(found["figure"], view.shown.bundle()[PLOTLY_MIME])
+        exact = view.shown.bundle()[PLOTLY_MIME]
+        if moving.frames is not None:  # by a slider of the page
+            del exact["layout"]["sliders"]
+        same(found["figure"], exact)
 
 
 def same(short: Any, exact: Any) -> None:
@@ -87,6 +94,19 @@ def same(short: Any, exact: Any) -> None:
         assert abs(short - exact) <= 0.0005 * abs(exact)
     else:
         assert short == (None if isinstance(exact, float) else exact)
+
+
+def test_a_value_is_shown_as_the_live_explorer_shows_it(live: tuple[Moving, Explorer[Any]]) -> None:
+    """A unit is whole: 1 Gbit/s."""
+    moving, view = live
+    for mover in moving.movers:
+        widget, texts = view.controls[mover.control.field], [mover.text(stop) for stop in mover.stops]
+        if not isinstance(mover.control, Slider):
+            assert texts == list(widget._options_labels)
+        else:
+            units = [widget.unit_of_one if stop == 1 else widget.unit for stop in mover.stops]
+            assert texts == [f"{stop:g} {unit}".strip() for stop, unit in zip(mover.stops, units, strict=True)]
+    assert Moving.of(EXPLORERS["overlap"]).movers[1].text(1.0) == "1 Gbit/s"
 
 
 def test_a_figure_that_is_refused_gives_the_reason() -> None:

@@ -188,7 +188,7 @@ def settings(name: str) -> list[Setting]:
             found.append(Setting(name, heading, LARGEST, ("Space",), "Space", "Space"))
             continue
         up, down = ("ArrowDown", "ArrowUp") if isinstance(control, Pick) else ("ArrowRight", "ArrowLeft")
-        values = values_of(control)
+        values = list(control.values)
         place = values.index(default)
         allowed = [number for number, value in enumerate(values) if possible(module, control.field, value)]
         there, back = (up, down) if place + 1 in allowed else (down, up)
@@ -201,15 +201,6 @@ def settings(name: str) -> list[Setting]:
 def controls(view: Explorer[Any]) -> list[Control]:
     """The controls of an explorer, the primary ones first."""
     return view._all
-
-
-def values_of(control: Control) -> list[Any]:
-    """The values of a control, in order."""
-    if isinstance(control, Slider):
-        count = round((control.high - control.low) / control.step)
-        return [type(control.step)(round(control.low + control.step * number, 9)) for number in range(count + 1)]
-    assert isinstance(control, Choice | Pick)
-    return list(control.values)
 
 
 def possible(module: Any, field: str, value: Any) -> bool:
@@ -292,7 +283,7 @@ def reset(page: Any) -> None:
 def measure_quick(page: Any, name: str, attempts: int = 3) -> Quick:
     """Some quick presses on the explorer's primary control with the most values, and back."""
     primary = [control for control in controls(EXPLORERS[name].open())[:3] if isinstance(control, Slider | Choice)]
-    control = max(primary, key=lambda one: len(values_of(one)))
+    control = max(primary, key=lambda one: len(one.values))
     found, slow = [], []
     for number in range(attempts):
         element_of(page.locator(EXPLORER), control.heading).focus()

@@ -11,13 +11,13 @@ import pytest
 from distsim.errors import InputError
 from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.controls import Control, Switch, Text
-from tests.explorers.browser_bench import controls, values_of
+from tests.explorers.browser_bench import controls
 
 MOST_MARKS, MOST_TRACES, MOST_BYTES = 1300, 16, 200_000
 
 
 def largest(control: Control) -> Any:
-    return True if isinstance(control, Switch) else values_of(control)[-1]
+    return True if isinstance(control, Switch) else control.values[-1]
 
 
 def marks(figure: Any) -> int:

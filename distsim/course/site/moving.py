@@ -19,14 +19,13 @@ from typing import Any
 from distsim.course.site.packing import packed, plain
 from distsim.errors import InputError
 from distsim.explorers.catalogue import EXPLORERS, Entry, Move
-from distsim.explorers.controls import Choice, Control, Pick, Slider
+from distsim.explorers.controls import Choice, Control, Pick, Slider, with_unit
 from distsim.figures.captioned import PLOTLY_MIME, table_html
 from distsim.figures.wording import counted
 from distsim.progress import progress
 
 LEAD = "Guess before you move a control. The sentence above the figure tells the result."
 MOVING = "distsim-moving"  # the class of the element that holds an explorer
-DECIMALS = 9  # of a slider's stop, whose steps would add up their rounding
 
 
 @dataclass(frozen=True)
@@ -46,17 +45,20 @@ class Mover:
         """
         if isinstance(self.control, Pick):
             return str(stop)
-        unit = self.control.unit
-        singular = stop == 1 and len(unit) > len("ms")
-        return f"{stop:g} {unit.removesuffix('s') if singular else unit}".strip()
+        return with_unit(stop, self.control.unit)
 
 
 @dataclass(frozen=True)
 class Moving:
-    """An explorer of the site. others: the labels of the controls that only the live explorer has."""
+    """An explorer of the site.
+
+    movers: the controls that choose a setting. frames: the control that leads through the frames of the setting's
+    figure, if the figure is animated. others: the labels of the controls that only the live explorer has.
+    """
 
     entry: Entry
     movers: tuple[Mover, ...]
+    frames: Mover | None
     others: tuple[str, ...]
     runs_for_real: bool
 
@@ -66,9 +68,10 @@ class Moving:
         view = entry.open()
         controls = {control.field: control for control in view.settings}
         movers = tuple(_mover(controls[move.field], move, getattr(entry.start(), move.field)) for move in entry.moves)
-        fields = [move.field for move in entry.moves]
+        frames = _mover(controls[entry.frames], Move(entry.frames), 0) if entry.frames else None
+        fields = [*(move.field for move in entry.moves), entry.frames]
         others = tuple(control.label for control in view.settings if control.field not in fields)
-        return cls(entry, movers, others, view.runs_for_real)
+        return cls(entry, movers, frames, others, view.runs_for_real)
 
     def settings(self) -> list[dict[str, Any]]:
         """The values of the fields in each setting; the last control changes fastest.
@@ -86,6 +89,7 @@ class Moving:
         for mover in self.movers:
             first = first * len(mover.stops) + mover.start
         controls = "".join(_control_html(mover) for mover in self.movers)
+        controls += "" if self.frames is None else _control_html(self.frames, "distsim-frames")
         title = escape(self.entry.title, quote=True)
         return (
             f'<p class="distsim-lead">{LEAD}</p><div class="{MOVING}" role="group" aria-label="{title}">'
@@ -100,11 +104,12 @@ class Moving:
     def _note(self) -> str:
         """The abilities of the live explorer that this page lacks."""
         count = prod(len(mover.stops) for mover in self.movers)
-        real = ", and runs the scenario for real on your machine" if self.runs_for_real else ""
+        shows, real = "shows the scenario of each figure", "runs the scenario for real on your machine"
+        able = f"{shows}, and {real}" if self.runs_for_real else f"and {shows}"
         return (
             f"The code of the live explorer computed the {count} settings of this page. The live explorer takes the "
             f"values between them, has {counted(len(self.others), 'more control')} ({escape('; '.join(self.others))}), "
-            f"shows the scenario of each figure{real}. <code>distsim course --app</code> opens it."
+            f"{able}. <code>distsim course --app</code> opens it."
         )
 
 
@@ -114,8 +119,11 @@ def explored(entry: Entry, values: Mapping[str, Any]) -> dict[str, Any]:
         found = entry.explore(values)
     except InputError as error:
         return {"refused": str(error)}
+    figure = plain(found.bundle()[PLOTLY_MIME])
+    if entry.frames:
+        figure["layout"].pop("sliders")  # the page has a slider of its own, for the keyboard too
     return {
-        "figure": plain(found.bundle()[PLOTLY_MIME]),
+        "figure": figure,
         "sentence": found.summary,
         "table": table_html(found.table),
     }
@@ -141,22 +149,18 @@ def _explored(work: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
 def _mover(control: Control, move: Move, start: Any) -> Mover:
     if not isinstance(control, (Slider, Choice, Pick)):
         raise ValueError(f"{move.field} is no slider, choice or pick")
-    every = _values(control)
+    every = tuple(control.values)
     stops = move.stops or every
     if not set(stops) <= set(every) or start not in stops:
         raise ValueError(f"the stops {stops} of {move.field} are not values of its control, or leave out {start}")
     return Mover(control, tuple(stops), stops.index(start))
 
 
-def _values(control: Slider | Choice | Pick) -> tuple[Any, ...]:
-    if not isinstance(control, Slider):
-        return tuple(control.values)
-    count = round((control.high - control.low) / control.step)
-    return tuple(round(control.low + place * control.step, DECIMALS) for place in range(count + 1))
+def _control_html(mover: Mover, kind: str = "") -> str:
+    """The browser's own slider or list, under its label. The value of a slider is the place of the stop.
 
-
-def _control_html(mover: Mover) -> str:
-    """The browser's own slider or list, under its label. The value of a slider is the place of the stop."""
+    kind: the class of the slider.
+    """
     control, name = mover.control, f"move-{mover.control.field}"
     texts = [mover.text(stop) for stop in mover.stops]
     label = f'<label for="{name}">{escape(control.label)}</label>'
@@ -169,6 +173,7 @@ def _control_html(mover: Mover) -> str:
     now = escape(texts[mover.start], quote=True)
     return (
         f'<div data-stops="{escape(json.dumps(texts), quote=True)}">{label} '
-        f'<output for="{name}">{now}</output><input type="range" id="{name}" min="0" max="{len(texts) - 1}" '
+        f'<output for="{name}">{now}</output>'
+        f'<input type="range" id="{name}" class="{kind}" min="0" max="{len(texts) - 1}" '
         f'value="{mover.start}" aria-valuetext="{now}" autocomplete="off" disabled></div>'
     )

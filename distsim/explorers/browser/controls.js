@@ -43,8 +43,8 @@ function slider(model, name, bounds, said) {
 const KINDS = {
   range(model) {
     const bounds = { min: model.get("min"), max: model.get("max"), step: model.get("step") };
-    const unit = model.get("unit");
-    return slider(model, "value", bounds, (value) => `${Number(value.toPrecision(9))} ${unit}`.trim());
+    const unit = (value) => model.get(value === 1 ? "unit_of_one" : "unit");
+    return slider(model, "value", bounds, (value) => `${Number(value.toPrecision(9))} ${unit(value)}`.trim());
   },
   steps(model) {
     const options = model.get("_options_labels");

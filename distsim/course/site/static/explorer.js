@@ -18,13 +18,17 @@ function whole(value, parts) {
 async function start(explorer) {
   const [sentence, figure, numbers] = explorer.querySelectorAll(".distsim-summary, .distsim-figure, .distsim-numbers");
   const controls = [...explorer.querySelectorAll("input, select")];
+  const frames = explorer.querySelector(".distsim-frames"); // leads through the frames of an animated figure
   const reset = explorer.querySelector("button");
   const firsts = controls.map((control) => control.value);
   const { values, parts } = await unpacked(explorer.querySelector("script").textContent);
-  let waiting = false;
+  let busy = false;
+  let stale = false; // the controls have moved since the figure was drawn
+  let names = []; // of the figure's frames
+  let followed = false;
 
   function setting() {
-    return controls.reduce((place, control) => {
+    return controls.filter((control) => control !== frames).reduce((place, control) => {
       const stops = control.options?.length ?? Number(control.max) + 1;
       return place * stops + Number(control.value);
     }, 0);
@@ -38,8 +42,7 @@ async function start(explorer) {
     control.parentElement.querySelector("output").textContent = text;
   }
 
-  function show() {
-    waiting = false;
+  async function show() {
     const found = whole(values[setting()], parts);
     explorer.classList.toggle("distsim-refused", "refused" in found);
     if ("refused" in found) {
@@ -49,14 +52,36 @@ async function start(explorer) {
     sentence.textContent = found.sentence;
     numbers.innerHTML = found.table;
     figure.setAttribute("aria-label", found.sentence);
-    distsimDraw(figure, found.figure);
+    if (!frames) {
+      await distsimDraw(figure, found.figure);
+      return;
+    }
+    names = found.figure.frames.map(({ name }) => name);
+    frames.max = names.length - 1; // a larger value becomes the last
+    tell(frames);
+    const place = await distsimDraw(figure, found.figure, Number(frames.value));
+    if (!followed) place.on("plotly_animatingframe", follow);
+    followed = true;
   }
 
-  // Many moves within one frame are drawn once.
-  function moved() {
+  // The figure's own animation moves the slider of its frames.
+  function follow({ name }) {
+    frames.value = names.indexOf(name);
+    tell(frames);
+  }
+
+  // Many moves within one frame of the screen are drawn once, and so are those that come during a drawing.
+  async function moved() {
     controls.forEach(tell);
-    if (!waiting) requestAnimationFrame(show);
-    waiting = true;
+    stale = true;
+    if (busy) return;
+    busy = true;
+    while (stale) {
+      await new Promise(requestAnimationFrame);
+      stale = false;
+      await show();
+    }
+    busy = false;
   }
 
   for (const control of controls) {
@@ -68,7 +93,7 @@ async function start(explorer) {
     moved();
   });
   reset.disabled = false;
-  show();
+  moved();
 }
 
 for (const explorer of document.querySelectorAll(".distsim-moving")) start(explorer);

@@ -3,16 +3,23 @@
 
 // plotly rejects a promise without a reason when an animation is interrupted, as by its own pause button.
 addEventListener("unhandledrejection", (event) => { if (event.reason === undefined) event.preventDefault(); });
+const interrupted = (reason) => { if (reason !== undefined) throw reason; };
 
-// Draws the figure into the element; a later figure replaces it in place.
-function distsimDraw(element, figure) {
+const AT_ONCE = { mode: "immediate", frame: { duration: 0 }, transition: { duration: 0 } };
+
+// Draws the figure into the element; a later figure replaces it in place. frame: the number of the frame that a figure
+// with an animation shows. An animation of the figure before ends.
+async function distsimDraw(element, figure, frame) {
   let place = element.querySelector(".distsim-plot");
-  if (!place) {
+  if (place) await Plotly.animate(place, [], AT_ONCE);
+  else {
     place = document.createElement("div");
     place.className = "distsim-plot";
     element.append(place);
   }
-  return Plotly.react(place, { ...figure, config: { ...figure.config, responsive: true } });
+  await Plotly.react(place, { ...figure, config: { ...figure.config, responsive: true } });
+  if (frame !== undefined) await Plotly.animate(place, [figure.frames[frame].name], AT_ONCE).catch(interrupted);
+  return place;
 }
 
 for (const element of document.querySelectorAll(".distsim-figure:has(> script)")) {
