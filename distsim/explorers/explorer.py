@@ -159,6 +159,7 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         """Keeps the last result, dimmed, and shows the reason."""
         self.message.value = f'<div class="distsim-message" role="alert">{escape(str(error))}</div>'
         self.panes.add_class(REFUSED)
+        self.real_run.refuse()
         self._say("The figure shows the last combination that is possible.")
 
     def _say(self, text: str) -> None:

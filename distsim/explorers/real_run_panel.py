@@ -47,6 +47,7 @@ class RealRunPanel:
         self.scenario: Scenario | None = None
         self.drawn: Scenario | None = None
         self.calibration: Calibration | None = None
+        self._refused = False
         self._ran_with: Calibration | None = None
         self._ran_beside: Scenario | None = None
 
@@ -56,16 +57,21 @@ class RealRunPanel:
         drawn: the scenario of the explorer's figure. calibration: used for the prediction. None: measured right before
         the run.
         """
-        self.scenario, self.drawn, self.calibration = scenario, drawn, calibration
+        self.scenario, self.drawn, self.calibration, self._refused = scenario, drawn, calibration, False
         self.controls.layout.display = "none" if scenario is None else "flex"
         self._offer()
         if self.found is not None:
             self._head(self.found, comparison(self.found.comparison).summary)
 
+    def refuse(self) -> None:
+        """The controls have no possible combination: until the next `about`, the button is disabled."""
+        self._refused = True
+        self._offer()
+
     def _offer(self) -> None:
         if self.scenario is None or self.background.busy:
             return
-        why = obstacle(self.scenario)
+        why = "this combination is impossible" if self._refused else obstacle(self.scenario)
         self.button.disabled = why is not None
         self.why.value = "" if why is None else f'<p class="distsim-why">Not here: {escape(why)}.</p>'
 

@@ -85,11 +85,13 @@ def test_an_impossible_combination_is_told_beside_the_controls() -> None:
     assert text(view.changed) == "Changed amount from 1 to 6: it: amount 1 → 6."
 
 
-def test_the_old_result_is_dimmed_beside_a_refusal() -> None:
+def test_the_old_result_is_dimmed_beside_a_refusal_and_is_not_run() -> None:
     view = frame()
     for amount, refused in ((9, True), (10, True), (6, False), (9, True)):
         view.controls["amount"].value = amount
         assert (REFUSED in view.panes._dom_classes) is refused
+        assert view.real_run.button.disabled is refused
+        assert ("Not here: this combination is impossible." in text(view.real_run.why)) is refused
     view.reset.click()
     assert REFUSED not in view.panes._dom_classes
 
