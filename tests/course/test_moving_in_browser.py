@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 from distsim.course.site.build import STATIC
 from distsim.course.site.moving import MOVING, Moving, explored
 from distsim.explorers.catalogue import EXPLORERS, Move
+from tests.page_faults import inaccessible
 
 pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.timeout(120)]
 
@@ -101,3 +102,6 @@ def test_the_old_result_is_dimmed_beside_a_refusal(page: Any, problems: list[str
             style = page.locator(f".{MOVING} .distsim-{part}").evaluate("part => getComputedStyle(part).opacity")
             assert float(style) == pytest.approx(opacity)
     assert not problems, problems
+    page.keyboard.press("End")
+    page.locator(".distsim-refused").wait_for()
+    assert inaccessible(page) == []  # axe-core itself asks for style sheets, which a page on a disk may not

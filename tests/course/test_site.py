@@ -301,9 +301,6 @@ def test_an_explorer_moves_by_the_keyboard_without_a_network(site: Path, page: A
     page.locator(".distsim-refused").wait_for()
     assert "must be at most the 8 workers" in sentence.inner_text()
     assert numbers.inner_text() == after[2]
-    for scheme in ("dark", "light"):  # the old figure and table are dimmed, and can be read
-        page.emulate_media(color_scheme=scheme)
-        assert inaccessible(page) == []
 
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "move-rate"
@@ -314,3 +311,10 @@ def test_an_explorer_moves_by_the_keyboard_without_a_network(site: Path, page: A
     assert numbers.inner_text() == before[2]
     assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob"}
     assert not problems, problems
+
+    first.focus()
+    page.keyboard.press("End")
+    page.locator(".distsim-refused").wait_for()
+    for scheme in ("light", "dark"):  # the old figure and table are dimmed, and can be read
+        page.emulate_media(color_scheme=scheme)
+        assert inaccessible(page) == []  # axe-core itself asks for style sheets, which a page on a disk may not
