@@ -22,7 +22,7 @@ from distsim.explorers.inputs import Status, folded
 from distsim.explorers.picture import Picture
 from distsim.explorers.quick_moves import QuickMoves
 from distsim.explorers.real_run_panel import RealRunPanel
-from distsim.explorers.style_sheet import SHEET
+from distsim.explorers.style_sheet import SHEET, scrolling
 from distsim.figures.captioned import Captioned, Row, table_html
 from distsim.scenario import Scenario
 
@@ -150,8 +150,9 @@ class Explorer(widgets.VBox, Generic[Parameters]):  # type: ignore[misc] # ipywi
         self._say(self._difference(parameters, captioned))
         self.parameters, self.shown = parameters, captioned
         self.answer.value = f'<p class="distsim-summary">{escape(captioned.summary)}</p>'
-        self.caption.value = table_html(captioned.table)
-        self.files.value = "".join(f"<pre>{escape(scenario.dumps())}</pre>" for scenario in scenarios)
+        self.caption.value = scrolling(table_html(captioned.table), "results")
+        texts = (f"<pre>{escape(scenario.dumps())}</pre>" for scenario in scenarios)
+        self.files.value = "".join(scrolling(text, "scenario file") for text in texts)
         last = scenarios[-1] if scenarios else None
         self.real_run.about(last if self._real is None else self._real(parameters), last, calibration)
 

@@ -14,6 +14,7 @@ from distsim.explorers.inputs import Status
 from distsim.explorers.picture import Picture
 from distsim.explorers.progress_bar import ProgressBar
 from distsim.explorers.real_run import obstacle, run_for_real
+from distsim.explorers.style_sheet import scrolling
 from distsim.figures.captioned import shown, table_html
 from distsim.figures.comparison import comparison
 from distsim.figures.wording import counted
@@ -103,7 +104,7 @@ class RealRunPanel:
         self.result.layout.display = "flex"
         self.picture.show(captioned)
         notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
-        self.caption.value = f"{table_html(captioned.table)}<ul>{notes}</ul>"
+        self.caption.value = f"{scrolling(table_html(captioned.table), 'predicted and measured')}<ul>{notes}</ul>"
         self._offer()
 
     def _failed(self, error: Exception) -> None:

@@ -3,6 +3,8 @@
 Colours that carry text are JupyterLab's own, which change with its theme; Voilà has the same names.
 """
 
+from html import escape
+
 from distsim.figures.theme import dark_style
 
 SHEET = (
@@ -28,6 +30,7 @@ SHEET = (
     grid-template-areas: "result" "controls" "files"; }
 }
 .distsim-summary { font-size: 15px; font-weight: 600; }
+.distsim-frame, .distsim-scroll { overflow-x: auto; }
 .distsim-picture { width: 100%; min-height: 40px; }
 .distsim-refused :is(.distsim-summary, .distsim-picture, .distsim-table, pre):not(.distsim-measured *) { opacity: 0.7;
   filter: grayscale(1); }
@@ -50,13 +53,22 @@ button.distsim-fold[aria-expanded=true]::before { content: "▾ "; }
   font-size: 13px; overflow-wrap: anywhere; }
 .distsim-changed { background: var(--jp-layout-color2, #eeeeee); border-left: 5px solid #0072b2; padding: 4px 10px;
   font-size: 13px; }
-.distsim-explorer table.distsim-table { display: block; overflow-x: auto; max-width: 100%; border-collapse: collapse;
-  margin: 4px 0; font-variant-numeric: tabular-nums; }
+.distsim-explorer table.distsim-table { border-collapse: collapse; margin: 4px 0; font-variant-numeric: tabular-nums; }
 .distsim-explorer .distsim-table th, .distsim-explorer .distsim-table td {
   padding: 3px 12px 3px 0; text-align: right; border-bottom: 1px solid var(--jp-border-color2, #d4d4d4); }
 .distsim-explorer .distsim-table th:first-child { text-align: left; }
 .distsim-explorer .distsim-table tbody th { font-weight: 400; }
 .distsim-explorer pre { user-select: all; background: var(--jp-layout-color2, #f4f5f7); color: inherit;
-  padding: 8px 10px; overflow-x: auto; font-size: 12px; line-height: 1.35; }
+  padding: 8px 10px; min-width: max-content; font-size: 12px; line-height: 1.35; }
 </style>"""
 )
+
+
+def scrolling(html: str, name: str) -> str:
+    """HTML that scrolls sideways where it is wider than its place, also by the arrow keys. name: told to readers.
+
+    >>> scrolling("<table></table>", "results")[:61]
+    '<div class="distsim-scroll" role="group" aria-label="results"'
+    """
+    keys = 'tabindex="0" data-lm-suppress-shortcuts="true"'  # else JupyterLab takes the arrow keys
+    return f'<div class="distsim-scroll" role="group" aria-label="{escape(name)}" {keys}>{html}</div>'

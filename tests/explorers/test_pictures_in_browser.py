@@ -11,7 +11,7 @@ from distsim.explorers.catalogue import EXPLORERS
 from distsim.explorers.notebooks import notebook
 from tests.explorers.drives import control
 from tests.jupyterlab import HAS_RUN, Lab, run_all
-from tests.page_faults import choose_theme
+from tests.page_faults import choose_theme, inaccessible
 
 pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.alone, pytest.mark.timeout(240)]
 
@@ -32,6 +32,9 @@ LATER = """async rounds => {
 ACTIVE = "() => document.querySelector('.distsim-explorer .js-plotly-plot').layout.sliders[0].active"
 BOXES = "() => document.querySelector('.distsim-explorer .js-plotly-plot').layout.shapes.length"
 HIDDEN = "hidden => { document.querySelector('.distsim-picture').parentElement.style.display = hidden ? 'none' : ''; }"
+
+WIDTHS = "[...document.querySelectorAll('.jp-OutputArea-output')].map(shown => shown.scrollWidth - shown.clientWidth)"
+SCROLLED = "() => document.querySelector('.distsim-frame').scrollLeft > 0"
 
 
 def run_cells(page: Any, lab: Lab, *cells: str) -> None:
@@ -124,3 +127,14 @@ def test_plotly_comes_once_for_all_explorers_and_redraws_of_a_page(page: Any, la
         page.keyboard.press("ArrowRight")
         page.wait_for_function(f"() => ({BOXES})() === {boxes}")
     assert len(asked) == 1
+
+
+def test_a_picture_wider_than_its_place_scrolls_in_its_frame_alone(page: Any, problems: list[str], lab: Lab) -> None:
+    page.set_viewport_size({"width": 1200, "height": 1000})
+    open_explorer(page, lab, "your_cluster")
+    page.locator(".distsim-picture[tabindex='0']").focus()
+    assert max(page.evaluate(WIDTHS)) <= 1
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(SCROLLED)
+    assert inaccessible(page, ".distsim-explorer") == []
+    assert not problems, problems

@@ -57,9 +57,12 @@ async function replace(Plotly, place, figure) {
 async function render({ model, el }) {
   const place = document.createElement("div");
   place.className = "distsim-picture";
+  place.dataset.lmSuppressShortcuts = "true"; // else JupyterLab takes the arrow keys, which scroll the frame
   place.setAttribute("role", "figure");
-  el.style.overflowX = "auto";
-  el.append(place);
+  const frame = document.createElement("div"); // ipywidgets' layout resets the overflow of `el` itself
+  frame.className = "distsim-frame";
+  frame.append(place);
+  el.append(frame);
   const Plotly = await loaded(model);
   let busy = false;
   let drawn = ""; // the model's figure that the page shows
@@ -85,6 +88,8 @@ async function render({ model, el }) {
 
   const resized = new ResizeObserver(() => {
     if (!place.clientWidth) return;
+    if (frame.scrollWidth > frame.clientWidth) place.tabIndex = 0; // the arrow keys scroll what has the focus
+    else place.removeAttribute("tabindex");
     if (model.get("figure") !== drawn) draw();
     else if (busy) drawn = ""; // the drawing under way has the old width
     else if (place.clientWidth !== drawnWidth) {
@@ -93,6 +98,7 @@ async function render({ model, el }) {
     }
   });
   resized.observe(place);
+  resized.observe(frame); // narrower than the least width of a figure
   model.on("change:figure", draw);
   await draw();
   return () => {
