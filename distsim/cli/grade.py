@@ -139,9 +139,12 @@ def _what_was_graded(found: Grade) -> str:
 def _all(lab: Lab, folder: Path, out: Path, jobs: int, seed: int | None, trust: bool, as_json: bool) -> None:
     from distsim.grading.class_folder import submissions
     from distsim.grading.class_grading import FEEDBACK, GRADEBOOK, check_apart, grade_all
+    from distsim.grading.trust import check_unseen
     from distsim.runtime.launch.termination import termination_raises
 
     handed_in = submissions(folder, lab)
+    check_unseen("--all", folder)
+    check_unseen("--out", out)
     check_apart(out, folder)
     if handed_in.unread:
         warn([f"not read, since nobody's submission is called so: {', '.join(handed_in.unread)}"])

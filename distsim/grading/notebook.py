@@ -125,8 +125,7 @@ class Notebook:
             from distsim.grading.trust import trusted
             from distsim.testbed import Testbed
 
-            hidden = [self._file.parent] if self._file else []
-            testbed = Testbed(self.lab.folder, trusted=trusted(), hidden=hidden, seed=self._seed)
+            testbed = Testbed(self.lab.folder, trusted=trusted(), seed=self._seed)
             self._testbed = self._open.enter_context(testbed)
         return self._testbed
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from distsim.errors import InputError
 from distsim.grading.nbgrader import TRUST_VARIABLE, autogrades
+from distsim.testbed.namespaces import place_around
 from distsim.testbed.sandbox import reason_against
 
 
@@ -16,6 +18,13 @@ def check_confined(trust: bool) -> None:
         raise InputError.of(
             "submissions", "--all", rule, "grade on another machine, or write --trust if you trust them all"
         )
+
+
+def check_unseen(asked: str, folder: Path) -> None:
+    """Raises InputError if `folder` lies where ranks can read, such as among Python's packages."""
+    if (place := place_around(folder)) is not None:
+        rule = f"lies in {place}, which ranks can read"
+        raise InputError.of(asked, str(folder), rule, "move it, for example into your home")
 
 
 def warning() -> str | None:

@@ -20,7 +20,8 @@ from typing import Any, NoReturn
 
 from distsim.errors import DistsimError
 from distsim.testbed import frames
-from distsim.testbed.rank_main import RankTask, run_rank
+from distsim.testbed.namespaces import python_places
+from distsim.testbed.rank_main import run_rank
 from distsim.testbed.sandbox import Limits, Sandbox
 
 LOOK_SECONDS = 0.02
@@ -32,6 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps runners
     _import_for_optimizers()
+    python_places()  # once for all runs
     while True:
         try:
             job = frames.receive(channel)
@@ -63,17 +65,16 @@ def _run(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _leave)
     report, *lines = map(_socket, descriptors)
-    tasks = [RankTask(**task) for task in job["tasks"]]
     try:
         with Sandbox.start(
-            [partial(run_rank, task, line) for task, line in zip(tasks, lines, strict=True)],
+            [partial(run_rank, line) for line in lines],
             folder=Path(job["folder"]),
+            names=job["names"],
             limits=Limits(**job["limits"]),
             keep=[[line.fileno()] for line in lines],
             private=not job["shared"],
             loopback=job["loopback"],
             trusted=job["trusted"],
-            hidden=[Path(path) for path in job["hidden"]],
         ) as sandbox:
             for line in lines:
                 line.close()

@@ -17,6 +17,7 @@ READ_ONLY, NO_SET_ID, NO_DEVICES = 1, 2, 4  # of a mount
 _BIND, _RECURSIVE, _PRIVATE = 1 << 12, 1 << 14, 1 << 18
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_SETATTR = 442  # one number on all architectures
+_DETACH = 2
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _JOIN_SESSION_KEYRING = 1
 _DEATH_SIGNAL, _DUMPABLE, _DROP_BOUND, _SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT = 1, 4, 24, 36, 38, 47
@@ -54,6 +55,14 @@ def mount_new(kind: str, target: str, options: str | None = None) -> None:
 def mount_again(source: str, target: str) -> None:
     """Mounts a folder or file, with all mounts below it, at a second place."""
     _mount(source, target, None, _BIND | _RECURSIVE)
+
+
+def change_root(folder: str) -> None:
+    """Makes a mounted folder the root folder, and detaches all mounts outside of it. The current folder is then /."""
+    os.chdir(folder)
+    _call("pivot_root", b".", b".")  # the old root then lies upon the new one
+    _call("umount2", b".", _DETACH)
+    os.chdir("/")
 
 
 def mount_apart() -> None:

@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, HashStore
 
-from distsim.testbed import process_group, rank
+from distsim.testbed import frames, process_group, rank
 from distsim.testbed.rank_process import flush_streams
 from distsim.testbed.switch_client import STUDENT_FILE, SwitchClient
 
@@ -48,8 +48,12 @@ class RankTask:
     student: bool
 
 
-def run_rank(task: RankTask, channel: socket.socket) -> None:
-    """Carries out the task in the current folder, which holds the drivers and the student's file."""
+def run_rank(channel: socket.socket) -> None:
+    """Carries out the task that comes over the channel. The current folder holds the drivers and the student's file.
+
+    The task comes to this process alone: no other rank, and no process that it was forked from, has held it.
+    """
+    task = RankTask(**frames.receive(channel))
     line = SwitchClient(channel)
     doing = ""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from distsim import toml
 from distsim.cluster import Cluster
 from distsim.testbed import frames
 from distsim.testbed.run_monitor import Run, RunMonitor
@@ -26,31 +28,27 @@ LINKS = {"bandwidth": "1 Gbit/s", "latency": "100 us"}
 VIRTUAL = "testbed"  # the back end whose network is the switch
 REAL = "gloo"
 END_SECONDS = 5.0
+ABOUT_FILE, DRIVERS_FILE, STUDENT_FILE = "lab.toml", "ranks.py", "tasks.py"
+KEPT_VARIABLES = re.compile(  # what Python and its libraries need; no rank's memory has ever held the others
+    r"HOME|LANG|LD_LIBRARY_PATH|LOGNAME|PATH|TMPDIR|TZ|USER|(KMP|LC|MKL|OMP)_.*|PYTHON.*"
+)
 READ_BYTES = 2**20
 
 
 class Testbed:
-    """Ranks over the files of `folder`: the lab's drivers (ranks.py) and the student's tasks.py.
+    """Ranks over some files of `folder`: the lab's drivers, the student's file, and the `files` that lab.toml names.
 
     limits: of each run. trusted: run without confinement, for trusted code or for machines that cannot confine.
-    hidden: folders that ranks must not read. seed: from 0 on, of all inputs that checks draw; checks draw from `rng`.
+    seed: from 0 on, of all inputs that checks draw; checks draw from `rng`.
     """
 
     __test__ = False  # pytest must not collect it
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        limits: Limits | None = None,
-        trusted: bool = False,
-        hidden: Sequence[Path] = (),
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, folder: Path, *, limits: Limits | None = None, trusted: bool = False, seed: int = 0) -> None:
         self.folder = Path(folder)
         self.seed = seed
         self.draw_for("")
-        self._limits, self._trusted, self._hidden = limits or Limits(), trusted, list(hidden)
+        self._limits, self._trusted = limits or Limits(), trusted
         self._host: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
 
@@ -115,14 +113,19 @@ class Testbed:
             for rank, given in enumerate(arguments)
         ]  # fmt: skip
         job = {
-            "tasks": tasks, "ranks": world, "folder": str(self.folder), "limits": asdict(self._limits),
-            "shared": shared or backend == REAL, "loopback": backend == REAL, "trusted": self._trusted,
-            "hidden": [str(path) for path in self._hidden],
+            "ranks": world, "folder": str(self.folder.absolute()), "names": self._names(),
+            "limits": asdict(self._limits), "shared": shared or backend == REAL, "loopback": backend == REAL,
+            "trusted": self._trusted,
         }  # fmt: skip
+        switch = Switch(cluster) if backend == VIRTUAL else None
         with self._started(job, world) as (report, lines):
-            return RunMonitor(
-                report, lines, Switch(cluster) if backend == VIRTUAL else None, deadline_seconds
-            ).watched()
+            return RunMonitor(report, lines, switch, deadline_seconds, tasks).watched()
+
+    def _names(self) -> list[str]:
+        """The names of the files that ranks get."""
+        about = self.folder / ABOUT_FILE
+        further = toml.read(about.read_text("utf-8"), str(about)).get("files", []) if about.is_file() else []
+        return [DRIVERS_FILE, STUDENT_FILE, *further]
 
     @contextmanager
     def _started(self, job: dict[str, Any], world: int) -> Iterator[tuple[socket.socket, list[socket.socket]]]:
@@ -153,6 +156,7 @@ class Testbed:
                     [sys.executable, "-m", "distsim.testbed.fork_server", str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
+                    env={name: value for name, value in os.environ.items() if KEPT_VARIABLES.fullmatch(name)},
                 )
         return self._channel
 

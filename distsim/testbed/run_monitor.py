@@ -59,14 +59,18 @@ class Run:
 
 
 class RunMonitor:
-    """Watches the ranks at the other ends of `lines`. `report`: the runner's socket. switch: None for gloo."""
+    """Watches the ranks at the other ends of `lines`. report: the runner's socket. switch: None for gloo.
+
+    tasks: what each rank is sent first.
+    """
 
     def __init__(
-        self, report: socket.socket, lines: Sequence[socket.socket], switch: Switch | None, deadline_seconds: float
-    ) -> None:
+        self, report: socket.socket, lines: Sequence[socket.socket], switch: Switch | None, deadline_seconds: float,
+        tasks: Sequence[object] = (),
+    ) -> None:  # fmt: skip
         self._report, self._lines, self._switch = report, list(lines), switch
         self._requests = None if switch is None else RankRequests(switch)
-        self._outboxes = [Outbox(line) for line in lines]
+        self._outboxes, self._tasks = [Outbox(line) for line in lines], tasks
         self._deadline_seconds = deadline_seconds
         self._heard = [frames.Frames() for _ in lines]
         self._reported = frames.Frames()
@@ -95,6 +99,8 @@ class RunMonitor:
             for rank, output in enumerate(self._outputs):
                 os.set_blocking(output.fileno(), False)
                 self._selector.register(output, selectors.EVENT_READ, (self._read, rank))
+            for rank, task in enumerate(self._tasks):
+                self._send(rank, task)
             self._report.setblocking(False)
             self._selector.register(self._report, selectors.EVENT_READ, (self._listen_to_runner, -1))
             self._watch()
@@ -149,13 +155,17 @@ class RunMonitor:
             for key, one in reply.done.items()
         }
         try:
-            self._outboxes[reply.rank].add({"now": reply.now, "done": done})
+            self._send(reply.rank, {"now": reply.now, "done": done})
         except frames.FrameError as error:
             self._fail(reply.rank, Failure(f"received more than one message may hold: {error}"))
+
+    def _send(self, rank: int, value: object) -> None:
+        try:
+            self._outboxes[rank].add(value)
         except OSError:
-            self._left(reply.rank, finished=False)
+            self._left(rank, finished=False)
         else:
-            self._await(reply.rank)
+            self._await(rank)
 
     def _await(self, rank: int) -> None:
         """Wakes when the rank sends, and when its socket accepts more of an unsent answer."""

@@ -1,13 +1,13 @@
 """Runs the ranks of unknown code in processes that can reach only the descriptors given to them.
 
-    with Sandbox.start(bodies, folder=folder, keep=[[line] for line in lines]) as sandbox:
+    with Sandbox.start(bodies, folder=folder, names=["tasks.py"], keep=[[line] for line in lines]) as sandbox:
         sandbox.outputs    what each rank prints
         sandbox.wait()     how each ended
 
-A rank sees the file system read-only, without homes, devices and other users' files. It writes only to memory, which
-is freed when the rank ends. It has no network, no rights, no secrets in its environment, and limits. The sandbox needs
-Linux 5.14 or newer with user namespaces; `reason_against()` tells what is missing. It does not protect against side
-channels of the hardware.
+A rank sees Python, its packages and the system's libraries, read-only, and nothing else of the machine. It writes only
+to memory, which is freed when the rank ends. It has no network, no rights, no secrets in its environment, and limits.
+The sandbox needs Linux 5.14 or newer with user namespaces; `reason_against()` tells what is missing. It does not
+protect against side channels of the hardware.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Self
 from distsim.errors import InputError, RunError
 from distsim.testbed.folder_copy import FolderCopy
 from distsim.testbed.limits import Limits
-from distsim.testbed.namespaces import python_places
+from distsim.testbed.namespaces import material_places, python_places
 from distsim.testbed.process_end import ProcessEnd
 from distsim.testbed.rank_process import RankProcess, fill_standard_descriptors
 from distsim.testbed.supervisor import Supervisor
@@ -59,22 +59,22 @@ class Sandbox:
 
     @classmethod
     def start(
-        cls, bodies: Sequence[Callable[[], None]], *, folder: Path, limits: Limits | None = None,
-        keep: Sequence[Sequence[int]] = (), private: bool = True, loopback: bool = False, hidden: Sequence[Path] = (),
+        cls, bodies: Sequence[Callable[[], None]], *, folder: Path, names: Sequence[str] = (),
+        limits: Limits | None = None, keep: Sequence[Sequence[int]] = (), private: bool = True, loopback: bool = False,
         trusted: bool = False,
     ) -> Self:  # fmt: skip
-        """Forks one process for each body, each in the working folder `/tmp/work` with a copy of the folder's files.
+        """Forks one process for each body, each in the working folder `/tmp/work` with a copy of some of the files.
 
+        names: of the files of `folder` that the ranks get. The folder itself does not exist for them.
         keep: the descriptors of each rank, besides stdin (empty), stdout and stderr (its output).
         private: ranks share nothing but their kept descriptors. Otherwise they share the folder, the loopback and the
         process namespace. loopback: whether 127.0.0.1 exists.
-        hidden: folders that appear empty, besides homes and temporary folders. Python and its packages stay visible.
         trusted: limits only, in a temporary folder; for machines that cannot confine, and for trusted code.
 
-        Raises RunError if the ranks cannot be started, and InputError if `folder` holds too much.
+        Raises RunError if the ranks cannot be started, and InputError if the files hold too much.
         """
         limits = limits or Limits()
-        files = FolderCopy.of(folder, most_bytes=limits.file_bytes)
+        files = FolderCopy.of(folder, names, most_bytes=limits.file_bytes)
         kept = [frozenset(of_one) for of_one in keep] or [frozenset[int]()] * len(bodies)
         fill_standard_descriptors()
         for stream in (sys.stdout, sys.stderr):
@@ -91,7 +91,7 @@ class Sandbox:
                 for members in [[body] for body in everyone] if private else [everyone]:
                     sandbox._fork(
                         Supervisor(
-                            members, files, limits, _covered(hidden), python_places(), loopback, trusted,
+                            members, files, limits, [folder, *material_places()], python_places(), loopback, trusted,
                             reports[1], control[0], caller=os.getpid(),
                         )
                     )  # fmt: skip
@@ -192,12 +192,6 @@ class Sandbox:
             self._started.update({int(number): pid for number, pid in pids.items()})
         if status is not None:
             self.endings[rank] = ProcessEnd.of(status)
-
-
-def _covered(hidden: Sequence[Path]) -> list[str]:
-    folders = [os.path.abspath(path) for path in hidden]
-    home = os.path.abspath(os.path.expanduser("~"))
-    return folders if home == "/" else [*folders, home]  # the home of some services is the root folder
 
 
 @cache

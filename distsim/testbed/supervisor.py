@@ -46,7 +46,7 @@ class Supervisor:
     bodies: Sequence[RankProcess]
     files: FolderCopy
     limits: Limits
-    hidden: Sequence[str]
+    hidden: Sequence[Path]
     places: Sequence[str]
     loopback: bool
     trusted: bool

@@ -28,8 +28,8 @@ def traces() -> tuple[list[int], list[str], str]:
 
 
 def enclosed(*bodies: Callable[[], None], folder: Path, **how: Any) -> list[tuple[ProcessEnd | None, str]]:
-    """Each body's ending and what it printed."""
-    with Sandbox.start(bodies, folder=folder, **how) as sandbox:
+    """Each body's ending and what it printed. Of the folder, they get tasks.py and a file named link."""
+    with Sandbox.start(bodies, folder=folder, names=["tasks.py", "link"], **how) as sandbox:
         outputs = [Capped(descriptor) for descriptor in sandbox.outputs]
         for output in outputs:
             output.read_all()

@@ -13,11 +13,11 @@ from tests.testbed.confined import traces
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A submission: two files and a folder."""
+    """A submission: the student's file, and a file that ranks do not get."""
     place = tmp_path / "submission"
-    (place / "deep").mkdir(parents=True)
+    place.mkdir()
     (place / "tasks.py").write_text("answer = 42\n")
-    (place / "deep" / "data.txt").write_text("data")
+    (place / "checks.py").write_text("answer == 42\n")
     return place
 
 

@@ -51,7 +51,7 @@ def test_the_writable_space_is_bound(folder: Path) -> None:
 @TRUST
 def test_a_folder_that_is_too_large_is_refused(folder: Path, trusted: bool) -> None:
     with pytest.raises(InputError, match=r"limits\.file_bytes = 10\. Cure: "):
-        Sandbox.start([int], folder=folder, limits=Limits(file_bytes=10), trusted=trusted)
+        Sandbox.start([int], folder=folder, names=["tasks.py"], limits=Limits(file_bytes=10), trusted=trusted)
 
 
 @confining

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import os
+import pwd
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from distsim.testbed.namespaces import _needed, python_places
 from distsim.testbed.process_end import ProcessEnd
 from tests.testbed.confined import TRUST, answer_of, confining, enclosed
 
@@ -47,14 +51,14 @@ def test_the_folder_of_the_caller_stays_as_it_is(folder: Path, trusted: bool) ->
     before = _tree(folder)
 
     def destroy() -> None:
-        print(sorted(os.listdir()), Path("deep/data.txt").read_text())
+        print(sorted(os.listdir()), Path("tasks.py").read_text())
         Path("tasks.py").write_text("answer = 43")
         for name in os.listdir():
             shutil.rmtree(name) if Path(name).is_dir() else os.remove(name)
         shutil.rmtree(".", ignore_errors=True)
 
     ((ending, text),) = enclosed(destroy, folder=folder, trusted=trusted)
-    assert (ending, text) == (ProcessEnd(code=0), "['deep', 'tasks.py'] data\n")
+    assert (ending, text) == (ProcessEnd(code=0), "['tasks.py'] answer = 42\n\n")
     assert _tree(folder) == before
 
 
@@ -68,24 +72,36 @@ def test_a_link_in_the_folder_opens_nothing(folder: Path, tmp_path: Path) -> Non
 
 
 @confining
-def test_hidden_folders_are_empty(folder: Path) -> None:
-    assert answer_of(lambda: len(os.listdir("/usr/share")) > 0, folder) == "True"
-    assert answer_of(lambda: os.listdir("/usr/share"), folder, hidden=[Path("/usr/share")]) == "[]"
-    assert "Errno" in answer_of(lambda: Path("/usr/share/x").write_text("x"), folder, hidden=[Path("/usr/share")])
+def test_material_among_pythons_packages_is_empty_and_what_python_needs_below_it_is_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = Path(sysconfig.get_path("purelib"))
+    monkeypatch.setattr("distsim.testbed.sandbox.material_places", lambda: [packages / "click", packages.parent])
 
-
-@confining
-def test_python_and_its_packages_are_seen_below_a_hidden_folder(folder: Path) -> None:
-    def imports() -> object:
+    def looks() -> object:
         import wave
 
         from scipy import fft
 
-        return wave.__name__, fft.__name__
+        return sorted(os.listdir(packages.parent)), os.listdir(packages / "click"), wave.__name__, fft.__name__
 
-    assert (
-        answer_of(imports, folder, hidden=[Path(sys.prefix), Path(sys.base_prefix).parent]) == "('wave', 'scipy.fft')"
-    )
+    assert answer_of(looks, folder) == "(['site-packages'], [], 'wave', 'scipy.fft')"
+    assert "Read-only file system" in answer_of((packages / "click" / "x").touch, folder)
+
+
+@confining
+def test_little_of_the_machine_exists(folder: Path) -> None:
+    places = {Path(place).parts[1] for place in python_places()}
+    assert set(ast.literal_eval(answer_of(lambda: os.listdir("/"), folder))) == {"dev", "etc", "proc", "tmp", *places}
+    assert answer_of(lambda: pwd.getpwuid(os.getuid()).pw_name, folder) == "student"
+    assert answer_of(socket.gethostname, folder) == "localhost"
+    for place in ("/sys", "/var", "/etc/shadow", "/usr/src", "/usr/share/doc", *map(str, Path.home().glob(".bash*"))):
+        assert answer_of(lambda place=place: os.path.lexists(place), folder) == "False"
+
+
+def test_mounts_are_made_where_the_machine_has_something_else() -> None:
+    sources = {"/a": 1, "/a/b": 2, "/a/c": None, "/a/c/d": 3, "/a/c/d/e": 4, "/a/c/f": None, "/g": None}
+    assert list(_needed(sources)) == ["/a", "/a/c", "/a/c/d"]
 
 
 @TRUST

@@ -100,3 +100,10 @@ def every_collective(tasks: ModuleType) -> dict[str, Any]:  # noqa: ARG001
     found["gradient"] = model.module.weight.grad
     dist.destroy_process_group()
     return found
+
+
+def searched(tasks: ModuleType, *, argument: str) -> dict[str, Any]:
+    """What the student's file, which is search.py, finds in this process. argument: a secret of this rank alone."""
+    loaded = sorted(str(getattr(module, "__file__", "")) for module in sys.modules.values())
+    found = {"memory": sorted(tasks.in_memory()), "processes": sorted(tasks.in_processes())}
+    return found | {"argument": argument, "loaded": [path for path in loaded if path.endswith("/checks.py")]}
