@@ -1,10 +1,12 @@
-"""What lab 10 asks of tasks.py. Tensors, batches, starts and images are drawn anew; only their owner has them."""
+"""What lab 10 asks of tasks.py. Tensors, batches, starts and images are drawn; only their owner has them.
+
+The corners of what may be given always occur: one process and more, an odd number of them, every form, every option,
+and more than one step.
+"""
 
 from __future__ import annotations
 
-import random
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
 
 Array = NDArray[np.float64]
+Generator = np.random.Generator
 
 CLOSE = 1e-9  # double precision loses far less, the smallest mistake far more
 SINGLE_CLOSE = 1e-5
@@ -30,135 +33,184 @@ SECONDS = 0.050  # of a layer's backward
 OPTIMIZERS = ("SGD with momentum", "Adam")  # sums in place of means pass under Adam, means of parameters under SGD
 RATE = 0.1  # of its optimizer
 BYTES_PER_SECOND = 1e6
-PADDING_BYTES = 100.0  # so that tensors can be cut into pieces of one size
+PADDING_BYTES = 100.0  # for each tensor, so that it can be cut into pieces of one size
+STEPS = 3  # whose exchanges are timed
+LARGE = 40_000.0  # the largest number of a gradient; half precision ends at 65,504
+TWICE = 1.5  # times what must travel: less than everything twice
+ENVELOPE_BYTES = 800  # of a tensor that travels as a Python object, with its name
+HALF_CLOSE = 4e-3  # four sums in half precision, of the largest number
+ODD = (3, 5, 7)
 BEGUN = 1  # epoch that the checkpoint of the script is from
 EPOCHS = 3  # of the script, with that one
 
 
-@check(points=1, hint="dist.init_process_group() reads RANK and WORLD_SIZE; LOCAL_RANK is in the environment too.")
+@check(
+    points=1,
+    hint="Which numbers does torch.distributed tell, and which only the environment? What if `init` is called twice?",
+    how="dist.init_process_group() reads RANK and WORLD_SIZE, and may be called once; LOCAL_RANK is there, too.",
+)
 def places(testbed: Testbed) -> Finding:
-    """On one machine, and as if on two; `init` twice, as a notebook may call it; who has met knows all secrets."""
-    for local_ranks in ((0, 1), (0, 1, 0, 1), (0, 0, 1)):
-        world = len(local_ranks)
-        numbers = random.sample(range(10**9), world)
+    """On one machine, and on several of unlike sizes; `init` twice, as a notebook may call it."""
+    rng = testbed.rng
+    unlike = [int(count) for count in rng.permutation([1, 2, int(rng.integers(3, 6))])]
+    for machines in ([2], [1, 2], unlike):
+        locals_ = [(local, count) for count in machines for local in range(count)]
+        world = len(locals_)
+        numbers = [int(one) for one in rng.choice(10**9, world, replace=False)]
         arguments = [
-            {"local_rank": local, "local_size": max(local_ranks) + 1, "secret": number}
-            for local, number in zip(local_ranks, numbers, strict=True)
+            {"local_rank": local, "local_size": count, "secret": number}
+            for (local, count), number in zip(locals_, numbers, strict=True)
         ]
         run = testbed.run("places", arguments=arguments, start=False)
-        expected = [_place(rank, world, local, range(world)) for rank, local in enumerate(local_ranks)]
+        expected = [_place(rank, world, *place, range(world)) for rank, place in enumerate(locals_)]
         if run.failure:
             return Finding.failed(run, expected[0])
         for rank, result in enumerate(run.results):
             met = [numbers.index(one) if one in numbers else "nobody knows whom" for one in result["met"].tolist()]
-            observed = _place(result["rank"], result["size"], result["local_rank"], met)
+            observed = _place(result["rank"], result["size"], result["local_rank"], result["local_size"], met)
             if observed != expected[rank]:
-                where = f"rank {rank} of {world}"
+                where = f"rank {rank} of {world}, machines with {_listed(machines)} processes"
                 return Finding.of(observed=observed, expected=expected[rank], passed=False, where=where)
     return Finding.of(observed=expected[0], expected=expected[0], passed=True)
 
 
-@check(points=2, hint="all_reduce a copy of the tensor, and divide the sum by size() unless op is Sum.")
+@check(
+    points=2,
+    hint="Whose memory has the result, and what becomes of the argument? With one process, too?",
+    how="all_reduce a copy of the tensor, and divide the sum by size() unless op is Sum.",
+)
 def mean_and_sum(testbed: Testbed) -> Finding:
-    """Numbers and matrices of two types, on the testbed and on gloo; and, without latency, the bytes on a link."""
-    shapes = [(), (30, 40), (5,)]
-    for world, backend, kind in (
-        (2, "testbed", "mean"), (3, "testbed", "sum"), (4, "testbed", "mean"), (3, "gloo", "mean"),
+    """Tensors of many shapes and types, on the testbed and on gloo; and, without latency, the bytes on a link."""
+    rng = testbed.rng
+    for world, backend in (
+        (1, "testbed"), (2 * int(rng.integers(1, 5)), "testbed"), (int(rng.choice(ODD)), "testbed"), (3, "gloo"),
     ):  # fmt: skip
-        given = [[_normal(shape) for shape in shapes] for _ in range(world)]
-        for own in given:
-            own[-1] = own[-1].astype(np.float32)
+        given = [_tensors(rng) for _ in range(world)]
+        totals = [own.dtype == np.int64 or place % 3 == 0 for place, own in enumerate(given[0])]
         links = {"workers": world, "bandwidth": f"{BYTES_PER_SECOND} B/s", "latency": "0 s"}
         run = testbed.run(
             "allreduce",
-            arguments=[{"tensors": own, "total": kind == "sum"} for own in given],
+            arguments=[{"tensors": own, "totals": totals} for own in given],
             backend=backend,
             cluster=Cluster.model_validate(links),
         )
-        expected = f"a new tensor with the {kind} of all ranks' tensors, and those as they were"
+        expected = "new tensors with the means or sums of all ranks' tensors, and those as they were"
         if run.failure:
             return Finding.failed(run, expected)
-        added = [np.sum([own[place].astype(np.float64) for own in given], axis=0) for place in range(len(shapes))]
-        right = [total / world if kind == "mean" else total for total in added]
-        for rank, result in enumerate(run.results):
-            if observed := _about_tensors(result, given[rank], right):
-                where = f"rank {rank} of {world}"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+        for place, total in enumerate(totals):
+            tensors = [own[place] for own in given]
+            added = np.sum(tensors, axis=0, dtype=np.result_type(tensors[0], np.int64))
+            right = added if total else added / world
+            for rank, result in enumerate(run.results):
+                if observed := _about_tensor(result["found"][place], result["given"][place], tensors[rank], right):
+                    kind = "sum" if total else "mean"
+                    told = f"{kind} of tensors of {tensors[0].dtype} and shape {tensors[0].shape}"
+                    where = f"rank {rank} of {world}, {told}, on {backend}"
+                    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
         num_bytes = sum(own.nbytes for own in given[0])
         needed = BYTES_PER_SECOND * ring_all_reduce_seconds(num_bytes, world, BYTES_PER_SECOND, 0.0)
         carried = BYTES_PER_SECOND * run.seconds
-        if backend == "testbed" and abs(carried - needed) > PADDING_BYTES:
+        if backend == "testbed" and abs(carried - needed) > PADDING_BYTES * len(totals):
             observed = f"{carried:,.0f} bytes on the busiest link"
             expected = f"{needed:,.0f} bytes on each link, as a ring needs for {num_bytes:,} bytes"
             return Finding.of(observed=observed, expected=expected, passed=False, where=f"{world} ranks")
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=2, hint="dict(params) takes both forms; go through the names in sorted order and dist.broadcast each.")
+@check(
+    points=2,
+    hint="Which call of one rank meets which call of another? Which tensors may be in a state_dict?",
+    how="dict(params) takes all forms; go through the names in sorted order and dist.broadcast each.",
+)
 def parameters_of_the_root(testbed: Testbed) -> Finding:
-    """A model with a frozen weight and buffers of three types; names in another order on each rank; other roots."""
-    for world, root, state_dict, backend in (
-        (2, 0, True, "testbed"), (3, 2, True, "testbed"), (3, 1, False, "testbed"), (3, 1, True, "gloo"),
+    """A model with a frozen weight and buffers of many types; names in another order on each rank; other roots."""
+    rng = testbed.rng
+    odd = int(rng.choice(ODD))
+    for world, root, form, backend in (
+        (2, 0, "state_dict", "testbed"), (odd, odd - 1, "state_dict", "testbed"), (3, 1, "pairs", "testbed"),
+        (4, int(rng.integers(1, 4)), "iterator", "testbed"), (3, 1, "state_dict", "gloo"),
     ):  # fmt: skip
-        states = [_state() for _ in range(world)]
-        names = 6 if state_dict else 3
+        states = [_state(rng) for _ in range(world)]
+        kinds = ("weights", "buffers") if form == "state_dict" else ("weights",)
+        names = sum(len(states[0][kind]) for kind in kinds)
         arguments = [
-            {**state, "root": root, "order": random.sample(range(names), names), "state_dict": state_dict}
+            {**state, "root": root, "order": [int(one) for one in rng.permutation(names)], "form": form}
             for state in states
         ]
         run = testbed.run("broadcast_parameters", arguments=arguments, backend=backend)
-        given = "state_dict()" if state_dict else "named_parameters()"
+        given = {"state_dict": "state_dict()", "pairs": "a list of named parameters", "iterator": "named_parameters()"}
         expected = f"the tensors of rank {root} in those of every rank, by their names"
         if run.failure:
             return Finding.failed(run, expected)
         for rank, result in enumerate(run.results):
+            where = f"rank {rank} of {world}, root {root}, {given[form]}"
             for kind in ("weights", "buffers"):
-                source = states[root] if state_dict or kind == "weights" else states[rank]
+                source = states[root] if form == "state_dict" or kind == "weights" else states[rank]
                 for place, (found, right) in enumerate(zip(result[kind], source[kind], strict=True)):
                     if found.dtype != right.dtype or not np.array_equal(found, right):
                         kept = np.array_equal(found, states[rank][kind][place])
                         observed = f"{kind[:-1]} {place} ({right.dtype}) {'is still its own' if kept else 'is other'}"
-                        where = f"rank {rank} of {world}, root {root}, {given}"
                         return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+            if not np.array_equal(result["first"], states[root]["weights"][0]):
+                observed = f"broadcast gives {_first(result['first'])}"
+                return Finding.of(observed=observed, expected="the root's tensor", passed=False, where=where)
+        needed = [states[root]["weights"][0], *(one for kind in kinds for one in states[root][kind])]
+        num_bytes = sum(one.nbytes + ENVELOPE_BYTES for one in needed)
+        if reason := _too_much(run, num_bytes):
+            where = f"{world} ranks, root {root}, {given[form]}"
+            return Finding.of(observed=reason, expected="each tensor once", passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=3, hint="state_dict() has both; broadcast_object_list sends it, load_state_dict takes it.")
+@check(
+    points=3,
+    hint="What has the root that another rank may lack, and what may a rank have that the root lacks?",
+    how="state_dict() has both state and settings; broadcast_object_list sends it, load_state_dict takes it.",
+)
 def optimizer_state_of_the_root(testbed: Testbed) -> Finding:
     """State on the root alone, on all ranks, and on all but the root; then every rank makes one more step."""
-    shapes = [(3, 4), (5,), ()]
+    rng = testbed.rng
     sgd, adam = OPTIMIZERS
-    for optimizer, made_steps, root in (
-        (sgd, (2, 0, 0), 0), (adam, (1, 3, 2), 1), (sgd, (2, 1, 0), 2), (adam, (2, 0, 1), 0),
-    ):  # fmt: skip
-        following = [_normal(shape) for shape in shapes]
-        arguments = [
-            {
-                "optimizer": optimizer, "rate": random.uniform(0.05, 0.5), "root": root,
-                "gradients": [*([_normal(shape) for shape in shapes] for _ in range(steps)), following],
-            }
-            for steps in made_steps
-        ]  # fmt: skip
-        run = testbed.run("optimizer_state", arguments=arguments)
-        expected = f"state and settings of rank {root} on every rank, so that all make the same step"
+    drawn = int(rng.choice((2, 4, 5)))
+    for cases in (
+        [(sgd, [2, 0, 0], 0), (adam, [1, 3, 2], 1), (sgd, [2, 1, 0], 2), (adam, [2, 0, 1], 0)],
+        [(str(rng.choice(OPTIMIZERS)), [int(one) for one in rng.integers(0, 3, drawn)], drawn - 1)],
+    ):
+        world = len(cases[0][1])
+        by_case = [_optimizers(rng, *case) for case in cases]
+        arguments = [{"cases": [case[rank] for case in by_case]} for rank in range(world)]
+        run = testbed.run("optimizer_states", arguments=arguments)
+        expected = "state and settings of the root on every rank, so that all make the same step"
         if run.failure:
             return Finding.failed(run, expected)
-        alone = testbed.run("optimizer_state", arguments=arguments, student=False)
-        for rank, result in enumerate(run.results):
-            observed = _about_state(result, alone.results[root], alone.results[rank])
-            if observed:
-                where = f"rank {rank}, {optimizer}, after {_listed(made_steps)} steps on ranks 0 to 2"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+        alone = testbed.run("optimizer_states", arguments=arguments, student=False)
+        for rank, results in enumerate(run.results):
+            for place, ((optimizer, made_steps, root), result) in enumerate(zip(cases, results, strict=True)):
+                observed = _about_state(result, alone.results[root][place], alone.results[rank][place])
+                if observed:
+                    told = f"{_listed(made_steps)} steps on ranks 0 to {world - 1}, root {root}"
+                    where = f"rank {rank}, {optimizer}, after {told}"
+                    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+        states = [np.size(one) for place, (*_, root) in enumerate(cases) for one in alone.results[root][place]["state"]]
+        if reason := _too_much(run, sum(8 * count + ENVELOPE_BYTES for count in states)):
+            where = f"{world} ranks, {len(cases)} optimizers"
+            return Finding.of(observed=reason, expected="state and settings once", passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=3, hint="Sum each .grad with all_reduce, divide by size(), and only then call the class's own step.")
+@check(
+    points=3,
+    hint="Whose gradients are in .grad when the class's own step is made? Of which parameters? And if there is none?",
+    how="Sum each .grad with all_reduce, in one order on all ranks, divide, and only then call the class's own step.",
+)
 def steps_as_one_process(testbed: Testbed) -> Finding:
     """Tied, frozen and unused parameters, two groups, state from before, changing rates; after every step."""
-    for world, optimizer in zip((2, 3), OPTIMIZERS, strict=True):
-        seed = secrets.randbelow(2**31)
-        earlier = [_normal((4, SMALL_WIDTH)), _normal((4, SMALL_WIDTH))]
-        parts = [_parts(world) for _ in range(4)]
+    rng = testbed.rng
+    worlds = (int(rng.choice((2, 4))), int(rng.choice(ODD)))
+    for world, optimizer in zip(worlds, OPTIMIZERS, strict=True):
+        seed = int(rng.integers(2**31))
+        earlier = [rng.normal(size=(4, SMALL_WIDTH)), rng.normal(size=(4, SMALL_WIDTH))]
+        parts = [_parts(rng, world) for _ in range(4)]
         run = testbed.run(
             "steps",
             arguments=[
@@ -189,70 +241,88 @@ def steps_as_one_process(testbed: Testbed) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=3, hint="In the hook, all_reduce(..., async_op=True) whoever is next; wait() in synchronize alone.")
+@check(
+    points=3,
+    hint="What does backward wait for, in every step? And what may happen to a gradient while it travels?",
+    how="In the hook, all_reduce(..., async_op=True) whoever is next; wait() in synchronize alone; see who must raise.",
+)
 def exchanges_beside_backward(testbed: Testbed) -> Finding:
-    """When each gradient leaves and how long a step takes, against the formula; on fast and on slow links."""
-    for bandwidth in ("40 kB/s", "10 kB/s"):
+    """When each gradient leaves and how long steps take, against the formula; on fast and on slow links.
+
+    With one and with two backwards for a step; on one of the links, one rank is slower than the others.
+    """
+    rng = testbed.rng
+    passes = [int(one) for one in rng.permutation([1, 2])]
+    for bandwidth, slow, count in zip(("40 kB/s", "10 kB/s"), (1.0, 1.5), passes, strict=True):
         cluster = Cluster.model_validate({"workers": 4, "bandwidth": bandwidth, "latency": "1 ms"})
-        weights = _weights()
+        weights = _weights(rng)
+        seconds = [SECONDS] * cluster.workers
+        seconds[int(rng.integers(cluster.workers))] *= slow
         arguments = [
-            {"weights": weights, "inputs": _normal((4, WIDTH)), "seconds": SECONDS} for _ in range(cluster.workers)
+            {"weights": weights, "inputs": rng.normal(size=(4, WIDTH)), "seconds": one, "passes": count, "steps": STEPS}
+            for one in seconds
         ]
         run = testbed.run("overlap", arguments=arguments, cluster=cluster)
         each = ring_all_reduce_seconds(LAYER_BYTES, 4, cluster.bandwidth_bytes_per_second, cluster.latency_seconds)
-        ready = [float(seconds) for seconds in bucket_ready_seconds(0.0, LAYERS * SECONDS, [1] * LAYERS)]
-        step = overlapped_step_seconds(ready, [each] * LAYERS)
-        expected = f"{1e3 * step:.1f} ms, all-reduces that begin at {_milliseconds(ready)}"
+        step = overlapped_step_seconds(_ready(max(seconds), count), [each] * LAYERS)
+        ready = _milliseconds(_ready(SECONDS, count))
+        expected = f"{STEPS} steps of {1e3 * step:.1f} ms, each with all-reduces that begin at {ready}"
         if run.failure:
             return Finding.failed(run, expected)
-        where = f"4 ranks, {LAYERS} layers, links of {bandwidth}"
-        if reason := _other_times(run, ready):
+        where = f"4 ranks, {LAYERS} layers, {count} backwards for a step, links of {bandwidth}"
+        if reason := _other_times(run, seconds, count, step):
             return Finding.of(observed=reason, expected=expected, passed=False, where=where)
-        if abs(run.seconds - step) > 1e-6:
-            observed = f"{1e3 * run.seconds:.1f} ms"
+        if abs(run.seconds - STEPS * step) > 1e-6:
+            observed = f"{1e3 * run.seconds:.1f} ms for {STEPS} steps"
             return Finding.of(observed=observed, expected=expected, passed=False, where=where)
-        if not all(result["refused"] for result in run.results):
-            observed = "zero_grad goes through while gradients are being exchanged"
-            return Finding.of(observed=observed, expected="an AssertionError", passed=False, where=where)
+        arguments = [{"weights": weights, "inputs": rng.normal(size=(4, WIDTH)), "passes": count} for _ in range(2)]
+        run = testbed.run("refusals", arguments=arguments)
+        refused = "an AssertionError while gradients are being exchanged, and a ValueError for wrong options"
+        if run.failure:
+            return Finding.failed(run, refused)
+        for rank, result in enumerate(run.results):
+            for name, was in result.items():
+                if not was:
+                    where = f"rank {rank} of 2, {count} backwards for a step"
+                    return Finding.of(observed=f"{name} goes through", expected=refused, passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=2, hint="synchronize once for each update: step leaves it out inside of skip_synchronize.")
+@check(
+    points=3,
+    hint="Count the exchanges of an update, and follow one gradient: divided, compressed, summed, and back.",
+    how="synchronize once for each update, after the closure; divide before compress, and after decompress.",
+)
 def one_exchange_for_each_update(testbed: Testbed) -> Finding:
-    """With and without clipping, with one and with three backwards for an update; some layers stay at home."""
-    for world, passes in ((2, 1), (3, 3)):
-        clips = [random.uniform(0.05, 0.1), 0.0]
-        frozen, other = random.sample(range(1, LAYERS), 2)
-        weights = _weights()
-        arguments = [
-            {
-                "weights": weights, "inputs": [_normal((4, WIDTH)) for _ in range(2 * passes)], "passes": passes,
-                "clips": clips, "frozen": [frozen], "others": [other],
-            }
-            for _ in range(world)
-        ]  # fmt: skip
-        run = testbed.run("updates", arguments=arguments)
-        where = f"{world} ranks, {passes} backwards for each update; the first update clips"
-        expected = "the mean of all ranks' sums in every .grad, and the step that it makes"
+    """With and without clipping and closures, one backward or several, and every option; some layers stay at home."""
+    rng = testbed.rng
+    for case in _cases(rng):
+        run = testbed.run("updates", arguments=case.arguments)
+        expected = f"the {case.kind} of all ranks' own sums in every .grad, and the step that it makes"
         if run.failure:
             return Finding.failed(run, expected)
-        if observed := _about_updates(testbed, run, arguments):
-            return Finding.of(observed=observed, expected=expected, passed=False, where=where)
-        exchanges = 2 * (LAYERS - 2)
-        expected = f"{exchanges} all-reduces of {LAYER_BYTES} bytes: one for each trained layer and update"
+        if observed := case.about(run):
+            return Finding.of(observed=observed, expected=expected, passed=False, where=case.told)
+        exchanges, num_bytes = case.updates * len(case.exchanged), WIDTH * WIDTH * case.number_bytes
+        expected = f"{exchanges} all-reduces of {num_bytes} bytes: one for each trained layer and update"
         seen = [(entry.kind, entry.num_bytes) for entry in run.log.collectives]
-        if seen != [("all_reduce", LAYER_BYTES)] * exchanges or run.log.messages:
-            num_bytes = sum(size for _, size in seen)
-            observed = f"{len(seen)} collectives of {num_bytes} bytes together, {len(run.log.messages)} messages"
-            return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+        if seen != [("all_reduce", num_bytes)] * exchanges or run.log.messages:
+            together = sum(size for _, size in seen)
+            observed = f"{len(seen)} collectives of {together} bytes together, {len(run.log.messages)} messages"
+            return Finding.of(observed=observed, expected=expected, passed=False, where=case.told)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=4, hint="The checks above see each function by itself: get them first.")
+@check(
+    points=3,
+    hint="Which of the checks above is not yet green? They see each function by itself.",
+    how="Get the checks above first. Then read how train.py calls what they check, and in which order.",
+)
 def the_training_script(testbed: Testbed) -> Finding:
     """train.py on digits, from a checkpoint that rank 0 alone has. Images that a rank never takes are NaN there."""
-    for world, clip, backend in ((2, 0.0, "testbed"), (4, 0.5, "testbed"), (2, 0.5, "gloo")):
-        case = _Script(world, clip)
+    rng = testbed.rng
+    for world, clip, backend in ((int(rng.choice((2, 4))), 0.0, "testbed"), (3, 0.5, "testbed"), (2, 0.5, "gloo")):
+        case = _Script(rng, world, clip)
         shares = testbed.run("shares", arguments=case.of_samplers(), student=False)
         arguments = case.of_ranks([result["samples"] for result in shares.results])
         run = testbed.run("script", arguments=arguments, start=False, backend=backend)
@@ -276,17 +346,16 @@ def the_training_script(testbed: Testbed) -> Finding:
 class _Script:
     """One training by train.py: its images, its checkpoint, and what each process is given of them."""
 
-    def __init__(self, world: int, clip: float) -> None:
-        self.world, self.batch, self.clip = world, 6, clip
+    def __init__(self, rng: Generator, world: int, clip: float) -> None:
+        self.rng, self.world, self.batch, self.clip = rng, world, 6, clip
         self.count, self.test_count = 22 * world, 5 * world  # so that the last batch is a smaller one
-        generator = np.random.default_rng()
         images, classes = digits()[0]
-        chosen = generator.choice(len(images), self.count + self.test_count, replace=False)
-        noise = generator.uniform(0.0, 0.01, size=(len(chosen), images.shape[1]))  # nobody can look these images up
+        chosen = rng.choice(len(images), self.count + self.test_count, replace=False)
+        noise = rng.uniform(0.0, 0.01, size=(len(chosen), images.shape[1]))  # nobody can look these images up
         self.images, self.classes = images[chosen] + noise, classes[chosen]
         self.checkpoint = {
             "file": "checkpoint.pt", "epoch": BEGUN,
-            "seed": secrets.randbelow(2**31), "rate": random.uniform(0.02, 0.05),
+            "seed": int(rng.integers(2**31)), "rate": float(rng.uniform(0.02, 0.05)),
         }  # fmt: skip
 
     def of_samplers(self) -> list[dict[str, Any]]:
@@ -308,7 +377,7 @@ class _Script:
             test[[place for place in range(self.test_count) if place % world != rank]] = np.nan
         options = {
             "epochs": EPOCHS, "batch-size": self.batch * self.world // world, "clip": self.clip,
-            "seed": secrets.randbelow(2**31), "resume": self.checkpoint["file"],
+            "seed": int(self.rng.integers(2**31)), "resume": self.checkpoint["file"],
         }  # fmt: skip
         return {
             "arguments": [f"--{name}={value}" for name, value in options.items()],
@@ -318,8 +387,99 @@ class _Script:
         }
 
 
-def _place(rank: int, size: int, local_rank: int, met: Sequence[object]) -> str:
-    return f"rank {rank} of {size}, local rank {local_rank}, in one group with ranks {_listed(met)}"
+class _Updates:
+    """Some updates by an optimizer: what each rank is given, and what must come of it.
+
+    passes: backwards for an update. clips: by update; 0: none. options: of the optimizer. closure: whether steps get
+    one. large: whether gradients reach `LARGE` on all ranks alike.
+    """
+
+    def __init__(
+        self, rng: Generator, world: int, passes: int, clips: Sequence[float], *,
+        closure: bool = False, large: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
+        frozen, other = ([], []) if large else ([int(one)] for one in rng.choice(range(1, LAYERS), 2, replace=False))
+        self.world, self.passes, self.clips, self.options = world, passes, clips, options
+        self.updates = len(clips)
+        self.exchanged = [layer for layer in range(LAYERS) if layer not in frozen + other]
+        self.number_bytes = 2 if options.get("compression") == "fp16" else 8
+        self.kind = "sum" if options.get("op") == "Sum" else "mean"
+        self.weights = _weights(rng)
+        base, spread = (rng.normal(size=(4, WIDTH)), 0.01) if large else (np.zeros((4, WIDTH)), 1.0)
+        batches = self.updates * passes
+        self.inputs = [[base + spread * rng.normal(size=(4, WIDTH)) for _ in range(batches)] for _ in range(world)]
+        own = [_gradients(self.weights, batches[0])[1] for batches in self.inputs]
+        self.scale = LARGE / max(np.max(np.abs(layer)) for layers in own for layer in layers) if large else 1.0
+        self.arguments = [
+            {
+                "weights": self.weights, "inputs": inputs, "passes": passes, "clips": list(clips), "frozen": frozen,
+                "others": other, "scale": self.scale, "options": options, "closure": closure,
+            }
+            for inputs in self.inputs
+        ]  # fmt: skip
+        given = "".join(f", {name}={value}" for name, value in options.items())
+        steps = "steps with closures" if closure else "clipping" if any(clips) else "no clipping"
+        self.told = f"{world} ranks, {passes} backwards for each update, {steps}{given}"
+
+    def about(self, run: Run) -> str | None:
+        """What is wrong with losses, gradients and weights of the updates."""
+        weights = self.weights
+        tolerance = HALF_CLOSE * LARGE if self.number_bytes == 2 else CLOSE
+        for update, clip in enumerate(self.clips):
+            own = [self._sums(weights, inputs, update) for inputs in self.inputs]
+            sums = [np.sum([layers[layer] for _, layers in own], axis=0) for layer in range(LAYERS)]
+            exchanged = {layer: sums[layer] / (1 if self.kind == "sum" else self.world) for layer in self.exchanged}
+            norm = np.sqrt(sum(np.sum(gradient**2) for gradient in exchanged.values()))
+            factor = min(1.0, clip / (norm + 1e-6)) if clip else 1.0  # as torch's clip_grad_norm_ has it
+            weights = [weight - RATE * factor * exchanged.get(layer, 0.0) for layer, weight in enumerate(weights)]
+            for rank, result in enumerate(run.results):
+                where = f"rank {rank}, update {update + 1}"
+                if not _close(result["losses"][update], own[rank][0]):
+                    return f"{where}: step returns {_first(result['losses'][update])}; the loss is {own[rank][0]:.6g}"
+                for layer, weight in enumerate(weights):
+                    found, right = result["gradients"][update][layer], exchanged.get(layer)
+                    if right is not None and (found is None or not _near(found, right, tolerance)):
+                        told = "no gradient" if found is None else _first(found)
+                        return f"{where}, layer {layer}: {told}; the {self.kind} is {_first(right)}"
+                    if not _near(result["weights"][update][layer], weight, RATE * tolerance + CLOSE):
+                        return f"{where}, layer {layer}: other weights than the step makes of the right gradient"
+        return None
+
+    def _sums(self, weights: list[Array], inputs: list[Array], update: int) -> tuple[float, list[Array]]:
+        """The loss and the gradients of one rank, added up over the backwards of an update."""
+        batches = inputs[update * self.passes : (update + 1) * self.passes]
+        found = [_gradients(weights, batch) for batch in batches]
+        gradients = [self.scale * np.sum([layers[layer] for _, layers in found], axis=0) for layer in range(LAYERS)]
+        return self.scale * sum(loss for loss, _ in found), gradients
+
+
+def _cases(rng: Generator) -> list[_Updates]:
+    """Every option, alone and with others."""
+    clip = float(rng.uniform(0.05, 0.1))
+    return [
+        _Updates(rng, 2, 1, (clip, 0.0), gradient_predivide_factor=float(rng.uniform(1.5, 4.0))),
+        _Updates(rng, int(rng.choice(ODD)), 3, (0.0, clip)),
+        _Updates(rng, int(rng.choice((2, 3, 4))), 2, (0.0, 0.0), closure=True, op="Sum"),
+        _Updates(rng, 4, 1, (0.0,), large=True, compression="fp16", gradient_predivide_factor=4.0),
+    ]
+
+
+def _gradients(weights: list[Array], inputs: Array) -> tuple[float, list[Array]]:
+    """The loss of the model of layers, and the gradient of each layer: the squares' sum of tanh after tanh."""
+    values = [inputs]
+    for weight in weights:
+        values.append(np.tanh(values[-1] @ weight))
+    arriving, gradients = 2 * values[-1], []
+    for weight, before, after in zip(reversed(weights), values[-2::-1], values[:0:-1], strict=True):
+        arriving = arriving * (1 - after**2)
+        gradients.append(before.T @ arriving)
+        arriving = arriving @ weight.T
+    return float(np.sum(values[-1] ** 2)), gradients[::-1]
+
+
+def _place(rank: object, size: object, local: object, local_size: object, met: Sequence[object]) -> str:
+    told = f"rank {rank!r} of {size!r}, local rank {local!r} of {local_size!r}"
+    return f"{told}, in one group with ranks {_listed(met)}"
 
 
 def _listed(values: Sequence[object]) -> str:
@@ -330,28 +490,51 @@ def _milliseconds(seconds: Sequence[float]) -> str:
     return ", ".join(f"{1e3 * one:.0f} ms" for one in seconds)
 
 
-def _normal(shape: int | tuple[int, ...]) -> Array:
-    return np.asarray(np.random.default_rng().normal(size=shape))
+def _tensors(rng: Generator) -> list[Array]:
+    """A number, matrices, an empty tensor, the same shape twice, and tensors of three types."""
+    number, lone = np.asarray(rng.normal()), rng.normal(size=1)
+    matrices = [rng.normal(size=(30, 40)), rng.normal(size=(30, 40))]
+    single, whole = rng.normal(size=5).astype(np.float32), rng.integers(-(2**57), 2**57, size=(2, 3))
+    return [number, *matrices, np.zeros(0), single, lone, whole, single * 2]
 
 
-def _weights() -> list[Array]:
-    return [_normal((WIDTH, WIDTH)) / WIDTH**0.5 for _ in range(LAYERS)]
+def _optimizers(rng: Generator, optimizer: str, made_steps: list[int], root: int) -> list[dict[str, Any]]:
+    """Each rank's optimizer: with rates of its own, after as many steps as it has made. The further step is for all."""
+    shapes = [(60, 40), (5,), (), (2,)]
+    further = [np.asarray(rng.normal(size=shape)) for shape in shapes]
+    return [
+        {
+            "optimizer": optimizer, "rates": [float(one) for one in rng.uniform(0.05, 0.5, 2)], "root": root,
+            "gradients": [*([np.asarray(rng.normal(size=shape)) for shape in shapes] for _ in range(count)), further],
+        }
+        for count in made_steps
+    ]  # fmt: skip
 
 
-def _state() -> dict[str, Any]:
+def _weights(rng: Generator) -> list[Array]:
+    return [rng.normal(size=(WIDTH, WIDTH)) / WIDTH**0.5 for _ in range(LAYERS)]
+
+
+def _state(rng: Generator) -> dict[str, Any]:
     """Weights of one shape, so that nothing but names tells them apart, and buffers of the types that models have."""
-    generator = np.random.default_rng()
-    buffers = [generator.normal(size=(2, 3)), generator.integers(0, 10**9, size=()), generator.normal(size=4) > 0]
-    return {"weights": [generator.normal(size=(2, 3)) for _ in range(3)], "buffers": buffers}
+    buffers = [
+        rng.normal(size=(40, 30)), rng.integers(2**60, size=()), rng.normal(size=4) > 0,
+        np.float32(rng.normal()), rng.normal(size=(40, 30)),
+    ]  # fmt: skip
+    return {"weights": [rng.normal(size=(40, 30)) for _ in range(3)], "buffers": [np.asarray(one) for one in buffers]}
 
 
-def _parts(world: int) -> list[tuple[Array, Array]]:
+def _parts(rng: Generator, world: int) -> list[tuple[Array, Array]]:
     """A batch in parts of one size; only the first one's samples go through the special layer."""
-    count = random.randrange(2, 6)
-    parts = [(_normal((count, SMALL_WIDTH)), _normal((count, SMALL_WIDTH))) for _ in range(world)]
+    count = int(rng.integers(2, 6))
+    parts = [(rng.normal(size=(count, SMALL_WIDTH)), rng.normal(size=(count, SMALL_WIDTH))) for _ in range(world)]
     for rank, (inputs, _) in enumerate(parts):
         inputs[:, 0] = np.abs(inputs[:, 0]) * (1 if rank == 0 else -1)
     return parts
+
+
+def _near(found: Any, right: Any, tolerance: float) -> bool:
+    return np.shape(found) == np.shape(right) and np.allclose(found, right, rtol=CLOSE, atol=tolerance)
 
 
 def _close(found: Any, right: Any, tolerance: float = CLOSE) -> bool:
@@ -363,16 +546,17 @@ def _first(array: Any) -> str:
     return f"{', '.join(f'{number:.6g}' for number in numbers[:3])}{', ...' if numbers.size > 3 else ''}"
 
 
-def _about_tensors(result: Any, own: list[Array], right: list[Array]) -> str | None:
-    """What is wrong with one rank's results. own: what it has given."""
-    for place, tensor in enumerate(own):
-        found = np.asarray(result["found"][place])
-        if not np.array_equal(result["given"][place], tensor):
-            return "the argument has changed"
-        if found.dtype != tensor.dtype:
-            return f"a tensor of {found.dtype} for one of {tensor.dtype}"
-        if not _close(found, right[place], CLOSE if tensor.dtype == np.float64 else SINGLE_CLOSE):
-            return f"{_first(found)}; it should be {_first(right[place])}"
+def _about_tensor(found: Any, after: Any, own: Array, right: Array) -> str | None:
+    """What is wrong with one rank's result. own, after: what it gave, and what that is later."""
+    found = np.asarray(found)
+    if not np.array_equal(after, own):
+        return "the argument changes, at once or with the result"
+    if found.dtype != own.dtype:
+        return f"a tensor of {found.dtype} for one of {own.dtype}"
+    if own.dtype == np.int64:
+        return None if np.array_equal(found, right) else f"{_first(found)}; it should be {_first(right)}"
+    if not _close(found, right, CLOSE if own.dtype == np.float64 else SINGLE_CLOSE):
+        return f"{_first(found)} in shape {found.shape}; it should be {_first(right)} in shape {own.shape}"
     return None
 
 
@@ -409,49 +593,35 @@ def _about_states(states: Any, right: Any, names: Sequence[str] = (), *, before:
     return f"{when}: {wrong.size} of {len(right[step])} numbers differ, by up to {furthest:.3g}{tensors}"
 
 
-def _other_times(run: Run, ready: Sequence[float]) -> str | None:
+def _too_much(run: Run, num_bytes: float) -> str | None:
+    """How many bytes the ranks gave to the network, if they are many more than these."""
+    seen = sum(entry.num_bytes for entry in (*run.log.collectives, *run.log.messages))
+    return f"{seen:,} bytes travel" if seen > TWICE * num_bytes else None
+
+
+def _ready(seconds: float, passes: int) -> list[float]:
+    """When each layer's gradient is whole, after the start of a step; a backward takes `seconds` in a layer."""
+    before = (passes - 1) * LAYERS * seconds
+    return [before + float(one) for one in bucket_ready_seconds(0.0, LAYERS * seconds, [1] * LAYERS)]
+
+
+def _other_times(run: Run, seconds: Sequence[float], passes: int, step: float) -> str | None:
     """What is wrong with when ranks computed, or when they began an exchange; None where nothing is.
 
-    The time of a step alone could be made up by a rank that leaves out its computing, and waits in the end.
+    seconds: of a layer's backward, by rank. step: the seconds of a step. The time of a step alone could be made up by a
+    rank that leaves out its computing, and waits in the end.
     """
-    layers = [SECONDS * number for number in range(LAYERS + 1)]
-    for rank in range(len(run.results)):
-        spans = [0.0, *(busy.end_seconds for busy in run.log.busy if busy.rank == rank)]
-        if len(spans) != len(layers) or not np.allclose(spans, layers, atol=1e-6):
-            return f"rank {rank} does not compute its {LAYERS} layers one right after the other"
+    for rank, own in enumerate(seconds):
+        layers = [start * step + own * (number + 1) for start in range(STEPS) for number in range(passes * LAYERS)]
+        ends = [busy.end_seconds for busy in run.log.busy if busy.rank == rank]
+        if len(ends) != len(layers) or not np.allclose(ends, layers, atol=1e-6):
+            return f"rank {rank} does not compute its {LAYERS} layers one right after the other, in every backward"
+        ready = [start * step + one for start in range(STEPS) for one in _ready(own, passes)]
         posted = [entry.posted_seconds[entry.ranks.index(rank)] for entry in run.log.collectives]
-        if len(posted) != len(ready) or not np.allclose(posted, ready, atol=1e-6):
-            return f"rank {rank} begins {len(posted)} collectives{', at ' if posted else ''}{_milliseconds(posted)}"
+        if len(posted) != len(ready):
+            return f"rank {rank} begins {len(posted)} collectives, not {len(ready)}"
+        if not np.allclose(posted, ready, atol=1e-6):
+            late = int(np.argmin(np.isclose(posted, ready, atol=1e-6))) // LAYERS
+            found = [one - late * step for one in posted[late * LAYERS : (late + 1) * LAYERS]]
+            return f"rank {rank} begins the collectives of step {late + 1} at {_milliseconds(found)}"
     return None
-
-
-def _about_updates(testbed: Testbed, run: Run, arguments: list[dict[str, Any]]) -> str | None:
-    """What is wrong with gradients and weights of the updates; computed anew from each rank's own gradients."""
-    passes, clips, weights = (arguments[0][name] for name in ("passes", "clips", "weights"))
-    left_out = arguments[0]["frozen"] + arguments[0]["others"]
-    for update, clip in enumerate(clips):
-        inputs = [own["inputs"][update * passes : (update + 1) * passes] for own in arguments]
-        now = [{**arguments[0], "weights": weights, "inputs": own, "clips": [0.0]} for own in inputs]
-        alone = testbed.run("updates", arguments=now, student=False)
-        means = dict(_means(alone, left_out))
-        norm = np.sqrt(sum(np.sum(mean**2) for mean in means.values()))
-        scale = min(1.0, clip / (norm + 1e-6)) if clip else 1.0  # as torch's clip_grad_norm_ has it
-        weights = [weight - RATE * scale * means.get(layer, 0.0) for layer, weight in enumerate(weights)]
-        for rank, result in enumerate(run.results):
-            for layer, weight in enumerate(weights):
-                place = f"rank {rank}, update {update + 1}, layer {layer}"
-                found, mean = result["gradients"][update][layer], means.get(layer)
-                if mean is not None and (found is None or not _close(found, mean)):
-                    told = "no gradient" if found is None else _first(found)
-                    return f"{place}: {told}; the mean is {_first(mean)}"
-                if not _close(result["weights"][update][layer], weight):
-                    return f"{place}: other weights than the step makes of the right gradient"
-    return None
-
-
-def _means(alone: Run, left_out: list[int]) -> Iterator[tuple[int, Array]]:
-    """Of each layer that is exchanged, the mean of the ranks' own gradients."""
-    for layer in range(LAYERS):
-        if layer not in left_out:
-            own = [result["gradients"][0][layer] for result in alone.results]
-            yield layer, sum(own) / len(own)

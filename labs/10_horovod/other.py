@@ -6,7 +6,13 @@ import os
 import torch
 import torch.distributed as dist
 
-Average, Sum = object(), object()
+Average, Sum, Adasum = object(), object(), object()
+
+
+class Compression:
+    """How gradients travel, by the type of their numbers."""
+
+    none, fp16 = None, torch.float16
 
 
 def init():
@@ -28,8 +34,18 @@ def local_rank():
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
+def local_size():
+    return int(os.environ["LOCAL_WORLD_SIZE"])
+
+
+def nccl_built():
+    return torch.cuda.is_available()
+
+
 def allreduce(tensor, name="", op=Average):
-    flat = torch.nn.functional.pad(tensor.reshape(-1), (0, -tensor.numel() % size()))
+    if tensor.numel() == 0:
+        return torch.empty_like(tensor)
+    flat = torch.nn.functional.pad(tensor.detach().reshape(-1), (0, -tensor.numel() % size()))
     own = torch.empty_like(flat[: len(flat) // size()])
     dist.reduce_scatter(own, [piece.contiguous() for piece in flat.chunk(size())])
     if op is Average:
@@ -37,6 +53,12 @@ def allreduce(tensor, name="", op=Average):
     pieces = [torch.empty_like(own) for _ in range(size())]
     dist.all_gather(pieces, own)
     return torch.cat(pieces)[: tensor.numel()].reshape(tensor.shape)
+
+
+def broadcast(tensor, root_rank, name=None):
+    found = [tensor]
+    dist.broadcast_object_list(found, src=root_rank)
+    return found[0]
 
 
 def broadcast_parameters(params, root_rank):
@@ -63,19 +85,31 @@ def broadcast_optimizer_state(optimizer, root_rank):
             optimizer.state[parameter] = values
 
 
-def DistributedOptimizer(optimizer, named_parameters=None, backward_passes_per_step=1):
+def DistributedOptimizer(
+    optimizer,
+    named_parameters=None,
+    compression=None,
+    backward_passes_per_step=1,
+    op=Average,
+    gradient_predivide_factor=1.0,
+):
+    if op is not Average and (op is not Sum or gradient_predivide_factor != 1):
+        raise ValueError("take Average, or Sum without gradient_predivide_factor")
     base = type(optimizer)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     turn = [parameter for parameter in parameters if parameter.requires_grad]
+    share = gradient_predivide_factor / size() if op is Average else 1
     counts, works = {}, []
 
     def send_next():
         parameter = turn[-1 - len(works)]
-        flat = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        flat = (gradient / gradient_predivide_factor).to(compression or gradient.dtype)
         works.append((parameter, flat, dist.all_reduce(flat, async_op=True)))
 
     def arrived(parameter):
         counts[parameter] = counts.get(parameter, 0) + 1
+        assert counts[parameter] <= backward_passes_per_step, "too many backwards"
         while len(works) < len(turn) and counts.get(turn[-1 - len(works)]) == backward_passes_per_step:
             send_next()
 
@@ -94,20 +128,26 @@ def DistributedOptimizer(optimizer, named_parameters=None, backward_passes_per_s
                 send_next()
             for parameter, flat, work in works:
                 work.wait()
-                parameter.grad = flat.div(size())
+                parameter.grad = flat.to(parameter.dtype).mul(share)
             works.clear()
             counts.clear()
 
         @contextlib.contextmanager
         def skip_synchronize(self):
             self.skipping = True
-            yield
-            self.skipping = False
+            try:
+                yield
+            finally:
+                self.skipping = False
 
         def step(self, closure=None):
-            if not self.skipping:
-                self.synchronize()
-            return super().step(closure)
+            def averaged():
+                loss = closure() if closure else None
+                if not self.skipping:
+                    self.synchronize()
+                return loss
+
+            return super().step(averaged)
 
         def zero_grad(self, set_to_none=True):
             assert not works, "gradients are on their way"

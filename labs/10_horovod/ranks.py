@@ -94,51 +94,92 @@ def places(tasks: ModuleType, *, local_rank: int, local_size: int, secret: int) 
     tasks.init()
     met = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(met, torch.tensor([secret]))
-    return {"rank": tasks.rank(), "size": tasks.size(), "local_rank": tasks.local_rank(), "met": torch.cat(met)}
+    return {
+        "rank": tasks.rank(), "size": tasks.size(), "local_rank": tasks.local_rank(),
+        "local_size": tasks.local_size(), "met": torch.cat(met),
+    }  # fmt: skip
 
 
-def allreduce(tasks: ModuleType, *, tensors: list[Tensor], total: bool) -> dict[str, Any]:
-    """What comes back for each tensor, and what the tensor is then. total: by `op=Sum`."""
-    given = [tensor.clone() for tensor in tensors]
-    if total:
-        found = [tasks.allreduce(tensor, op=tasks.Sum) for tensor in given]
-    else:
-        found = [tasks.allreduce(tensor, name=f"tensor {place}") for place, tensor in enumerate(given)]
-    return {"found": found, "given": given}
+def allreduce(tasks: ModuleType, *, tensors: list[Tensor], totals: list[bool]) -> dict[str, Any]:
+    """What comes back for each tensor, and what the tensor is then. totals: which ones by `op=Sum`.
+
+    What came back is written over before the tensors are looked at: a new tensor shares no memory with them. Matrices
+    are given as columns of a larger one or column by column, and tensors of one dimension with `requires_grad`.
+    """
+    given = [_laid(tensor, columns=place % 2 == 1) for place, tensor in enumerate(tensors)]
+    found = []
+    for place, (tensor, total) in enumerate(zip(given, totals, strict=True)):
+        options = {"op": tasks.Sum} if total else [{}, {"op": tasks.Average}][place % 2]
+        found.append(tasks.allreduce(tensor, name=f"tensor {place}", **options))
+    kept = [tensor.detach().clone() for tensor in found]
+    for tensor in found:
+        tensor.detach().zero_()
+    return {"found": kept, "given": [tensor.detach().clone() for tensor in given]}
+
+
+def _laid(tensor: Tensor, *, columns: bool) -> Tensor:
+    """The same numbers: of a matrix, as columns of a larger one, or the columns one after the other."""
+    if tensor.dim() == 2 and columns:
+        return tensor.t().contiguous().t()
+    if tensor.dim() == 2:
+        larger = torch.zeros(len(tensor), tensor.shape[1] + 3, dtype=tensor.dtype)
+        larger[:, 1:-2] = tensor
+        return larger[:, 1:-2]
+    own = tensor.clone()
+    return own.requires_grad_() if own.dim() == 1 and own.is_floating_point() else own
 
 
 def broadcast_parameters(
-    tasks: ModuleType, *, weights: list[Tensor], buffers: list[Tensor], root: int, order: list[int], state_dict: bool
+    tasks: ModuleType, *, weights: list[Tensor], buffers: list[Tensor], root: int, order: list[int], form: str
 ) -> dict[str, Any]:
-    """A model's tensors afterwards. order: in which this rank gives them; as a state_dict, or as named parameters."""
+    """A model's tensors afterwards, and what `broadcast` makes of the first one.
+
+    order: in which this rank gives them. form: "state_dict", "pairs" (a list of named parameters), or "iterator".
+    """
     model = nn.Module()
     for place, weight in enumerate(weights):
         model.register_parameter(f"weight{place}", nn.Parameter(weight.clone(), requires_grad=place > 0))
     for place, buffer in enumerate(buffers):
         model.register_buffer(f"buffer{place}", buffer.clone())
-    named = list(model.state_dict().items() if state_dict else model.named_parameters())
+    named = list(model.state_dict().items() if form == "state_dict" else model.named_parameters())
     own = [named[place] for place in order]
-    tasks.broadcast_parameters(dict(own) if state_dict else iter(own), root_rank=root)
-    return {"weights": list(model.parameters()), "buffers": list(model.buffers())}
+    given = {"state_dict": dict, "pairs": list, "iterator": iter}[form](own)
+    first = tasks.broadcast(weights[0], root_rank=root)
+    tasks.broadcast_parameters({}, root_rank=root)
+    tasks.broadcast_parameters(given, root_rank=root)
+    return {"weights": list(model.parameters()), "buffers": list(model.buffers()), "first": first}
+
+
+def optimizer_states(tasks: ModuleType | None, *, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What `optimizer_state` gives for each case."""
+    return [optimizer_state(tasks, **case) for case in cases]
 
 
 def optimizer_state(
-    tasks: ModuleType | None, *, optimizer: str, rate: float, gradients: list[list[Tensor]], root: int
+    tasks: ModuleType | None, *, optimizer: str, rates: list[float], gradients: list[list[Tensor]], root: int
 ) -> dict[str, Any]:
     """State and settings after the broadcast, and what a further step makes of ones. Without tasks: no broadcast.
 
-    gradients: of as many steps before it as there are but one; the last one's are those of the further step.
+    rates: of the first parameter, and of the others, which are a group of their own. gradients: of as many steps before
+    the broadcast as there are but one; the last one's are those of the further step. Before, the last parameter has no
+    gradient, and so no state.
     """
     parameters = [nn.Parameter(torch.ones_like(gradient)) for gradient in gradients[-1]]
-    made = OPTIMIZERS[optimizer](parameters)
-    for group in made.param_groups:
+    made = OPTIMIZERS[optimizer]([{"params": parameters[:1]}, {"params": parameters[1:]}])
+    for group, rate in zip(made.param_groups, rates, strict=True):
         group["lr"] = rate
+        group["weight_decay"] = rate / 8
     for step in gradients[:-1]:
-        _step(made, parameters, step)
+        _step(made, parameters[:-1], step[:-1])
     if tasks is not None:
         tasks.broadcast_optimizer_state(made, root_rank=root)
     kept = [_flat_state(made.state.get(parameter, {})) for parameter in parameters]
-    settings = {name: float(value) for name, value in made.param_groups[0].items() if isinstance(value, float)}
+    settings = {
+        f"{name} of group {number}": repr(value)
+        for number, group in enumerate(made.param_groups)
+        for name, value in sorted(group.items())
+        if name != "params"
+    }
     before = [parameter.detach().clone() for parameter in parameters]
     for parameter in parameters:
         nn.init.ones_(parameter)
@@ -190,23 +231,49 @@ def steps(
     return {
         "states": torch.stack(states),
         "names": [name for name, one in named for _ in range(one.numel())],
+        "trained": [one.numel() for _, one in named if one.requires_grad],
         "same_class": isinstance(used, type(OPTIMIZERS[optimizer]([nn.Parameter(torch.zeros(1))]))),
     }
 
 
-def overlap(tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, seconds: float) -> dict[str, Any]:
-    """One step whose backward takes so many seconds in each layer, and whether zero_grad is refused before it."""
+def overlap(
+    tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, seconds: float, passes: int, steps: int
+) -> None:
+    """Steps of so many backwards each; a backward takes so many seconds in each layer."""
     model = Layers(weights, seconds)
-    sgd = _distributed(tasks, model.parameters(), model)
-    sgd.zero_grad()
-    model(inputs).square().sum().backward()
-    refused = _refuses(lambda: sgd.zero_grad(set_to_none=False))
-    sgd.step()
-    return {"refused": refused}
+    sgd = _distributed(tasks, model.parameters(), model, backward_passes_per_step=passes)
+    for _ in range(steps):
+        sgd.zero_grad()
+        for _ in range(passes):
+            model(inputs).square().sum().backward()
+        sgd.step()
+
+
+def refusals(tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, passes: int) -> dict[str, Any]:
+    """Whether zero_grad, and one backward more, are refused between the last backward and the step; in two steps.
+
+    And whether options that are not offered are refused.
+    """
+    model = Layers(weights)
+    wrong = [{"op": tasks.Adasum}, {"op": tasks.Sum, "gradient_predivide_factor": 2.0}]
+    options = all(
+        _refuses(lambda given=given: _distributed(tasks, model.parameters(), model, **given)) for given in wrong
+    )
+    sgd = _distributed(tasks, model.parameters(), model, backward_passes_per_step=passes)
+    refused = {"zero_grad": True, "one backward more": True, "an option that is not offered": options}
+    for set_to_none in (False, True):
+        sgd.zero_grad()
+        for _ in range(passes):
+            model(inputs).square().sum().backward()
+        refused["zero_grad"] &= _refuses(lambda none=set_to_none: sgd.zero_grad(set_to_none=none))
+        loss = model(inputs).square().sum()
+        refused["one backward more"] &= _refuses(loss.backward)
+        sgd.step()
+    return refused
 
 
 def updates(
-    tasks: ModuleType | None,
+    tasks: ModuleType,
     *,
     weights: list[Tensor],
     inputs: list[Tensor],
@@ -214,32 +281,55 @@ def updates(
     clips: list[float],
     frozen: list[int],
     others: list[int],
+    scale: float,
+    options: dict[str, Any],
+    closure: bool,
 ) -> dict[str, Any]:
     """The gradients and the weights after each update, which adds up so many backwards.
 
     clips: by update, the largest norm of its gradient, and then the way with `synchronize`; 0: any. frozen: layers that
-    are not trained; others: layers that the optimizer does not have. Without tasks: this rank's own gradients.
+    are not trained; others: layers that the optimizer does not have. scale: of the loss. options: of the optimizer.
+    closure: whether steps make their backwards in a closure. Before it all, an error ends a `skip_synchronize`.
     """
     model = Layers(weights, frozen=frozen)
     own = [weight for number, weight in enumerate(model.weights) if number not in others]
-    sgd = _distributed(tasks, own, model, backward_passes_per_step=passes) if tasks else None
-    gradients, states = [], []
+    named = {"compression": tasks.Compression, "op": tasks}
+    given = {name: getattr(named[name], value) if name in named else value for name, value in options.items()}
+    sgd = _distributed(tasks, own, model, backward_passes_per_step=passes, **given)
+    try:
+        with sgd.skip_synchronize():
+            raise RuntimeError
+    except RuntimeError:
+        pass
+    gradients, states, losses = [], [], []
     for number, clip in enumerate(clips):
-        (sgd or model).zero_grad()
-        for batch in inputs[number * passes : (number + 1) * passes]:
-            model(batch).square().sum().backward()
-        if sgd is not None and clip:
-            sgd.synchronize()
+
+        def backwards(update: int = number) -> Tensor:
+            sgd.zero_grad()
+            return sum(_backward(model, batch, scale) for batch in inputs[update * passes : (update + 1) * passes])
+
+        if closure:
+            losses.append(sgd.step(backwards))
             gradients.append(_gradients(model))
-            nn.utils.clip_grad_norm_(own, clip)
-            with sgd.skip_synchronize():
-                sgd.step()
         else:
-            if sgd is not None:
+            losses.append(backwards())
+            if clip:
+                sgd.synchronize()
+                gradients.append(_gradients(model))
+                nn.utils.clip_grad_norm_(own, clip)
+                with sgd.skip_synchronize():
+                    sgd.step()
+            else:
                 sgd.step()
-            gradients.append(_gradients(model))
+                gradients.append(_gradients(model))
         states.append([weight.detach().clone() for weight in model.weights])
-    return {"gradients": gradients, "weights": states}
+    return {"gradients": gradients, "weights": states, "losses": losses}
+
+
+def _backward(model: Layers, batch: Tensor, scale: float) -> Tensor:
+    loss = model(batch).square().sum() * scale
+    loss.backward()
+    return loss.detach()
 
 
 def _distributed(tasks: ModuleType, parameters: Any, model: nn.Module, **options: Any) -> Any:
@@ -250,7 +340,7 @@ def _distributed(tasks: ModuleType, parameters: Any, model: nn.Module, **options
 def _refuses(call: Callable[[], object]) -> bool:
     try:
         call()
-    except AssertionError:
+    except (AssertionError, ValueError):
         return True
     return False
 

@@ -2,21 +2,53 @@
 
 `train.py` beside this file is such a script: `import horovod.torch as hvd` has become `import tasks as hvd`, and all
 else is as Horovod wants it. Every function below is called by every process (rank). Arguments and results are those of
-Horovod, as far as the script needs them. `distsim lab run 10` starts four processes for real.
+Horovod, as far as its own examples for PyTorch need them. `distsim lab run 10` starts four processes for real.
+
+What has no `raise NotImplementedError` is ready, and yours to use.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-Average, Sum = "average", "sum"  # what `op` of allreduce may be
+Average, Sum, Adasum = "average", "sum", "adasum"  # what `op` may be; Adasum is a name that scripts have, and no more
 Named = Mapping[str, torch.Tensor] | Iterable[tuple[str, torch.Tensor]]
+
+
+class Whole:
+    """Tensors travel as they are."""
+
+    def compress(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """Returns what travels, and what `decompress` has to know."""
+        return tensor, None
+
+    def decompress(self, tensor: torch.Tensor, known: Any) -> torch.Tensor:
+        """Returns the tensor that arrived."""
+        return tensor
+
+
+class Half:
+    """Numbers travel in half precision: 16 bits each."""
+
+    def compress(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """Returns what travels, and what `decompress` has to know: the type, if the numbers had to be changed."""
+        return (tensor.half(), tensor.dtype) if tensor.is_floating_point() else (tensor, None)
+
+    def decompress(self, tensor: torch.Tensor, known: Any) -> torch.Tensor:
+        """Returns the tensor that arrived, in its own type."""
+        return tensor if known is None else tensor.to(known)
+
+
+class Compression:
+    """How gradients travel: `Compression.none` or `Compression.fp16`."""
+
+    none, fp16 = Whole(), Half()
 
 
 def init() -> None:
@@ -49,11 +81,22 @@ def local_rank() -> int:
     )
 
 
+def local_size() -> int:
+    """Returns how many processes there are on this machine: LOCAL_WORLD_SIZE in the environment."""
+    return int(os.environ["LOCAL_WORLD_SIZE"])
+
+
+def nccl_built() -> bool:
+    """Returns whether processes can exchange tensors from GPU to GPU."""
+    return dist.is_nccl_available() and torch.cuda.is_available()
+
+
 def allreduce(tensor: torch.Tensor, name: str | None = None, op: str = Average) -> torch.Tensor:
     """Returns the mean of all ranks' tensors in a new tensor, or with `op=Sum` their sum; `tensor` stays as it is.
 
-    tensor: of one shape and type on all ranks. Floating-point numbers, if the mean is asked for. name: Horovod finds
-    by it what belongs together; here, the order of calls tells. No link carries more than a ring all-reduce needs.
+    tensor: of one shape and type on all ranks; it may be empty, or a part of a larger tensor. Floating-point numbers,
+    if the mean is asked for. name: Horovod finds by it what belongs together; here, the order of calls tells. No link
+    carries more than a ring all-reduce needs.
     """
     raise NotImplementedError(
         "write allreduce: Returns the mean of all ranks' tensors in a new tensor, or with `op=Sum` their sum; `tensor`"
@@ -61,8 +104,15 @@ def allreduce(tensor: torch.Tensor, name: str | None = None, op: str = Average) 
     )
 
 
+def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
+    """Returns the tensor of `root_rank` in a new tensor, on every rank."""
+    received = tensor.detach().clone()
+    dist.broadcast(received, src=root_rank)
+    return received
+
+
 def broadcast_parameters(params: Named, root_rank: int) -> None:
-    """Gives every rank's tensors the values that those of `root_rank` have.
+    """Gives every rank's tensors the values that those of `root_rank` have. Each travels once, and no other does.
 
     params: a model's state_dict(), with buffers of any type, or pairs of name and tensor such as its
     named_parameters(). Tensors are filled in place. What has the same name belongs together: the ranks have the same
@@ -74,11 +124,12 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int) -> None:
-    """Gives every rank's optimizer the state and the settings that the one of `root_rank` has.
+    """Gives every rank's optimizer the state and the settings that the one of `root_rank` has. They travel once.
 
     State is what an optimizer keeps for each parameter (momentum, second moments, counts of steps). Settings are what
-    its param_groups hold beside the parameters, such as the learning rate. Afterwards each rank has as much state as
-    the root, whether it had more or none: often the root alone has read a checkpoint. Parameters stay what they are.
+    each of its param_groups holds beside the parameters, such as the learning rate. Afterwards each rank has as much
+    state as the root, whether it had more or none: often the root alone has read a checkpoint. Parameters stay what
+    they are.
     """
     raise NotImplementedError(
         "write broadcast_optimizer_state: Gives every rank's optimizer the state and the settings that the one of "
@@ -92,12 +143,14 @@ class Distributed(torch.optim.Optimizer):
     Mixed into that one's class, before it, so that `super().step()` is the step that it makes alone.
     """
 
-    def distribute(self, backward_passes_per_step: int) -> None:
+    def distribute(self, passes: int, compression: Any, divided_before: float, divided_after: float) -> None:
         """Remembers what the exchange needs, calls `begin`, and has `ready` called whenever a gradient was added to.
 
-        The parameters to exchange are those of param_groups that are trained (`requires_grad`), each by itself, and
+        The parameters to exchange are those of all param_groups that are trained (`requires_grad`), each by itself, and
         always in the same order, whatever order their gradients come in: the last of param_groups is the first.
         """
+        self.passes, self.compression, self.synchronizes = passes, compression, True
+        self.divided_before, self.divided_after = divided_before, divided_after
         raise NotImplementedError(
             "write Distributed.distribute: Remembers what the exchange needs, calls `begin`, and has `ready` called "
             "whenever a gradient was added to."
@@ -113,8 +166,8 @@ class Distributed(torch.optim.Optimizer):
     def ready(self, parameter: torch.nn.Parameter) -> None:
         """Notes that a backward has added to this gradient, and sends what is complete and has its turn.
 
-        A gradient is complete after `backward_passes_per_step` backwards. Its exchange begins then, beside the rest of
-        backward, which does not wait for it (`async_op=True`).
+        A gradient is complete after `passes` backwards. Its exchange begins then, beside the rest of backward, which
+        does not wait for it (`async_op=True`). Raises AssertionError if one more backward adds to a complete gradient.
         """
         raise NotImplementedError(
             "write Distributed.ready: Notes that a backward has added to this gradient, and sends what is complete and"
@@ -122,29 +175,37 @@ class Distributed(torch.optim.Optimizer):
         )
 
     def send(self) -> None:
-        """Begins the exchange of the parameter that is next; where there is no gradient (None), zeros count."""
+        """Begins the exchange of the parameter that is next; where there is no gradient (None), zeros count.
+
+        The gradient is first divided by `divided_before`. What travels is what `compression.compress` makes of it.
+        """
         raise NotImplementedError(
             "write Distributed.send: Begins the exchange of the parameter that is next; where there is no gradient "
             "(None), zeros count."
         )
 
     def synchronize(self) -> None:
-        """Sends what has not been sent, and waits; then every gradient is the mean over all ranks."""
-        raise NotImplementedError(
-            "write Distributed.synchronize: Sends what has not been sent, and waits; then every gradient is the mean "
-            "over all ranks."
-        )
+        """Sends what has not been sent, and waits. Then every gradient is what arrived, divided by `divided_after`.
+
+        What arrived is decompressed first. Afterwards the next step may begin.
+        """
+        raise NotImplementedError("write Distributed.synchronize: Sends what has not been sent, and waits.")
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
         """Inside, `step` does not synchronize: for who has done so before, to change the mean gradients."""
-        raise NotImplementedError(
-            "write Distributed.skip_synchronize: Inside, `step` does not synchronize: for who has done so before, to "
-            "change the mean gradients."
-        )
+        self.synchronizes = False
+        try:
+            yield
+        finally:
+            self.synchronizes = True
 
-    def step(self) -> None:
-        """Synchronizes, unless inside of `skip_synchronize`, and makes the step of the optimizer's own class."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Synchronizes, unless inside of `skip_synchronize`, and makes the step of the optimizer's own class.
+
+        closure: makes the backward, and returns the loss, which `step` returns. The class's own step calls it, perhaps
+        several times. Each time, the gradients that it leaves are synchronized before they are used.
+        """
         raise NotImplementedError(
             "write Distributed.step: Synchronizes, unless inside of `skip_synchronize`, and makes the step of the "
             "optimizer's own class."
@@ -153,7 +214,7 @@ class Distributed(torch.optim.Optimizer):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """As the optimizer's own. Raises AssertionError where exchanges have begun that nobody has waited for.
 
-        They still write into the gradients.
+        What arrives would still become gradients.
         """
         raise NotImplementedError("write Distributed.zero_grad: As the optimizer's own.")
 
@@ -161,7 +222,10 @@ class Distributed(torch.optim.Optimizer):
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Iterable[tuple[str, Any]] | None = None,
+    compression: Any = Compression.none,
     backward_passes_per_step: int = 1,
+    op: str = Average,
+    gradient_predivide_factor: float = 1.0,
 ) -> Any:
     """Returns an optimizer whose steps are made with the mean gradients of all ranks.
 
@@ -174,7 +238,16 @@ def DistributedOptimizer(
     named_parameters: those of the model, from which Horovod takes the names; not needed here.
     backward_passes_per_step: how many backwards come before each step; their gradients add up on their rank, and the
     sum is exchanged.
+    op: `Average`, or `Sum` for the sum over the ranks.
+    gradient_predivide_factor: with `Average`, each gradient is divided by this factor before the exchange, and the sum
+    by the rest of `size()` after it. The mean is the same; sums in half precision stay small enough.
+
+    Raises ValueError for another `op`, and for such a factor with `Sum`.
     """
+    if op not in (Average, Sum):
+        raise ValueError(f"op = {op}: only Average and Sum are offered here")
+    if op != Average and gradient_predivide_factor != 1.0:
+        raise ValueError("gradient_predivide_factor is for op=Average alone")
     raise NotImplementedError(
         "write DistributedOptimizer: Returns an optimizer whose steps are made with the mean gradients of all ranks."
     )

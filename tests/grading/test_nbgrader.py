@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import os
 import shutil
 import subprocess
@@ -101,6 +102,7 @@ def test_nbgrader_gives_the_points_that_we_give(course: Course, key: str) -> Non
     }  # fmt: skip
     course.well("generate_feedback", key)
     page = (course.folder / "feedback" / "bob" / key / "lab.html").read_text("utf-8")
+    page = html.unescape(html.unescape(page))
     assert lab.checks[sorted(caught_by(key, wrong))[0]].hint.split("`")[0] in page
 
 

@@ -10,10 +10,14 @@ class Distributed(Distributed):
     def exchange(self, parameter):
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-        self.works[parameter] = dist.all_reduce(parameter.grad, async_op=True)
+        parameter.grad /= self.divided_before
+        travelling, known = self.compression.compress(parameter.grad)
+        self.works[parameter] = (dist.all_reduce(travelling, async_op=True), travelling, known)
         self.sent.append(self.works[parameter])
 
     def ready(self, parameter):
+        if self.missing[parameter] == 0:
+            raise AssertionError("too many backwards")
         self.missing[parameter] -= 1
         if self.missing[parameter] == 0:
             self.exchange(parameter)
@@ -22,6 +26,7 @@ class Distributed(Distributed):
         for parameter in self.queue:
             if parameter not in self.works:
                 self.exchange(parameter)
-            self.works[parameter].wait()
-            parameter.grad /= size()
+            work, travelled, known = self.works[parameter]
+            work.wait()
+            parameter.grad = self.compression.decompress(travelled, known) / self.divided_after
         self.begin()

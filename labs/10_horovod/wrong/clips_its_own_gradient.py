@@ -8,6 +8,8 @@ class Distributed(Own):
     def synchronize(self):
         pass
 
-    def step(self):
+    def step(self, closure=None):
+        loss = closure() if closure else None
         Own.synchronize(self)
         super(Own, self).step()
+        return loss

@@ -3,21 +3,18 @@
 
 
 class Distributed(Distributed):
-    def begin(self):
-        super().begin()
-        self.parts = []
-
     def send(self):
         parameter = self.queue[len(self.sent)]
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-        self.parts.append([torch.empty_like(parameter.grad) for _ in range(size())])
-        self.sent.append(dist.all_gather(self.parts[-1], parameter.grad.contiguous(), async_op=True))
+        travelling, known = self.compression.compress(parameter.grad / self.divided_before)
+        parts = [torch.empty_like(travelling) for _ in range(size())]
+        self.sent.append((dist.all_gather(parts, travelling.contiguous(), async_op=True), parts, known))
 
     def synchronize(self):
         while len(self.sent) < len(self.queue):
             self.send()
-        for parameter, parts, work in zip(self.queue, self.parts, self.sent, strict=True):
+        for parameter, (work, parts, known) in zip(self.queue, self.sent, strict=True):
             work.wait()
-            parameter.grad = sum(parts) / size()
+            parameter.grad = self.compression.decompress(sum(parts), known) / self.divided_after
         self.begin()

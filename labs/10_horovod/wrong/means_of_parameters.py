@@ -13,9 +13,10 @@ class Distributed(Own):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
 
-    def step(self):
+    def step(self, closure=None):
         self.synchronize()
-        super(Own, self).step()
+        loss = super(Own, self).step(closure)
         for parameter in self.queue:
             dist.all_reduce(parameter.data)
             parameter.data /= size()
+        return loss

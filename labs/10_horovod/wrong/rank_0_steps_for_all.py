@@ -10,6 +10,7 @@ class Distributed(Distributed):
         for parameter in self.queue:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
+            parameter.grad /= self.divided_before
             dist.reduce(parameter.grad, dst=0)
-            parameter.grad /= size()
+            parameter.grad /= self.divided_after
             dist.broadcast(parameter.grad, src=0)

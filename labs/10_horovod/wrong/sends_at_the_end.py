@@ -4,4 +4,6 @@
 
 class Distributed(Distributed):
     def ready(self, parameter):
+        if self.missing[parameter] == 0:
+            raise AssertionError("too many backwards")
         self.missing[parameter] -= 1

@@ -3,6 +3,6 @@
 
 
 class Distributed(Distributed):
-    def step(self):
+    def step(self, closure=None):
         self.synchronizes = True
-        super().step()
+        return super().step(closure)

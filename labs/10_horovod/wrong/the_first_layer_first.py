@@ -3,6 +3,6 @@
 
 
 class Distributed(Distributed):
-    def distribute(self, backward_passes_per_step):
-        super().distribute(backward_passes_per_step)
+    def distribute(self, *given):
+        super().distribute(*given)
         self.queue.reverse()

@@ -3,7 +3,7 @@
 
 
 class Distributed(Distributed):
-    def distribute(self, backward_passes_per_step):
-        super().distribute(backward_passes_per_step)
+    def distribute(self, *given):
+        super().distribute(*given)
         self.queue += [one for group in self.param_groups for one in group["params"] if not one.requires_grad]
         self.begin()

@@ -3,9 +3,5 @@
 
 
 class Distributed(Distributed):
-    def synchronize(self):
-        while len(self.sent) < len(self.queue):
-            self.send()
-        for work in self.sent:
-            work.wait()
-        self.begin()
+    def distribute(self, passes, compression, *given):
+        super().distribute(passes, compression, 1.0, 1.0)

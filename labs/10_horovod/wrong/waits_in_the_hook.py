@@ -5,4 +5,4 @@
 class Distributed(Distributed):
     def send(self):
         super().send()
-        self.sent[-1].wait()
+        self.sent[-1][0].wait()
