@@ -1,9 +1,16 @@
-"""What lab 04 asks of tasks.py. Values, gradients, batches and seeds are drawn anew; only their owner has them."""
+"""What lab 04 asks of tasks.py. All inputs are drawn from `testbed.rng`; only their owner has them.
+
+The space of the inputs:
+* worlds of 1 to 8 ranks; each function meets an even and an odd world;
+* float64, float32 and float16; bool and integer buffers; two types in one model;
+* parameters of 0 dimensions, without a number, with columns in place of rows in memory, two of one shape, frozen ones,
+  tied ones, ones in layers within layers; buffers that `state_dict` leaves out;
+* gradients that some ranks do not have; from 1 to 40 samples for each rank; two models after each other;
+* several steps, epochs and groups of parameters; a last batch that is smaller; two optimizers, each with its own loss.
+"""
 
 from __future__ import annotations
 
-import random
-import secrets
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,175 +20,193 @@ from numpy.typing import NDArray
 
 from distsim.cluster import Cluster
 from distsim.grading import Finding, check
-from distsim.theory.collectives import ring_all_reduce_seconds
+from distsim.testbed.costs import collective_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from distsim.testbed import Run, Testbed
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 Batch = tuple[Array, Array]  # inputs and targets
 
-CLOSE = 1e-9  # double precision loses far less, the smallest mistake far more
-WIDTH = 8  # numbers in one sample of the small network
+WIDTH = 32  # numbers in one sample of the small network
 OPTIMIZERS = ("SGD with momentum", "Adam")  # sums in place of means pass under Adam, means of parameters under SGD
+EVEN_WORLDS, ODD_WORLDS = (2, 4, 6, 8), (3, 5, 7)
+SMALL_WORLDS = ((2, 4), (3, 5))  # for training, which takes its time to start
+CLOSE = {"float64": 1e-9, "float32": 1e-5}  # the types lose far less, the smallest mistake far more
 MOST_FOLLOWING = 0.2  # of a shuffled share's samples stand before the same one as in another order
-FLAG_BYTES = 256  # for what is told beside the gradients, such as the number of samples
+FLAG_BYTES = 256  # for what is told beside the gradients of one step, such as the number of samples
+TENSOR_BYTES = 500  # for what is told beside a tensor of the state, such as its shape
+TOO_DEAR = 0.5  # of the points are for right results that the network carries at too high a price
 
 
-@check(points=2, hint="Broadcast every parameter from rank 0, and then every buffer: model.buffers() has them.")
+@check(
+    points=2,
+    hint="What does a model compute with, besides what it learns? Which of it does your code send, and how often?",
+    how="dist.broadcast(tensor, src=0) for each of model.parameters(), then for each of model.buffers().",
+)
 def one_start(testbed: Testbed) -> Finding:
-    """Weights and buffers of several types, a frozen one, two tied ones; on the testbed and on gloo."""
-    expected = "rank 0's weights and buffers on every rank, in the parameters that were there before"
-    for world, backend in ((2, "testbed"), (3, "gloo")):
-        states = [_state() for _ in range(world)]
-        arguments = [{**state, "frozen": 1, "tied": [2, 3]} for state in states]
-        run = testbed.run("same_parameters", arguments=arguments, backend=backend)
-        if run.failure:
-            return Finding.failed(run, expected)
-        for rank, result in enumerate(run.results):
-            where = f"rank {rank} of {world}"
-            for kind in ("weights", "buffers"):
-                for place, right in enumerate(states[0][kind]):
-                    if right is None or _same(result[kind][place], right):
-                        continue
-                    name = "frozen weight" if kind == "weights" and place == 1 else kind[:-1]
-                    observed = f"the {name} of layer {place} is not rank 0's"
-                    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
-            if not result["same_objects"]:
-                observed = "the model has other parameters than before: its optimizer does not know them"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
-    return Finding.of(observed=expected, expected=expected, passed=True)
+    """Two models after each other; tensors of several types; on the testbed and on gloo."""
+    expected = "rank 0's weights and buffers on every rank, in the tensors that were there before"
+    for world, backend in ((_odd(testbed), "testbed"), (2, "gloo")):
+        states = [[_state(testbed), _small_state(testbed)] for _ in range(world)]
+        arguments = [{"models": own} for own in states]
+        bound = sum(_broadcast_bytes([_bytes_of_state(one)], world) for one in states[0])
+
+        def judge(run: Run, states: list[Any] = states) -> Finding | None:
+            return _about_states(run, states, expected)
+
+        lost = _lost(testbed, "same_parameters", arguments, judge, bound, expected, backend=backend)
+        if lost:
+            return lost
+    return _full(expected)
 
 
-@check(points=2, hint="Make the same order on every rank, fill it up, then take every N-th place from your rank on.")
+@check(
+    points=2,
+    hint="Which samples does each rank take, and how many? Try 10 samples on 4 ranks, and 3 samples on 5, by hand.",
+    how="Make one order on every rank, fill it up from its beginning, and take every N-th place from your rank on.",
+)
 def shares_disjoint_and_complete(testbed: Testbed) -> Finding:
     """Counts that the ranks divide or not, fewer samples than ranks; sizes and repeats as torch's own sampler has."""
-    for world in (2, 5):
-        counts = [world * random.randrange(40, 60), world * random.randrange(40, 60) + 1, world + 2, world - 1, 1]
-        arguments = [{"counts": counts, "seed": secrets.randbelow(10**6), "epochs": [0, 3]}] * world
-        run = testbed.run("shares", arguments=arguments)
-        if run.failure:
-            return Finding.failed(run, "shares of one size which are all samples together")
-        torchs = testbed.run("shares_of_torch", arguments=arguments, student=False)
-        for place, count in enumerate(counts):
-            for number, epoch in enumerate((0, 3)):
-                right = _Shares.of(torchs, place, number)
-                found = _Shares.of(run, place, number)
-                if not found.fits(right, count):
-                    where = f"{count} samples, {world} ranks, epoch {epoch}"
-                    return Finding.of(observed=found.told(count), expected=right.told(count), passed=False, where=where)
-    return Finding.of(observed="as DistributedSampler", expected="as DistributedSampler", passed=True)
+    expected = "shares of one size which are all samples together, without a message"
+    epochs = [0, 3]
+    for world in (_even(testbed), _odd(testbed)):
+        counts = [world * _whole(testbed, 40, 60), world * _whole(testbed, 40, 60) + 1, world, world + 2, world - 1, 1]
+        arguments = [{"counts": counts, "seed": _whole(testbed, 0, 10**6), "epochs": epochs}] * world
+
+        def judge(run: Run, world: int = world, counts: list[int] = counts) -> Finding | None:
+            for place, count in enumerate(counts):
+                for number, epoch in enumerate(epochs):
+                    found = _Shares.of(run, place, number)
+                    if not found.fit(count, world):
+                        where = f"{count} samples, {world} ranks, epoch {epoch}"
+                        return _wrong(found.told(count), _Shares.right(count, world), where)
+            return None
+
+        if lost := _lost(testbed, "shares", arguments, judge, 0.0, expected):
+            return lost
+    return _full("as DistributedSampler")
 
 
-@check(points=2, hint="Seed a generator of your own with seed + epoch; torch.randperm takes one.")
+@check(
+    points=2,
+    hint="What does the order depend on, and what else changes when you draw it?",
+    how="Seed a torch.Generator of your own with seed + epoch each time that you draw; torch.randperm takes one.",
+)
 def new_order_each_epoch(testbed: Testbed) -> Finding:
     """Shuffled in every epoch, over all ranks; the same order again for the same epoch, and no other."""
-    world, count, epochs = 3, random.randrange(300, 400) * 3, [0, 1, 6]
-    run = testbed.run(
-        "orders", arguments=[{"count": count, "seed": secrets.randbelow(10**6), "epochs": epochs}] * world
-    )
-    expected = "another order of the samples in each epoch, and the same one for the same epoch and seed"
-    if run.failure:
-        return Finding.failed(run, expected)
-    for rank, result in enumerate(run.results):
-        observed = _about_orders(result, epochs)
-        if observed:
-            return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank} of {world}")
-    return Finding.of(observed=expected, expected=expected, passed=True)
+    world, epochs = 3, [0, 1, 6]
+    order = {"count": _whole(testbed, 300, 400) * world, "seed": _whole(testbed, 0, 10**6), "epochs": epochs}
+    expected = "another order of the samples in each epoch, and the same one for the same epoch and seed, by no message"
+
+    def judge(run: Run) -> Finding | None:
+        for rank, result in enumerate(run.results):
+            if observed := _about_orders(result, epochs):
+                return _wrong(observed, expected, f"rank {rank} of {world}")
+        return None
+
+    return _lost(testbed, "orders", [order] * world, judge, 0.0, expected) or _full(expected)
 
 
 @check(
-    points=3, hint="A rank with n of all M samples counts n / M: scale the gradient by that, then all_reduce the sum."
+    points=3,
+    hint="How much does each rank's gradient count? Take two ranks, one with 1 sample and one with 3, by hand.",
+    how="A rank with n of all M samples counts n / M: scale its gradient by that, then all_reduce the sum.",
 )
 def mean_gradients(testbed: Testbed) -> Finding:
-    """Random gradients that only their rank has, from batches of different sizes; on the testbed and on gloo."""
-    shapes = [(3, 4), (5,), (), (2, 3, 2)]
-    for world, backend in ((2, "testbed"), (4, "testbed"), (3, "gloo")):
-        samples = random.sample(range(1, 40), world)
-        gradients = [_normal(shapes) for _ in range(world)]
-        run = _averaged(testbed, gradients, samples, backend=backend)
-        finding = _judged(run, gradients, samples)
-        if finding.share < 1.0:
-            return finding
-    return finding
+    """Models after each other, with random gradients from batches of different sizes; on the testbed and on gloo."""
+    shapes = [(3, 4), (5,), (), (2, 3, 2), (0,), (3, 4), (40, 10)]
+    worlds = ((1, "testbed"), (_even(testbed), "testbed"), (_odd(testbed), "testbed"), (3, "gloo"))
+    for world, backend in worlds:
+        models = [
+            _Model(testbed, world, shapes, turned=[6]),
+            _Model(testbed, world, shapes[::-1], dtypes=["float32"] * len(shapes)),
+            _Model(testbed, world, shapes, dtypes=["float64", "float32"] * len(shapes), turned=[0]),
+        ]
+        if lost := _lost_by_averaging(testbed, models, backend=backend):
+            return lost
+    return _full("on every rank the mean over the samples of all")
 
 
 @check(
-    points=2, hint="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros for None."
+    points=2,
+    hint="Which parameters does your code send, and does each rank send as many? What has a frozen one afterwards?",
+    how="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros where grad is None.",
 )
 def frozen_and_tied(testbed: Testbed) -> Finding:
-    """Layers 1 and 5 are frozen, 1 with an old gradient; 2 and 4 are tied; 3 has a gradient on one rank alone."""
-    shapes = [(3, 4), (6,), (4, 4), (2, 5), (4, 4), (3,)]
-    for world in (2, 3):
-        gradients: list[list[Array | None]] = [[*_normal(shapes)] for _ in range(world)]
-        without = set(random.sample(range(world), world - 1))
-        for rank, own in enumerate(gradients):
-            own[4], own[5] = own[2], None
-            if rank in without:
-                own[3] = None
-        samples = random.sample(range(1, 40), world)
-        run = _averaged(testbed, gradients, samples, shapes=shapes, frozen=[1, 5], tied=[2, 4])
-        finding = _judged(run, gradients, samples, frozen=[1, 5], tied=[2, 4])
-        if finding.share < 1.0:
-            return finding
-    return finding
+    """Layer 0 has a gradient on one rank alone; 1 and 5 are frozen, 1 with an old gradient; 2 and 4 are tied."""
+    shapes = [(3, 4), (60,), (30, 30), (2, 5), (30, 30), (50,)]
+    for world in _small_worlds(testbed):
+        models = []
+        for dtype in ("float64", "float32"):
+            model = _Model(testbed, world, shapes, dtypes=[dtype] * len(shapes), frozen=[1, 5], tied=[2, 4])
+            having = _whole(testbed, 0, world)
+            for rank, own in enumerate(model.gradients):
+                own[5] = None
+                if rank != having:
+                    own[0] = None
+            models.append(model)
+        if lost := _lost_by_averaging(testbed, models):
+            return lost
+    return _full("the mean for what is trained, and what is frozen as it was")
 
 
 @check(
-    points=2, hint="all_reduce carries 2 (N - 1) / N of what it is given; a gather of everything carries N - 1 times."
+    points=2,
+    hint="How many bytes does a rank's link carry in your exchange, and how many more with every further rank?",
+    how="all_reduce carries 2 (N - 1) / N of what it is given; a gather of everything carries N - 1 times as much.",
 )
 def bytes_of_one_all_reduce(testbed: Testbed) -> Finding:
-    """Without latency, the time on the links is the bytes of the busiest link over its bandwidth."""
-    world, bytes_per_second = 4, 1e6
-    shapes = [(100, 50), (100, 60), (80, 50), (100, 50), (50,)]  # 1 is frozen, 3 is tied to 0
-    gradients = [_normal(shapes) for _ in range(world)]
-    for own in gradients:
-        own[3] = own[0]
-    num_bytes = sum(own.nbytes for place, own in enumerate(gradients[0]) if place not in (1, 3))
-    cluster = Cluster.model_validate({"workers": world, "bandwidth": f"{bytes_per_second} B/s", "latency": "0 s"})
-    run = _averaged(testbed, gradients, [8] * world, frozen=[1], tied=[0, 3], cluster=cluster)
-    right = bytes_per_second * ring_all_reduce_seconds(num_bytes, world, bytes_per_second, latency_seconds=0.0)
-    expected = f"{right:,.0f} bytes on each link: an all-reduce of the {num_bytes:,} bytes of the gradients to average"
-    if run.failure:
-        return Finding.failed(run, expected)
-    carried = run.seconds * bytes_per_second
-    observed = f"{carried:,.0f} bytes on the busiest link{_of_which(run)}"
-    return Finding.of(observed=observed, expected=expected, passed=abs(carried - right) <= FLAG_BYTES)
+    """Gradients so large that nothing beside them counts, in a world where a server or a gather carry far more."""
+    shapes = [(100, 50), (100, 60), (80, 50), (100, 50), (50,)]
+    model = _Model(testbed, _whole(testbed, 4, 8), shapes, frozen=[1], tied=[0, 3])
+    return _lost_by_averaging(testbed, [model], price=True) or _full(f"{model.link_bytes:,.0f} bytes on each link")
 
 
-@check(points=3, hint="zero_grad, backward on the own part, average the gradients, and only then optimizer.step.")
+@check(
+    points=3,
+    hint="In which order does your step do its parts? What is left of the step before, and what counts twice?",
+    how="zero_grad, backward on the own part, average the gradients once, and only then optimizer.step.",
+)
 def equal_to_one_process(testbed: Testbed) -> Finding:
     """After each of several steps with parts of different sizes, under two optimizers."""
     expected = "on every rank, after every step, the parameters of one process with the joined batch"
-    for world, optimizer in zip((2, 3), OPTIMIZERS, strict=True):
-        seed = secrets.randbelow(2**31)
-        parts = [_parts(world) for _ in range(5)]
-        arguments = [
-            {"optimizer": optimizer, "seed": seed, **_columns([step[rank] for step in parts])} for rank in range(world)
-        ]
-        run = testbed.run("steps", arguments=arguments)
-        if run.failure:
-            return Finding.failed(run, expected)
-        right, names = _one_process(testbed, optimizer, seed, [_joined(step) for step in parts])
-        finding = _same_states(run, right, names, expected, f"{world} ranks, {optimizer}")
-        if finding.share < 1.0:
-            return finding
-    return finding
+    trainings, parts = [], []
+    for world, optimizer in zip(_small_worlds(testbed), OPTIMIZERS, strict=True):
+        parts.append([_parts(testbed, world) for _ in range(4)])
+        joined = _columns([_joined(step) for step in parts[-1]])
+        trainings.append({"optimizer": optimizer, "seed": _whole(testbed, 0, 2**31), **joined})
+    for training, own, right in zip(trainings, parts, _one_process(testbed, trainings), strict=True):
+        world = len(own[0])
+        start = {name: training[name] for name in ("optimizer", "seed")}
+        arguments = [{**start, **_columns([step[rank] for step in own])} for rank in range(world)]
+        bound = len(own) * _all_reduce_bytes(right["trained_bytes"], world)
+        where = f"{world} ranks, {start['optimizer']}"
+
+        def judge(run: Run, right: Any = right, where: str = where) -> Finding | None:
+            return _about_training(run, right, expected, where)
+
+        if lost := _lost(testbed, "steps", arguments, judge, bound, expected):
+            return lost
+    return _full(expected)
 
 
 @check(
-    points=2, hint="same_parameters first; then, in every epoch, loader.sampler.set_epoch(epoch) before its batches."
+    points=2,
+    hint="What do the ranks begin with, and which order does each epoch take? How often is each of it asked for?",
+    how="same_parameters once; then, in every epoch, loader.sampler.set_epoch(epoch) before its batches.",
 )
 def training_as_one_process(testbed: Testbed) -> Finding:
     """From different starts, over three epochs. The samples that a rank never takes are not known to it (NaN)."""
     expected = "on every rank, after every step of 3 epochs, the parameters of one process that begins as rank 0"
-    world, batch, share = 3, 4, 10
-    for optimizer in OPTIMIZERS:
-        inputs, targets = _samples(world * share)
-        orders = [_order(inputs, world, batch, share) for _ in range(3)]  # by epoch and rank
-        seeds = [secrets.randbelow(2**31) for _ in range(world)]
+    batch, share, epochs = 4, 10, 3
+    trainings, ranks = [], []
+    for world, optimizer in zip((2, 3), OPTIMIZERS, strict=True):
+        inputs, targets = _samples(testbed, world * share)
+        orders = [_order(testbed, inputs, world, batch, share) for _ in range(epochs)]  # by epoch and rank
+        seeds = [_whole(testbed, 0, 2**31) for _ in range(world)]
         arguments = []
         for rank in range(world):
             own = [order[rank] for order in orders]
@@ -189,35 +214,169 @@ def training_as_one_process(testbed: Testbed) -> Finding:
             known = inputs.copy(), targets.copy()
             for array in known:
                 array[others] = np.nan
-            arguments.append(
-                {
-                    "optimizer": optimizer, "seed": seeds[rank], "inputs": known[0], "targets": known[1],
-                    "orders": own, "batch": batch,
-                }
-            )  # fmt: skip
-        run = testbed.run("training", arguments=arguments)
-        if run.failure:
-            return Finding.failed(run, expected)
+            data = {"inputs": known[0], "targets": known[1], "orders": own, "batch": batch}
+            arguments.append({"optimizer": optimizer, "seed": seeds[rank], **data})
         steps = [
             [sample for own in order for sample in own[first : first + batch]]
             for order in orders
             for first in range(0, share, batch)
         ]
-        right, names = _one_process(testbed, optimizer, seeds[0], [(inputs[step], targets[step]) for step in steps])
-        right = np.concatenate([right, right[-1:]])  # the driver's last one is from when all is over
-        finding = _same_states(run, right, names, expected, f"{world} ranks, {optimizer}", extra=1)
-        if finding.share < 1.0:
-            return finding
-    return finding
+        joined = _columns([(inputs[step], targets[step]) for step in steps])
+        trainings.append({"optimizer": optimizer, "seed": seeds[0], **joined})
+        ranks.append(arguments)
+    for training, arguments, right in zip(trainings, ranks, _one_process(testbed, trainings), strict=True):
+        world = len(arguments)
+        bound = _broadcast_bytes([right["state_bytes"]], world)
+        bound += len(training["inputs"]) * _all_reduce_bytes(right["trained_bytes"], world)
+        where = f"{world} ranks, {training['optimizer']}"
+
+        def judge(run: Run, right: Any = right, where: str = where) -> Finding | None:
+            return _about_training(run, right, expected, where, extra=1)  # the driver's last one: when all is over
+
+        if lost := _lost(testbed, "training", arguments, judge, bound, expected):
+            return lost
+    return _full(expected)
 
 
-def _state() -> dict[str, Any]:
-    """Weights and buffers of four layers, of the types that models have."""
-    generator = np.random.default_rng(secrets.randbits(64))
-    single = generator.normal(size=(4, 5)).astype(np.float32)
-    weights = [generator.normal(size=(3, 4)), generator.normal(size=6), single, single]
-    buffers = [generator.normal(size=4), None, generator.integers(0, 10**9, size=()), generator.normal(size=(2, 2)) > 0]
-    return {"weights": weights, "buffers": buffers}
+def _lost(
+    testbed: Testbed,
+    function: str,
+    arguments: Sequence[dict[str, Any]],
+    judge: Callable[[Run], Finding | None],
+    most_bytes: float,
+    expected: str,
+    *,
+    backend: str = "testbed",
+    share: float = TOO_DEAR,
+) -> Finding | None:
+    """Why points are lost by this run, if any are. Every run of the student's code is judged here.
+
+    First by its results, then by what the network has carried. most_bytes: of the busiest link. share: of the points
+    that are kept where the results alone are right.
+    """
+    run = testbed.run(function, arguments=arguments, backend=backend)
+    if run.failure:
+        return Finding.failed(run, expected)
+    if (finding := judge(run)) is not None:
+        return finding
+    carried = _link_bytes(run)
+    if carried <= most_bytes:
+        return None
+    observed = f"{carried:,.0f} bytes on the busiest link{_of_which(run)}{', and right results' if share else ''}"
+    rule = f"no more than {most_bytes:,.0f} bytes on a link: what is exchanged once, and the numbers of samples"
+    return Finding.of(observed=observed, expected=rule, share=share, where=f"{len(arguments)} ranks")
+
+
+def _link_bytes(run: Run) -> float:
+    """Of the busiest link, in one direction, if what passes the network does so one after the other."""
+    ranks = range(len(run.results))
+    links = Cluster.model_validate({"workers": len(ranks), "bandwidth": "1 B/s", "latency": "0 s"})
+    sent, received = Counter[int](), Counter[int]()
+    for message in run.log.messages:
+        sent[message.source] += message.num_bytes
+        received[message.target] += message.num_bytes
+    found = sum(collective_seconds(one.kind, one.num_bytes, one.ranks, links) for one in run.log.collectives)
+    return found + max(max(sent[rank], received[rank]) for rank in ranks)
+
+
+def _of_which(run: Run) -> str:
+    """What passed the network, by kind."""
+    told: Counter[str] = Counter()
+    for collective in run.log.collectives:
+        told[f"{collective.kind} of"] += collective.num_bytes
+    sent = sum(message.num_bytes for message in run.log.messages)
+    parts = [f"{kind} {count:,} bytes" for kind, count in told.items()]
+    parts += [f"messages of {sent:,} bytes together"] if sent else []
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _all_reduce_bytes(num_bytes: int, world: int) -> float:
+    """The most that a link may carry in one step: an all-reduce of the gradients, and what is told beside them."""
+    return 2 * (world - 1) / world * num_bytes + FLAG_BYTES
+
+
+def _broadcast_bytes(states: Sequence[Sequence[int]], world: int) -> float:
+    """The most that a link may carry to make these states alike. states: the bytes of each one's tensors."""
+    rounds = (world - 1).bit_length()  # of a binomial tree: rank 0 sends in each of them
+    return rounds * sum(num_bytes + TENSOR_BYTES for state in states for num_bytes in state)
+
+
+def _full(expected: str) -> Finding:
+    return Finding.of(observed=expected, expected=expected, passed=True)
+
+
+def _wrong(observed: str, expected: str, where: str) -> Finding:
+    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+
+
+def _whole(testbed: Testbed, least: int, below: int) -> int:
+    return int(testbed.rng.integers(least, below))
+
+
+def _even(testbed: Testbed) -> int:
+    return int(testbed.rng.choice(EVEN_WORLDS))
+
+
+def _odd(testbed: Testbed) -> int:
+    return int(testbed.rng.choice(ODD_WORLDS))
+
+
+def _small_worlds(testbed: Testbed) -> list[int]:
+    """An even and an odd one."""
+    return [int(testbed.rng.choice(worlds)) for worlds in SMALL_WORLDS]
+
+
+def _state(testbed: Testbed) -> dict[str, Any]:
+    """Weights and buffers of the types that models have; 1 is frozen, 2 and 3 are tied."""
+    normal = testbed.rng.normal
+    tied = normal(size=(40, 50)).astype(np.float32)
+    weights = [
+        normal(size=(50, 40)), normal(size=1200), tied, tied, normal(size=()), np.zeros(0), normal(size=(50, 40)),
+        normal(size=(60, 30)).astype(np.float16),
+    ]  # fmt: skip
+    buffers = [
+        normal(size=1000), None, testbed.rng.integers(0, 10**9, size=()), normal(size=(90, 90)) > 0, None,
+        testbed.rng.integers(0, 255, size=8000).astype(np.uint8), normal(size=(30, 40)),
+        testbed.rng.integers(-5, 5, size=(30, 40)),
+    ]  # fmt: skip
+    return {"weights": weights, "buffers": buffers, "frozen": [1], "tied": [2, 3], "turned": [6], "passing": [3, 6]}
+
+
+def _small_state(testbed: Testbed) -> dict[str, Any]:
+    """One weight and no buffer."""
+    return {"weights": [testbed.rng.normal(size=(50, 40))], "buffers": [None]}
+
+
+def _bytes_of_state(state: dict[str, Any]) -> list[int]:
+    """Of each tensor; tied ones are one."""
+    tied = state.get("tied", [])[1:]
+    weights = [weight.nbytes for place, weight in enumerate(state["weights"]) if place not in tied]
+    return weights + [buffer.nbytes for buffer in state["buffers"] if buffer is not None]
+
+
+def _about_states(run: Run, states: list[list[dict[str, Any]]], expected: str) -> Finding | None:
+    """What is wrong with the models of some rank. states: by rank and model, as they began."""
+    for rank, result in enumerate(run.results):
+        for number, right in enumerate(states[0]):
+            found, where = result["models"][number], f"rank {rank} of {len(states)}, model {number}"
+            if not found["same_objects"]:
+                observed = "the model has other parameters or buffers than before: its optimizer does not know them"
+                return _wrong(observed, expected, where)
+            for kind in ("weights", "buffers"):
+                for place, tensor in enumerate(right[kind]):
+                    if tensor is not None and not _same(found[kind][place], tensor):
+                        name = "frozen weight" if kind == "weights" and place in right.get("frozen", []) else kind[:-1]
+                        passing = " (which state_dict leaves out)" if place in right.get("passing", []) else ""
+                        told = f"the {name} of layer {place}{passing if kind == 'buffers' else ''} is not rank 0's"
+                        return _wrong(told, expected, where)
+            if not found["same_memory"]:
+                observed = "a tensor lies elsewhere in memory than before: who had a view of it, sees the old values"
+                return _wrong(observed, "every tensor filled in place", where)
+            if [not trained for trained in found["trained"]] != [
+                place in right.get("frozen", []) for place in range(len(right["weights"]))
+            ]:
+                return _wrong("what is frozen and what is not has changed", expected, where)
+    return None
 
 
 def _same(found: Any, right: Any) -> bool:
@@ -231,7 +390,6 @@ class _Shares:
         self.sizes = [len(own) for own in samples]
         self.lengths = lengths
         self.taken = Counter(sample for own in samples for sample in own)
-        self.repeats = sorted(self.taken.values())
 
     @classmethod
     def of(cls, run: Run, place: int, epoch: int) -> _Shares:
@@ -239,10 +397,19 @@ class _Shares:
         found = [result["shares"][place][epoch] for result in run.results]
         return cls([one["samples"] for one in found], [one["length"] for one in found])
 
-    def fits(self, right: _Shares, count: int) -> bool:
-        """Whether these are shares of the samples 0 to count - 1, sized and filled up as those are."""
-        sizes = self.sizes == right.sizes == self.lengths
-        return sizes and set(self.taken) == set(range(count)) and self.repeats == right.repeats
+    @classmethod
+    def right(cls, count: int, world: int) -> str:
+        """In words: the shares of one size that take each sample as often as the others, or once more."""
+        size = -(-count // world)
+        filled = [place % count for place in range(size * world)]
+        return cls([filled[rank::world] for rank in range(world)], [size] * world).told(count)
+
+    def fit(self, count: int, world: int) -> bool:
+        """Whether these are shares of one size, filled up from the beginning of an order of the samples."""
+        size = -(-count // world)
+        rounds, rest = divmod(size * world, count)
+        times = sorted(self.taken.values()) == [rounds] * (count - rest) + [rounds + 1] * rest
+        return self.sizes == self.lengths == [size] * world and set(self.taken) == set(range(count)) and times
 
     def told(self, count: int) -> str:
         """In words."""
@@ -278,7 +445,9 @@ def _about_orders(result: Any, epochs: list[int]) -> str | None:
         return f"a run that is taken up again at epoch {epochs[-1]} has another order there than the first run"
     if _following(result["other_seed"]["samples"], orders[0]) > MOST_FOLLOWING:
         return "another seed gives the same order"
-    return "the sampler has changed the state of torch's own random numbers" if result["disturbed"] else None
+    if result["in_turn"] != [orders[0]] * 2:
+        return "a sampler whose set_epoch nobody has called does not go through epoch 0, with two iterators that differ"
+    return "the sampler has changed the state of torch's, Python's or numpy's own random numbers" * result["disturbed"]
 
 
 def _following(one: list[int], other: list[int]) -> float:
@@ -291,72 +460,93 @@ def _beginnings(orders: list[list[int]], first: int, second: int) -> str:
     return f"they begin {_listed(orders[first][:5])} and {_listed(orders[second][:5])}"
 
 
-def _normal(shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    generator = np.random.default_rng(secrets.randbits(64))
-    return [np.asarray(generator.normal(size=shape)) for shape in shapes]
+class _Model:
+    """A model to average the gradients of. gradients: by rank and layer; samples: by rank."""
 
+    def __init__(
+        self, testbed: Testbed, world: int, shapes: Sequence[tuple[int, ...]], *, dtypes: Sequence[str] = (),
+        frozen: Sequence[int] = (), tied: Sequence[int] = (), turned: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        types = dtypes or ["float64"] * len(shapes)
+        self.weights = [np.full(shape, 0.5, dtype) for shape, dtype in zip(shapes, types, strict=False)]
+        self.frozen, self.tied, self.turned = list(frozen), list(tied), list(turned)
+        self.samples = [int(count) for count in testbed.rng.choice(range(1, 41), size=world, replace=False)]
+        self.gradients: list[list[Array | None]] = [
+            [np.asarray(testbed.rng.normal(size=weight.shape), dtype=weight.dtype) for weight in self.weights]
+            for _ in range(world)
+        ]
+        for own in self.gradients:
+            for place in self.tied:
+                own[place] = own[self.tied[0]]
 
-def _averaged(
-    testbed: Testbed,
-    gradients: Sequence[Sequence[Array | None]],
-    samples: list[int],
-    *,
-    shapes: Sequence[tuple[int, ...]] = (),
-    frozen: Sequence[int] = (),
-    tied: Sequence[int] = (),
-    **how: Any,
-) -> Run:
-    shapes = shapes or [own.shape for own in gradients[0] if own is not None]
-    arguments = [
-        {
-            "weights": [np.full(shape, 0.5) for shape in shapes], "gradients": list(own), "samples": count,
-            "frozen": list(frozen), "tied": list(tied),
-        }
-        for own, count in zip(gradients, samples, strict=True)
-    ]  # fmt: skip
-    return testbed.run("average_gradients", arguments=arguments, **how)
+    def arguments(self, rank: int) -> dict[str, Any]:
+        """For the driver."""
+        return {
+            "weights": self.weights, "gradients": self.gradients[rank], "samples": self.samples[rank],
+            "frozen": self.frozen, "tied": self.tied, "turned": self.turned,
+        }  # fmt: skip
 
+    @property
+    def link_bytes(self) -> float:
+        """The most that a link may carry."""
+        sent = [place for place in range(len(self.weights)) if place not in (*self.frozen, *self.tied[1:])]
+        return _all_reduce_bytes(sum(self.weights[place].nbytes for place in sent), len(self.samples))
 
-def _judged(
-    run: Run,
-    gradients: Sequence[Sequence[Array | None]],
-    samples: list[int],
-    frozen: Sequence[int] = (),
-    tied: Sequence[int] = (),
-) -> Finding:
-    """Whether every rank has the mean over all samples, what is frozen is as it was, and weights are too."""
-    expected = f"on every rank the mean over the samples of all ({_listed(samples)} on ranks 0 to {len(samples) - 1})"
-    if run.failure:
-        return Finding.failed(run, expected)
-    for rank, result in enumerate(run.results):
-        where = f"rank {rank} of {len(samples)}"
+    def mean(self, place: int) -> Array:
+        """Of the layer's gradients; a rank without one has zeros."""
+        parts = [
+            count * own[place].astype(np.float64)  # type: ignore[union-attr]
+            for own, count in zip(self.gradients, self.samples, strict=True)
+            if own[place] is not None
+        ]
+        return np.asarray(sum(parts) / sum(self.samples)).astype(self.weights[place].dtype)
+
+    def wrong(self, result: Any, rank: int, where: str) -> Finding | None:
+        """Whether this rank has the mean over all samples, what is frozen is as it was, and weights are too."""
+        samples = f"{_listed(self.samples)} on ranks 0 to {len(self.samples) - 1}"
         for place, found in enumerate(result["gradients"]):
-            if place in frozen:
-                right, rule = gradients[rank][place], f"the frozen layer {place} as it was"
-            else:
-                right, rule = _mean([own[place] for own in gradients], samples), expected
+            rule = f"the mean over the samples of all ({samples})"
+            right: Array | None = self.mean(place)
+            if place in self.frozen:
+                right, rule = self.gradients[rank][place], "the frozen layer's gradient as it was"
             if not _close(found, right):
-                observed = f"gradient of layer {place}: {_first(found)}; expected {_first(right)}"
-                return Finding.of(observed=observed, expected=rule, passed=False, where=where)
-        if any(not np.array_equal(weight, np.full_like(weight, 0.5)) for weight in result["weights"]):
-            return Finding.of(
-                observed="parameters were changed", expected="only gradients change", passed=False, where=where
-            )
-        if any(not result["tied"][place] for place in tied):
-            observed, rule = "tied layers have become two", "tied layers stay one"
-            return Finding.of(observed=observed, expected=rule, passed=False, where=where)
-    return Finding.of(observed=expected, expected=expected, passed=True)
+                dtype = "" if found is None or right is None else f" ({found.dtype})"
+                observed = f"gradient of layer {place}: {_first(found)}{dtype}"
+                return _wrong(observed, f"{rule}: {_first(right)}", where)
+        if any(not np.array_equal(found, right) for found, right in zip(result["weights"], self.weights, strict=True)):
+            return _wrong("parameters were changed", "only gradients change", where)
+        if any(not result["tied"][place] for place in self.tied):
+            return _wrong("tied layers have become two", "tied layers stay one", where)
+        return None
 
 
-def _mean(gradients: Sequence[Array | None], samples: list[int]) -> Array:
-    parts = [count * own for own, count in zip(gradients, samples, strict=True) if own is not None]
-    return np.asarray(sum(parts) / sum(samples))
+def _lost_by_averaging(
+    testbed: Testbed, models: Sequence[_Model], *, backend: str = "testbed", price: bool = False
+) -> Finding | None:
+    """Why points are lost by averaging the gradients of these models, one after the other. price: judge it alone."""
+    world = len(models[0].samples)
+    arguments = [{"cases": [model.arguments(rank) for model in models]} for rank in range(world)]
+
+    def judge(run: Run) -> Finding | None:
+        for rank, result in enumerate([] if price else run.results):
+            for number, model in enumerate(models):
+                where = f"rank {rank} of {world}, model {number} of {len(models)}"
+                if finding := model.wrong(result["cases"][number], rank, where):
+                    return finding
+        return None
+
+    bound = sum(model.link_bytes for model in models)
+    share = 0.0 if price else TOO_DEAR
+    expected = "on every rank the mean over the samples of all"
+    return _lost(testbed, "average_gradients", arguments, judge, bound, expected, backend=backend, share=share)
 
 
 def _close(found: Any, right: Array | None) -> bool:
     if found is None or right is None:
         return found is None and right is None
-    return np.shape(found) == right.shape and np.allclose(found, right, rtol=CLOSE, atol=CLOSE)
+    close = CLOSE[right.dtype.name]
+    alike = np.shape(found) == right.shape and found.dtype == right.dtype
+    return alike and np.allclose(found, right, rtol=close, atol=close)
 
 
 def _first(array: Any) -> str:
@@ -366,24 +556,13 @@ def _first(array: Any) -> str:
     return f"{', '.join(f'{number:.6g}' for number in numbers[:3])}{', ...' if numbers.size > 3 else ''}"
 
 
-def _of_which(run: Run) -> str:
-    """What passed the network, by kind."""
-    told: Counter[str] = Counter()
-    for collective in run.log.collectives:
-        told[f"{collective.kind} of"] += collective.num_bytes
-    sent = sum(message.num_bytes for message in run.log.messages)
-    parts = [f"{kind} {count:,} bytes" for kind, count in told.items()]
-    parts += [f"messages of {sent:,} bytes together"] if sent else []
-    return f" ({'; '.join(parts)})" if parts else ""
+def _samples(testbed: Testbed, count: int) -> Batch:
+    return testbed.rng.normal(size=(count, WIDTH)), testbed.rng.normal(size=(count, 2))
 
 
-def _samples(count: int) -> Batch:
-    return tuple(_normal([(count, WIDTH), (count, 2)]))  # type: ignore[return-value]
-
-
-def _parts(world: int) -> list[Batch]:
+def _parts(testbed: Testbed, world: int) -> list[Batch]:
     """One batch in parts of different sizes; rank 0's goes through the layer that not all samples go through."""
-    parts = [_samples(count) for count in random.sample(range(1, 9), world)]
+    parts = [_samples(testbed, int(count)) for count in testbed.rng.permutation(range(1, world + 1))]
     for rank, (inputs, _) in enumerate(parts):
         inputs[:, 0] = np.abs(inputs[:, 0]) * (1 if rank == 0 else -1)
     return parts
@@ -397,39 +576,41 @@ def _columns(batches: list[Batch]) -> dict[str, list[Array]]:
     return {"inputs": [inputs for inputs, _ in batches], "targets": [targets for _, targets in batches]}
 
 
-def _order(inputs: Array, world: int, batch: int, share: int) -> list[list[int]]:
+def _order(testbed: Testbed, inputs: Array, world: int, batch: int, share: int) -> list[list[int]]:
     """Shares of one epoch by rank, with some sample of positive first number in every joined batch."""
     while True:
-        order = random.sample(range(world * share), world * share)
+        order = testbed.rng.permutation(world * share).tolist()
         shares = [order[rank::world] for rank in range(world)]
         firsts = range(0, share, batch)
         if all(any(inputs[sample, 0] > 0 for own in shares for sample in own[at : at + batch]) for at in firsts):
             return shares
 
 
-def _one_process(testbed: Testbed, optimizer: str, seed: int, batches: list[Batch]) -> tuple[Array, Sequence[str]]:
-    """The states after each step, computed without the student's file, and the name of each of their numbers."""
-    order = {"optimizer": optimizer, "seed": seed, **_columns(batches)}
-    run = testbed.run("one_process", arguments=[order], student=False)
-    return np.asarray(run.results[0]["states"]), run.results[0]["names"]
+def _one_process(testbed: Testbed, trainings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a single process has after each step of each training, computed without the student's file."""
+    run = testbed.run("one_process", arguments=[{"trainings": trainings}], student=False)
+    found: list[dict[str, Any]] = run.results[0]["trainings"]
+    return found
 
 
-def _same_states(run: Run, right: Array, names: Sequence[str], expected: str, where: str, extra: int = 0) -> Finding:
-    """names: of the tensor that each number belongs to. extra: how many states there are beyond those of steps."""
+def _about_training(run: Run, one_process: dict[str, Any], expected: str, where: str, extra: int = 0) -> Finding | None:
+    """What is wrong with the states of some rank. extra: how many there are beyond those after each step."""
+    right, names = one_process["states"][1:], one_process["names"]
+    right = np.concatenate([right, *[right[-1:]] * extra])
     for rank, result in enumerate(run.results):
         states = np.asarray(result["states"])
-        observed, place = "", f"rank {rank}, {where}"
         if len(states) != len(right):
             observed = f"{len(states) - extra} steps, where one process makes {len(right) - extra}"
-        elif states.shape != right.shape:
+            return _wrong(observed, expected, f"rank {rank}, {where}")
+        if states.shape != right.shape:
             observed = f"a model of {states[0].size} numbers, where one process has {right[0].size}: are tied ones two?"
-        elif not (close := np.isclose(states, right, rtol=CLOSE, atol=CLOSE)).all():
+            return _wrong(observed, expected, f"rank {rank}, {where}")
+        close = np.isclose(states, right, rtol=CLOSE["float64"], atol=CLOSE["float64"])
+        if not close.all():
             step = int(np.argmin(close.all(axis=1)))
             wrong = np.flatnonzero(~close[step])
             tensors = ", ".join(dict.fromkeys(names[number] for number in wrong))
             furthest = np.max(np.abs(states[step] - right[step]))
             observed = f"{wrong.size} of {right[step].size} numbers differ, by up to {furthest:.3g}, in {tensors}"
-            place = f"rank {rank} after step {step + 1}, {where}"
-        if observed:
-            return Finding.of(observed=observed, expected=expected, passed=False, where=place)
-    return Finding.of(observed=expected, expected=expected, passed=True)
+            return _wrong(observed, expected, f"rank {rank} after step {step + 1}, {where}")
+    return None

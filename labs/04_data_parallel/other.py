@@ -1,15 +1,18 @@
-"""Lab 04, written differently: a flat bucket reduced in pieces, orders from rank 0, averaging within the step."""
+"""Lab 04, written differently: flat buckets reduced in pieces, shares in blocks, averaging within the step."""
 
 import random
+from collections import defaultdict
 
 import torch
 import torch.distributed as dist
 
 
 def same_parameters(model):
-    state = [model.state_dict() if dist.get_rank() == 0 else None]
-    dist.broadcast_object_list(state, src=0)
-    model.load_state_dict(state[0])
+    own = [tensor.detach() for tensor in [*model.parameters(), *model.buffers()]]
+    received = [own if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(received, src=0)
+    for tensor, rank_0s in zip(own, received[0], strict=True):
+        tensor.copy_(rank_0s)
 
 
 class OwnSamples:
@@ -28,24 +31,30 @@ class OwnSamples:
         random.Random(self.key).shuffle(order)
         while len(order) < len(self) * dist.get_world_size():
             order += order[: len(self) * dist.get_world_size() - len(order)]
-        block = [order]
-        dist.broadcast_object_list(block, src=0)
-        yield from block[0][dist.get_rank() * len(self) : (dist.get_rank() + 1) * len(self)]
+        yield from order[dist.get_rank() * len(self) : (dist.get_rank() + 1) * len(self)]
 
 
 def average_gradients(model, samples):
+    total = torch.tensor([samples])
+    dist.all_reduce(total)
+    of_one_type = defaultdict(list)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            of_one_type[parameter.dtype].append(parameter)
+    for trained in of_one_type.values():
+        average(trained, samples, total.item())
+
+
+def average(trained, samples, total):
     ranks = dist.get_world_size()
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     pieces = [torch.zeros_like(one) if one.grad is None else one.grad for one in trained]
     bucket = torch.cat([piece.flatten() for piece in pieces]) * samples
     rest = -len(bucket) % ranks
     bucket = torch.cat([bucket, bucket.new_zeros(rest)])
     own = bucket.new_empty(len(bucket) // ranks)
     dist.reduce_scatter(own, list(bucket.chunk(ranks)))
-    total = torch.tensor([samples])
-    dist.all_reduce(total)
     parts = list(torch.empty_like(bucket).chunk(ranks))
-    dist.all_gather(parts, own / total.item())
+    dist.all_gather(parts, own / total)
     mean = torch.cat(parts)
     for parameter, part in zip(trained, mean.split([one.numel() for one in trained] + [rest]), strict=False):
         parameter.grad = part.view_as(parameter).clone()

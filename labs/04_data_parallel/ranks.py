@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from statistics import median
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
-from torch.utils.data import DataLoader, DistributedSampler, Sampler, TensorDataset
+from torch.utils.data import DataLoader, Sampler, TensorDataset
 
 from distsim.testbed import rank
 
-WIDTH = 8  # of the small network
+WIDTH = 32  # of the small network
 REPEATS = 15  # of what a real run takes the time of
 NEEDED_TO_TRAIN = {"OwnSamples", "same_parameters", "train_step"}
 OPTIMIZERS = {
-    "SGD with momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01),
-    "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.02),
+    "SGD with momentum": lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "Adam": lambda groups: torch.optim.Adam(groups, lr=0.02),
 }
 
 
-class Layer(nn.Module):
-    """One parameter, and a buffer if there is one."""
+def weighted_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean of squared errors, each of which counts more where the target is large."""
+    return ((outputs - targets).square() * (1 + targets.square())).mean()
 
-    def __init__(self, weight: Tensor, buffer: Tensor | None = None) -> None:
+
+LOSSES = {"SGD with momentum": mse_loss, "Adam": weighted_loss}
+
+
+class Layer(nn.Module):
+    """One parameter, and a buffer if there is one. passing: whether the buffer is left out of `state_dict`."""
+
+    def __init__(self, weight: Tensor, buffer: Tensor | None = None, *, passing: bool = False) -> None:
         super().__init__()
-        self.weight = nn.Parameter(weight.clone())
-        self.register_buffer("buffer", None if buffer is None else buffer.clone())
+        self.weight = nn.Parameter(weight)
+        self.register_buffer("buffer", buffer, persistent=not passing)
 
 
 class Network(nn.Module):
-    """Two tied layers, a frozen one, a buffer, and a layer that only samples with a first number above 0 go through."""
+    """Two tied layers, a frozen one, three buffers, and a layer that only samples with a first number above 0 take.
+
+    One buffer is not persistent, and one counts the forwards.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -45,21 +58,26 @@ class Network(nn.Module):
         self.second.weight = self.first.weight
         self.special = nn.Linear(WIDTH, 2)
         self.last = nn.Linear(WIDTH, 2)
+        self.gain = nn.Parameter(torch.ones(()))
         self.register_buffer("scale", torch.ones(WIDTH))
+        self.register_buffer("shift", torch.ones(WIDTH), persistent=False)
         self.double()
         generator = torch.Generator().manual_seed(seed)
         for tensor in self.state():
-            tensor.data.copy_(torch.randn(tensor.shape, generator=generator, dtype=torch.float64) / 2)
+            drawn = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
+            tensor.data.copy_(drawn * (2 * WIDTH**-0.5 if tensor.dim() == 2 else 0.5))
+        self.register_buffer("forwards", torch.tensor(seed))
 
     def state(self) -> list[Tensor]:
-        """Every parameter once, then the buffer."""
+        """Every parameter once, then the buffers."""
         return [*self.parameters(), *self.buffers()]
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Two numbers for each sample."""
+        self.forwards += 1
         hidden = self.second(torch.tanh(self.frozen(torch.tanh(self.first(inputs)))))
-        hidden = torch.tanh(hidden * self.scale)
-        outputs = self.last(hidden)
+        hidden = torch.tanh(hidden * self.scale + self.shift)
+        outputs = self.last(hidden) * self.gain
         chosen = inputs[:, 0] > 0
         if chosen.any():
             special = torch.zeros_like(outputs)
@@ -85,18 +103,27 @@ class Given(Sampler[int]):
         return iter(self.orders[self.current])
 
 
-def same_parameters(
-    tasks: ModuleType, *, weights: list[Tensor], buffers: list[Tensor], frozen: int, tied: list[int]
-) -> dict[str, Any]:
-    """The state after `same_parameters` of a model that has begun with this rank's values."""
-    model = _layers(weights, buffers, [frozen], tied)
-    before = list(model.parameters())
+def same_parameters(tasks: ModuleType, *, models: list[dict[str, Any]]) -> dict[str, Any]:
+    """For each model, the state after `same_parameters`, where it has begun with this rank's values."""
+    return {"models": [_made_alike(tasks, **model) for model in models]}
+
+
+def _made_alike(tasks: ModuleType, **values: Any) -> dict[str, Any]:
+    model, layers = _layers(**values)
+    before = _places(model)
     tasks.same_parameters(model)
     return {
-        "weights": [layer.weight for layer in model],
-        "buffers": [layer.buffer for layer in model],
-        "same_objects": [id(one) for one in before] == [id(one) for one in model.parameters()],
+        "weights": [layer.weight for layer in layers],
+        "buffers": [layer.buffer for layer in layers],
+        "same_objects": [number for number, _ in before] == [number for number, _ in _places(model)],
+        "same_memory": before == _places(model),
+        "trained": [layer.weight.requires_grad for layer in layers],
     }
+
+
+def _places(model: nn.Module) -> list[tuple[int, int]]:
+    """Of each tensor of the state, the object and the place in memory."""
+    return [(id(tensor), tensor.data_ptr()) for tensor in [*model.parameters(), *model.buffers()]]
 
 
 def shares(tasks: ModuleType, *, counts: list[int], seed: int, epochs: list[int]) -> dict[str, Any]:
@@ -104,54 +131,61 @@ def shares(tasks: ModuleType, *, counts: list[int], seed: int, epochs: list[int]
     return {"shares": [_shares(tasks.OwnSamples(count, seed), epochs) for count in counts]}
 
 
-def shares_of_torch(tasks: None, *, counts: list[int], seed: int, epochs: list[int]) -> dict[str, Any]:  # noqa: ARG001
-    """As `shares`, by torch's own sampler."""
-    return {"shares": [_shares(DistributedSampler(range(count), seed=seed), epochs) for count in counts]}
-
-
 def orders(tasks: ModuleType, *, count: int, seed: int, epochs: list[int]) -> dict[str, Any]:
-    """This rank's samples epoch by epoch; the first again; the last by a new sampler; and with another seed."""
-    before = torch.get_rng_state()
+    """This rank's samples of the last epoch by a new sampler; epoch by epoch; the first again; with another seed.
+
+    And those of a sampler whose epoch nobody has chosen, by two iterators that take turns.
+    """
+    before = _random_states()
+    taken_up_again = _shares(tasks.OwnSamples(count, seed), epochs[-1:])[0]
     sampler = tasks.OwnSamples(count, seed)
     found = {
         "epochs": _shares(sampler, epochs),
         "once_more": _shares(sampler, epochs[:1])[0],
-        "taken_up_again": _shares(tasks.OwnSamples(count, seed), epochs[-1:])[0],
+        "taken_up_again": taken_up_again,
         "other_seed": _shares(tasks.OwnSamples(count, seed + 1000), epochs[:1])[0],
     }
-    return {**found, "disturbed": not torch.equal(before, torch.get_rng_state())}
+    untold = tasks.OwnSamples(count, seed)
+    in_turn = [(int(one), int(other)) for one, other in zip(untold, untold, strict=True)]
+    found["in_turn"] = [[one for one, _ in in_turn], [other for _, other in in_turn]]
+    return {**found, "disturbed": before != _random_states()}
 
 
-def average_gradients(
-    tasks: ModuleType,
-    *,
-    weights: list[Tensor],
-    gradients: list[Tensor | None],
-    samples: int,
-    frozen: list[int],
-    tied: list[int],
-) -> dict[str, Any]:
-    """What the gradients are afterwards, by layer, and the weights, which nobody has asked to change."""
-    model = _layers(weights, [None] * len(weights), frozen, tied)
-    for layer, gradient in zip(model, gradients, strict=True):
-        layer.weight.grad = None if gradient is None else gradient.clone()
+def _random_states() -> list[Any]:
+    """Of torch, Python and numpy: what this process draws next."""
+    numpys = np.random.get_state(legacy=True)  # noqa: NPY002 - a student's code may move it
+    return [torch.get_rng_state().tolist(), random.getstate(), [part.tolist() for part in map(np.asarray, numpys)]]
+
+
+def average_gradients(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """For each case, what the gradients are afterwards, by layer, and the weights, which nobody has asked to change."""
+    return {"cases": [_averaged(tasks, **case) for case in cases]}
+
+
+def _averaged(tasks: ModuleType, *, gradients: list[Tensor | None], samples: int, **values: Any) -> dict[str, Any]:
+    model, layers = _layers(**values)
+    for layer, gradient in zip(layers, gradients, strict=True):
+        layer.weight.grad = None if gradient is None else _laid_out(gradient, like=layer.weight)
     tasks.average_gradients(model, samples)
+    tied = values.get("tied") or []
     return {
-        "gradients": [layer.weight.grad for layer in model],
-        "weights": [layer.weight for layer in model],
-        "tied": [layer.weight is model[tied[0]].weight for layer in model] if tied else [],
+        "gradients": [layer.weight.grad for layer in layers],
+        "weights": [layer.weight for layer in layers],
+        "tied": [layer.weight is layers[tied[0]].weight for layer in layers] if tied else [],
     }
 
 
 def steps(
     tasks: ModuleType, *, optimizer: str, seed: int, inputs: list[Tensor], targets: list[Tensor]
 ) -> dict[str, Any]:
-    """The state after each `train_step`, from one start on every rank."""
+    """The state after each `train_step`, from one start on every rank, with gradients that somebody has left there."""
     model = Network(seed)
-    chosen = OPTIMIZERS[optimizer](model.parameters())
+    for trained in (one for one in model.parameters() if one.requires_grad):
+        trained.grad = torch.ones_like(trained)
+    chosen = _optimizer(optimizer, model)
     states = []
     for one, target in zip(inputs, targets, strict=True):
-        tasks.train_step(model, chosen, mse_loss, one, target)
+        tasks.train_step(model, chosen, LOSSES[optimizer], one, target)
         states.append(_flat(model))
     return {"states": torch.stack(states)}
 
@@ -168,33 +202,45 @@ def training(
 ) -> dict[str, Any]:
     """The state after each step that the optimizer makes in `train`. What is not this rank's share is no number."""
     model = Network(seed)
-    chosen = OPTIMIZERS[optimizer](model.parameters())
+    chosen = _optimizer(optimizer, model)
     states: list[Tensor] = []
     chosen.register_step_post_hook(lambda *_: states.append(_flat(model)))
     loader = DataLoader(TensorDataset(inputs, targets), batch_size=batch, sampler=Given(orders))
-    tasks.train(model, chosen, mse_loss, loader, len(orders))
+    tasks.train(model, chosen, LOSSES[optimizer], loader, len(orders))
     return {"states": torch.stack([*states, _flat(model)])}
 
 
-def one_process(
-    tasks: None,  # noqa: ARG001 - nothing of the student's is asked
-    *,
-    optimizer: str,
-    seed: int,
-    inputs: list[Tensor],
-    targets: list[Tensor],
-) -> dict[str, Any]:
-    """The state after each step of a single process with the joined batches, and the name of each number's tensor."""
+def one_process(tasks: None, *, trainings: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: ARG001
+    """For each training, the state after each step of a single process with the joined batches.
+
+    And the name of each number's tensor, and the shapes of the state.
+    """
+    return {"trainings": [_alone(**training) for training in trainings]}
+
+
+def _alone(*, optimizer: str, seed: int, inputs: list[Tensor], targets: list[Tensor]) -> dict[str, Any]:
     model = Network(seed)
-    chosen = OPTIMIZERS[optimizer](model.parameters())
-    states = []
+    chosen = _optimizer(optimizer, model)
+    states = [_flat(model)]
     for one, target in zip(inputs, targets, strict=True):
         chosen.zero_grad()
-        mse_loss(model(one), target).backward()
+        LOSSES[optimizer](model(one), target).backward()
         chosen.step()
         states.append(_flat(model))
     named = [*model.named_parameters(), *model.named_buffers()]
-    return {"states": torch.stack(states), "names": [name for name, one in named for _ in range(one.numel())]}
+    return {
+        "states": torch.stack(states),
+        "names": [name for name, one in named for _ in range(one.numel())],
+        "trained_bytes": sum(one.nbytes for one in model.parameters() if one.requires_grad),
+        "state_bytes": [one.nbytes for one in model.state()],
+    }
+
+
+def _optimizer(name: str, model: Network) -> torch.optim.Optimizer:
+    """With two groups of parameters, the second of which learns more slowly."""
+    *most, last = model.parameters()
+    chosen: torch.optim.Optimizer = OPTIMIZERS[name]([{"params": most}, {"params": [last], "lr": 0.01}])
+    return chosen
 
 
 def real(
@@ -264,14 +310,39 @@ def _on_gpus() -> bool:
     return "nccl" in str(dist.get_backend_config())
 
 
-def _layers(weights: list[Tensor], buffers: list[Any], frozen: list[int], tied: list[int]) -> nn.ModuleList:
-    """Layers of these values; those at `frozen` are frozen, those at `tied` have the first one's weight."""
-    model = nn.ModuleList(Layer(weight, buffer) for weight, buffer in zip(weights, buffers, strict=True))
+def _layers(
+    *,
+    weights: list[Tensor],
+    buffers: Sequence[Tensor | None] = (),
+    frozen: Sequence[int] = (),
+    tied: Sequence[int] = (),
+    turned: Sequence[int] = (),
+    passing: Sequence[int] = (),
+) -> tuple[nn.Module, list[Layer]]:
+    """A model with layers inside a layer, and its layers in order.
+
+    frozen: the places of frozen ones. tied: of those that have the first one's weight. turned: of weights whose columns
+    lie one after the other in memory, in place of rows. passing: of buffers that are left out of `state_dict`.
+    """
+    layers = [
+        Layer(
+            weight.t().clone().t() if place in turned else weight.clone(),
+            buffers[place].clone() if place < len(buffers) and buffers[place] is not None else None,
+            passing=place in passing,
+        )
+        for place, weight in enumerate(weights)
+    ]
     for place in tied:
-        model[place].weight = model[tied[0]].weight
+        layers[place].weight = layers[tied[0]].weight
     for place in frozen:
-        model[place].weight.requires_grad_(False)
-    return model
+        layers[place].weight.requires_grad_(False)
+    half = len(layers) // 2
+    return nn.ModuleList([*layers[:half], nn.Sequential(nn.ModuleList(layers[half:]))]), layers
+
+
+def _laid_out(gradient: Tensor, like: Tensor) -> Tensor:
+    """A copy that lies in memory as the parameter does, as autograd makes it."""
+    return torch.empty_like(like).copy_(gradient)
 
 
 def _shares(sampler: Any, epochs: list[int]) -> list[dict[str, Any]]:

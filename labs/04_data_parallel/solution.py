@@ -19,8 +19,9 @@ def same_parameters(model: torch.nn.Module) -> None:
     """Gives every rank's model the state that rank 0's model has.
 
     The state is every number that the model computes with: parameters, frozen ones too, and buffers such as the running
-    means of batch norm. Tensors are filled in place: an optimizer that was made before still holds the model's
-    parameters, and a parameter that stands in two layers (tied) is still one.
+    means of batch norm, also those that `state_dict` leaves out. They have several types. Tensors are filled in place:
+    an optimizer that was made before still holds the model's parameters, and a parameter that stands in two layers
+    (tied) is still one. Each tensor is broadcast once, tied ones too: no rank's link carries more.
     """
     # write
     for tensor in [*model.parameters(), *model.buffers()]:
@@ -33,7 +34,7 @@ class OwnSamples(Sampler[int]):
 
     In an epoch, all samples stand in one random order, the same on every rank. Where the ranks do not divide their
     number, the order is filled up from its own beginning, again and again if need be, until they do. Each rank takes as
-    many, and all of it is taken. This is torch's own rule for DistributedSampler.
+    many, and all of it is taken. This is torch's own rule for DistributedSampler. Nothing goes over the network for it.
     """
 
     def __init__(self, count: int, seed: int = 0) -> None:
@@ -58,7 +59,8 @@ class OwnSamples(Sampler[int]):
         """Goes through this rank's samples (numbers from 0 to count - 1) in the order of the epoch.
 
         The order depends on seed and epoch alone, so that a run which is taken up again at epoch 7 goes on with the
-        order of epoch 7. Each rank's other random numbers (torch.rand, say for dropout) stay as they were.
+        order of epoch 7. Before the first `set_epoch` it is epoch 0. Other random numbers stay as they were: those that
+        this rank draws next by torch.rand (say for dropout), by Python's random and by numpy.
         """
         # write
         ranks = dist.get_world_size()
@@ -76,17 +78,18 @@ def average_gradients(model: torch.nn.Module, samples: int) -> None:
 
     Some ranks may have no gradient for a parameter (`grad` is None), as nothing in their batch needed it: they count
     as zeros. Each parameter goes over the network once, tied ones too. Frozen parameters (`requires_grad` is False)
-    stay as they are, with whatever `grad` they have, and are not sent. No rank's link carries more than the ring
-    all-reduce of lab 03 needs: 2 (N - 1) / N times the bytes of the gradients.
+    stay as they are, with whatever `grad` they have, and are not sent. Parameters may have several types and any shape.
+    No rank's link carries more than the ring all-reduce of lab 03 needs, 2 (N - 1) / N times the bytes of the
+    gradients, and 256 bytes, which tell the numbers of samples.
     """
     # write
-    total = torch.tensor(float(samples), dtype=torch.float64)
+    total = torch.tensor(samples)
     dist.all_reduce(total)
     for parameter in model.parameters():
         if parameter.requires_grad:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-            parameter.grad *= samples / float(total)
+            parameter.grad *= samples / total.item()
             dist.all_reduce(parameter.grad)
     # end
 
@@ -96,7 +99,8 @@ def train_step(
 ) -> None:
     """Makes one step of the optimizer, on every rank the one that a single process makes with the joined batch.
 
-    inputs, targets: this rank's part of the batch, a row for each sample. Gradients of earlier steps do not count.
+    inputs, targets: this rank's part of the batch, a row for each sample. Gradients that are there before do not
+    count. The network carries the gradients once, as in `average_gradients`.
     """
     # write
     optimizer.zero_grad()
@@ -111,8 +115,8 @@ def train(
 ) -> None:
     """Trains the model that rank 0 begins with on every rank's own samples, for the epochs 0 to epochs - 1.
 
-    Ranks begin with different models. loader: gives this rank's batches (inputs, targets), one step for each; its
-    `sampler` has `set_epoch`, and gives every rank as many samples.
+    Ranks begin with different models, and make them alike once. loader: gives this rank's batches (inputs, targets),
+    one step for each; its `sampler` has `set_epoch`, and gives every rank as many samples.
     """
     # write
     same_parameters(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -31,62 +32,98 @@ class Timed(torch.autograd.Function):
 
 
 class Layers(torch.nn.Module):
-    """Linear layers of one width; each one's backward takes `seconds`. Some are frozen, some not used on this rank."""
+    """Layers of one parameter each; some are frozen.
 
-    def __init__(self, weights: list[torch.Tensor], seconds: float, frozen: list[int], skipped: list[int]) -> None:
+    weights: a matrix is multiplied with the values; a vector or a single number scales them, and a weight without a
+    number adds its sum, 0. path: the layers that values go through, in order; a layer may come twice, or never.
+    seconds: of the backward at each place of the path.
+    """
+
+    def __init__(
+        self, weights: list[torch.Tensor], path: Sequence[int], seconds: Sequence[float], frozen: Sequence[int]
+    ) -> None:
         super().__init__()
-        self.weights = torch.nn.ParameterList([torch.nn.Parameter(weight.clone()) for weight in weights])
-        self.seconds, self.skipped = seconds, skipped
+        self.weights = torch.nn.ParameterList(
+            [torch.nn.Parameter(weight.clone(memory_format=torch.contiguous_format)) for weight in weights]
+        )
+        self.path, self.seconds = path, seconds
         for number in frozen:
             self.weights[number].requires_grad_(False)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The layers one after the other."""
+        """The layers of the path, one after the other."""
         values = inputs.requires_grad_()
-        for number, weight in enumerate(self.weights):
-            if number not in self.skipped:
-                # The seconds of a layer's backward pass before its own gradient is there.
-                values = Timed.apply(torch.tanh(values @ weight), self.seconds)
+        for number, seconds in zip(self.path, self.seconds, strict=True):
+            # The seconds of a layer's backward pass before its own gradient is there.
+            values = Timed.apply(torch.tanh(_layer(self.weights[number], values)), seconds)
         return values
 
 
-def buckets(tasks: ModuleType, *, sizes: list[int], frozen: list[int], bucket_bytes: int) -> dict[str, Any]:
-    """The numbers of the parameters in each bucket."""
-    parameters = [torch.nn.Parameter(torch.zeros(size), requires_grad=k not in frozen) for k, size in enumerate(sizes)]
+def _layer(weight: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    if weight.dim() == 2:
+        return values @ weight
+    return values * weight if weight.numel() else values + weight.sum()
+
+
+def buckets(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """The numbers of the parameters in each bucket, for each case."""
+    return {"buckets": [_buckets(tasks, **case) for case in cases]}
+
+
+def _buckets(
+    tasks: ModuleType, *, shapes: list[list[int]], dtypes: list[str], frozen: list[int], bucket_bytes: int
+) -> list[list[int]]:
+    parameters = [
+        torch.nn.Parameter(torch.zeros(shape, dtype=getattr(torch, dtype)), requires_grad=number not in frozen)
+        for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True))
+    ]
     place = {id(parameter): number for number, parameter in enumerate(parameters)}
     made = tasks.make_buckets(parameters, bucket_bytes)
-    return {"buckets": [[place[id(parameter)] for parameter in bucket] for bucket in made]}
+    return [[place[id(parameter)] for parameter in bucket] for bucket in made]
 
 
 def train(
-    tasks: ModuleType | None,
+    tasks: ModuleType,
     *,
     weights: list[torch.Tensor],
+    path: list[int],
+    seconds: list[float],
+    frozen: list[int],
     inputs: list[torch.Tensor],
     bucket_bytes: int,
-    seconds: float = 0.0,
-    frozen: list[int] | None = None,
-    skipped: list[int] | None = None,
-    accumulate: int = 1,
+    batches: list[int],
+    kept: bool,
+    broken_off: bool,
 ) -> dict[str, Any]:
-    """The gradients after each update, of which each adds up so many batches; without tasks, this rank's own."""
-    model = Layers(weights, seconds, frozen or [], skipped or [])
-    wrapped = tasks.Overlapped(model, bucket_bytes) if tasks else None
+    """The gradients after each update, of which each adds up as many batches as `batches` says.
+
+    kept: whether the gradients of an update are added to those of the update before. broken_off: whether an error of
+    the batch leaves the first `no_sync`, and whether another one stands inside the second.
+    """
+    model = Layers(weights, path, seconds, frozen)
+    wrapped = tasks.Overlapped(model, bucket_bytes)
+    given = iter(inputs)
     found = []
-    for first in range(0, len(inputs), accumulate):
-        for weight in model.parameters():
-            weight.grad = None
-        for number in range(first, first + accumulate):
-            last = number == first + accumulate - 1
-            if wrapped is None:
-                _loss(model, inputs[number]).backward()
-            elif last:
-                _step(wrapped, model, inputs[number])
-            else:
-                with wrapped.no_sync():
-                    _step(wrapped, model, inputs[number])
-        found.append([None if parameter.grad is None else parameter.grad.clone() for parameter in model.parameters()])
-    return {"gradients": found, "weights": [parameter.detach() for parameter in model.parameters()]}
+    for update, count in enumerate(batches):
+        if not kept:
+            for weight in model.parameters():
+                weight.grad = None
+        for number in range(count - 1):
+            with wrapped.no_sync():
+                if broken_off and update and not number:
+                    with wrapped.no_sync():
+                        pass
+                _step(wrapped, model, next(given))
+        if broken_off and not update:
+            with suppress(BatchError), wrapped.no_sync():
+                raise BatchError
+        _step(wrapped, model, next(given))
+        found.append([None if weight.grad is None else weight.grad.clone() for weight in model.parameters()])
+    return {"gradients": found, "weights": [weight.detach() for weight in model.parameters()]}
+
+
+class BatchError(Exception):
+    """An error of one batch, which training goes on after."""
 
 
 def _step(wrapped: Any, model: Layers, inputs: torch.Tensor) -> None:
@@ -114,7 +151,8 @@ def real(
     torch.manual_seed(0)
     if layers:
         width = round((layer_bytes / 4) ** 0.5)
-        model = Layers([torch.randn(width, width) / width**0.5 for _ in range(layers)], backward / layers, [], [])
+        weights = [torch.randn(width, width) / width**0.5 for _ in range(layers)]
+        model = Layers(weights, range(layers), [backward / layers] * layers, [])
         wrapped, inputs = tasks.Overlapped(model, bucket_bytes), torch.randn(1, width)
 
         def step() -> None:

@@ -20,7 +20,7 @@ def make_buckets(parameters: Sequence[torch.nn.Parameter], bucket_bytes: int) ->
     parameters (requires_grad is False) are in no bucket, no bucket is empty, and each parameter is in one.
     """
     # write
-    buckets: list[list[torch.nn.Parameter]] = [[]]
+    buckets = [[]]
     held = 0
     for parameter in reversed(parameters):
         if not parameter.requires_grad:
@@ -56,25 +56,29 @@ class Overlapped:
         """Gets ready for a backward: nothing has been sent, and every bucket waits for all of its gradients."""
         # write
         self.missing = [len(bucket) for bucket in self.buckets]
-        self.sent: dict[int, tuple[torch.Tensor, dist.Work]] = {}
+        self.sent = {}
         # end
 
     def ready(self, number: int) -> None:
         """Notes that one more gradient of this bucket is there, and sends the bucket when it was the last.
 
-        Does nothing inside `no_sync`. Buckets leave in the order of their numbers, the same on every rank: one that is
-        whole before its turn waits until those before it have left. Backward goes on at once (`async_op=True`).
+        Buckets leave in the order of their numbers, the same on every rank: one that is whole before its turn waits
+        until those before it have left, and leaves with the last of them. Backward goes on at once (`async_op=True`).
+        Inside `no_sync` nothing is noted and nothing is sent.
         """
         # write
+        if not self.communicates:
+            return
         self.missing[number] -= 1
-        while self.communicates and len(self.sent) < len(self.buckets) and self.missing[len(self.sent)] == 0:
+        while len(self.sent) < len(self.buckets) and self.missing[len(self.sent)] == 0:
             self.send(len(self.sent))
         # end
 
     def send(self, number: int) -> None:
         """Begins the all-reduce of one bucket, as one flat tensor in which a gradient that is missing counts as zero.
 
-        A parameter that this rank's loss does not depend on has no gradient here, but it may have one elsewhere.
+        A parameter that this rank's loss does not depend on has no gradient here, but it may have one elsewhere. All
+        parameters of a model have one type; they may have any shape.
         """
         # write
         flat = torch.cat(
@@ -106,13 +110,19 @@ class Overlapped:
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Inside, gradients only add up on their own rank and nothing is sent: to accumulate several batches."""
+        """Inside, gradients only add up on their own rank and nothing is sent: to accumulate several batches.
+
+        `begin`, backward and `finish` are called for each batch, inside as outside. The first backward outside then
+        sends what has added up. Whoever leaves it, by an error too, finds the state from before: `no_sync` may stand
+        inside `no_sync`.
+        """
         # write
+        before = self.communicates
         self.communicates = False
         try:
             yield
         finally:
-            self.communicates = True
+            self.communicates = before
         # end
 
 
@@ -124,7 +134,9 @@ def data_parallel_seconds(
     Every step copies the model from device 0 to each other device, runs the forwards, runs the backwards, and brings
     each other device's gradients to device 0. The copies share device 0's link, and so do the gradients. Python's
     interpreter, which one thread holds at a time, spends `interpreter` seconds on launching each device's forward; the
-    devices themselves compute side by side. Inputs and outputs are small, and latency too: leave them out.
+    devices themselves compute side by side, and while the interpreter still launches: the forwards together take as
+    long as the slower of the two, one device's forward or all of the launching. Backwards are launched from C++, side
+    by side. Inputs and outputs are small, and latency too: leave them out.
 
     forward, backward: seconds of one device for its part of the batch. model_bytes: of the parameters, and as many of
     gradients. bytes_per_second: of a device's link, in each direction. With one device nothing is copied. The result

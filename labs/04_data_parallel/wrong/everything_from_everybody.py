@@ -1,4 +1,4 @@
-# caught by: bytes_of_one_all_reduce
+# caught by: mean_gradients, frozen_and_tied, bytes_of_one_all_reduce, equal_to_one_process, training_as_one_process
 """Gathers every rank's gradients and takes the mean: right, and more to carry with every further rank."""
 
 

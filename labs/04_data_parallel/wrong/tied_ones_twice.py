@@ -1,4 +1,4 @@
-# caught by: bytes_of_one_all_reduce
+# caught by: frozen_and_tied, bytes_of_one_all_reduce, equal_to_one_process, training_as_one_process
 """Goes through the layers: the mean of equal means is right, but what two layers share is sent twice."""
 
 

@@ -1,4 +1,4 @@
-# caught by: frozen_and_tied, bytes_of_one_all_reduce, equal_to_one_process
+# caught by: frozen_and_tied, bytes_of_one_all_reduce, equal_to_one_process, training_as_one_process
 """What two layers share stands twice in the list, is weighted and added up twice: right for batches of one size."""
 
 

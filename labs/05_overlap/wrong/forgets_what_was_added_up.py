@@ -1,4 +1,4 @@
-# caught by: nothing_is_sent_inside_no_sync
+# caught by: gradients_are_the_mean, nothing_is_sent_inside_no_sync
 """Only the last batch counts."""
 
 
