@@ -337,8 +337,7 @@ def main(names: Sequence[str], only: str, moves: int, file: Path | None) -> None
                 for setting in progress(chosen, name):
                     redraws.append(measure(page, setting, moves))
                     out.print(_line(redraws[-1]), highlight=False)
-                    if setting.setting == LARGEST or setting.there == "x":
-                        reset(page)
+                    reset(page)
                 if not only:
                     quick.append(measure_quick(page, name))
     out.print(table(redraws))
