@@ -1,11 +1,16 @@
 """Lab 06: a parameter server that waits for everybody, or only for the first.
 
-The last rank is the server; all others are workers. They talk by messages of one float64 vector each:
+The last rank is the server; all others are workers. They talk by messages of one float64 vector each,
+without tags, and by nothing else:
 
     push, from a worker      [version that the gradient was computed at, gradient ...]
     answer, from the server  [version of these parameters, parameters ...], or [STOP, parameters ...] at the end
 
 A worker computes one gradient, pushes it, waits for its answer, and goes on with the parameters that came.
+Your workers are also tried beside a server of ours, and your server beside workers of ours.
+
+`dist.recv(vector)` without a source takes the message that comes next, from whomever, and returns its sender's rank.
+Nobody waits needlessly. Wait in `recv` or in `wait`: a server that sleeps between looks at its messages answers late.
 """
 
 from __future__ import annotations
@@ -33,8 +38,9 @@ def serve(parameters: torch.Tensor, updates: int, wait_for: int, learning_rate: 
 
     An update takes the mean of the first `wait_for` gradients of the current version, times the learning rate, off the
     parameters; then the workers whose gradients these were are answered with the new version. A gradient of an older
-    version is late: it is dropped, and its worker is answered at once with the newest parameters. With `wait_for` equal
-    to the number of workers this is synchronous training; the others are backup workers.
+    version is late: it is dropped, and its worker is answered at once with the newest version. That is the last update
+    that is whole: gradients of the next one, which is still being made, are not in its parameters. With `wait_for`
+    equal to the number of workers this is synchronous training; the others are backup workers.
 
     After the last update every worker is answered with STOP, those that are still computing when their push has come.
     Returns the ranks of each update's gradients, in the order in which they came.

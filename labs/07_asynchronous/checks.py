@@ -1,276 +1,209 @@
-"""What lab 07 asks of tasks.py. Each run is predicted by the simulator, with compute times drawn anew.
+"""What lab 07 asks of tasks.py. The simulator's own rules say what must happen in each training.
 
-Times are seconds long and messages take a tenth of a millisecond, so it is certain who comes first.
+A student's server is judged beside workers that follow a script of messages, and a student's worker beside such a
+server. So both have to keep to the protocol, and not only to each other. The lab's rules are judged in every run, by
+`Conversation.judged`: two messages for each gradient and nothing else, nobody waits needlessly, and all stop in time.
+
+Trainings are drawn from this space, and its corners are always among them:
+
+    workers        1 to 7, so 2 to 8 ranks
+    staleness      no bound, 0, 1, and more
+    updates        1 to 4 for each worker
+    parameters     1 to 9 numbers; a vector of its own, or a column of a matrix
+    links          10 Gbit/s and 1 us, or 100 Mbit/s and 20 us
+    compute times  such that workers are held at the bound, several are released at once, and some at the end
 """
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import distsim
-from distsim.cluster import Cluster
-from distsim.compute import ComputeTimes
 from distsim.grading import Finding, check
+from distsim.grading.served_training import (
+    BOTH,
+    FAST,
+    SLOW,
+    WORKERS,
+    Conversation,
+    ServedTraining,
+    first_finding,
+)
+from distsim.policies.asynchronous import Asynchronous
+from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.theory.staleness import stale_synchronous_staleness_bound
-from distsim.trace import SpanKind
 
 if TYPE_CHECKING:
-    from distsim.testbed import Message, Run, Testbed
-    from distsim.trace import Trace
+    from collections.abc import Iterator
 
-WORKERS, STEPS, SIZE, LEARNING_RATE = 4, 5, 6, 0.1
-APART_SECONDS = 0.1  # two workers that finish within this time could swap their turns
-CLOSE_SECONDS = 0.02  # what some messages may take
-LINKS = {"bandwidth": "1 Gbit/s", "latency": "100 us"}
+    from distsim.testbed import Testbed
 
-
-@dataclass(frozen=True)
-class Case:
-    """A run that is asked for, and what the simulator says of it. used: by update, the worker and the staleness."""
-
-    trace: Trace
-    arguments: list[dict[str, Any]]
-    used: list[list[int]]
-
-    def run(self, testbed: Testbed, **options: Any) -> Run:
-        """The student's server and workers."""
-        return testbed.run("train", arguments=self.arguments, cluster=_links(WORKERS + 1), **options)
-
-    def parameters(self) -> Any:
-        """The server's at the end: each gradient was computed at the version that its staleness says."""
-        versions = [self.arguments[0]["parameters"]]
-        for worker, stale in self.used:
-            own = self.arguments[worker]
-            gradient = own["matrix"] @ (versions[-1 - stale] - own["target"])
-            versions.append(versions[-1] - LEARNING_RATE * gradient)
-        return versions[-1]
+MOST_WORKERS, MOST_ROUNDS, MOST_NUMBERS = 7, 4, 9
+RELEASED_TOGETHER = ((12, 3, 9), (40, 6, 3), (5, 8, 2), (2, 4, 7))  # workers 3, 2 and 0 are held, in this order
+FAR_AHEAD = ((2, 2, 2, 2, 2, 2, 2, 2, 2, 2), (37, 41), (11, 5, 8))  # worker 0 is as far ahead as it may be
 
 
-@check(points=3, hint="For every push that comes, from whomever: apply it, and answer this worker with the result.")
+@check(
+    points=3,
+    hint="What does the server do with one push before it takes the next one?",
+    how="Take the next push, from whomever; take learning_rate times its gradient off the parameters, in place; answer "
+    "this worker with [version; parameters]. The version is the number of updates made, with this one.",
+)
 def asynchronous_updates(testbed: Testbed) -> Finding:
-    """The parameters at the end, on the testbed; on gloo, where the order is not known, that all of them end alike."""
-    case = _case(None)
-    run = case.run(testbed)
+    """One worker, three and six; and both sides with gloo. The list that the server returns is not looked at."""
+    rng = testbed.rng
     expected = "the parameters that come of applying each gradient once, as it comes"
-    if run.failure:
-        return Finding.failed(run, expected)
-    if not _same(run.results[-1]["parameters"], case.parameters()):
-        return Finding.of(observed=_off(run, case), expected=expected, passed=False, where="the server")
-    real = _case(None, seconds=0.01).run(testbed, backend="gloo")
-    if real.failure:
-        return Finding.failed(real, "a run on gloo that ends well")
-    if (made := len(real.results[-1]["used"])) != STEPS * WORKERS:
-        return Finding.of(observed=f"{made} updates", expected=f"{STEPS * WORKERS} updates", passed=False, where="gloo")
-    return _fine(expected)
+
+    def findings() -> Iterator[Finding]:
+        yield _talk([_training(rng, 1, None), _training(rng, 1, None, updates=1, size=1)], SLOW).finding(
+            testbed, expected
+        )
+        yield _talk([_training(rng, 6, None, columns=3), _training(rng, 6, None, updates=2)]).finding(testbed, expected)
+        yield _talk([_training(rng, 2, None)], students=BOTH).on_gloo(testbed, expected)
+
+    return first_finding(findings())
 
 
-@check(points=2, hint="Remember which version each worker was answered with; the staleness is what was made since.")
+@check(
+    points=2,
+    hint="At which version was a gradient computed, and how many updates have been made since, without its own?",
+    how="Keep for each worker the version that it was answered with last; at the start that is 0. The staleness is the "
+    "number of updates made before this one, less that version.",
+)
 def the_staleness_of_each_update(testbed: Testbed) -> Finding:
-    """Workers and staleness that serve_asynchronous returns, against the simulator's."""
-    return _compared(testbed, _case(None))
+    """The workers and the staleness that serve_asynchronous returns."""
+    rng = testbed.rng
+    workers = int(rng.integers(2, MOST_WORKERS + 1))
+    trainings = [
+        _training(rng, workers, None),
+        _training(rng, workers, None, slots=FAR_AHEAD[: min(workers, 3)]),
+    ]
+    return _talk(trainings, books=True).finding(testbed, "worker and staleness of each update")
 
 
-@check(points=2, hint="An answer goes out when its push has been applied: nobody is waited for.")
+@check(
+    points=2,
+    hint="Is a worker without an answer while its push is there, or is the server waiting for a certain one?",
+    how="dist.recv without a source takes the next push, and returns its rank. Answer before you take another one.",
+)
 def nobody_waits(testbed: Testbed) -> Finding:
-    """The time between each push and its answer, as the network has seen it."""
-    case = _case(None)
-    run = case.run(testbed)
-    expected = f"each answer within {1e3 * CLOSE_SECONDS:g} ms of its push"
-    if run.failure:
-        return Finding.failed(run, expected)
-    waits = [wait for worker in range(WORKERS) for wait in _waits(run, worker)]
-    if len(waits) < STEPS * WORKERS:
-        return Finding.of(observed=f"{len(waits)} answers", expected=expected, passed=False)
-    observed = f"an answer {max(waits):.2f} s after its push"
-    return Finding.of(observed=observed, expected=expected, passed=max(waits) < CLOSE_SECONDS)
+    """Both sides: when each gradient begins, each push leaves, and each answer is there. Numbers are not looked at."""
+    rng = testbed.rng
+    workers = int(rng.integers(3, MOST_WORKERS + 1))
+    links = (FAST, SLOW)[int(rng.integers(2))]
+    trainings = [_training(rng, workers, None), _training(rng, workers, None)]
+    conversation = _talk(trainings, links, students=BOTH, vectors=False)
+    return conversation.finding(testbed, "no time between a gradient, its push, its answer and the next gradient")
 
 
-@check(points=3, hint="Count each worker's applied gradients; answer those with at most min(counts) + staleness.")
+@check(
+    points=3,
+    hint="Who may go on after this update? Perhaps the worker of this push, perhaps others, perhaps nobody.",
+    how="Count each worker's applied gradients. After each update look at all who have no answer yet: those with at "
+    "most min(counts) + staleness are answered, in the order of their ranks, with the version of this moment.",
+)
 def stale_synchronous_updates(testbed: Testbed) -> Finding:
-    """With bounds of 0, 1 and 2 steps: who makes each update, how stale it is, and the parameters."""
-    for staleness in (0, 1, 2):
-        if (finding := _compared(testbed, _case(staleness), f"staleness {staleness}")).share < 1.0:
-            return finding
-    return finding
+    """Bounds of 0, 1 and a drawn one: who makes each update, how stale it is, what is answered, and when."""
+    rng = testbed.rng
+    expected = "updates of workers within the bound"
+    four = [_training(rng, 4, bound, slots=RELEASED_TOGETHER) for bound in (0, 1)]
+    drawn = _training(rng, 4, int(rng.integers(2, 4)), updates=14)
+    two = [_training(rng, 2, bound, size=size) for bound, size in ((0, 1), (1, 0))]
+    runs = (_talk([*four, drawn], books=True), _talk(two, SLOW, books=True))
+    return first_finding(run.finding(testbed, expected) for run in runs)
 
 
-@check(points=2, hint="When the slowest has caught up, answer whom you hold at once, with the newest parameters.")
+@check(
+    points=2,
+    hint="Whose push releases a worker that is held, and which parameters does it get?",
+    how="Keep those who are held in a set, and look at all of them after each update. They get the parameters of this "
+    "moment, and the version that says so; it is also the one from which their next staleness counts.",
+)
 def held_until_the_slowest_has_come(testbed: Testbed) -> Finding:
-    """When each worker computes, against the simulator."""
-    case = _case(1)
-    run = case.run(testbed)
-    expected = "workers who compute when the simulator says"
-    if run.failure:
-        return Finding.failed(run, expected)
-    spans = case.trace.spans.of_kind(SpanKind.COMPUTE)
-    for worker in range(WORKERS):
-        starts = [busy.start_seconds for busy in run.log.busy if busy.rank == worker]
-        predicted = np.sort(spans.start_seconds[spans.worker == worker])
-        for number, start in enumerate(predicted):
-            if number >= len(starts) or abs(starts[number] - start) > CLOSE_SECONDS:
-                observed = f"step {number} begins at {starts[number]:.2f} s" if number < len(starts) else "no such step"
-                wanted = f"step {number} begins at {start:.2f} s"
-                return Finding.of(observed=observed, expected=wanted, passed=False, where=f"worker {worker}")
-    return _fine(expected)
+    """A worker as far ahead as it may be, and several who are released at once. The list is not looked at."""
+    rng = testbed.rng
+    trainings = [
+        _training(rng, 3, 1, updates=11, slots=FAR_AHEAD),
+        _training(rng, 3, 4, updates=12, slots=FAR_AHEAD),
+        _training(rng, 3, 0, columns=3),
+    ]
+    return _talk(trainings).finding(testbed, "held workers who go on as soon as they may")
 
 
-@check(points=2, hint="Take the pushes that are still to come and answer STOP; held workers wait for nothing else.")
+@check(
+    points=2,
+    hint="When the last update is made, which workers wait for an answer, and which ones still compute?",
+    how="Answer all who are held with STOP at once. Then take one more push of each of the others, apply nothing, and "
+    "answer STOP.",
+)
 def everybody_stops(testbed: Testbed) -> Finding:
     """Few updates, and workers who are held or still compute: all end, and their last gradients change nothing."""
-    for staleness in (None, 0, 1):
-        case = _case(staleness, steps=1, updates=random.randrange(1, WORKERS))
-        run = case.run(testbed)
-        expected = "all workers stop, with the parameters of the last update"
-        if run.failure:
-            return Finding.failed(run, expected)
-        for rank, result in enumerate(run.results):
-            if not _same(result["parameters"], case.parameters()):
-                observed = "parameters that are not those of the last update"
-                where = f"rank {rank}, {case.arguments[0]['updates']} updates, staleness {staleness}"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
-    return _fine(expected)
+    rng = testbed.rng
+    workers = int(rng.integers(3, 6))
+    some = int(rng.integers(2, workers))
+    bounds = (None, 0, 1)
+    together = [_training(rng, workers, bound, updates=some) for bound in bounds]
+    alone = [_training(rng, 7, bound, updates=updates) for bound, updates in ((0, 3), (None, 1), (1, 5))]
+    expected = "all workers stop, with the parameters of the last update"
+    runs = (_talk(together, students=BOTH), _talk(alone))
+    return first_finding(run.finding(testbed, expected) for run in runs)
 
 
-@check(points=2, hint="One send to the server and one answer for each gradient, of 1 + size numbers; nothing else.")
+@check(
+    points=2,
+    hint="Compare your worker with the two lines of the protocol, and with what it says about parameters.",
+    how="Each turn of the loop: compute, send [number of the push; gradient ...], receive, copy answer[1:] into "
+    "parameters. Pushes count 0, 1, 2, whatever the versions are; after STOP nothing is computed.",
+)
 def one_push_and_one_answer(testbed: Testbed) -> Finding:
-    """The messages that the network has carried."""
-    run = _case(None).run(testbed)
-    size = 8 * (1 + SIZE)
-    gradients = sum(busy.rank < WORKERS for busy in run.log.busy)
-    expected = f"{gradients} pushes and {gradients} answers of {size} bytes"
-    if run.failure:
-        return Finding.failed(run, expected)
-    pushes = [m for m in run.log.messages if m.target == WORKERS and m.num_bytes == size]
-    answers = [m for m in run.log.messages if m.source == WORKERS and m.num_bytes == size]
-    others = len(run.log.messages) - len(pushes) - len(answers) + len(run.log.collectives)
-    observed = f"{len(pushes)} pushes, {len(answers)} answers and {others} other messages"
-    passed = len(pushes) == len(answers) == gradients and not others
-    return Finding.of(observed=observed, expected=expected, passed=passed)
+    """The student's workers beside a server that follows a script."""
+    rng = testbed.rng
+    three = [_training(rng, 3, 1, slots=FAR_AHEAD, columns=3), _training(rng, 3, None, size=1)]
+    seven = [_training(rng, 7, None), _training(rng, 7, 0, updates=1)]
+    expected = "one push and one answer for each gradient, as the protocol says"
+    runs = (_talk(three, students=(WORKERS,)), _talk(seven, SLOW, students=(WORKERS,)))
+    return first_finding(run.finding(testbed, expected) for run in runs)
 
 
-@check(points=1, hint="Each of the others goes from staleness steps behind you to staleness + 1 steps ahead of you.")
+@check(
+    points=1,
+    hint="Follow one of the other workers from the moment when you begin a step until your gradient has come. How far "
+    "behind you can it be at first, and how far ahead at the end?",
+    how="It may go from staleness steps behind you to staleness + 1 steps ahead of the step that you began. Each of "
+    "its steps is an update, and there are workers - 1 such workers.",
+)
 def prediction_of_the_largest_staleness(testbed: Testbed) -> Finding:
     """One worker, a bound of 0, and more."""
-    cases = [[1, 3], [random.randrange(2, 9), 0], [random.randrange(2, 9), random.randrange(1, 9)]]
+    rng = testbed.rng
+    drawn = [[int(rng.integers(2, 9)), 0], [int(rng.integers(3, 9)), int(rng.integers(2, 9))]]
+    cases = [[1, 3], [2, 1], [5, 1], *drawn]
     run = testbed.run("predict", arguments=[{"cases": cases}])
     expected = [stale_synchronous_staleness_bound(*case) for case in cases]
     if run.failure:
-        return Finding.failed(run, expected)
-    observed = run.results[0]["staleness"]
-    where = "(workers, staleness) = " + ", ".join(f"({workers}, {bound})" for workers, bound in cases)
-    return Finding.of(observed=observed, expected=expected, passed=observed == expected, where=where)
+        return Finding.failed(run, "the largest staleness")
+    for (workers, bound), found, right in zip(cases, run.results[0]["staleness"], expected, strict=True):
+        if found != right:
+            where = f"{workers} workers, a bound of {bound} steps"
+            return Finding.of(observed=f"{found:g}", expected=right, passed=False, where=where)
+    return Finding.of(observed="the largest staleness", expected="the largest staleness", passed=True)
 
 
-def _compared(testbed: Testbed, case: Case, where: str = "") -> Finding:
-    """The list that the server returns, and the parameters, against the simulator's."""
-    run = case.run(testbed)
-    expected = f"(worker, staleness) of each update: {_pairs(case.used)}"
-    if run.failure:
-        return Finding.failed(run, expected)
-    used = run.results[-1]["used"]
-    if used == case.used and not _same(run.results[-1]["parameters"], case.parameters()):
-        return Finding.of(observed=_off(run, case), expected=expected, passed=False, where=where)
-    return Finding.of(observed=_pairs(used), expected=expected, passed=used == case.used, where=where)
+def _talk(
+    trainings: list[ServedTraining], links: dict[str, str] = FAST, *, books: bool = False, **options: Any
+) -> Conversation:
+    """A conversation in which those who are released at once are answered by rank."""
+    return Conversation(trainings, links=links, by_rank=True, books=books, **options)
 
 
-def _case(staleness: int | None, steps: int = STEPS, updates: int | None = None, seconds: float = 5.0) -> Case:
-    """A run in which no two workers finish at nearly the same time, and in which it shows what a server does wrong.
-
-    The first worker is not the first by rank as well, and with a looser bound the run would be another. (With few
-    updates, where the end is looked at, it would be the same with any.)
-    """
-    count = steps * WORKERS if updates is None else updates
-    while True:
-        scenario = _scenario(staleness, steps, seconds)
-        trace = distsim.simulate(scenario)
-        ends = np.sort(trace.spans.of_kind(SpanKind.COMPUTE).end_seconds)
-        apart = np.diff(ends).min() > APART_SECONDS * seconds / 5.0
-        looser = 1 if updates is None else count
-        if staleness is None:
-            first = {worker for worker, _ in _used(trace)[:count]}
-            telling = updates is None or len(first) == count  # nobody comes twice, so no bound would hold anybody
-        else:
-            telling = _differs(scenario, trace, looser, count) == (updates is None)
-        if apart and telling and _used(trace)[0][0] != 0:
-            break
-    times = ComputeTimes(scenario.compute, scenario.seed, scenario.workload.batch)
-    generator = np.random.default_rng()
-    start = generator.normal(size=SIZE)
-    arguments = [
-        {
-            "parameters": start,
-            "updates": count,
-            "learning_rate": LEARNING_RATE,
-            "staleness": staleness,
-            "matrix": np.eye(SIZE) + 0.1 * generator.normal(size=(SIZE, SIZE)),
-            "target": generator.normal(size=SIZE),
-            "times": times.first(worker, steps * WORKERS).tolist() if worker < WORKERS else [],
-        }
-        for worker in range(WORKERS + 1)
-    ]
-    return Case(trace, arguments, _used(trace)[:count])
-
-
-def _scenario(staleness: int | None, steps: int, seconds: float) -> distsim.Scenario:
-    policy: dict[str, Any] = {"kind": "asynchronous"}
-    if staleness is not None:
-        policy = {"kind": "stale_synchronous", "staleness": staleness}
-    return distsim.Scenario.of(
-        {
-            "steps": steps,
-            "seed": random.randrange(10**9),
-            "cluster": {"workers": WORKERS, **LINKS},
-            "compute": {"distribution": "lognormal", "mean": f"{seconds} s", "cv": 0.5},
-            "workload": {"gradient": f"{8 * (1 + SIZE)} B"},
-            "policy": policy,
-            "communication": {"kind": "parameter_server"},
-        }
-    )
-
-
-def _differs(scenario: distsim.Scenario, trace: Trace, looser_by: int, updates: int) -> bool:
-    """Whether a bound that is looser by so many steps changes who makes the first updates."""
-    bound = scenario.policy.staleness + looser_by
-    looser = distsim.simulate(scenario.replacing({"policy.staleness": bound}))
-    return _used(looser)[:updates] != _used(trace)[:updates]
-
-
-def _used(trace: Trace) -> list[list[int]]:
-    """By update, the worker whose gradient made it and the staleness."""
-    rows = trace.contributions
-    pairs = zip(rows.version, rows.worker, rows.staleness, strict=True)
-    return [[int(worker), int(stale)] for _, worker, stale in sorted(pairs)]
-
-
-def _links(ranks: int) -> Cluster:
-    return Cluster.model_validate({"workers": ranks, **LINKS})
-
-
-def _waits(run: Run, worker: int) -> list[float]:
-    """Seconds from each of a worker's pushes, when it was ready to leave, to its answer."""
-    messages: list[Message] = run.log.messages
-    pushes = [m for m in messages if m.source == worker]
-    answers = [m for m in messages if m.target == worker]
-    return [answer.ended_seconds - push.posted_seconds for push, answer in zip(pushes, answers, strict=False)]
-
-
-def _same(one: Any, other: Any) -> bool:
-    return bool(np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=1e-9, atol=1e-9))
-
-
-def _off(run: Run, case: Case) -> str:
-    distance = np.linalg.norm(run.results[-1]["parameters"] - case.parameters())
-    moved = np.linalg.norm(case.parameters() - case.arguments[0]["parameters"])
-    return f"parameters that are {distance / moved:.1%} of the whole way off"
-
-
-def _pairs(used: list[list[int]]) -> str:
-    return " ".join(f"({', '.join(map(str, pair))})" for pair in used)
-
-
-def _fine(expected: str) -> Finding:
-    return Finding.of(observed=expected, expected=expected, passed=True)
+def _training(
+    rng: np.random.Generator, workers: int, staleness: int | None, updates: int = 0, size: int = 0, **options: Any
+) -> ServedTraining:
+    """A training drawn from the space; 0: drawn as well. staleness: the bound, if there is one."""
+    updates = updates or workers * int(rng.integers(2, MOST_ROUNDS + 1))
+    size = size or int(rng.integers(2, MOST_NUMBERS + 1))
+    rule = Asynchronous().rule(workers) if staleness is None else StaleSynchronous(staleness).rule(workers)
+    bound = "no bound" if staleness is None else f"a bound of {staleness}"
+    name = f"{workers} workers, {bound}, updates: {updates}"
+    given = {} if staleness is None else {"staleness": staleness}
+    return ServedTraining.drawn(rng, name, rule, workers, updates, size=size, options=given, numbered=True, **options)

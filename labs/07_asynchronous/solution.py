@@ -1,12 +1,18 @@
 """Lab 07: a parameter server that waits for nobody, or only for those who are too far behind.
 
-The last rank is the server; all others are workers. They talk by messages of one float64 vector each:
+The last rank is the server; all others are workers. They talk by messages of one float64 vector each,
+without tags, and by nothing else:
 
     push, from a worker      [number of this push, counted from 0; gradient ...]
     answer, from the server  [version of these parameters; parameters ...], or [STOP; parameters ...] at the end
 
 Every gradient makes an update of its own, whenever it comes. Its *staleness* is the number of updates that were made
 since the parameters that it was computed at.
+
+Your workers are also tried beside a server of ours, and your server beside workers of ours.
+
+`dist.recv(vector)` without a source takes the message that comes next, from whomever, and returns its sender's rank.
+Nobody waits needlessly. Wait in `recv` or in `wait`: a server that sleeps between looks at its messages answers late.
 """
 
 from __future__ import annotations

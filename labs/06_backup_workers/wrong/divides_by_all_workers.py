@@ -1,4 +1,4 @@
-# caught by: updates_from_the_first, everybody_stops
+# caught by: updates_from_the_first, late_workers_are_answered_at_once, everybody_stops
 """The mean of four, where three have come."""
 
 

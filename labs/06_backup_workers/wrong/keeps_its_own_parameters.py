@@ -1,4 +1,4 @@
-# caught by: synchronous_training, updates_from_the_first, everybody_stops
+# caught by: synchronous_training, one_push_and_one_answer, everybody_stops
 """The worker does not take what the server answers."""
 
 

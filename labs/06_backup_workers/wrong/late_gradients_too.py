@@ -1,4 +1,4 @@
-# caught by: updates_from_the_first, updates_in_time, late_workers_are_answered_at_once
+# caught by: updates_from_the_first, updates_in_time, late_workers_are_answered_at_once, everybody_stops
 """Every gradient counts, however old the parameters it was computed at."""
 
 

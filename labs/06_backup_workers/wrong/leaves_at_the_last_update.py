@@ -1,4 +1,4 @@
-# caught by: updates_from_the_first, updates_in_time, late_workers_are_answered_at_once, everybody_stops, one_push_and_one_answer
+# caught by: updates_from_the_first, updates_in_time, late_workers_are_answered_at_once, everybody_stops
 """Workers that still compute find nobody who takes their push."""
 
 

@@ -1,4 +1,4 @@
-# caught by: updates_in_time, late_workers_are_answered_at_once, one_push_and_one_answer
+# caught by: one_push_and_one_answer, everybody_stops
 """Before each gradient a worker says that it has computed, and pushes something that is always too late."""
 
 from distsim.testbed import rank as testbed_rank

@@ -1,4 +1,4 @@
-# caught by: late_workers_are_answered_at_once, one_push_and_one_answer
+# caught by: synchronous_training, updates_from_the_first, updates_in_time, late_workers_are_answered_at_once, one_push_and_one_answer, everybody_stops
 """Each push goes out a second time, and the server throws that away."""
 
 

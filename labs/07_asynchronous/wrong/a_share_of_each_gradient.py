@@ -1,4 +1,4 @@
-# caught by: asynchronous_updates, the_staleness_of_each_update, stale_synchronous_updates, everybody_stops
+# caught by: asynchronous_updates, the_staleness_of_each_update, stale_synchronous_updates, held_until_the_slowest_has_come, everybody_stops
 """Divides by the number of workers, as if all of them had come."""
 
 

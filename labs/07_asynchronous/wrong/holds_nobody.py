@@ -1,4 +1,4 @@
-# caught by: stale_synchronous_updates, held_until_the_slowest_has_come
+# caught by: stale_synchronous_updates, held_until_the_slowest_has_come, everybody_stops
 """Asynchronous, whatever the bound."""
 
 

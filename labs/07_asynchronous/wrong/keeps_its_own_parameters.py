@@ -1,4 +1,4 @@
-# caught by: asynchronous_updates, the_staleness_of_each_update, stale_synchronous_updates, everybody_stops
+# caught by: asynchronous_updates, everybody_stops, one_push_and_one_answer
 """The worker does not take what the server answers."""
 
 

@@ -1,4 +1,4 @@
-# caught by: asynchronous_updates, the_staleness_of_each_update, stale_synchronous_updates, everybody_stops
+# caught by: asynchronous_updates, the_staleness_of_each_update, stale_synchronous_updates, held_until_the_slowest_has_come, everybody_stops
 """What comes after the last update is applied as well."""
 
 

@@ -1,4 +1,4 @@
-# caught by: asynchronous_updates, the_staleness_of_each_update, nobody_waits, stale_synchronous_updates, held_until_the_slowest_has_come, everybody_stops, one_push_and_one_answer
+# caught by: asynchronous_updates, the_staleness_of_each_update, nobody_waits, stale_synchronous_updates, held_until_the_slowest_has_come, everybody_stops
 """Workers that still compute find nobody who takes their push."""
 
 

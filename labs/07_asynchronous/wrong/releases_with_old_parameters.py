@@ -1,4 +1,4 @@
-# caught by: stale_synchronous_updates
+# caught by: stale_synchronous_updates, held_until_the_slowest_has_come
 """Who was held goes on with the parameters of the moment at which it was held."""
 
 

@@ -1,4 +1,4 @@
-# caught by: asynchronous_updates, the_staleness_of_each_update, nobody_waits
+# caught by: asynchronous_updates, the_staleness_of_each_update, nobody_waits, everybody_stops
 """An asynchronous server that lets nobody be a step ahead: it is synchronous."""
 
 

@@ -1,0 +1,21 @@
+# caught by: updates_from_the_first, late_workers_are_answered_at_once
+"""A worker that is late in the middle of an update gets half of that update."""
+
+
+def serve(parameters, updates, wait_for, learning_rate):
+    used, push = [], torch.empty(1 + len(parameters), dtype=torch.float64)
+    for version in range(updates):
+        ranks = []
+        while len(ranks) < wait_for:
+            worker = dist.recv(push)
+            if int(push[0]) == version:
+                parameters -= learning_rate * push[1:] / wait_for
+                ranks.append(worker)
+            else:
+                answer(worker, version, parameters)
+        for worker in ranks:
+            answer(worker, version + 1 if version + 1 < updates else STOP, parameters)
+        used.append(ranks)
+    for _ in range(dist.get_world_size() - 1 - wait_for):
+        answer(dist.recv(push), STOP, parameters)
+    return used
