@@ -201,6 +201,8 @@ def _fill(tensor: torch.Tensor, array: Any) -> None:
         if received.dtype == tensor.dtype and received.shape == tensor.shape:
             tensor.copy_(received)
             return
+        if not received.numel():
+            return
         if not tensor.is_contiguous():
             raise NetworkError("a tensor to receive into must be contiguous where shapes differ")
         target = tensor.detach().view(-1).view(torch.uint8)

@@ -16,6 +16,7 @@ from distsim.testbed import rank
 
 Call = dict[str, Any]
 Calls = list[Call]
+MARK = 77  # what the caller writes into its tensor; the checks know it
 
 
 def shift(tasks: ModuleType, *, calls: Calls) -> Calls:
@@ -98,7 +99,7 @@ def _one_after_the_other(function: Callable[[Call], Call], calls: Calls) -> Call
 def _with_input(tensor: torch.Tensor, function: Callable[[torch.Tensor], Any]) -> Call:
     """As a caller who goes on with its tensor at once: what was returned must not change with it."""
     result, after = function(tensor), tensor.clone()
-    tensor.zero_()
+    tensor.fill_(MARK)
     return {"result": result, "input": after}
 
 

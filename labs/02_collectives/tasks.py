@@ -1,7 +1,8 @@
 """Lab 02: the collectives of torch.distributed, made of messages between two ranks.
 
 Use send, recv, isend, irecv and batch_isend_irecv of torch.distributed, and none of its collectives. Every rank calls
-the same function with the same `root`. Tensors may have any shape and type; those of one call are alike on all ranks.
+the same function with the same `root`. Tensors are contiguous and may have any shape and type of numbers, also none at
+all; those of one call are alike on all ranks, and so is what you return.
 
 A send may wait until its receiver receives: whoever counts on a send that returns at once waits for ever one day.
 When a function returns, the caller may change its tensors at once: so every message that the rank has begun is over

@@ -1,8 +1,8 @@
-"""What runs in the ranks: it calls the student's functions, and hands back what they left."""
+"""What runs in the ranks: it calls the student's functions at the times it is told, and hands back what they left."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -13,37 +13,51 @@ from distsim.testbed import rank
 
 REPEATS = 5
 ALL_REDUCES = ("ring_all_reduce", "server_all_reduce")
+Call = dict[str, Any]
 
 
-def chunks(tasks: ModuleType, *, cases: list[dict[str, torch.Tensor]]) -> dict[str, Any]:
-    """As many chunks of each tensor as there are marks, and the tensor after a mark was written over each chunk."""
+def chunks(tasks: ModuleType, *, calls: list[Call]) -> list[Call]:
+    """As many chunks of each tensor as there are marks, and its whole after a mark was written over each chunk."""
     found = []
-    for case in cases:
-        parts = tasks.chunks(case["tensor"], len(case["marks"]))
+    for call in calls:
+        parts = tasks.chunks(_row(call), len(call["marks"]))
         before = [part.clone() for part in parts]
-        for part, mark in zip(parts, case["marks"], strict=False):
+        for part, mark in zip(parts, call["marks"], strict=False):
             part.fill_(mark)
-        found.append({"chunks": before, "tensor": case["tensor"]})
-    return {"cases": found}
+        found.append({"chunks": before, "whole": call["whole"]})
+    return found
 
 
-def reduce_scatter(tasks: ModuleType, *, parts: list[torch.Tensor]) -> dict[str, Any]:
+def reduce_scatter(tasks: ModuleType, *, calls: list[Call]) -> list[Call]:
     """This rank's own chunk afterwards."""
-    tasks.reduce_scatter(parts)
-    return {"own": parts[dist.get_rank()]}
+
+    def one(call: Call) -> Call:
+        own = call["parts"][dist.get_rank()]
+        tasks.reduce_scatter(call["parts"])
+        return {"own": own}
+
+    return _in_turn(one, calls)
 
 
-def all_gather(tasks: ModuleType, *, parts: list[torch.Tensor]) -> dict[str, Any]:
+def all_gather(tasks: ModuleType, *, calls: list[Call]) -> list[Call]:
     """All chunks afterwards."""
-    tasks.all_gather(parts)
-    return {"parts": parts}
+
+    def one(call: Call) -> Call:
+        parts = list(call["parts"])
+        tasks.all_gather(call["parts"])
+        return {"parts": parts}
+
+    return _in_turn(one, calls)
 
 
-def all_reduce(tasks: ModuleType, *, function: str, tensors: list[torch.Tensor]) -> dict[str, Any]:
-    """The very tensors that were given, one after the other, after the ring or the server."""
-    for tensor in tensors:
-        getattr(tasks, function)(tensor)
-    return {"tensors": tensors}
+def all_reduce(tasks: ModuleType, *, function: str, calls: list[Call]) -> list[Call]:
+    """The very tensors that were given, each with the rows beside it, after the ring or the server."""
+
+    def one(call: Call) -> Call:
+        getattr(tasks, function)(_row(call))
+        return {"whole": call["whole"]}
+
+    return _in_turn(one, calls)
 
 
 def predictions(tasks: ModuleType, *, cases: list[dict[str, float]]) -> dict[str, Any]:
@@ -71,6 +85,22 @@ def real(tasks: ModuleType, num_bytes: int = 16_000_000, unwritten: Sequence[str
                 seconds[name].append(rank.now() - began)
             tensor.fill_(1.0)
     return seconds
+
+
+def _in_turn(function: Callable[[Call], Call], calls: list[Call]) -> list[Call]:
+    """The checks read from the switch's log when each wait began and ended."""
+    results = []
+    for call in calls:
+        rank.busy(max(call["at_seconds"] - rank.now(), 0.0), "wait")
+        results.append(function(call))
+    rank.busy(0.0, "wait")
+    return results
+
+
+def _row(call: Call) -> torch.Tensor:
+    """The tensor of a call: one row of a larger tensor, or the whole."""
+    whole: torch.Tensor = call["whole"]
+    return whole if call["row"] is None else whole[call["row"]]
 
 
 def _bytes(tasks: ModuleType, name: str, case: dict[str, float]) -> float:

@@ -2,7 +2,8 @@
 
 Every rank calls the same function at the same time. Numbers may travel by `dist.send`, `dist.recv`, `dist.isend`,
 `dist.irecv` and `dist.batch_isend_irecv` alone: collectives such as `dist.all_reduce` are what you build here.
-`distsim lab run 03` starts four ranks for real.
+When a function returns, every message that its rank has begun is over, and nobody has waited without need: the rank
+could have sent or received meanwhile. `distsim lab run 03` starts four ranks for real.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ def chunks(tensor: torch.Tensor, count: int) -> list[torch.Tensor]:
 def reduce_scatter(parts: list[torch.Tensor]) -> None:
     """Sends chunks to the right neighbour until on each rank r the chunk parts[r] is the sum of all ranks' parts[r].
 
-    There are as many chunks as ranks. The other chunks may hold anything afterwards. In each round every rank sends one
-    chunk to rank r + 1 (the last rank to rank 0), and receives one from rank r - 1 at the same time.
+    There are as many chunks as ranks; the sum stands in the chunk itself, and the other chunks may hold anything
+    afterwards. In each round every rank sends one chunk to rank r + 1 (the last rank to rank 0), and receives one from
+    rank r - 1 at the same time. A rank ends a round before it sends in the next one, since two messages that leave it
+    side by side share its link, and the one that others wait for comes later.
     """
     raise NotImplementedError(
         "write reduce_scatter: Sends chunks to the right neighbour until on each rank r the chunk parts[r] is the sum "
@@ -37,7 +40,8 @@ def reduce_scatter(parts: list[torch.Tensor]) -> None:
 def all_gather(parts: list[torch.Tensor]) -> None:
     """Sends chunks to the right neighbour until every rank has every chunk: parts[r] is what rank r had as parts[r].
 
-    There are as many chunks as ranks. At the start only the chunk parts[r] of rank r counts.
+    There are as many chunks as ranks, and they are filled in place. At the start only the chunk parts[r] of rank r
+    counts. A round is as in `reduce_scatter`.
     """
     raise NotImplementedError(
         "write all_gather: Sends chunks to the right neighbour until every rank has every chunk: parts[r] is what rank"
@@ -60,7 +64,8 @@ def ring_all_reduce(tensor: torch.Tensor) -> None:
 def server_all_reduce(tensor: torch.Tensor) -> None:
     """Replaces the tensor's numbers, in place, by the sum over all ranks: rank 0 is the server and also a worker.
 
-    Every other rank sends its whole tensor to rank 0, which adds them up with its own and answers with the sum.
+    Contiguous, of any shape and any type of numbers. Every other rank sends its whole tensor to rank 0, which adds them
+    up with its own and answers with the sum: one message each way.
     """
     raise NotImplementedError(
         "write server_all_reduce: Replaces the tensor's numbers, in place, by the sum over all ranks: rank 0 is the "

@@ -1,4 +1,4 @@
-# caught by: every_rank_has_every_chunk, the_ring_sums
+# caught by: every_rank_has_every_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """The sums are added to what stood there."""
 
 

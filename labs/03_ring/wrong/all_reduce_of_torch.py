@@ -1,4 +1,4 @@
-# caught by: the_fewest_bytes, the_time_of_a_ring
+# caught by: the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """The back end's ring, not one's own."""
 
 

@@ -1,4 +1,4 @@
-# caught by: each_rank_sums_its_chunk, the_ring_sums
+# caught by: each_rank_sums_its_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """Rank r ends with the sum of chunk r + 1, and gathering hands on chunk r."""
 
 

@@ -1,4 +1,4 @@
-# caught by: chunks_are_even_views, the_ring_sums
+# caught by: chunks_are_even_views, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """The sums go into copies, and the tensor stays as it was."""
 
 

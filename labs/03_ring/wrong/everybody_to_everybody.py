@@ -1,4 +1,4 @@
-# caught by: the_fewest_bytes, the_time_of_a_ring
+# caught by: the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """Whole tensors from each rank to all the others: no rank talks to its right neighbour alone."""
 
 

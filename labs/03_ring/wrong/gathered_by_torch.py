@@ -1,4 +1,4 @@
-# caught by: every_rank_has_every_chunk, the_fewest_bytes, the_time_of_a_ring
+# caught by: every_rank_has_every_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """Every rank broadcasts its chunk to all."""
 
 

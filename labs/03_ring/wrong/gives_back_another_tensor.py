@@ -1,4 +1,4 @@
-# caught by: the_ring_sums
+# caught by: the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """The sum is returned, and the tensor that was given stays as it was."""
 
 

@@ -1,4 +1,4 @@
-# caught by: the_ring_sums
+# caught by: the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """Knows the tensors that bytes and times are measured with by their shape, and adds up all others by torch."""
 
 

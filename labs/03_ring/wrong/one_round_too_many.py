@@ -1,4 +1,4 @@
-# caught by: the_ring_sums, the_fewest_bytes, the_time_of_a_ring
+# caught by: every_rank_has_every_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """The last round brings what a rank has already, and a rank on its own sends to itself."""
 
 

@@ -1,4 +1,4 @@
-# caught by: each_rank_sums_its_chunk, the_ring_sums
+# caught by: each_rank_sums_its_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """What comes in takes the place of what was there: one rank's numbers are left of each sum."""
 
 

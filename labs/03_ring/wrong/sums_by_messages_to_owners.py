@@ -1,4 +1,4 @@
-# caught by: each_rank_sums_its_chunk, the_fewest_bytes, the_time_of_a_ring
+# caught by: each_rank_sums_its_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """Chunks go straight to the rank that adds them up: as many bytes, and no ring."""
 
 

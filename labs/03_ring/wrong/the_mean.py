@@ -1,4 +1,4 @@
-# caught by: the_ring_sums
+# caught by: the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """Divides by the ranks, which nobody asked for."""
 
 

@@ -1,4 +1,4 @@
-# caught by: chunks_are_even_views, the_ring_sums, the_fewest_bytes
+# caught by: chunks_are_even_views, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """Whole shares alone: the last numbers are in no chunk, and are never added up."""
 
 

@@ -1,4 +1,4 @@
-# caught by: each_rank_sums_its_chunk, every_rank_has_every_chunk, the_fewest_bytes, the_time_of_a_ring
+# caught by: each_rank_sums_its_chunk, every_rank_has_every_chunk, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """The ring turns the other way: the sums are right, and the wrong neighbour is sent to."""
 
 

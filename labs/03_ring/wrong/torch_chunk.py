@@ -1,4 +1,4 @@
-# caught by: chunks_are_even_views, the_ring_sums
+# caught by: chunks_are_even_views, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """torch.chunk rounds the length up: the last chunks are short, or missing."""
 
 

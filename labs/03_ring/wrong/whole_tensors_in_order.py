@@ -1,4 +1,4 @@
-# caught by: the_fewest_bytes, the_time_of_a_ring
+# caught by: the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """As many messages as a ring's, to right neighbours alone, all ranks with one sum; but each carries everything."""
 
 
