@@ -34,6 +34,14 @@ EXPLORERS = sorted((ROOT / "course" / "explorers").glob("*.ipynb"))
 BESIDE = ("labs/README.md", "README.md", "distsim/examples/KEYS.md")
 MOST_TABS, PHONE = 100, 420  # the phone's width in pixels
 MOST_BYTES = 1_500_000  # of an explorer's page, without plotly.js, which all pages share
+PLACE = """() => {
+    const places = {"left menu": ".sidebar-drawer", text: "article", "right menu": ".toc-drawer"};
+    return Object.keys(places).find(name => document.activeElement.closest(places[name])) ?? "other";
+}"""
+IS_ON_SCREEN = """() => {
+    const {left, right, top, bottom} = document.activeElement.getBoundingClientRect();
+    return left >= 0 && left < innerWidth && right > 0 && top < innerHeight && bottom > 0;
+}"""
 DOCUMENTS = [*sorted((ROOT / "course").glob("*.md")), *(ROOT / name for name in BESIDE)]
 
 
@@ -249,6 +257,25 @@ def test_a_chapter_is_drawn_without_a_network(site: Path, page: Any, problems: l
     page.locator("h1", has_text="Glossary").wait_for()
     assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob"}
     assert not problems, problems
+
+
+@pytest.mark.chromium
+@pytest.mark.more
+def test_on_a_phone_the_keyboard_is_always_at_something_on_the_screen(site: Path, page: Any) -> None:
+    """Also in the two menus, which are beside the screen until the keyboard comes to them."""
+    page.set_viewport_size({"width": PHONE, "height": 900})
+    page.goto(in_site(site, ROOT / "course" / "README.md").as_uri())
+    reached: set[str] = set()
+    for _ in range(2 * MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        reached.add(page.evaluate(PLACE))
+        page.wait_for_function(IS_ON_SCREEN)
+        assert page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 3
+    else:
+        raise AssertionError(f"{2 * MOST_TABS} presses of Tab do not lead through the page")
+    assert reached == {"other", "left menu", "text", "right menu"}
 
 
 @pytest.mark.chromium
