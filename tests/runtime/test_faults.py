@@ -108,6 +108,10 @@ def test_the_deadline_names_those_first_that_all_wait_for() -> None:
             break
     head, *lines = message.splitlines()
     assert f"not finished {deadline:g} s after its launch" in head
+    assert (
+        f"Cure: find out why the first rank below did not go on, or give a longer deadline: --deadline {2 * deadline:g}"
+        in head
+    )
     loop, sum_line = f"({line_of('while True')}|{line_of('  pass')})", line_of("sum(itertools")
     busy = "\n".join(lines[:2])
     for rank, place in ((1, loop), (2, sum_line)):
@@ -207,6 +211,15 @@ def test_a_rule_that_raises_is_the_servers_failure(monkeypatch: pytest.MonkeyPat
     message = real_error(monkeypatch, "parameter_server", rank=2, where="rule", call=9, fault="raise")
     assert "rank 2 (server 2) raised ValueError" in message
     assert "in _decide" in message
+
+
+def test_a_deadline_that_passes_while_all_ranks_start_is_put_down_to_the_machine() -> None:
+    head = error_of("none", ranks=2, deadline=0.1).splitlines()[0]
+    assert head == (
+        "a little run: not finished 0.1 s after its launch, its deadline. No process had loaded torch by then, so this "
+        "machine is busy. Cure: end other programs, or give a longer deadline: --deadline 0.2 in a terminal, "
+        "deadline_seconds in Python"
+    )
 
 
 def test_the_deadline_tells_who_waits_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,8 +241,12 @@ def _late(folder: Path, launch: Launch, output: Output) -> str:
             f"{late}Node {launch.node.number} has waited at {launch.node.endpoint}, and not all {launch.node.nodes} "
             "nodes have come. Cure: start the same command on each node, with a --node-rank of its own"
         )
-    cure = "Cure: find out why the first rank below did not go on, or give a longer deadline"
-    return f"{late}{cure}\n{evidence.of_deadline()}"
+    if all(slots[rank].state is State.NOT_STARTED or slots[rank].activity == IMPORTING for rank in launch.own):
+        cure = "No process had loaded torch by then, so this machine is busy. Cure: end other programs"
+    else:
+        cure = "Cure: find out why the first rank below did not go on"
+    longer = f"--deadline {2 * launch.deadline_seconds:.4g} in a terminal, deadline_seconds in Python"
+    return f"{late}{cure}, or give a longer deadline: {longer}\n{evidence.of_deadline()}"
 
 
 def _ask_for_stacks(folder: Path, slots: list[Status]) -> None:
