@@ -43,4 +43,5 @@ def test_the_course_opens_at_its_syllabus_and_its_links_lead_on(page: Any, probl
         page.locator(".lm-TabBar-tab", has_text="README.md").click()
         page.locator(".jp-MarkdownViewer:visible").get_by_role("link", name="06", exact=True).click()
         page.wait_for_url("**/labs/06_backup_workers/lab.ipynb")
+        page.locator(".jp-DirListing-item", has_text="tasks.py").wait_for()  # at the left is the lab's folder
         assert not problems, problems
