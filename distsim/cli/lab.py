@@ -189,3 +189,33 @@ def release(out: Path, nbgrader: bool, labs: Path | None) -> None:
 
     written = (release_for_nbgrader if nbgrader else write)(all_labs(labs), out)
     click.echo(f"wrote {len(written)} files into {out}")
+
+
+@lab.command()
+@click.argument("name", metavar="LAB")
+@click.option(
+    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="How many mutants to try at once."
+)
+@click.option("--sample", type=click.IntRange(min=1), help="Try so many mutants, of many kinds (default: all).")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Draw the inputs of the checks from this number (default: from the hash of the lab).",
+)
+@labs_option
+@json_option
+def power(name: str, jobs: int, sample: int | None, seed: int | None, labs: Path | None, as_json: bool) -> None:
+    """For authors: try a lab's checks on generated wrong solutions, and print those that no check catches.
+
+    Mutants are made from solution.py and other.py by one change each: general ones, such as an index that is off by
+    one, and those of the trade, such as a wait that is dropped. A survivor calls for a better check, or for an entry in
+    the lab's equivalent.toml, with the reason why the change changes nothing. Such an entry is verified: results,
+    bytes, messages and virtual times must equal the solution's. A misfit is a mutant that was caught only by checks
+    that do not exercise the changed function, or only since its results could not be judged.
+
+    Ends with 1 if a mutant survives, or if one that is named equivalent differs from the solution.
+    """
+    from distsim.cli.lab_power import try_lab
+    from distsim.grading.lab import find
+
+    try_lab(find(name, labs), jobs, sample, seed, as_json)

@@ -85,6 +85,11 @@ def removed_lines(solution: str, source: str = SOLUTION) -> set[str]:
     }
 
 
+def written_lines(solution: str, source: str = SOLUTION) -> set[int]:
+    """The numbers of the lines that students write: those between `# write` and `# end`, counted from 1."""
+    return {number for part in _parts(solution, source) for number in range(part.first + 1, part.last)}
+
+
 def stub_of(lab: Lab) -> str:
     """The student's file of a lab. Raises InputError if there is no solution, as in a released lab."""
     return stub(solution_of(lab), str(lab.folder / SOLUTION))

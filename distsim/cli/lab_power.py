@@ -1,0 +1,74 @@
+"""What `distsim lab power` prints."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from distsim.cli.output import console, print_json
+from distsim.cli.process_pool import process_pool
+from distsim.extras import need
+from distsim.progress import bar
+
+if TYPE_CHECKING:
+    from distsim.grading.lab import Lab
+    from distsim.grading.power.score import Outcome, Score
+
+DOES_NOT_HOLD = 1  # the exit code
+
+
+def try_lab(lab: Lab, jobs: int, sample: int | None, seed: int | None, as_json: bool) -> None:
+    """Tries the mutants of a lab and prints the score, and each mutant that needs a look."""
+    need("torch", "lab power")
+    from distsim.grading.power.score import power
+    from distsim.runtime.launch.termination import termination_raises
+
+    with (
+        termination_raises(),
+        tempfile.TemporaryDirectory(prefix="distsim-power-") as place,
+        bar(f"lab power {lab.key}", shown=not as_json) as report,
+        process_pool(jobs) as pool,
+    ):
+        score = power(lab, pool, Path(place), sample=sample, seed=seed, report=report)
+    if as_json:
+        print_json(
+            {
+                "lab": lab.key, "mutants": len(score.outcomes), "killed_by_fitting_checks": score.share,
+                "outcomes": [outcome.as_dict() for outcome in score.outcomes],
+            }
+        )  # fmt: skip
+    else:
+        _print(score)
+    if not score.holds:
+        sys.exit(DOES_NOT_HOLD)
+
+
+def _print(score: Score) -> None:
+    from distsim.grading.power.score import DIFFERS, EQUIVALENT, KILLED, MISFIT, SURVIVOR
+    from distsim.grading.power.source import sources
+
+    table = Table()
+    for column in ("lab", "mutants", "killed", "misfit", "equivalent", "survivors", "killed by fitting checks"):
+        table.add_column(column, justify="left" if column == "lab" else "right")
+    counts = [score.count(kind) for kind in (KILLED, MISFIT, EQUIVALENT, SURVIVOR)]
+    table.add_row(Text(score.lab.key), str(len(score.outcomes)), *map(str, counts), f"{100 * score.share:.1f} %")
+    console().print(table)
+    by_name = {source.name: source for source in sources(score.lab)}
+    for kind in (MISFIT, DIFFERS, SURVIVOR):
+        for outcome in score.outcomes:
+            if outcome.kind == kind:
+                click.echo(_told(outcome))
+                if kind == SURVIVOR:
+                    click.echo(outcome.mutant.diff(by_name[outcome.mutant.file]))
+
+
+def _told(outcome: Outcome) -> str:
+    """One line on a mutant that needs a look."""
+    caught = f", {outcome.check}: {outcome.said}" if outcome.check else f", line = {outcome.mutant.line!r}"
+    return f"\n{outcome.kind}: {outcome.mutant.key}{caught}"

@@ -1,0 +1,123 @@
+"""What the checks of a lab see of a solution: which functions they call, and all that could differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distsim.grading.check import Check
+from distsim.grading.result import Result
+from distsim.testbed import Run, Testbed, frames
+
+CALLED = "called"  # the name of the notes that a traced solution makes
+DIGITS = 12  # of a virtual time: additions in another order may differ by less
+TRACE = """
+
+def _trace():
+    import functools
+    import types
+    from distsim.testbed import rank
+
+    told = set()
+
+    def traced(name, function):
+        @functools.wraps(function)
+        def called(*given, **named):
+            if name not in told:
+                told.add(name)
+                rank.note("called", name)
+            return function(*given, **named)
+
+        return called
+
+    for name, value in list(globals().items()):
+        if getattr(value, "__module__", None) != __name__ or name == "_trace":
+            continue
+        if isinstance(value, types.FunctionType):
+            globals()[name] = traced(name, value)
+        elif isinstance(value, type):
+            for inner, method in list(vars(value).items()):
+                if isinstance(method, types.FunctionType):
+                    setattr(value, inner, traced(f"{name}.{inner}", method))
+
+
+_trace()
+"""
+
+
+class Recorder(Testbed):
+    """A testbed that keeps its runs in `runs`."""
+
+    runs: list[Run]
+
+    def run(self, *given: Any, **named: Any) -> Run:
+        """See `Testbed.run`."""
+        found = super().run(*given, **named)
+        self.runs.append(found)
+        return found
+
+    def judge(self, check: Check) -> Result:
+        """The result of one check, with its runs alone in `runs`."""
+        self.runs = []
+        return check.judged(self)
+
+
+def called(runs: Sequence[Run]) -> set[str]:
+    """The functions of a traced solution that some rank called. Runs on gloo have no log, so they tell nothing."""
+    return {str(note.value) for run in runs for note in run.log.notes if note.name == CALLED}
+
+
+def seen(runs: Sequence[Run]) -> list[tuple[str, object]]:
+    """All that could differ between two solutions: results, bytes, numbers of messages and virtual times, by name.
+
+    Times of runs on gloo are real, so they are left out.
+    """
+    found: list[tuple[str, object]] = []
+    for number, run in enumerate(runs, 1):
+        found.append((f"failure of run {number}", run.failure))
+        found.append((f"results of run {number}", frames.pack(run.results)))
+        log = run.log
+        messages = sorted(
+            (
+                one.source,
+                one.target,
+                one.num_bytes,
+                round(one.started_seconds, DIGITS),
+                round(one.ended_seconds, DIGITS),
+            )
+            for one in log.messages
+        )
+        collectives = sorted(
+            (one.kind, one.ranks, one.num_bytes, round(one.started_seconds, DIGITS), round(one.ended_seconds, DIGITS))
+            for one in log.collectives
+        )
+        found += [(f"messages of run {number}", messages), (f"collectives of run {number}", collectives)]
+        if log.messages or log.collectives or log.busy:
+            found.append((f"virtual time of run {number}", round(run.seconds, DIGITS)))
+    return found
+
+
+def difference(one: Sequence[tuple[str, object]], other: Sequence[tuple[str, object]]) -> str:
+    """What differs first; empty if nothing does.
+
+    >>> difference([("results of run 1", 1)], [("results of run 1", 2)])
+    'the results of run 1'
+    """
+    if len(one) != len(other):
+        return "the number of runs"
+    for (name, mine), (_, theirs) in zip(one, other, strict=True):
+        if mine != theirs:
+            return f"the {name}"
+    return ""
+
+
+def fitting(called_by: Mapping[str, set[str]], callers: Mapping[str, set[str]], function: str) -> list[str]:
+    """The checks that exercise a function, or one that calls it. called_by: for each check, what its runs call.
+
+    Checks of which nothing is known fit every function.
+
+    >>> fitting({"sums": {"total"}, "counts": {"count"}}, {"add": {"add", "total"}}, "add")
+    ['sums']
+    """
+    wanted = callers.get(function)
+    return [check for check, called in called_by.items() if wanted is None or not called or called & wanted]
