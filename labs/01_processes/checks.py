@@ -1,9 +1,11 @@
-"""What lab 01 asks of tasks.py. Contents, losses and counts are drawn anew for every run; only their owner has them."""
+"""What lab 01 asks of tasks.py. Contents, losses and counts are drawn anew for every run; only their owner has them.
+
+Ranks are numbered as on machines of two ranks each, so that a rank and its LOCAL_RANK differ. What is asked of one call
+is asked of two, one after the other.
+"""
 
 from __future__ import annotations
 
-import random
-import secrets
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,16 +15,22 @@ from distsim.grading import Finding, check
 if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
 
+MORE_WORLDS = (5, 7)  # more ranks than two machines have; one of them beside one and two ranks
+CALLS = 2
 SECONDS = 2.0  # of a download, and of writing a checkpoint
 LITTLE_SECONDS = 0.1  # barriers and a few messages on the testbed's links take less
 
 
-@check(points=2, hint="dist.init_process_group(backend) reads rank and world size from the environment.")
+@check(
+    points=2,
+    hint="Who tells a process its number, and what brings the processes together?",
+    how="`dist.init_process_group(backend)` reads rank and world size from the environment.",
+)
 def ranks_and_world(testbed: Testbed) -> Finding:
     """With two and with three processes, so that no number can be written down; who has met knows all secrets."""
-    for world in (2, 3):
+    for world in (1, 2, _several(testbed)):
         expected = f"ranks 0 to {world - 1} of {world}, all in one group"
-        numbers = random.sample(range(10**9), world)
+        numbers = [int(one) for one in testbed.rng.choice(10**9, world, replace=False)]
         run = testbed.run("start", arguments=[{"backend": "gloo", "secret": one} for one in numbers], start=False)
         if run.failure:
             return Finding.failed(run, expected)
@@ -34,7 +42,11 @@ def ranks_and_world(testbed: Testbed) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=1, hint="On a second machine, rank 5 may be local rank 1: the GPU's number is the local one.")
+@check(
+    points=1,
+    hint="Which number has the first GPU of the second machine? And what if there is no GPU?",
+    how="On a second machine, rank 5 may be local rank 1: the GPU's number is the local one, `LOCAL_RANK`.",
+)
 def device_of_the_local_rank(testbed: Testbed) -> Finding:
     """As if on two machines with two GPUs each, and on one without."""
     for gpus, local_ranks in ((2, (0, 1, 0, 1)), (0, (0, 1))):
@@ -48,48 +60,57 @@ def device_of_the_local_rank(testbed: Testbed) -> Finding:
     return Finding.of(observed=observed, expected=expected, passed=True)
 
 
-@check(points=2, hint="Let each rank begin at its own number and go on in steps of the world size.")
+@check(
+    points=2,
+    hint="Try 7 samples and 3 ranks on paper: who has how many, and whose is the last one?",
+    how="Let each rank begin at its own number and go on in steps of the world size.",
+)
 def samples_disjoint_complete_and_even(testbed: Testbed) -> Finding:
-    """Counts that the ranks do not divide, fewer samples than ranks, and none."""
-    for world, count in (
-        (3, random.randrange(100, 200) * 3 + 1),
-        (4, random.randrange(50, 90) * 4 + 3),
-        (3, 2),
-        (2, 0),
-    ):
-        run = testbed.run("own_samples", arguments=[{"count": count}] * world)
-        expected = f"each of {count} samples once, in shares that differ by at most 1"
-        if run.failure:
-            return Finding.failed(run, expected)
-        shares = [result["samples"] for result in run.results]
-        taken = sorted(sample for share in shares for sample in share)
-        sizes = [len(share) for share in shares]
-        if taken != list(range(count)) or max(sizes) - min(sizes) > 1:
-            missing, twice = count - len(set(taken) & set(range(count))), len(taken) - len(set(taken))
-            observed = f"{missing} samples are nobody's, {twice} are given more than once, shares of {sizes}"
-            return Finding.of(
-                observed=observed, expected=expected, passed=False, where=f"{count} samples, {world} ranks"
-            )
+    """Counts that the ranks do not divide, fewer samples than ranks, one, and none."""
+    for world in (1, 3, int(testbed.rng.choice([4, 5, 7]))):
+        rest = int(testbed.rng.integers(1, max(world, 2)))
+        counts = [world * int(testbed.rng.integers(20, 90)) + rest, 10 * world, world - 1, world + 1, 1, 0]
+        run = testbed.run("own_samples", arguments=[{"counts": counts}] * world)
+        for number, count in enumerate(counts):
+            expected = f"each of {count} samples once, in shares that differ by at most 1"
+            if run.failure:
+                return Finding.failed(run, expected)
+            shares = [result[number] for result in run.results]
+            taken = sorted(sample for share in shares for sample in share)
+            sizes = [len(share) for share in shares]
+            if taken != list(range(count)) or max(sizes) - min(sizes) > 1:
+                missing, twice = count - len(set(taken) & set(range(count))), len(taken) - len(set(taken))
+                observed = f"{missing} samples are nobody's, {twice} are given more than once, shares of {sizes}"
+                where = f"{count} samples, {world} ranks"
+                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=2, hint="if rank 0: download. Then a barrier that every rank reaches. Then everybody reads.")
+@check(
+    points=2,
+    hint="When may the others read, and how do they learn it? And which rank is the only one to download?",
+    how="If rank 0: download. Then a barrier that every rank reaches. Then everybody reads.",
+)
 def one_download(testbed: Testbed) -> Finding:
     """Each rank's download would bring something else, so what a rank has read tells whose it was."""
-    contents = [secrets.token_bytes(64) for _ in range(3)]
-    arguments = [{"content": content, "seconds": SECONDS} for content in contents]
+    contents = [[testbed.rng.bytes(64) for _ in range(CALLS)] for _ in range(_several(testbed))]
+    arguments = [{"contents": own, "seconds": SECONDS} for own in contents]
     run = testbed.run("fetch", arguments=arguments, shared=True)
     expected = "one download, by rank 0, and its whole content on every rank when it is over"
     if run.failure:
         return Finding.failed(run, expected)
-    return _one_at_work(run, "download", [result["content"] for result in run.results], contents[0], expected)
+    return _one_at_work(run, "download", contents[0], expected)
 
 
-@check(points=2, hint="Seed torch, numpy and random alike on every rank before the model is built.")
+@check(
+    points=2,
+    hint="Which generators does `build` draw from, and in which state is each of them on each rank?",
+    how="Seed torch, numpy and random alike on every rank before the model is built.",
+)
 def same_parameters(testbed: Testbed) -> Finding:
     """Ranks begin with generators in different states; two seeds must give two models, each as `build` builds it."""
-    models, secret = [], random.random()
-    for seed in random.sample(range(10**6), 2):
+    models, secret = [], float(testbed.rng.random())
+    for seed in (int(testbed.rng.integers(10**3)), int(testbed.rng.integers(10**3, 10**6))):
         run = testbed.run("same_start", arguments=[{"seed": seed, "secret": secret}] * 3)
         expected = "the same parameters on every rank"
         if run.failure:
@@ -109,10 +130,16 @@ def same_parameters(testbed: Testbed) -> Finding:
     return Finding.of(observed=observed, expected=f"{expected}, and another model for another seed", passed=passed)
 
 
-@check(points=2, hint="Seed again once the model is built, now with a number that differs from rank to rank.")
+@check(
+    points=2,
+    hint="In which state are the three generators when the model is built, and does it differ from rank to rank?",
+    how="Seed again once the model is built, now with a number that differs from rank to rank.",
+)
 def own_random_numbers(testbed: Testbed) -> Finding:
     """What the three generators draw after the model was built."""
-    run = testbed.run("same_start", arguments=[{"seed": random.randrange(10**6), "secret": 0.0}] * 3)
+    run = testbed.run(
+        "same_start", arguments=[{"seed": int(testbed.rng.integers(10**6)), "secret": 0.0}] * _several(testbed)
+    )
     expected = "numbers that differ from rank to rank, from torch, numpy and random"
     if run.failure:
         return Finding.failed(run, expected)
@@ -124,45 +151,61 @@ def own_random_numbers(testbed: Testbed) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-@check(points=2, hint="if rank 0: write. Then a barrier, so that nobody goes on before the file is whole.")
+@check(
+    points=2,
+    hint="What does a rank find in the file if it goes on at once? And which rank is the only one to write?",
+    how="If rank 0: write. Then a barrier, so that nobody goes on before the file is whole.",
+)
 def one_writer(testbed: Testbed) -> Finding:
     """Each rank would write something else; what is in the file when a rank goes on tells whose it was."""
-    states, seal = [random.random() for _ in range(3)], secrets.token_bytes(8)
-    arguments = [{"secret": state, "seal": seal, "seconds": SECONDS} for state in states]
+    seal = testbed.rng.bytes(8)
+    states = [[float(state) for state in testbed.rng.random(CALLS)] for _ in range(_several(testbed))]
+    arguments = [{"secrets": own, "seal": seal, "seconds": SECONDS} for own in states]
     run = testbed.run("save", arguments=arguments, shared=True)
     expected = "one file, written by rank 0, whole when any rank goes on"
     if run.failure:
         return Finding.failed(run, expected)
-    contents = [result["content"] for result in run.results]
-    return _one_at_work(run, "write", contents, seal + repr(states[0]).encode(), expected)
+    return _one_at_work(run, "write", [seal + repr(state).encode() for state in states[0]], expected)
 
 
-@check(points=2, hint="Sum over all ranks with all_reduce, then divide by the world size.")
+@check(
+    points=2,
+    hint="What does a rank know of the others' losses? And who needs the result?",
+    how="Sum over all ranks with `all_reduce`, then divide by the world size.",
+)
 def mean_of_losses(testbed: Testbed) -> Finding:
-    """Losses that only their own rank knows."""
-    for world in (2, 3):
-        losses = [random.uniform(1.0, 5.0) for _ in range(world)]
-        mean = sum(losses) / world
-        run = testbed.run("mean_loss", arguments=[{"loss": loss} for loss in losses])
-        if run.failure:
-            return Finding.failed(run, f"{mean:.6f} on every rank")
-        means = [result["mean"] for result in run.results]
-        if not np.allclose(means, mean, rtol=1e-5):
-            observed = ", ".join(f"{one:.6f}" for one in means)
-            expected = f"{mean:.6f} on every rank, the mean of {', '.join(f'{loss:.6f}' for loss in losses)}"
-            return Finding.of(observed=observed, expected=expected, passed=False, where=f"{world} ranks")
+    """Losses that only their own rank knows, twice in a run; alone, and on several machines."""
+    for world in (1, 2, 7):
+        losses = testbed.rng.uniform(1.0, 5.0, (world, CALLS))
+        run = testbed.run("mean_loss", arguments=[{"losses": own} for own in losses.tolist()])
+        for call, mean in enumerate(losses.mean(axis=0)):
+            expected = f"{mean:.6f} on every rank, the mean of {', '.join(f'{loss:.6f}' for loss in losses[:, call])}"
+            if run.failure:
+                return Finding.failed(run, expected)
+            means = [result[call] for result in run.results]
+            if not np.allclose(means, mean, rtol=1e-5):
+                observed, where = ", ".join(f"{one:.6f}" for one in means), f"{world} ranks, call {call + 1}"
+                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     return Finding.of(observed=means, expected=mean, passed=True)
 
 
-def _one_at_work(run: Run, kind: str, contents: list[bytes], right: bytes, expected: str) -> Finding:
-    """Rank 0 alone did it, once; every rank has what it made; and nobody waited for more than that."""
+def _several(testbed: Testbed) -> int:
+    """Ranks of several machines, an odd number."""
+    return int(testbed.rng.choice(MORE_WORLDS))
+
+
+def _one_at_work(run: Run, kind: str, rights: list[bytes], expected: str) -> Finding:
+    """Rank 0 alone did each, once; every rank has what it made; and nobody waited for more than that."""
     ranks = [busy.rank for busy in run.log.busy if busy.kind == kind]
-    if ranks != [0]:
-        return Finding.of(observed=f"a {kind} by ranks {ranks}", expected=expected, passed=False)
-    for rank, content in enumerate(contents):
-        if content != right:
-            observed = f"{len(content)} of {len(right)} bytes" if right.startswith(content) else "other content"
-            return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
-    late = run.seconds > SECONDS + LITTLE_SECONDS
-    observed = f"all ranks go on after {run.seconds:.2f} s; the {kind} took {SECONDS:g} s"
+    if ranks != [0] * len(rights):
+        return Finding.of(
+            observed=f"{len(rights)} calls, and a {kind} by ranks {ranks}", expected=expected, passed=False
+        )
+    for rank, result in enumerate(run.results):
+        for content, right in zip(result, rights, strict=True):
+            if content != right:
+                observed = f"{len(content)} of {len(right)} bytes" if right.startswith(content) else "other content"
+                return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
+    late = run.seconds > len(rights) * (SECONDS + LITTLE_SECONDS)
+    observed = f"all ranks go on after {run.seconds:.2f} s; each {kind} took {SECONDS:g} s"
     return Finding.of(observed=observed, expected=expected, passed=not late)
