@@ -14,8 +14,9 @@ from __future__ import annotations
 from distsim.testbed.log import Collective as Collective
 from distsim.testbed.log import Log as Log
 from distsim.testbed.log import Message as Message
+from distsim.testbed.log import Unwaited as Unwaited
 from distsim.testbed.run import Testbed as Testbed
 from distsim.testbed.run_monitor import Failure as Failure
 from distsim.testbed.run_monitor import Run as Run
 
-__all__ = ["Collective", "Failure", "Log", "Message", "Run", "Testbed"]
+__all__ = ["Collective", "Failure", "Log", "Message", "Run", "Testbed", "Unwaited"]

@@ -17,7 +17,25 @@ OPERATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
     "product": lambda parts: _same_type(np.multiply.reduce(list(parts)), parts),
     "min": lambda parts: _same_type(np.minimum.reduce(list(parts)), parts),
     "max": lambda parts: _same_type(np.maximum.reduce(list(parts)), parts),
+    "band": lambda parts: _same_type(np.bitwise_and.reduce(list(parts)), parts),
+    "bor": lambda parts: _same_type(np.bitwise_or.reduce(list(parts)), parts),
+    "bxor": lambda parts: _same_type(np.bitwise_xor.reduce(list(parts)), parts),
 }
+
+
+def _of_bfloat16(combine: Callable[[Sequence[Array]], Array]) -> Callable[[Sequence[Array]], Array]:
+    """The reduction of arrays of uint16 whose bits are those of bfloat16, the upper half of float32."""
+
+    def combined(parts: Sequence[Array]) -> Array:
+        bits = combine([(part.astype(np.uint32) << 16).view(np.float32) for part in parts]).view(np.uint32)
+        rounded = bits + 0x7FFF + ((bits >> 16) & 1)  # to the nearest, ties to even
+        return np.asarray(np.where(np.isnan(bits.view(np.float32)), bits | 0x400000, rounded) >> 16, dtype=np.uint16)
+
+    return combined
+
+
+for _name in ("sum", "avg", "product", "min", "max"):
+    OPERATIONS[f"{_name} of bfloat16"] = _of_bfloat16(OPERATIONS[_name])
 
 
 def _same_type(array: Array, parts: Sequence[Array]) -> Array:

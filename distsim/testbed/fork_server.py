@@ -8,6 +8,8 @@ testbed, reports how the ranks ended, and ends everything when it gets SIGTERM.
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import signal
 import socket
@@ -25,6 +27,7 @@ from distsim.testbed.rank_main import run_rank
 from distsim.testbed.sandbox import Limits, Sandbox
 
 LOOK_SECONDS = 0.02
+OPTIMIZERS = "torch._dynamo"  # imported by the first optimizer of a process
 
 
 def main() -> None:
@@ -32,14 +35,17 @@ def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps runners
-    _import_for_optimizers()
     python_places()  # once for all runs
+    gc.freeze()  # otherwise each rank's garbage collector would visit, and so copy, all pages of torch's objects
     while True:
         try:
             job = frames.receive(channel)
         except EOFError:
             return
         _, descriptors, _, _ = socket.recv_fds(channel, 1, job["ranks"] + 1)
+        if job["optimizers"] and OPTIMIZERS not in sys.modules:
+            _import_for_optimizers()
+            gc.freeze()
         pid = os.fork()
         if pid == 0:
             channel.close()
@@ -56,7 +62,7 @@ def _import_for_optimizers() -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        import torch._dynamo  # noqa: F401 - for the ranks
+        importlib.import_module(OPTIMIZERS)
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
 

@@ -53,6 +53,26 @@ class Busy:
 
 
 @dataclass(frozen=True)
+class Unwaited:
+    """An operation that a rank began and never waited for, though it finished. where: its line, as the rank told it.
+
+    other: the rank that it sends to or receives from; None for any rank, and for a collective.
+
+    >>> print(Unwaited(0, "isend", 1, "tasks.py:31 in ring"))
+    rank 0 never waits for its isend to rank 1 (tasks.py:31 in ring)
+    """
+
+    rank: int
+    kind: str
+    other: int | None
+    where: str
+
+    def __str__(self) -> str:
+        side = "" if self.other is None else f" {'to' if self.kind == 'isend' else 'from'} rank {self.other}"
+        return f"rank {self.rank} never waits for its {self.kind}{side}" + (f" ({self.where})" if self.where else "")
+
+
+@dataclass(frozen=True)
 class Note:
     """A value that a rank noted. A note is no proof: code on the rank's side can note anything."""
 
@@ -70,11 +90,13 @@ class Log:
     collectives: list[Collective] = field(default_factory=list)
     busy: list[Busy] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    unwaited: list[Unwaited] = field(default_factory=list)
 
     def sort(self) -> None:
         """Sorts events of one instant by rank; the order within a rank stays."""
         self.busy.sort(key=lambda busy: (busy.start_seconds, busy.rank))
         self.notes.sort(key=lambda note: (note.seconds, note.rank))
+        self.unwaited.sort(key=lambda one: one.rank)
 
     def bytes_sent(self, source: int, target: int | None = None) -> int:
         """Bytes of the messages that one rank sent, to one target or to all. Collectives do not count.

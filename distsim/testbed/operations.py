@@ -52,6 +52,21 @@ class Done:
     error: str | None = None
 
 
+def named(operation: Operation) -> tuple[str, int | None]:
+    """What torch.distributed calls an operation that goes on, and the other rank.
+
+    >>> named(Receive(source=2, tag=0, group="", num_bytes=8))
+    ('irecv', 2)
+    """
+    match operation:
+        case Send():
+            return "isend", operation.target
+        case Receive():
+            return "irecv", operation.source
+        case Join():
+            return operation.kind, None
+
+
 def fit(send: Send, source: int, receive: Receive, target: int) -> bool:
     """Whether a receive of rank `target` takes a send of rank `source`."""
     return (

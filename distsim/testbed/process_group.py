@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +12,23 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _DistributedBackendOptions
 from torch.futures import Future
 
+from distsim.testbed import torch_functions
+from distsim.testbed.futures import PendingFuture
 from distsim.testbed.switch_client import NetworkError, SwitchClient
 
 NAME = "testbed"
 OPERATIONS = {
     dist.ReduceOp.SUM: "sum", dist.ReduceOp.AVG: "avg", dist.ReduceOp.PRODUCT: "product",
-    dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
+    dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max", dist.ReduceOp.BAND: "band", dist.ReduceOp.BOR: "bor",
+    dist.ReduceOp.BXOR: "bxor",
+}  # fmt: skip
+REFUSED = (  # what torch.distributed has for other back ends, or for its own use
+    "all_gather_single_coalesced", "allgather_into_tensor_coalesced", "merge_remote_group",
+    "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "split_group",
+)  # fmt: skip
+OF_NUMPY = {
+    torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32,
+    torch.int64, torch.float16, torch.float32, torch.float64,
 }  # fmt: skip
 Tensors = Sequence[torch.Tensor]
 
@@ -24,24 +36,32 @@ Tensors = Sequence[torch.Tensor]
 class Pending(dist._Work):
     """An operation that has begun."""
 
-    def __init__(self, line: SwitchClient, key: int, into: Tensors = (), group: Sequence[int] = ()) -> None:
+    def __init__(
+        self, line: SwitchClient, key: int, into: Tensors = (), group: Sequence[int] = (),
+        finish: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._line, self._key, self._into, self._group = line, key, into, group
+        self._line, self._key, self._into, self._group, self._finish = line, key, into, group, finish
         self._over = False
+        self._error: Exception | None = None
         self._source = -1
+        self._future: PendingFuture | None = None
 
-    def wait(self, timeout: timedelta | None = None) -> bool:  # noqa: ARG002 - a virtual clock needs no timeout
-        """Blocks this rank until the operation is over and its tensors hold the data received."""
-        if not self._over:
-            found = self._line.wait(self._key)
-            self._over, self._source = True, found["source"]
-            for tensor, array in zip(self._into, found["received"], strict=True):
-                _fill(tensor, array)
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Blocks this rank until the operation is over and its tensors hold the data received.
+
+        Raises NetworkError if the operation failed, or if it takes more than `timeout` of virtual time.
+        """
+        seconds = timeout.total_seconds() if timeout else None  # torch's own default is a timeout of 0, for none
+        if not self._over and not self._line.wait(self._key, self._take, seconds):
+            raise NetworkError(f"Timed out waiting {1e3 * (seconds or 0.0):.0f}ms for the operation to complete")
+        if self._error is not None:
+            raise self._error
         return True
 
     def is_completed(self) -> bool:
-        """Whether the operation is over. The question takes a little virtual time."""
-        return self._over or self._line.look(self._key)
+        """Whether the operation is over, and its tensors hold the data received. The question takes a little time."""
+        return self._over or self._line.look(self._key, self._take)
 
     def is_success(self) -> bool:
         """As `is_completed`, since a failed operation raises."""
@@ -57,17 +77,46 @@ class Pending(dist._Work):
         self.wait()
 
     def get_future(self) -> Future[list[torch.Tensor]]:
-        """A completed future: this call waits for the operation."""
-        self.wait()
-        future: Future[list[torch.Tensor]] = Future()
-        future.set_result(list(self._into))
-        return future
+        """A future of the tensors received.
+
+        Whoever waits for it in C++ is not seen to wait. So this call itself waits if torch's C++ calls it.
+        """
+        if self._future is None:
+            self._future = PendingFuture(self.wait, self.is_completed)
+            if self._over:
+                self._complete(self._future)
+            else:
+                self._line.watch(self._key, self._take)
+        if "get_future" not in sys._getframe(1).f_code.co_names:
+            self.wait()
+        return self._future
 
     def source_rank(self) -> int:
         """The source of the message, as a rank within the group."""
         return self._group.index(self._source)
 
     _source_rank = source_rank
+
+    def _take(self, found: dict[str, Any]) -> None:
+        """Takes the result of the operation, and runs what waits for its future."""
+        self._over, self._source = True, found["source"]
+        try:
+            if found["error"]:
+                raise NetworkError(found["error"])
+            for tensor, array in zip(self._into, found["received"], strict=True):
+                _fill(tensor, array)
+            if self._finish is not None:
+                self._finish()
+        except NetworkError as error:
+            self._error = error
+        if self._future is not None:
+            self._complete(self._future)
+
+    def _complete(self, future: PendingFuture) -> None:
+        if self._error is None:
+            future.set_result(list(self._into))
+        else:
+            future.set_exception(self._error)
 
 
 class Group(dist.ProcessGroup):
@@ -76,6 +125,11 @@ class Group(dist.ProcessGroup):
     def __init__(self, line: SwitchClient, ranks: Sequence[int], position: int, name: str) -> None:
         super().__init__(position, len(ranks))
         self._line, self._ranks, self._label = line, list(ranks), name
+
+    @property
+    def group_name(self) -> str:
+        """The name by which torch.distributed finds the group again."""
+        return self._label
 
     def getBackendName(self) -> str:  # noqa: N802 - torch's name
         """The name that `dist.get_backend` gives."""
@@ -87,12 +141,12 @@ class Group(dist.ProcessGroup):
     def send(self, tensors: Tensors, target: int, tag: int = 0) -> Pending:
         """Sends a tensor to one rank."""
         [tensor] = tensors
-        key = self._line.post("send", to=self._ranks[target], tag=tag, group=self._label, data=_array(tensor))
+        key = self._line.post("send", to=self._member(target), tag=tag, group=self._label, data=_array(tensor))
         return Pending(self._line, key)
 
     def recv(self, tensors: Tensors, source: int, tag: int = 0) -> Pending:
         """Receives a tensor from one rank."""
-        return self._receive(tensors, self._ranks[source], tag)
+        return self._receive(tensors, self._member(source), tag)
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Pending:
         """Receives the tensor that any rank sent first."""
@@ -101,6 +155,8 @@ class Group(dist.ProcessGroup):
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Pending:
         """Every rank gets the reduction."""
         return self._join("all_reduce", tensors, into=tensors, operation=_operation(opts))
+
+    allreduce_coalesced = allreduce
 
     def reduce(self, tensors: Tensors, opts: Any) -> Pending:
         """The root gets the reduction."""
@@ -114,38 +170,50 @@ class Group(dist.ProcessGroup):
 
     def allgather(self, into: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Pending:  # noqa: ARG002
         """Every rank gets the tensors of all ranks."""
-        return self._join("all_gather", tensors, into=into[0])
+        return self._join("all_gather", tensors, into=self._one_each(into[0]))
 
     def all_gather_single(self, into: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Pending:  # noqa: ARG002
         """As `allgather`, into one tensor."""
-        return self._join("all_gather", [tensor], into=_pieces(into, self.size()))
+        return self._join("all_gather", [tensor], into=_pieces_like(tensor, into, self.size()))
 
     _allgather_base = all_gather_single
 
+    def allgather_coalesced(self, into: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Pending:  # noqa: ARG002
+        """As `allgather`, for several tensors at once: `into` has a list of tensors for each rank."""
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        came = [torch.empty_like(flat) for _ in into]
+
+        def finish() -> None:
+            for mine, whole in zip(into, came, strict=True):
+                for tensor, part in zip(mine, torch.split(whole, [one.numel() for one in mine]), strict=True):
+                    tensor.copy_(part.view(tensor.shape))
+
+        return self._join("all_gather", [flat], into=came, finish=finish)
+
     def gather(self, into: Sequence[Tensors], tensors: Tensors, opts: Any) -> Pending:
         """The root gets the tensors of all ranks."""
-        mine = into[0] if self.rank() == opts.rootRank else []
+        mine = self._one_each(into[0]) if self.rank() == opts.rootRank else []
         return self._join("gather", tensors, into=mine, root=opts.rootRank)
 
     def scatter(self, into: Tensors, tensors: Sequence[Tensors], opts: Any) -> Pending:
         """Every rank gets one of the root's tensors."""
-        given = tensors[0] if self.rank() == opts.rootRank else []
+        given = self._one_each(tensors[0]) if self.rank() == opts.rootRank else []
         return self._join("scatter", given, into=into, root=opts.rootRank)
 
     def reduce_scatter(self, into: Tensors, tensors: Sequence[Tensors], opts: Any) -> Pending:
         """Every rank gets one piece of the reduction."""
-        return self._join("reduce_scatter", tensors[0], into=into, operation=_operation(opts))
+        return self._join("reduce_scatter", self._one_each(tensors[0]), into=into, operation=_operation(opts))
 
     def reduce_scatter_single(self, into: torch.Tensor, tensor: torch.Tensor, opts: Any) -> Pending:
         """As `reduce_scatter`, from one tensor."""
-        pieces = _pieces(tensor, self.size())
+        pieces = _pieces_like(into, tensor, self.size())
         return self._join("reduce_scatter", pieces, into=[into], operation=_operation(opts))
 
     _reduce_scatter_base = reduce_scatter_single
 
     def alltoall(self, into: Tensors, tensors: Tensors, opts: Any = None) -> Pending:  # noqa: ARG002
         """Every rank sends one tensor to every rank."""
-        return self._join("all_to_all", tensors, into=into)
+        return self._join("all_to_all", self._one_each(tensors), into=self._one_each(into))
 
     def all_to_all_single(
         self, into: torch.Tensor, tensor: torch.Tensor, into_sizes: list[int], sizes: list[int], opts: Any = None  # noqa: ARG002
@@ -159,17 +227,47 @@ class Group(dist.ProcessGroup):
         """Every rank waits until all ranks have called it."""
         return self._join("barrier", [], into=[])
 
+    def _member(self, position: int) -> int:
+        """The rank at a position in the group."""
+        if not hasattr(position, "__index__"):
+            raise torch_functions.no_rank(position)
+        if not 0 <= position < len(self._ranks):
+            raise NetworkError(f"there is no rank {position} in a group of {len(self._ranks)}, whose ranks begin at 0")
+        return self._ranks[position]
+
+    def _one_each(self, tensors: Tensors) -> Tensors:
+        if len(tensors) != self.size():
+            raise NetworkError(f"{len(tensors)} tensors were given for {self.size()} ranks; give one for each rank")
+        return tensors
+
     def _receive(self, tensors: Tensors, source: int | None, tag: int) -> Pending:
         [tensor] = tensors
         room = tensor.numel() * tensor.element_size()
         key = self._line.post("recv", source=source, tag=tag, group=self._label, bytes=room)
         return Pending(self._line, key, [tensor], self._ranks)
 
-    def _join(self, kind: str, given: Tensors, into: Tensors, root: int = 0, operation: str = "sum") -> Pending:
+    def _join(
+        self, kind: str, given: Tensors, into: Tensors, root: int = 0, operation: str = "",
+        finish: Callable[[], None] | None = None,
+    ) -> Pending:  # fmt: skip
+        if operation:
+            operation = _of_type(operation, given)
         key = self._line.post(
-            kind, group=self._label, ranks=self._ranks, root=root, operation=operation, data=[*map(_array, given)]
-        )
-        return Pending(self._line, key, into)
+            kind, group=self._label, ranks=self._ranks, root=root, operation=operation or "sum",
+            data=[*map(_array, given)],
+        )  # fmt: skip
+        return Pending(self._line, key, into, finish=finish)
+
+
+def _refusal(name: str) -> Callable[..., None]:
+    def refused(*_given: Any, **_options: Any) -> None:
+        raise NotImplementedError(f"the testbed does not have {name} of torch.distributed's process groups")
+
+    return refused
+
+
+for _name in REFUSED:
+    setattr(Group, _name, _refusal(_name))
 
 
 def register(line: SwitchClient) -> None:
@@ -179,6 +277,7 @@ def register(line: SwitchClient) -> None:
         ranks = options.global_ranks_in_group or range(options.group_size)
         return Group(line, list(ranks), options.group_rank, options.group_id)
 
+    torch_functions.replace()
     dist.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu"])
 
 
@@ -190,8 +289,21 @@ def _operation(opts: Any) -> str:
     raise NetworkError(f"{operation} is no reduction of the testbed; it has {', '.join(OPERATIONS.values())}")
 
 
+def _of_type(operation: str, given: Tensors) -> str:
+    """The reduction for tensors of this type; numpy has no bfloat16."""
+    kind = given[0].dtype
+    if kind is torch.bfloat16:
+        return f"{operation} of bfloat16"
+    if kind not in OF_NUMPY:
+        raise NetworkError(f"the testbed does not reduce tensors of {kind}")
+    return operation
+
+
 def _array(tensor: torch.Tensor) -> Any:
-    return tensor.detach().cpu().contiguous().numpy()
+    plain = tensor.detach().cpu().contiguous()
+    if plain.dtype is torch.bfloat16:
+        return plain.view(torch.uint16).numpy()
+    return (plain if plain.dtype in OF_NUMPY else plain.view(-1).view(torch.uint8)).numpy()
 
 
 def _fill(tensor: torch.Tensor, array: Any) -> None:
@@ -210,6 +322,14 @@ def _fill(tensor: torch.Tensor, array: Any) -> None:
         if len(data) > len(target):
             raise NetworkError(f"{len(data)} bytes came where there is room for {len(target)}")
         target[: len(data)] = data
+
+
+def _pieces_like(piece: torch.Tensor, whole: torch.Tensor, count: int) -> list[torch.Tensor]:
+    """The rows of `whole`, cut into pieces of the shape of `piece`. Gloo takes no other shape."""
+    rows = [count * piece.shape[0], *piece.shape[1:]] if piece.dim() else [count]
+    if list(whole.shape) != rows:
+        raise NetworkError(f"a tensor of shape {list(whole.shape)} is not {count} tensors of shape {list(piece.shape)}")
+    return list(whole.view(count, *piece.shape))
 
 
 def _pieces(tensor: torch.Tensor, count: int, sizes: Sequence[int] = ()) -> list[torch.Tensor]:

@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import random
+import signal
 import socket
 import sys
 import time
@@ -36,7 +37,7 @@ class RankTask:
     """The task of one rank: call `function` of the drivers with `arguments`.
 
     backend: "testbed", or "gloo" with its store in the working folder. start: whether torch.distributed is started for
-    the rank; otherwise the student's code starts it.
+    the rank; otherwise the student's code starts it. tell_seconds: real time after which the rank tells its line.
     """
 
     function: str
@@ -46,6 +47,7 @@ class RankTask:
     backend: str
     start: bool
     student: bool
+    tell_seconds: float
 
 
 def run_rank(channel: socket.socket) -> None:
@@ -55,6 +57,8 @@ def run_rank(channel: socket.socket) -> None:
     """
     task = RankTask(**frames.receive(channel))
     line = SwitchClient(channel)
+    signal.signal(signal.SIGALRM, lambda _number, frame: line.tell_place(frame))
+    signal.setitimer(signal.ITIMER_REAL, task.tell_seconds)
     doing = ""
     try:
         _prepare(task, line)

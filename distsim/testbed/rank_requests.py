@@ -48,24 +48,27 @@ class RankRequests:
         if rank not in switch.running:
             raise RequestError("it sent a request before it had an answer to the last one")
         match request:
-            case {"do": "post", "key": int(key)}:
-                self._post(rank, key, _operation(rank, switch.cluster.workers, request))
-            case {"do": "wait", "keys": [*keys], "where": str(where)} if all(isinstance(key, int) for key in keys):
-                self._check_begun(rank, keys)
-                switch.wait(rank, keys, where[:LONGEST_TEXT])
-            case {"do": "look", "key": int(key)}:
-                self._check_begun(rank, [key])
-                switch.look(rank, key)
+            case {"do": "post", "key": int(key), "where": str(where)}:
+                self._post(rank, key, _operation(rank, switch.cluster.workers, request), where[:LONGEST_TEXT])
+            case {"do": "wait", "keys": [*keys], "where": str(where), "seconds": float() | None as seconds}:
+                if seconds is not None:
+                    _check_seconds(seconds)
+                switch.wait(rank, self._begun(rank, keys), where[:LONGEST_TEXT], seconds, self._watched(rank, request))
+            case {"do": "look", "key": key}:
+                [begun] = self._begun(rank, [key])
+                switch.look(rank, begun, self._watched(rank, request))
             case {"do": "busy", "seconds": float(seconds), "kind": str(kind)}:
-                if not 0.0 <= seconds <= LONGEST_SECONDS:
-                    raise RequestError(f"a rank cannot be busy for {seconds} seconds")
-                switch.busy(rank, seconds, kind[:LONGEST_TEXT])
+                _check_seconds(seconds)
+                switch.busy(rank, seconds, kind[:LONGEST_TEXT], self._watched(rank, request))
+            case {"do": "resume", "until": float(until)}:
+                _check_seconds(until)
+                switch.resume(rank, until, self._watched(rank, request))
             case {"do": "note", "name": str(name), "value": value}:
                 self._note(rank, name[:LONGEST_TEXT], value)
             case _:
                 raise RequestError("an unknown request")
 
-    def _post(self, rank: int, key: int, operation: Operation) -> None:
+    def _post(self, rank: int, key: int, operation: Operation, where: str) -> None:
         begun = self._switch.begun(rank)
         if key in begun:
             raise RequestError(f"operation {key} was begun twice")
@@ -73,18 +76,30 @@ class RankRequests:
             raise RequestError(f"more than {MOST_OPERATIONS} operations at once")
         if self._switch.held_bytes + given_bytes(operation) > MOST_HELD_BYTES:
             raise RequestError(f"more than {MOST_HELD_BYTES // 2**20} MiB on their way at once")
-        self._switch.post(rank, key, operation)
+        self._switch.post(rank, key, operation, where)
 
-    def _check_begun(self, rank: int, keys: Sequence[int]) -> None:
+    def _watched(self, rank: int, request: dict[Any, Any]) -> list[int]:
+        match request.get("watch", []):
+            case [*keys]:
+                return self._begun(rank, keys)
+        raise RequestError("it watches what is no operation")
+
+    def _begun(self, rank: int, keys: Sequence[Any]) -> list[int]:
         begun = self._switch.begun(rank)
-        if not all(key in begun for key in keys):
+        if not all(isinstance(key, int) and key in begun for key in keys):
             raise RequestError("it waits for an operation that it has not begun, or waits twice for one operation")
+        return list(keys)
 
     def _note(self, rank: int, name: str, value: Any) -> None:
         self._noted_bytes[rank] += NOTE_BYTES + len(pack([name, value]))
         if self._noted_bytes[rank] > MOST_NOTE_BYTES:
             raise RequestError(f"notes of more than {MOST_NOTE_BYTES // 2**20} MiB")
         self._switch.note(rank, name, value)
+
+
+def _check_seconds(seconds: float) -> None:
+    if not 0.0 <= seconds <= LONGEST_SECONDS:
+        raise RequestError(f"a rank cannot be busy for {seconds} seconds")
 
 
 def _operation(rank: int, world: int, request: dict[Any, Any]) -> Operation:

@@ -19,7 +19,9 @@ import numpy as np
 
 from distsim import toml
 from distsim.cluster import Cluster
+from distsim.errors import InputError
 from distsim.testbed import frames
+from distsim.testbed.folder_copy import FolderCopy
 from distsim.testbed.run_monitor import Run, RunMonitor
 from distsim.testbed.sandbox import Limits
 from distsim.testbed.switch import Switch
@@ -28,6 +30,7 @@ LINKS = {"bandwidth": "1 Gbit/s", "latency": "100 us"}
 VIRTUAL = "testbed"  # the back end whose network is the switch
 REAL = "gloo"
 END_SECONDS = 5.0
+TELL_SHARE = 0.8  # of the deadline: then each rank that still computes tells its line
 ABOUT_FILE, DRIVERS_FILE, STUDENT_FILE = "lab.toml", "ranks.py", "tasks.py"
 KEPT_VARIABLES = re.compile(  # what Python and its libraries need; no rank's memory has ever held the others
     r"HOME|LANG|LD_LIBRARY_PATH|LOGNAME|PATH|TMPDIR|TZ|USER|(KMP|LC|MKL|OMP)_.*|PYTHON.*"
@@ -108,14 +111,14 @@ class Testbed:
         tasks = [
             {
                 "function": function, "arguments": dict(given), "rank": rank, "world": world, "backend": backend,
-                "start": start, "student": student,
+                "start": start, "student": student, "tell_seconds": TELL_SHARE * deadline_seconds,
             }
             for rank, given in enumerate(arguments)
         ]  # fmt: skip
         job = {
             "ranks": world, "folder": str(self.folder.absolute()), "names": self._names(),
             "limits": asdict(self._limits), "shared": shared or backend == REAL, "loopback": backend == REAL,
-            "trusted": self._trusted,
+            "trusted": self._trusted, "optimizers": self._mentions_optimizers(),
         }  # fmt: skip
         switch = Switch(cluster) if backend == VIRTUAL else None
         with self._started(job, world) as (report, lines):
@@ -126,6 +129,14 @@ class Testbed:
         about = self.folder / ABOUT_FILE
         further = toml.read(about.read_text("utf-8"), str(about)).get("files", []) if about.is_file() else []
         return [DRIVERS_FILE, STUDENT_FILE, *further]
+
+    def _mentions_optimizers(self) -> bool:
+        """Whether the ranks may need torch's optimizers, which take seconds to import."""
+        try:
+            files = FolderCopy.of(self.folder, self._names(), most_bytes=self._limits.file_bytes)
+        except InputError:  # the run itself will tell
+            return False
+        return any(b"optim" in content for content, _ in files.contents.values())
 
     @contextmanager
     def _started(self, job: dict[str, Any], world: int) -> Iterator[tuple[socket.socket, list[socket.socket]]]:

@@ -82,6 +82,7 @@ class RunMonitor:
         self._ended: dict[int, float] = {}  # when the end of each rank's process was reported
         self._refused: dict[int, str] = {}  # the network error that each rank has received
         self._outputs: list[Capped] = []
+        self._places: dict[int, str] = {}  # where each rank computed when the deadline was near
         self._run = Run([None for _ in lines], [None for _ in lines])
         self._started = time.monotonic()
         self._selector = selectors.DefaultSelector()
@@ -155,7 +156,7 @@ class RunMonitor:
             for key, one in reply.done.items()
         }
         try:
-            self._send(reply.rank, {"now": reply.now, "done": done})
+            self._send(reply.rank, {"now": reply.now, "done": done, "again": reply.again})
         except frames.FrameError as error:
             self._fail(reply.rank, Failure(f"received more than one message may hold: {error}"))
 
@@ -215,6 +216,8 @@ class RunMonitor:
                 self._left(rank, finished=True)
             case {"do": "error", "text": str(text), "where": str(where)}:
                 self._fail(rank, Failure(text[:LONGEST_TEXT], where[:LONGEST_PLACE]))
+            case {"do": "place", "where": str(where)}:
+                self._places[rank] = where[:LONGEST_PLACE]
             case _ if self._requests is not None:
                 if not self._outboxes[rank].empty:
                     raise RequestError("it sent a request before it had read its answer")
@@ -246,7 +249,7 @@ class RunMonitor:
         self._open.discard(rank)
         self._selector.unregister(self._lines[rank])
         if self._switch is not None:
-            self._switch.leave(rank)
+            self._switch.leave(rank, finished=finished)
         if not finished:
             self._vanished[rank] = time.monotonic()
 
@@ -274,7 +277,8 @@ class RunMonitor:
         """Fails all unfinished ranks; running ranks come before ranks that wait."""
         running = [] if self._switch is None else self._switch.running
         for rank in sorted(self._open, key=lambda rank: (rank not in running, rank)):
-            self._fail(rank, Failure(f"not finished after {self._deadline_seconds:g} s, the deadline"))
+            text = f"not finished after {self._deadline_seconds:g} s, the deadline"
+            self._fail(rank, Failure(text, self._places.get(rank, "")))
 
     def _read(self, rank: int) -> None:
         output = self._outputs[rank]

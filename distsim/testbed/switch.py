@@ -6,6 +6,7 @@ together, by rank and then in the order of each rank, so their order in real tim
 
 A send and a receive match by group, ranks and tag, in the order of posting. A receive from any rank takes the send that
 was posted first; of several sends of one instant, that of the lowest rank. Both end when the last byte has arrived.
+Messages of one group from one rank to another arrive one after the other, as over one connection.
 """
 
 from __future__ import annotations
@@ -17,8 +18,19 @@ from typing import Any, Generic, TypeVar, cast
 from distsim.cluster import Cluster
 from distsim.testbed.collective_results import Array, outcome
 from distsim.testbed.costs import collective_seconds
-from distsim.testbed.log import Busy, Collective, Log, Message, Note
-from distsim.testbed.operations import Done, Join, Operation, Receive, Send, fit, given_bytes, total_bytes, whole_bytes
+from distsim.testbed.log import Busy, Collective, Log, Message, Note, Unwaited
+from distsim.testbed.operations import (
+    Done,
+    Join,
+    Operation,
+    Receive,
+    Send,
+    fit,
+    given_bytes,
+    named,
+    total_bytes,
+    whole_bytes,
+)
 from distsim.testbed.virtual_network import VirtualNetwork
 
 Posted = TypeVar("Posted", bound=Operation, covariant=True)
@@ -29,11 +41,15 @@ LOOK_SECONDS = 10e-6  # virtual time of the question whether an operation is com
 
 @dataclass(frozen=True)
 class Reply:
-    """A rank may go on at time `now`; `done` holds the results of its operations."""
+    """A rank may go on at time `now`; `done` holds the results of its operations.
+
+    again: whether only operations that it watches are over, so that it should ask its question again.
+    """
 
     rank: int
     now: float
     done: dict[int, Done]
+    again: bool = False
 
 
 @dataclass(eq=False)  # compared by identity: == of tensors has no single answer
@@ -62,17 +78,21 @@ class _Gathering:
 
 @dataclass
 class _Rank:
-    """The state of a rank. It may be blocked on operations (`keys`), on a time, or on a look at an operation."""
+    """The state of a rank. It may be blocked on operations (`keys`), on a time, or on a look at an operation.
+
+    watch: operations whose end wakes it meanwhile. busy_until: the latest end of its times in the log.
+    """
 
     running: bool = True
     left: bool = False
     keys: tuple[int, ...] = ()
     until: float | None = None
-    looking: bool = False
+    watch: tuple[int, ...] = ()
     where: str = ""
+    busy_until: float = 0.0
     ended: dict[int, Done] = field(default_factory=dict)
     open: dict[int, Operation] = field(default_factory=dict)
-    begun: set[int] = field(default_factory=set)
+    begun: dict[int, Unwaited] = field(default_factory=dict)
 
 
 class DeadlockError(Exception):
@@ -133,35 +153,48 @@ class Switch:
         """The keys of a rank's operations that it has not yet waited for."""
         return self._ranks[rank].begun
 
-    def post(self, rank: int, key: int, operation: Operation) -> None:
-        """A rank begins an operation and goes on. `key`: the rank's own number for it."""
+    def post(self, rank: int, key: int, operation: Operation, where: str = "") -> None:
+        """A rank begins an operation and goes on. key: the rank's own number for it. where: its line."""
         self._new[rank].append(_Posted(rank, key, operation, self.now))
-        self._ranks[rank].begun.add(key)
+        self._ranks[rank].begun[key] = Unwaited(rank, *named(operation), where)
         self._ranks[rank].open[key] = operation
         self.held_bytes += given_bytes(operation)
 
-    def wait(self, rank: int, keys: Sequence[int], where: str = "") -> None:
-        """A rank is blocked until all these operations are over. where: its current line."""
-        self._block(rank, keys=tuple(keys), where=where)
+    def wait(
+        self, rank: int, keys: Sequence[int], where: str = "", seconds: float | None = None, watch: Sequence[int] = ()
+    ) -> None:
+        """A rank is blocked until all these operations are over, or for some seconds. where: its current line.
 
-    def look(self, rank: int, key: int) -> None:
+        watch: operations whose end wakes it meanwhile.
+        """
+        until = None if seconds is None else self.now + max(seconds, 0.0)
+        self._block(rank, keys=tuple(keys), until=until, where=where, watch=watch)
+
+    def look(self, rank: int, key: int, watch: Sequence[int] = ()) -> None:
         """A rank asks whether an operation is over."""
-        self._block(rank, keys=(key,), until=self.now + LOOK_SECONDS, looking=True)
+        self._block(rank, keys=(key,), until=self.now + LOOK_SECONDS, watch=watch)
 
-    def busy(self, rank: int, seconds: float, kind: str) -> None:
+    def busy(self, rank: int, seconds: float, kind: str, watch: Sequence[int] = ()) -> None:
         """A rank computes, or sleeps."""
         until = self.now + max(seconds, 0.0)
         self.log.busy.append(Busy(rank, kind, self.now, until))
-        self._block(rank, until=until)
+        self._ranks[rank].busy_until = max(until, self._ranks[rank].busy_until)
+        self._block(rank, until=until, watch=watch)
+
+    def resume(self, rank: int, until: float, watch: Sequence[int] = ()) -> None:
+        """A rank goes on with what it computes, at most to the end of its times in the log."""
+        self._block(rank, until=min(until, self._ranks[rank].busy_until), watch=watch)
 
     def note(self, rank: int, name: str, value: Any) -> None:
         """A rank writes a value into the log."""
         self.log.notes.append(Note(rank, name, value, self.now))
 
-    def leave(self, rank: int) -> None:
+    def leave(self, rank: int, *, finished: bool = True) -> None:
         """A rank has ended. Its posted operations stay in flight."""
         state = self._ranks[rank]
         state.running, state.left, state.keys, state.until = False, True, (), None
+        if finished:
+            self.log.unwaited.extend(state.begun.values())
 
     def settle(self) -> list[Reply]:
         """Advances the clock until at least one rank can go on, and returns the replies.
@@ -176,27 +209,28 @@ class Switch:
             self._advance()
 
     def _block(
-        self, rank: int, keys: tuple[int, ...] = (), until: float | None = None, looking: bool = False, where: str = ""
-    ) -> None:
+        self, rank: int, keys: tuple[int, ...] = (), until: float | None = None, where: str = "",
+        watch: Sequence[int] = (),
+    ) -> None:  # fmt: skip
         state = self._ranks[rank]
-        state.running, state.keys, state.until, state.looking, state.where = False, keys, until, looking, where
+        state.running, state.keys, state.until, state.where = False, keys, until, where
+        state.watch = tuple(key for key in watch if key not in keys)
 
     def _reply(self, number: int) -> Reply | None:
         rank = self._ranks[number]
         if rank.left or rank.running:
             return None
-        complete = all(key in rank.ended for key in rank.keys)
         timed_out = rank.until is not None and rank.until <= self.now
-        if not (timed_out or (complete and rank.until is None) or (complete and rank.looking)):
+        complete = all(key in rank.ended for key in rank.keys) and (bool(rank.keys) or rank.until is None)
+        over = [*(rank.keys if complete else ()), *(key for key in rank.watch if key in rank.ended)]
+        if not (complete or timed_out or over):
             return None
-        done = {} if rank.looking and not complete else {key: rank.ended[key] for key in rank.keys}
-        if not rank.looking:
-            for key in done:
-                del rank.ended[key]
-                rank.begun.discard(key)
-                self.held_bytes -= total_bytes(done[key].received)
-        rank.running, rank.keys, rank.until, rank.looking = True, (), None, False
-        return Reply(number, self.now, done)
+        done = {key: rank.ended.pop(key) for key in over}
+        for key, one in done.items():
+            del rank.begun[key]
+            self.held_bytes -= total_bytes(one.received)
+        rank.running, rank.keys, rank.until, rank.watch = True, (), None, ()
+        return Reply(number, self.now, done, again=not (complete or timed_out))
 
     def _end(self, posted: _Posted[Operation], done: Done) -> None:
         rank = self._ranks[posted.rank]
@@ -228,7 +262,8 @@ class Switch:
             self._end(send, Done(error=error))
             self._end(receive, Done(error=error))
             return
-        self._network.start(_Transfer(send, receive, self.now), send.rank, receive.rank, num_bytes)
+        connection = (send.rank, receive.rank, send.operation.group)
+        self._network.start(_Transfer(send, receive, self.now), send.rank, receive.rank, num_bytes, connection)
 
     def _join(self, posted: _Posted[Join]) -> None:
         """Adds a call to the first collective of its group that this rank has not joined yet."""

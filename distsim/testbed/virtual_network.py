@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -16,6 +17,7 @@ DONE = 1e-15  # a flow is over when its remaining time is at most this share of 
 class _Flow(Generic[T]):
     what: T
     path: tuple[LinkName, ...]
+    connection: Hashable
     opens_seconds: float  # when its latency is over
     remaining: float
     rate: float = 0.0
@@ -43,10 +45,14 @@ class VirtualNetwork(Generic[T]):
     def __post_init__(self) -> None:
         self._capacities = self.cluster.capacities(self.cluster.workers)
 
-    def start(self, what: T, source: int, target: int, num_bytes: int) -> None:
-        """Starts a transfer now."""
+    def start(self, what: T, source: int, target: int, num_bytes: int, connection: Hashable = None) -> None:
+        """Starts a transfer now. The bytes of one connection arrive one transfer after the other, as with TCP.
+
+        connection: by default, one of its own.
+        """
         path, latency = self.cluster.route(source, target)
-        self._flows.append(_Flow(what, path, self.now + latency, float(num_bytes)))
+        connection = object() if connection is None else connection
+        self._flows.append(_Flow(what, path, connection, self.now + latency, float(num_bytes)))
         self._share()
 
     def next_seconds(self) -> float:
@@ -58,7 +64,7 @@ class VirtualNetwork(Generic[T]):
         for flow in self._flows:
             flow.remaining -= flow.rate * (to_seconds - self.now)
         self.now = to_seconds
-        over = [flow for flow in self._flows if self._open(flow) and flow.remaining <= flow.rate * self.now * DONE]
+        over = [flow for flow in self._moving() if flow.remaining <= flow.rate * self.now * DONE]
         self._flows = [flow for flow in self._flows if flow not in over]
         self._share()
         return [flow.what for flow in over]
@@ -66,13 +72,18 @@ class VirtualNetwork(Generic[T]):
     def _open(self, flow: _Flow[T]) -> bool:
         return flow.opens_seconds <= self.now
 
+    def _moving(self) -> list[_Flow[T]]:
+        """The open flows that are the first of their connections."""
+        first = {flow.connection: flow for flow in reversed(self._flows)}
+        return [flow for flow in self._flows if first[flow.connection] is flow and self._open(flow)]
+
     def _due(self, flow: _Flow[T]) -> float:
         if not self._open(flow):
             return flow.opens_seconds
-        return self.now + flow.remaining / flow.rate
+        return self.now + flow.remaining / flow.rate if flow.rate else float("inf")
 
     def _share(self) -> None:
-        open_flows = [flow for flow in self._flows if self._open(flow)]
-        rates = max_min_rates([flow.path for flow in open_flows], self._capacities)
-        for flow, rate in zip(open_flows, rates, strict=True):
+        moving = self._moving()
+        rates = max_min_rates([flow.path for flow in moving], self._capacities)
+        for flow, rate in zip(moving, rates, strict=True):
             flow.rate = rate

@@ -81,11 +81,18 @@ def saying(*messages: Any) -> Script:
 
 def send(key: int = 1, data: Any = None, **others: Any) -> dict[str, Any]:
     content = np.zeros(1) if data is None else data
-    return {"do": "post", "key": key, "kind": "send", "to": 1, "tag": 0, "group": "", "data": content} | others
+    post = {"do": "post", "key": key, "kind": "send", "to": 1, "tag": 0, "group": "", "where": "", "data": content}
+    return post | others
+
+
+def receive(num_bytes: int) -> dict[str, Any]:
+    return {
+        "do": "post", "key": 1, "kind": "recv", "source": 0, "tag": 0, "group": "", "where": "", "bytes": num_bytes,
+    }  # fmt: skip
 
 
 def wait(*keys: int) -> dict[str, Any]:
-    return {"do": "wait", "keys": list(keys), "where": ""}
+    return {"do": "wait", "keys": list(keys), "where": "", "seconds": None}
 
 
 BUSY = {"do": "busy", "seconds": 2.0, "kind": "download"}
@@ -93,8 +100,11 @@ HOSTILE: dict[str, tuple[Script, str]] = {
     "work that takes no time": (saying(BUSY, BUSY), "sent a request before it had an answer"),
     "a key used twice": (saying(send(1), send(1)), "operation 1 was begun twice"),
     "waits for the same twice": (saying(send(1), wait(2)), "that it has not begun"),
+    "watches what it has not begun": (saying(BUSY | {"watch": [7]}), "that it has not begun"),
+    "watches no operations": (saying(BUSY | {"watch": "all"}), "watches what is no operation"),
+    "goes on for ever": (saying({"do": "resume", "until": float("nan")}), "cannot be busy for nan seconds"),
     "ranks that are lists": (
-        saying({"do": "post", "key": 1, "kind": "barrier", "group": "", "ranks": [[0]], "root": 0,
+        saying({"do": "post", "key": 1, "kind": "barrier", "group": "", "where": "", "ranks": [[0]], "root": 0,
                 "operation": "sum", "data": []}),
         "a collective of ranks [[0]]",
     ),
@@ -154,7 +164,7 @@ def test_who_does_not_take_an_answer_holds_up_nobody() -> None:
     """Rank 1 is sent more than a socket holds and does not read; what rank 0 then says is heard all the same."""
 
     def deaf(line: socket.socket) -> None:
-        frames.send(line, {"do": "post", "key": 1, "kind": "recv", "source": 0, "tag": 0, "group": "", "bytes": 2**25})
+        frames.send(line, receive(2**25))
         frames.send(line, wait(1))
         hung_up = select.poll()
         hung_up.register(line, 0)
@@ -172,7 +182,7 @@ def test_who_does_not_take_an_answer_holds_up_nobody() -> None:
 
 def test_who_asks_on_without_taking_answers_is_ended() -> None:
     def deaf(line: socket.socket) -> None:
-        frames.send(line, {"do": "post", "key": 1, "kind": "recv", "source": 0, "tag": 0, "group": "", "bytes": 2**25})
+        frames.send(line, receive(2**25))
         frames.send(line, wait(1))
         while True:
             time.sleep(0.01)

@@ -233,3 +233,59 @@ def test_a_ring_of_messages_takes_what_the_simulator_says(
     ring_of_messages(switch, ranks, np.zeros(num_bytes, dtype=np.uint8))
     expected = max(simulated.run(collectives.ring(ranks), links, float(ranks * num_bytes)).ends_seconds)
     assert switch.now == pytest.approx(expected, rel=1e-9)
+
+
+def test_messages_of_one_pair_arrive_one_after_the_other() -> None:
+    switch = Switch(cluster(3))
+    for key in (1, 2):
+        switch.post(0, key, send(1))
+        switch.post(1, key, receive(0))
+    switch.post(0, 3, send(2))
+    switch.post(2, 3, receive(0))
+    switch.wait(0, [1, 2, 3])
+    switch.wait(1, [1, 2])
+    switch.wait(2, [3])
+    while not switch.over:
+        for reply in switch.settle():
+            switch.leave(reply.rank)
+    ended = {(message.target, message.ended_seconds) for message in switch.log.messages}
+    times = [pytest.approx(seconds, rel=1e-12) for seconds in (2.01, 2.01, 3.01)]  # two, and then one share the link
+    assert sorted(ended) == [(1, times[0]), (1, times[2]), (2, times[1])]
+
+
+def test_what_is_watched_wakes_a_rank_that_computes_and_then_goes_on() -> None:
+    switch = Switch(cluster(2))
+    switch.post(0, 1, send(1))
+    switch.post(1, 1, receive(0))
+    switch.wait(1, [1])
+    switch.busy(0, 5.0, "compute", watch=[1])
+    replies = {reply.rank: reply for reply in switch.settle()}
+    assert (replies[0].again, list(replies[0].done), replies[0].now) == (True, [1], pytest.approx(1.01, rel=1e-12))
+    switch.leave(1)
+    switch.resume(0, 9.0)  # at most to the end of what it computes
+    [last] = switch.settle()
+    assert (last.again, last.now) == (False, 5.0)
+
+
+def test_a_wait_ends_when_its_time_is_over_and_the_operation_goes_on() -> None:
+    switch = Switch(cluster(2))
+    switch.post(0, 1, receive(1))
+    switch.wait(0, [1], seconds=0.5)
+    switch.busy(1, 2.0, "compute")
+    [reply] = switch.settle()
+    assert (reply.rank, reply.now, reply.done, reply.again) == (0, 0.5, {}, False)
+    switch.wait(0, [1])
+    switch.settle()
+    switch.post(1, 1, send(0))
+    switch.wait(1, [1])
+    assert {reply.rank for reply in switch.settle()} == {0, 1}
+
+
+def test_what_a_rank_never_waits_for_is_in_the_log_if_it_finishes() -> None:
+    for finished in (True, False):
+        switch = Switch(cluster(2))
+        switch.post(0, 1, send(1), "tasks.py:3 in f")
+        switch.leave(0, finished=finished)
+        assert list(map(str, switch.log.unwaited)) == (
+            ["rank 0 never waits for its isend to rank 1 (tasks.py:3 in f)"] if finished else []
+        )

@@ -14,10 +14,12 @@ from distsim.testbed import rank
 ON_THEIR_WAY = []
 
 
-def ring(tasks: ModuleType, *, values: torch.Tensor, seconds: float) -> dict[str, Any]:
+def ring(
+    tasks: ModuleType, *, values: torch.Tensor, seconds: float, function: str = "ring_all_reduce"
+) -> dict[str, Any]:
     rank.busy(seconds)
     rank.note("before", dist.get_rank())
-    tasks.ring_all_reduce(values)
+    getattr(tasks, function)(values)
     return {"sum": values, "now": rank.now()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -59,10 +60,11 @@ def goes_on() -> str:
 def shape_as_message() -> list[int]:
     line = rank.context
     if dist.get_rank() == 0:
-        line.wait(line.post("send", to=1, tag=0, group="", data=torch.empty(0, 1234).numpy()))
+        line.wait(line.post("send", to=1, tag=0, group="", data=torch.empty(0, 1234).numpy()), lambda _found: None)
         return []
-    key = line.post("recv", source=0, tag=0, group="", bytes=8)
-    return list(line.wait(key)["received"][0].shape)
+    came: list[dict] = []
+    line.wait(line.post("recv", source=0, tag=0, group="", bytes=8), came.append)
+    return list(came[0]["received"][0].shape)
 
 
 def sleeps() -> float:
@@ -83,3 +85,58 @@ def floods() -> None:
 
 def returns_an_object() -> object:
     return object()
+
+
+def ring_ahead(values: torch.Tensor) -> None:
+    """All receives are posted before the first send, and no send is waited for before the end."""
+    ranks, me = dist.get_world_size(), dist.get_rank()
+    chunks = list(values.chunk(ranks))
+    rounds = range(2 * (ranks - 1))
+    came = [torch.empty_like(chunks[(me - turn - 1) % ranks]) for turn in rounds]
+    receiving = [dist.irecv(tensor, (me - 1) % ranks) for tensor in came]
+    sending = []
+    for turn in rounds:
+        give, take = chunks[(me - turn) % ranks], chunks[(me - turn - 1) % ranks]
+        sending.append(dist.isend(give.clone(), (me + 1) % ranks))
+        receiving[turn].wait()
+        take.copy_(take + came[turn] if turn < ranks - 1 else came[turn])
+    for work in sending:
+        work.wait()
+
+
+def forgets_a_send() -> None:
+    if dist.get_rank() == 0:
+        KEPT.append(dist.isend(torch.zeros(1), 1))
+    else:
+        dist.recv(torch.zeros(1), 0)
+
+
+KEPT: list[object] = []
+
+
+def rank_below() -> None:
+    dist.send(torch.zeros(1), -1)
+
+
+def rank_as_text() -> None:
+    dist.send(torch.zeros(1), str(1 - dist.get_rank()))
+
+
+def callback() -> list[float]:
+    """When the callback of an all-reduce runs, and when the computing beside it is over."""
+    times: list[float] = []
+    future = dist.all_reduce(torch.zeros(10**6), async_op=True).get_future()
+    future.then(lambda _future: times.append(rank.now()))
+    rank.busy(1.0)
+    return [*times, rank.now()]
+
+
+def gives_up_waiting() -> float:
+    if dist.get_rank() == 0:
+        try:
+            dist.irecv(torch.zeros(1), 1).wait(timedelta(seconds=2))
+        except RuntimeError:
+            return rank.now()
+    else:
+        rank.busy(5.0)
+    return 0.0
