@@ -230,7 +230,9 @@ class ServedTraining:
 
     def _gradient(self, push: Push, at: Array) -> Array:
         worker = push.worker
-        gradient: Array = self.base[worker][push.number] + self.decay[worker] * at + self._head(push) * self.tick[worker]
+        gradient: Array = (
+            self.base[worker][push.number] + self.decay[worker] * at + self._head(push) * self.tick[worker]
+        )
         return gradient
 
     def _compute_versions(self) -> None:
