@@ -18,6 +18,7 @@ from distsim.errors import InputError
 
 WHOLE = os.environ.get("DISTSIM_TESTS") == "whole"
 NO_SKIPS = os.environ.get("DISTSIM_NO_SKIPS") == "1"
+collect_ignore = ["labs/horovod"]  # scripts beside which a test puts the tasks.py that they import
 LONG = {"whole", "thorough"}  # marks of tests that are left to `make test-more`
 TOOLS = {"chromium": "chromium", "iproute2": "ip"}
 
