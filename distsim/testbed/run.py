@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from distsim.cluster import Cluster
 from distsim.errors import InputError
 from distsim.testbed import frames
 from distsim.testbed.folder_copy import FolderCopy
+from distsim.testbed.patience import Patience
 from distsim.testbed.run_monitor import Run, RunMonitor
 from distsim.testbed.sandbox import Limits
 from distsim.testbed.switch import Switch
@@ -52,6 +54,7 @@ class Testbed:
         self.seed = seed
         self.draw_for("")
         self._limits, self._trusted = limits or Limits(), trusted
+        self._patience = Patience()
         self._host: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
 
@@ -101,8 +104,9 @@ class Testbed:
         """Calls `function(tasks, **arguments[rank])` of ranks.py, one rank for each element of `arguments`.
 
         cluster: the links; default 1 Gbit/s and 100 us. backend: "testbed", or "gloo" for real messages on this
-        machine. deadline_seconds: real time. start: whether to start torch.distributed first. student: whether to load
-        the student's file. shared: whether ranks share their working folder.
+        machine. deadline_seconds: real time; less after an earlier run that was late (see `patience`). start: whether
+        to start torch.distributed first. student: whether to load the student's file. shared: whether ranks share
+        their working folder.
         """
         world = len(arguments)
         cluster = cluster or Cluster.model_validate({"workers": world, **LINKS})
@@ -121,8 +125,14 @@ class Testbed:
             "trusted": self._trusted, "optimizers": self._mentions_optimizers(),
         }  # fmt: skip
         switch = Switch(cluster) if backend == VIRTUAL else None
+        path = self.folder / STUDENT_FILE
+        file = path.read_bytes() if path.is_file() else b""
         with self._started(job, world) as (report, lines):
-            return RunMonitor(report, lines, switch, deadline_seconds, tasks).watched()
+            began = time.monotonic()
+            seconds = self._patience.deadline_seconds(file, deadline_seconds)
+            run = RunMonitor(report, lines, switch, seconds, tasks).watched()
+            self._patience.ended(file, time.monotonic() - began, late=run.late)
+            return run
 
     def _names(self) -> list[str]:
         """The names of the files that ranks get."""

@@ -40,7 +40,7 @@ class Run:
 
     results: what each rank's driver returned; None for a rank that failed. failures: by rank; None for a rank that
     finished. output: the beginning of what each rank printed. log: the switch's log (empty on gloo). seconds: virtual
-    time at the end (on gloo: real time). first: the rank that failed first.
+    time at the end (on gloo: real time). first: the rank that failed first. late: whether the deadline ended the run.
     """
 
     results: list[Any]
@@ -49,6 +49,7 @@ class Run:
     log: Log = field(default_factory=Log)
     seconds: float = 0.0
     first: int | None = None
+    late: bool = False
 
     @property
     def failure(self) -> str | None:
@@ -275,6 +276,7 @@ class RunMonitor:
 
     def _late(self) -> None:
         """Fails all unfinished ranks; running ranks come before ranks that wait."""
+        self._run.late = True
         running = [] if self._switch is None else self._switch.running
         for rank in sorted(self._open, key=lambda rank: (rank not in running, rank)):
             text = f"not finished after {self._deadline_seconds:g} s, the deadline"

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from distsim.cluster import Cluster
-from distsim.testbed import Run, Testbed
+from distsim.testbed import Run, Testbed, patience
 
 pytestmark = pytest.mark.real
 LAB = Path(__file__).parent / "lab"
@@ -170,11 +170,23 @@ def test_a_message_without_bytes_tells_nothing(testbed: Testbed) -> None:
     assert [message.num_bytes for message in run.log.messages] == [0]
 
 
-def test_an_endless_loop_ends_at_the_deadline_and_nothing_is_left(testbed: Testbed) -> None:
-    run = student(testbed, "forever", deadline_seconds=5.0)
-    assert "not finished after 5 s, the deadline (tasks.py:" in str(run.failure)
-    assert " in forever)" in str(run.failure)
-    assert ring(testbed, 2)[0].failure is None  # and the next run is fine
+def test_an_endless_loop_ends_at_the_deadline_and_later_runs_are_not_waited_for_as_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """How long runs take here, an earlier one has shown."""
+    monkeypatch.setattr(patience, "FEWEST_SECONDS", 0.0)
+    with Testbed(LAB) as bed:  # of its own, since later runs have less time
+        assert student(bed, "leaves").failure
+        run = student(bed, "forever", deadline_seconds=5.0)
+        assert run.late
+        assert "not finished after 5 s, the deadline (tasks.py:" in str(run.failure)
+        assert " in forever)" in str(run.failure)
+        monkeypatch.setattr(patience, "TIMES", 100.0)
+        assert ring(bed, 2)[0].failure is None, "the next run is fine"
+        monkeypatch.setattr(patience, "TIMES", 0.01)
+        run = student(bed, "forever", deadline_seconds=250.0)
+        assert run.late
+        assert "not finished after 250 s" not in str(run.failure)
 
 
 def test_nothing_is_left_open_after_many_runs() -> None:
