@@ -118,7 +118,7 @@ def _calls(folder: str, key: str, place: str, name: str, text: str, seed: int) -
     """What each check's runs call of a right solution, which must have all points."""
     bed, lab = _bed(folder, key, place)
     _lay(bed, text + TRACE)
-    bed.seed = seed
+    bed.seed, bed.right = seed, True
     found: Calls = {}
     for check in lab.checks.values():
         result = _judged(bed, check.name, lab)
@@ -132,7 +132,7 @@ def _tried(folder: str, key: str, place: str, mutant: Mutant, fits: Sequence[str
     """Judges one mutant until a check takes points, with the checks that fit first."""
     bed, lab = _bed(folder, key, place)
     _lay(bed, mutant.text)
-    bed.seed = seed
+    bed.seed, bed.right = seed, False
     for name in [*fits, *(name for name in lab.checks if name not in fits)]:
         result = _judged(bed, name, lab)
         if not result.full:
@@ -160,7 +160,7 @@ def _evidence_of_right(folder: str, key: str, place: str, right: str, name: str,
 
 def _evidence(bed: Recorder, lab: Lab, text: str, name: str, seed: int) -> list[tuple[str, object]]:
     _lay(bed, text)
-    bed.seed = seed
+    bed.seed, bed.right = seed, True  # also of a mutant that is said to be right
     result = _judged(bed, name, lab)
     return [*seen(bed.runs), ("points", result.points)]
 
