@@ -105,3 +105,13 @@ def test_the_old_result_is_dimmed_beside_a_refusal(page: Any, problems: list[str
     page.keyboard.press("End")
     page.locator(".distsim-refused").wait_for()
     assert inaccessible(page) == []  # axe-core itself asks for style sheets, which a page on a disk may not
+
+
+def test_on_a_phone_a_figure_keeps_the_width_that_it_needs(page: Any, problems: list[str], tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 420, "height": 900})
+    _, (found,) = opened(page, tmp_path, "collectives", Move("workers", (4,)))
+    least = found["figure"]["layout"]["meta"]["leastWidth"]
+    assert least > 420
+    assert page.locator(".distsim-plot .main-svg").first.bounding_box()["width"] > least - 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert not problems, problems

@@ -17,6 +17,7 @@ async function distsimDraw(element, figure, frame) {
     place.className = "distsim-plot";
     element.append(place);
   }
+  place.style.setProperty("--least-width", `${figure.layout.meta?.leastWidth ?? 0}px`);
   await Plotly.react(place, { ...figure, config: { ...figure.config, responsive: true } });
   if (frame !== undefined) await Plotly.animate(place, [figure.frames[frame].name], AT_ONCE).catch(interrupted);
   return place;
