@@ -137,6 +137,16 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "lab stub": ("3", {"name": [*TEXTS, "99", "x", DIGITS], "labs": LABS}),
+    "lab power": (
+        "3",
+        {
+            "name": [*TEXTS, "99", "x", DIGITS],
+            "jobs": [*WHOLE, "0", "65", DIGITS],
+            "sample": [*WHOLE, "0", DIGITS],
+            "seed": [*WHOLE, DIGITS],
+            "labs": LABS,
+        },
+    ),
     "lab release": ("new", {"out": [*NO_FOLDERS, "full"], "labs": LABS}),
     "grade": (
         "3 --submission tasks.py",
@@ -147,6 +157,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "jobs": [*WHOLE, "0", "65", DIGITS],
             "out": NO_FOLDERS,
             "labs": LABS,
+            "seed": [*WHOLE, DIGITS],
         },
     ),
 }  # fmt: skip

@@ -17,6 +17,7 @@ from distsim.course.site.packing import packed, plain, unpacked
 from distsim.explorers.catalogue import EXPLORERS, Entry, Move
 from distsim.explorers.controls import Pick, Slider
 from distsim.explorers.explorer import Explorer
+from distsim.explorers.style_sheet import scrolling
 from distsim.figures.captioned import PLOTLY_MIME
 
 SAMPLED = 3
@@ -69,7 +70,7 @@ def test_a_setting_is_that_of_the_live_explorer(live: tuple[Moving, Explorer[Any
         assert not view.message.value
         assert view.shown is not None
         assert found["sentence"] == view.shown.summary
-        assert found["table"] == view.caption.value
+        assert scrolling(found["table"], "results") == view.caption.value
         exact = view.shown.bundle()[PLOTLY_MIME]
         if moving.frames is not None:  # by a slider of the page
             del exact["layout"]["sliders"]
