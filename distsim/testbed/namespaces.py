@@ -56,8 +56,14 @@ def python_places() -> tuple[str, ...]:
     found += [*OF_THE_SYSTEM, paths["stdlib"], paths["platstdlib"], *distsim.__path__]
     found += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     found += _loaded_libraries()
-    both = {place for path in found for place in (os.path.abspath(path), os.path.realpath(path))}
-    return tuple(sorted(place for place in both if os.path.exists(place)))
+    both = {place for path in found for place in (os.path.abspath(path), _real(path))}
+    return tuple(sorted(place for place in both if os.path.exists(_real(place))))
+
+
+@cache
+def _real(place: str) -> str:
+    """A place without links on its way. Asked once: each run asks for all places, and each link costs some calls."""
+    return os.path.realpath(place)
 
 
 def place_around(path: Path) -> str | None:
@@ -67,7 +73,7 @@ def place_around(path: Path) -> str | None:
     True
     """
     real = os.path.realpath(path)
-    return next((place for place in python_places() if f"{real}/".startswith(f"{os.path.realpath(place)}/")), None)
+    return next((place for place in python_places() if f"{real}/".startswith(f"{_real(place)}/")), None)
 
 
 def material_places() -> list[Path]:
@@ -175,7 +181,7 @@ def _within(hidden: Iterable[Path], places: Iterable[str]) -> Iterator[str]:
     """The paths at which the hidden folders would be seen in the places."""
     for folder in map(os.path.realpath, hidden):
         for place in places:
-            real = os.path.realpath(place)
+            real = _real(place)
             if folder.startswith(f"{real}/") and os.path.isdir(folder):
                 yield place + folder[len(real) :]
 
