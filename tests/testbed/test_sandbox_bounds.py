@@ -89,4 +89,8 @@ def test_an_enclosure_is_soon_made(folder: Path) -> None:
         with Sandbox.start([int] * 4, folder=folder) as sandbox:
             assert sandbox.wait(60.0) == [ProcessEnd(code=0)] * 4
 
-    assert min(seconds(run) for _ in range(10)) - min(seconds(forks) for _ in range(10)) < 0.1
+    for _ in range(2):  # again where other programs took the machine for a moment
+        runs, of_forks = zip(*((seconds(run), seconds(forks)) for _ in range(10)), strict=True)
+        if (took := min(runs) - min(of_forks)) < 0.1:
+            break
+    assert took < 0.1
