@@ -27,6 +27,7 @@ from distsim.testbed.rank_process import flush_streams
 from distsim.testbed.switch_client import STUDENT_FILE, SwitchClient
 
 DRIVERS_FILE = "ranks.py"
+ON_A_MACHINE = 2  # ranks are numbered as if on machines of two, so that a rank and its LOCAL_RANK differ
 KEPT: list[object] = []  # process groups, until the process ends
 LONGEST_TOLD = 10_000
 STAY_SECONDS = 5.0  # after that, gloo tells ranks that still wait for this one that it is gone
@@ -83,8 +84,8 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
     torch.manual_seed(1000 + task.rank)
     os.environ.update(
         {
-            "RANK": str(task.rank), "LOCAL_RANK": str(task.rank), "WORLD_SIZE": str(task.world),
-            "LOCAL_WORLD_SIZE": str(task.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+            "RANK": str(task.rank), "LOCAL_RANK": str(task.rank % ON_A_MACHINE), "WORLD_SIZE": str(task.world),
+            "LOCAL_WORLD_SIZE": str(min(ON_A_MACHINE, task.world)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
         }
     )  # fmt: skip
     dist.init_process_group = _starter(task, dist.init_process_group)

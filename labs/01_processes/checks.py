@@ -1,7 +1,6 @@
 """What lab 01 asks of tasks.py. Contents, losses and counts are drawn anew for every run; only their owner has them.
 
-Ranks are numbered as on machines of two ranks each, so that a rank and its LOCAL_RANK differ. What is asked of one call
-is asked of two, one after the other.
+What is asked of one call is asked of two, one after the other.
 """
 
 from __future__ import annotations

@@ -16,14 +16,12 @@ import torch.distributed as dist
 
 from distsim.testbed import rank
 
-ON_A_MACHINE = 2  # ranks of a check, so that a rank and its number on its machine differ
 # Held here, since tasks.py comes later and may put others in their place.
 DRAWS = {"torch": torch.rand, "numpy": np.random.random, "random": random.random}
 
 
 def start(tasks: ModuleType, *, backend: str, secret: int) -> dict[str, Any]:
     """The rank and world size that `start` gives, and the secrets of the ranks that then meet in a collective."""
-    _on_several_machines()
     number, world = tasks.start(backend)
     met = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(met, torch.tensor([secret]))
@@ -41,13 +39,11 @@ def own_device(tasks: ModuleType, *, gpus: int, local_rank: int) -> dict[str, An
 
 def own_samples(tasks: ModuleType, *, counts: list[int]) -> list[list[int]]:
     """The samples of this rank, for each count."""
-    _on_several_machines()
     return [[int(sample) for sample in tasks.own_samples(count)] for count in counts]
 
 
 def fetch(tasks: ModuleType, *, contents: list[bytes], seconds: float) -> list[bytes]:
     """The content of each file after a download that takes so many seconds and writes in two halves."""
-    _on_several_machines()
 
     def one(number: int, content: bytes) -> bytes:
         def download(path: Path) -> None:
@@ -69,7 +65,6 @@ def same_start(tasks: ModuleType, *, seed: int, secret: float) -> dict[str, Any]
             model.bias[2] = secret
         return model
 
-    _on_several_machines()
     model = tasks.same_start(build, seed)
     return {
         "parameters": torch.cat([parameter.detach().flatten() for parameter in model.parameters()]),
@@ -81,7 +76,6 @@ def same_start(tasks: ModuleType, *, seed: int, secret: float) -> dict[str, Any]
 
 def save(tasks: ModuleType, *, secrets: list[float], seal: bytes, seconds: float) -> list[bytes]:
     """What stands in each file at the moment when `save` has returned; `write` puts its seal before the state."""
-    _on_several_machines()
 
     def write(state: dict[str, Any], path: Path) -> None:
         _write_slowly(Path(path), seal + repr(state["secret"]).encode(), seconds, "write")
@@ -96,7 +90,6 @@ def save(tasks: ModuleType, *, secrets: list[float], seal: bytes, seconds: float
 
 def mean_loss(tasks: ModuleType, *, losses: list[float]) -> list[float]:
     """The mean that this rank was given of each loss."""
-    _on_several_machines()
     return [float(tasks.mean_loss(loss)) for loss in losses]
 
 
@@ -112,12 +105,6 @@ def real(tasks: ModuleType, seconds: list[list[float]], unwritten: Sequence[str]
         tasks.mean_loss(one)
         times.append(rank.now())
     return {"step_seconds": [later - earlier for earlier, later in itertools.pairwise(times)]}
-
-
-def _on_several_machines() -> None:
-    """As a launcher sets it where each machine has two ranks: the third rank is the first of the second machine."""
-    number = int(os.environ["RANK"]) % ON_A_MACHINE
-    os.environ.update({"LOCAL_RANK": str(number), "LOCAL_WORLD_SIZE": str(ON_A_MACHINE)})
 
 
 def _write_slowly(path: Path, content: bytes, seconds: float, kind: str) -> None:

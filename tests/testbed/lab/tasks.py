@@ -140,3 +140,7 @@ def gives_up_waiting() -> float:
     else:
         rank.busy(5.0)
     return 0.0
+
+
+def numbers() -> list[int]:
+    return [int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")]
