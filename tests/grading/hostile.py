@@ -57,7 +57,8 @@ IN_TOTAL = {
             while True:
                 os.fork()
         except OSError:
-            signal.pause()
+            while True:  # the alarm that asks a late rank for its line ends a pause
+                signal.pause()
         """,
         words="not finished after",
         slow=True,
