@@ -140,8 +140,8 @@ def test_the_course_folder_has_all_labs_and_settings_that_keep_what_students_wri
 def test_while_nbgrader_grades_nothing_runs_for_real_and_nothing_runs_unconfined_unasked(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (trust, nbgrader):
-        monkeypatch.setattr(module, "reason_against", lambda: "no user namespaces")
+    for module in ("distsim.grading.trust", "distsim.testbed.sandbox"):
+        monkeypatch.setattr(f"{module}.reason_against", lambda: "no user namespaces")
     assert trust.trusted()
     monkeypatch.setenv(nbgrader.EXECUTION_VARIABLE, "autograde")
     assert not trust.trusted()
