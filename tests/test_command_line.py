@@ -290,7 +290,7 @@ def test_bad_arguments_get_one_message(
     ("arguments", "expected"),
     [
         (("simulate",), "missing argument 'FILE'. Cure: distsim simulate --help shows how it is called"),
-        (("sweep", "s.toml"), "missing option '--vary'. Cure: distsim sweep --help"),
+        (("sweep", "s.toml"), "missing option '--vary'. Cure: add --vary KEY=VALUES. "),
         (("nonsense",), "command = 'nonsense': is not a command. Cure: take one of bench, calibrate, compare, "),
         (("simulat", "s.toml"), "command = 'simulat': is not a command. Cure: write simulate"),
         (("simulate", "s.toml", "--jsno"), "option = '--jsno': is not an option of distsim simulate. Cure: write --js"),

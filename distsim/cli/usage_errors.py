@@ -35,6 +35,10 @@ def explained(error: click.UsageError) -> str:
         options = [name for option in context.command.get_params(context) for name in option.opts if "--" in name]
         rule = f"is not an option of {context.command_path}"
         text = problem("option", error.option_name, rule, _nearest(error.option_name, options))
+    elif isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+        option = error.param
+        value = option.metavar or option.type.name.upper()
+        text = f"{_sentence(error)} Cure: add {option.opts[-1]} {value}. {option.help}"
     elif " Cure: " in error.message:
         text = error.message
     else:

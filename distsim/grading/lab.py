@@ -46,7 +46,7 @@ class About(BaseModel):
     summary: Annotated[str, Field(max_length=200, examples=["Chunks go round; every link carries as much."])]
     minutes: Annotated[int, Field(ge=5, le=600, examples=[90])]
     ranks: Annotated[int, Field(ge=1, le=64)] = 4
-    check_seconds: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    check_seconds: Annotated[float, Field(gt=0, le=3600)] = 600.0  # at most, also on a busy machine
     files: list[Annotated[str, Field(pattern=r"^[\w][\w.-]*$")]] = []
 
 

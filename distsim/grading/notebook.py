@@ -36,6 +36,7 @@ from distsim.scenario import Scenario
 
 if TYPE_CHECKING:
     from distsim.figures import Captioned
+    from distsim.grading.check import Check
     from distsim.testbed import Testbed
 
 RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
@@ -58,6 +59,7 @@ class Notebook:
         seed = os.environ.pop(SEED_VARIABLE, None)
         self._seed = int(seed) if seed else self.lab.seed()
         self._results: dict[str, Result] = {}
+        self._refused: dict[str, str] = {}  # why a check could not be run
         self._broken: tuple[str, str] = ("", "")  # the check whose card told why tasks.py cannot be imported, and why
         self._testbed: Testbed | None = None
         self._open = ExitStack()
@@ -89,13 +91,23 @@ class Notebook:
                 "check", name, f"is no check of {self.lab.key}", f"take one of {', '.join(self.lab.checks)}"
             )
         try:
-            result = found.judged(self._running())
+            result = self._judged(found)
         except RunError as error:
-            self._note({"refused": str(error)})
+            self._refused[name] = str(error)
+            self._note()
             raise
         self._results[name] = result
-        self._note({"results": [one.as_dict() for one in self._results.values()]})
+        self._refused.pop(name, None)
+        self._note()
         return self._shown(result)
+
+    def _judged(self, check: Check) -> Result:
+        """Judges once more, with new processes, if no ranks could be started: a busy machine may be the reason."""
+        try:
+            return check.judged(self._running())
+        except RunError:
+            self.close()
+            return check.judged(self._running())
 
     def total(self) -> Total:
         """The sum of the points of the checks that ran, out of those of all checks."""
@@ -129,8 +141,12 @@ class Notebook:
             self._testbed = self._open.enter_context(testbed)
         return self._testbed
 
-    def _note(self, table: dict[str, Any]) -> None:
+    def _note(self) -> None:
+        """Writes the results so far. A check that could not be run is told as well: it is not the student's fault."""
         if self._file is not None:
+            table: dict[str, Any] = {"results": [one.as_dict() for one in self._results.values()]}
+            if self._refused:
+                table["refused"] = next(iter(self._refused.values()))
             write_text(self._file, json.dumps(table))
 
     def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float | None:

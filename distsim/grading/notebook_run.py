@@ -108,8 +108,7 @@ def _watching(lab: Lab, results: Path, progress: Report | None) -> Callable[[], 
 
     def look() -> None:
         done = len(_read(results).get("results", []))
-        doing = f"check {done + 1} of {count}, which may take {lab.about.check_seconds:g} s"
-        tell(Phase(doing if done < count else "ending the notebook", done, count))
+        tell(Phase(f"check {done + 1} of {count}" if done < count else "ending the notebook", done, count))
 
     return look
 

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -22,11 +23,13 @@ from typing import Any, NoReturn
 
 from distsim.errors import DistsimError
 from distsim.testbed import frames
+from distsim.testbed.deadline import Computed
 from distsim.testbed.namespaces import python_places
 from distsim.testbed.rank_main import run_rank
 from distsim.testbed.sandbox import Limits, Sandbox
 
 LOOK_SECONDS = 0.02
+TELL_SECONDS = 1.0
 OPTIMIZERS = "torch._dynamo"  # imported by the first optimizer of a process
 
 
@@ -93,9 +96,13 @@ def _run(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
 
 
 def _report(sandbox: Sandbox, report: socket.socket) -> None:
-    """Reports how each rank ended, as soon as it has ended."""
+    """Reports how each rank ended, as soon as it has ended, and now and then how long all ranks have computed."""
     told: set[int] = set()
+    computed, tell_at = Computed(sandbox.pids), time.monotonic()
     while len(told) < len(sandbox.endings):
+        if time.monotonic() >= tell_at:
+            frames.send(report, {"computed": computed.seconds()})
+            tell_at += TELL_SECONDS
         for rank, ending in enumerate(sandbox.wait(LOOK_SECONDS)):
             if ending is not None and rank not in told:
                 told.add(rank)

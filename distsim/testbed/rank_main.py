@@ -30,6 +30,7 @@ DRIVERS_FILE = "ranks.py"
 ON_A_MACHINE = 2  # ranks are numbered as if on machines of two, so that a rank and its LOCAL_RANK differ
 KEPT: list[object] = []  # process groups, until the process ends
 LONGEST_TOLD = 10_000
+TELL_AGAIN_SECONDS = 4.0
 STAY_SECONDS = 5.0  # after that, gloo tells ranks that still wait for this one that it is gone
 
 
@@ -38,7 +39,8 @@ class RankTask:
     """The task of one rank: call `function` of the drivers with `arguments`.
 
     backend: "testbed", or "gloo" with its store in the working folder. start: whether torch.distributed is started for
-    the rank; otherwise the student's code starts it. tell_seconds: real time after which the rank tells its line.
+    the rank; otherwise the student's code starts it. tell_seconds: real time after which the rank tells its line, now
+    and then.
     """
 
     function: str
@@ -59,7 +61,7 @@ def run_rank(channel: socket.socket) -> None:
     task = RankTask(**frames.receive(channel))
     line = SwitchClient(channel)
     signal.signal(signal.SIGALRM, lambda _number, frame: line.tell_place(frame))
-    signal.setitimer(signal.ITIMER_REAL, task.tell_seconds)
+    signal.setitimer(signal.ITIMER_REAL, task.tell_seconds, TELL_AGAIN_SECONDS)
     doing = ""
     try:
         _prepare(task, line)

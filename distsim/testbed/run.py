@@ -32,7 +32,7 @@ LINKS = {"bandwidth": "1 Gbit/s", "latency": "100 us"}
 VIRTUAL = "testbed"  # the back end whose network is the switch
 REAL = "gloo"
 END_SECONDS = 5.0
-TELL_SHARE = 0.8  # of the deadline: then each rank that still computes tells its line
+TELL_SHARE = 0.8  # of the deadline: from then on each rank that still computes tells its line
 ABOUT_FILE, DRIVERS_FILE, STUDENT_FILE = "lab.toml", "ranks.py", "tasks.py"
 KEPT_VARIABLES = re.compile(  # what Python and its libraries need; no rank's memory has ever held the others
     r"HOME|LANG|LD_LIBRARY_PATH|LOGNAME|PATH|TMPDIR|TZ|USER|(KMP|LC|MKL|OMP)_.*|PYTHON.*"
@@ -104,18 +104,21 @@ class Testbed:
         """Calls `function(tasks, **arguments[rank])` of ranks.py, one rank for each element of `arguments`.
 
         cluster: the links; default 1 Gbit/s and 100 us. backend: "testbed", or "gloo" for real messages on this
-        machine. deadline_seconds: real time; less after an earlier run that was late (see `patience`). start: whether
-        to start torch.distributed first. student: whether to load the student's file. shared: whether ranks share
-        their working folder.
+        machine. deadline_seconds: real time; less after an earlier run that was late (see `patience`), and more on a
+        busy machine (see `deadline`). start: whether to start torch.distributed first. student: whether to load the
+        student's file. shared: whether ranks share their working folder.
         """
         world = len(arguments)
         cluster = cluster or Cluster.model_validate({"workers": world, **LINKS})
         if cluster.workers != world:
             raise ValueError(f"a cluster of {cluster.workers} workers has no room for {world} ranks")
+        path = self.folder / STUDENT_FILE
+        file = path.read_bytes() if path.is_file() else b""
+        seconds = self._patience.deadline_seconds(file, deadline_seconds)
         tasks = [
             {
                 "function": function, "arguments": dict(given), "rank": rank, "world": world, "backend": backend,
-                "start": start, "student": student, "tell_seconds": TELL_SHARE * deadline_seconds,
+                "start": start, "student": student, "tell_seconds": TELL_SHARE * seconds,
             }
             for rank, given in enumerate(arguments)
         ]  # fmt: skip
@@ -125,11 +128,8 @@ class Testbed:
             "trusted": self._trusted, "optimizers": self._mentions_optimizers(),
         }  # fmt: skip
         switch = Switch(cluster) if backend == VIRTUAL else None
-        path = self.folder / STUDENT_FILE
-        file = path.read_bytes() if path.is_file() else b""
         with self._started(job, world) as (report, lines):
             began = time.monotonic()
-            seconds = self._patience.deadline_seconds(file, deadline_seconds)
             run = RunMonitor(report, lines, switch, seconds, tasks).watched()
             self._patience.ended(file, time.monotonic() - began, late=run.late)
             return run

@@ -13,12 +13,14 @@ from typing import Any
 from distsim.errors import RunError
 from distsim.testbed import frames
 from distsim.testbed.capped_output import Capped
+from distsim.testbed.deadline import Deadline
 from distsim.testbed.log import Log
 from distsim.testbed.outbox import Outbox
 from distsim.testbed.rank_requests import RankRequests, RequestError
 from distsim.testbed.switch import DeadlockError, Reply, Switch
 
 READ_BYTES = 2**20
+LOOK_SECONDS = 0.5
 ENDING_SECONDS = 2.0  # time for the runner to report how a process ended after its socket was closed
 LONGEST_TEXT, LONGEST_PLACE = 2000, 200
 
@@ -72,7 +74,6 @@ class RunMonitor:
         self._report, self._lines, self._switch = report, list(lines), switch
         self._requests = None if switch is None else RankRequests(switch)
         self._outboxes, self._tasks = [Outbox(line) for line in lines], tasks
-        self._deadline_seconds = deadline_seconds
         self._heard = [frames.Frames() for _ in lines]
         self._reported = frames.Frames()
         self._open = set(range(len(lines)))
@@ -86,6 +87,7 @@ class RunMonitor:
         self._places: dict[int, str] = {}  # where each rank computed when the deadline was near
         self._run = Run([None for _ in lines], [None for _ in lines])
         self._started = time.monotonic()
+        self._deadline = Deadline(deadline_seconds, self._started)
         self._selector = selectors.DefaultSelector()
 
     def watched(self) -> Run:
@@ -123,13 +125,11 @@ class RunMonitor:
         return self._run
 
     def _watch(self) -> None:
-        until = self._started + self._deadline_seconds
         while (self._open or self._vanished) and self._run.first is None:
-            now = time.monotonic()
-            if now > until:
+            if self._deadline.passed(time.monotonic()):
                 self._late()
                 return
-            for key, _ in self._selector.select(min(until - now, 0.5)):
+            for key, _ in self._selector.select(min(LOOK_SECONDS, self._deadline.seconds)):
                 call, rank = key.data
                 call(rank)
             self._fail_vanished()
@@ -242,6 +242,8 @@ class RunMonitor:
         for message in self._reported.feed(data):
             if "error" in message:
                 raise RunError(message["error"])
+            if "computed" in message:
+                self._deadline.computed(message["computed"], time.monotonic())
             if "rank" in message:
                 self._endings[message["rank"]] = message["ending"]
                 self._ended[message["rank"]] = time.monotonic()
@@ -279,7 +281,7 @@ class RunMonitor:
         self._run.late = True
         running = [] if self._switch is None else self._switch.running
         for rank in sorted(self._open, key=lambda rank: (rank not in running, rank)):
-            text = f"not finished after {self._deadline_seconds:g} s, the deadline"
+            text = f"not finished after {self._deadline.seconds:g} s, the deadline"
             self._fail(rank, Failure(text, self._places.get(rank, "")))
 
     def _read(self, rank: int) -> None:

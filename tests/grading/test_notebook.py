@@ -152,15 +152,32 @@ def test_checks_draw_from_the_seed_of_the_grading_or_else_of_the_lab(lab: Lab, m
     assert seeds == [12, lab.seed()]
 
 
-def test_a_refusal_is_noted(lab: Lab, answering: Answering, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(*_given: object) -> FakeRun:
-        raise RunError("no ranks here")
+def test_a_check_that_cannot_be_run_is_tried_again_and_then_told_beside_the_results(
+    lab: Lab, answering: Answering, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    refusals = ["busy", "busy", "no ranks here", "busy"]
 
-    answering(refuse)
+    def refuse_at_times(*given: Any) -> FakeRun:
+        if refusals:
+            raise RunError(refusals.pop(0))
+        return solved(*given)
+
+    def noted() -> dict[str, Any]:
+        return dict(json.loads((tmp_path / "results.json").read_text()))
+
+    answering(refuse_at_times)
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results.json"))
+    notebook = Notebook("90_sum", lab.folder)
     with pytest.raises(RunError):
-        Notebook("90_sum", lab.folder).check("the_counter_counts")
-    assert json.loads((tmp_path / "results.json").read_text()) == {"refused": "no ranks here"}
+        notebook.check("the_counter_counts")
+    assert noted() == {"results": [], "refused": "busy"}
+    with pytest.raises(RunError, match="busy"):
+        notebook.check("every_rank_has_the_sum")
+    assert notebook.check("every_rank_has_the_sum") > 0
+    assert noted()["refused"] == "busy", "the first check is still without a result"
+    assert [one["check"] for one in noted()["results"]] == ["every_rank_has_the_sum"]
+    assert notebook.check("the_counter_counts") > 0
+    assert "refused" not in noted()
 
 
 def test_the_first_guess_counts(notebook: Notebook, lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from distsim.cluster import Cluster
-from distsim.testbed import Run, frames
+from distsim.testbed import Run, deadline, frames
 from distsim.testbed.rank_requests import MOST_HELD_BYTES, MOST_OPERATIONS
 from distsim.testbed.run_monitor import RunMonitor
 from distsim.testbed.switch import Switch
@@ -26,10 +26,13 @@ Script = Callable[[socket.socket], None]
 DONE = {"do": "result", "value": "honest"}
 
 
-def played(*scripts: Script, deadline_seconds: float = 10.0, ended: tuple[int, ...] = ()) -> Run:
+def played(
+    *scripts: Script, deadline_seconds: float = 10.0, ended: tuple[int, ...] = (), computed: tuple[float, ...] = ()
+) -> Run:
     """What the deciding side makes of ranks that do this. A rank's line is closed when its script is over.
 
-    ended: ranks of which the supervisor says that their processes have ended.
+    ended: ranks of which the supervisor says that their processes have ended. computed: how long, in seconds, it says
+    that all ranks have computed.
     """
     pairs = [socket.socketpair() for _ in scripts]
     outputs = [os.pipe() for _ in scripts]
@@ -48,6 +51,8 @@ def played(*scripts: Script, deadline_seconds: float = 10.0, ended: tuple[int, .
         socket.send_fds(supervisor, [frames.pack({"started": True})], [reading for reading, _ in outputs])
         for rank in ended:
             frames.send(supervisor, {"rank": rank, "ending": "exit code 0"})
+        for seconds in computed:
+            frames.send(supervisor, {"computed": seconds})
         for thread in threads:
             thread.start()
         run = RunMonitor(report, [ours for ours, _ in pairs], switch, deadline_seconds).watched()
@@ -68,12 +73,10 @@ def honest(line: socket.socket) -> None:
 
 
 def saying(*messages: Any) -> Script:
-    """Says all of it at once, and then as an honest rank does."""
+    """Says all of it at once, before any answer can come, and then as an honest rank does."""
 
     def script(line: socket.socket) -> None:
-        for message in messages:
-            frames.send(line, message)
-        frames.send(line, DONE)
+        line.sendall(b"".join(map(frames.pack, [*messages, DONE])))
         line.recv(1)
 
     return script
@@ -206,3 +209,14 @@ def test_the_deadline_names_who_computes_before_who_waits() -> None:
 
     run = played(waits, lambda line: line.recv(1) and None, deadline_seconds=0.2)
     assert run.failure == "rank 1: not finished after 0.2 s, the deadline"
+
+
+def test_ranks_that_get_little_processor_time_are_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "STILL_SECONDS", 0.1)
+
+    def slow(line: socket.socket) -> None:
+        time.sleep(0.6)
+        honest(line)
+
+    assert played(slow, deadline_seconds=0.2, computed=(0.01, 0.02)).results == ["honest"]
+    assert played(slow, deadline_seconds=0.2, computed=(0.01, 0.1)).late, "half the deadline is enough"
