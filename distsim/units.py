@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal, DecimalException
 from functools import lru_cache
 from typing import Annotated, Literal, get_args
@@ -206,6 +207,21 @@ def show(value: float, unit: SiUnit, digits: int = 3) -> str:
     if not math.isfinite(value):
         return f"{value} {SPELLINGS[unit][SI_SPELLING[unit]][0]}"
     return write(float(f"{value:z.{digits}g}"), unit)
+
+
+def alike(values: Sequence[float], unit: SiUnit, digits: int = 3) -> list[str]:
+    """Values of one quantity for a person to compare: with one prefix, and as many decimals as the smallest needs.
+
+    >>> alike([0.9967, 1.0049], "second"), alike([0.0735, 0.1022], "second"), alike([0.25], "second")
+    (['0.997 s', '1.005 s'], ['73.5 ms', '102.2 ms'], ['250 ms'])
+    """
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return [show(value, unit, digits) for value in values]
+    name = show(max(map(abs, values)), unit, digits).rpartition(" ")[2]
+    numbers = [value / float(dict(SPELLINGS[unit])[name]) for value in values]
+    smallest = min((abs(number) for number in numbers if number), default=1.0)
+    decimals = min(max(digits - 1 - math.floor(math.log10(smallest)), 0), digits + 1)
+    return [f"{number:z.{decimals}f} {name}" for number in numbers]
 
 
 def rate(bytes_per_second: float) -> str:

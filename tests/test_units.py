@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distsim.units import SiUnit, UnitError, duration, parse, show, write
+from distsim.units import SiUnit, UnitError, alike, duration, parse, show, write
 
 UNITS: tuple[SiUnit, ...] = ("second", "byte", "byte/second")
 
@@ -209,3 +209,19 @@ def test_durations_have_a_unit_near_their_size_and_no_exponent() -> None:
     told = {59.0: "59 s", 60.0: "1 min", 7200.0: "120 min", 18000.0: "300 min", 18060.0: "5.02 h", 864000.0: "10 days"}
     assert {seconds: duration(seconds) for seconds in told} == told
     assert all("e" not in duration(10.0**power) for power in range(-2, 13))
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([], []),
+        ([0.0, 0.0], ["0.00 s", "0.00 s"]),
+        ([0.0, 0.0735], ["0.0 ms", "73.5 ms"]),
+        ([5e-4, 3.0], ["0.0005 s", "3.0000 s"]),
+        ([1e-9, 3.0], ["0.0000 s", "3.0000 s"]),
+        ([-0.0501, 0.102], ["-50.1 ms", "102.0 ms"]),
+        ([float("inf"), 1.0], ["inf s", "1 s"]),
+    ],
+)
+def test_values_side_by_side_have_one_prefix_and_as_many_decimals(values: list[float], texts: list[str]) -> None:
+    assert alike(values, "second") == texts

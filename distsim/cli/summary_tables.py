@@ -19,7 +19,7 @@ def summary_table(name: str, producer: str, summary: Summary) -> Table:
     rows = table(name, "", producer)
     for metric in in_tables():
         if metric.name in summary.values:
-            rows.add_row(metric.label, _text(metric, summary.values[metric.name]))
+            rows.add_row(metric.label, *_texts(metric, summary.values[metric.name]))
     return rows
 
 
@@ -29,7 +29,7 @@ def comparison_table(comparison: Comparison) -> Table:
     for metric in in_tables():
         if metric.name in comparison.predicted.values | comparison.measured.values:
             pair = [run.values.get(metric.name) for run in (comparison.predicted, comparison.measured)]
-            rows.add_row(metric.label, *(_text(metric, value) for value in pair), _error(metric, *pair))
+            rows.add_row(metric.label, *_texts(metric, *pair), _error(metric, *pair))
     rows.add_row("step by step, median |error|", "", "", _percent(comparison.error_pct.step_median, "{:.1f} %"))
     return rows
 
@@ -41,8 +41,9 @@ def causes_line(comparison: Comparison) -> str:
     return f"predicted - measured total {_signed(sum(causes.values()))}, of which {parts} (mean over workers)"
 
 
-def _text(metric: Metric, value: Value) -> str:
-    return NOT_APPLICABLE if value is None else metric.unit.text(value)
+def _texts(metric: Metric, *values: Value) -> list[str]:
+    texts = iter(metric.unit.texts([value for value in values if value is not None]))
+    return [NOT_APPLICABLE if value is None else next(texts) for value in values]
 
 
 def _error(metric: Metric, predicted: Value, measured: Value) -> Text:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from distsim.metrics.links import busiest_link_bytes
 from distsim.metrics.steps import step_durations
 from distsim.metrics.worker_time import goodput, paused_seconds, worker_seconds
 from distsim.trace import PAUSE_KINDS, SpanKind, Trace
-from distsim.units import show
+from distsim.units import alike
 
 Value = float | int | None
 
@@ -66,22 +66,26 @@ class Run:
 class Unit:
     """How the values of a metric are written.
 
-    name: the unit of a column or an axis. scale: a value times `scale` is a number in this unit. text: a value as text,
-    with a prefix of the unit that suits its size.
+    name: the unit of a column or an axis. scale: a value times `scale` is a number in this unit. texts: values that
+    stand side by side as texts, with one prefix of the unit that suits their size.
     """
 
     name: str
     scale: float
-    text: Callable[[Any], str]
+    texts: Callable[[Sequence[Any]], list[str]]
 
 
-MILLISECONDS = Unit("ms", 1e3, lambda value: show(value, "second"))
-SECONDS = Unit("s", 1.0, lambda value: show(value, "second"))
-MEGABYTES = Unit("MB", 1e-6, lambda value: show(value, "byte"))
-PERCENT = Unit("%", 100.0, lambda value: f"{100 * value:z.1f} %")
-VERSIONS = Unit("versions", 1.0, lambda value: f"{value:.2f}")
-COUNT = Unit("", 1.0, str)
-CURRENCY = Unit("", 1.0, lambda value: f"{value:.4g}")
+def _each(form: Callable[[Any], str]) -> Callable[[Sequence[Any]], list[str]]:
+    return lambda values: [form(value) for value in values]
+
+
+MILLISECONDS = Unit("ms", 1e3, lambda values: alike(values, "second"))
+SECONDS = Unit("s", 1.0, lambda values: alike(values, "second"))
+MEGABYTES = Unit("MB", 1e-6, lambda values: alike(values, "byte"))
+PERCENT = Unit("%", 100.0, _each(lambda value: f"{100 * value:z.1f} %"))
+VERSIONS = Unit("versions", 1.0, _each(lambda value: f"{value:.2f}"))
+COUNT = Unit("", 1.0, _each(str))
+CURRENCY = Unit("", 1.0, _each(lambda value: f"{value:.4g}"))
 
 
 @dataclass(frozen=True)
