@@ -1,0 +1,67 @@
+"""A submission has the same points in every grading, also on a busy machine."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from distsim.grading.grade import grade
+from distsim.grading.lab import Lab, all_labs
+from distsim.grading.submission import Submission
+
+LABS = Path(__file__).parents[2] / "labs"
+KEYS = [lab.key for lab in all_labs(LABS)]
+BUSY = "while True: pass"
+OTHER_SOURCES = {"random", "secrets", "uuid", "time", "os", "torch"}
+GRADED = [pytest.param(key, marks=() if key == KEYS[0] else pytest.mark.thorough) for key in KEYS]
+
+
+def submissions(lab: Lab, wrong: int) -> list[Submission]:
+    """The solution, and so many wrong ones."""
+    paths = [lab.folder / "solution.py", *sorted((lab.folder / "wrong").glob("*.py"))[:wrong]]
+    return [Submission(path.stem, path, path.read_bytes()) for path in paths]
+
+
+@contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """Other programs that compute meanwhile."""
+    loops = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+@pytest.mark.real
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, marks=() if key == KEYS[0] else pytest.mark.thorough) for key in KEYS]
+)
+@pytest.mark.timeout(7200)
+def test_the_points_are_the_same_each_time(key: str, whole: Callable[[int, int], int]) -> None:
+    lab = Lab.at(LABS / key)
+    for submission in submissions(lab, whole(1, 10)):
+        idle = [grade(submission, lab) for _ in range(whole(1, 10))]
+        with busy_loops(2):
+            busy = [grade(submission, lab) for _ in range(whole(1, 10))]
+        points = [[result.points for result in one.results] for one in (*idle, *busy)]
+        assert points == [points[0]] * len(points), submission.student
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_checks_draw_from_the_rng_of_the_testbed_alone(key: str) -> None:
+    """Any other source would give a submission other inputs in each grading."""
+    nodes = list(ast.walk(ast.parse((LABS / key / "checks.py").read_text())))
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not {name.split(".")[0] for name in modules} & OTHER_SOURCES
+    of_numpy = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    assert {name for name in of_numpy if name.startswith("np.random.")} <= {"np.random.Generator"}
