@@ -196,6 +196,13 @@ def release(out: Path, nbgrader: bool, labs: Path | None) -> None:
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="How many mutants to try at once."
 )
+@click.option(
+    "--mutant",
+    "keys",
+    metavar="KEY",
+    multiple=True,
+    help="Try this mutant alone, and print its change and what the check said. May be given several times.",
+)
 @click.option("--sample", type=click.IntRange(min=1), help="Try so many mutants, of many kinds (default: all).")
 @click.option(
     "--seed",
@@ -204,7 +211,15 @@ def release(out: Path, nbgrader: bool, labs: Path | None) -> None:
 )
 @labs_option
 @json_option
-def power(name: str, jobs: int, sample: int | None, seed: int | None, labs: Path | None, as_json: bool) -> None:
+def power(
+    name: str,
+    jobs: int,
+    keys: tuple[str, ...],
+    sample: int | None,
+    seed: int | None,
+    labs: Path | None,
+    as_json: bool,
+) -> None:
     """For authors: try a lab's checks on generated wrong solutions, and print those that no check catches.
 
     Mutants are made from solution.py and other.py by one change each: general ones, such as an index that is off by
@@ -218,4 +233,4 @@ def power(name: str, jobs: int, sample: int | None, seed: int | None, labs: Path
     from distsim.cli.lab_power import try_lab
     from distsim.grading.lab import find
 
-    try_lab(find(name, labs), jobs, sample, seed, as_json)
+    try_lab(find(name, labs), jobs, keys, sample, seed, as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 DOES_NOT_HOLD = 1  # the exit code
 
 
-def try_lab(lab: Lab, jobs: int, sample: int | None, seed: int | None, as_json: bool) -> None:
-    """Tries the mutants of a lab and prints the score, and each mutant that needs a look."""
+def try_lab(lab: Lab, jobs: int, keys: Sequence[str], sample: int | None, seed: int | None, as_json: bool) -> None:
+    """Tries the mutants of a lab and prints the score, and each mutant that is named in `keys` or needs a look."""
     need("torch", "lab power")
     from distsim.grading.power.score import power
     from distsim.runtime.launch.termination import termination_raises
@@ -35,7 +36,7 @@ def try_lab(lab: Lab, jobs: int, sample: int | None, seed: int | None, as_json: 
         bar(f"lab power {lab.key}", shown=not as_json) as report,
         process_pool(jobs) as pool,
     ):
-        score = power(lab, pool, Path(place), sample=sample, seed=seed, report=report)
+        score = power(lab, pool, Path(place), keys=keys, sample=sample, seed=seed, report=report)
     if as_json:
         print_json(
             {
@@ -44,12 +45,12 @@ def try_lab(lab: Lab, jobs: int, sample: int | None, seed: int | None, as_json: 
             }
         )  # fmt: skip
     else:
-        _print(score)
+        _print(score, keys)
     if not score.holds:
         sys.exit(DOES_NOT_HOLD)
 
 
-def _print(score: Score) -> None:
+def _print(score: Score, keys: Sequence[str]) -> None:
     from distsim.grading.power.score import DIFFERS, EQUIVALENT, KILLED, MISFIT, SURVIVOR
     from distsim.grading.power.source import sources
 
@@ -60,15 +61,14 @@ def _print(score: Score) -> None:
     table.add_row(Text(score.lab.key), str(len(score.outcomes)), *map(str, counts), f"{100 * score.share:.1f} %")
     console().print(table)
     by_name = {source.name: source for source in sources(score.lab)}
-    for kind in (MISFIT, DIFFERS, SURVIVOR):
+    for kind in (KILLED, EQUIVALENT, MISFIT, DIFFERS, SURVIVOR):
         for outcome in score.outcomes:
-            if outcome.kind == kind:
+            if outcome.kind == kind and (kind not in (KILLED, EQUIVALENT) or outcome.mutant.key in keys):
                 click.echo(_told(outcome))
-                if kind == SURVIVOR:
-                    click.echo(outcome.mutant.diff(by_name[outcome.mutant.file]))
+                click.echo(outcome.mutant.diff(by_name[outcome.mutant.file]))
 
 
 def _told(outcome: Outcome) -> str:
-    """One line on a mutant that needs a look."""
+    """One line on a mutant: what the check said that caught it, or which line was changed."""
     caught = f", {outcome.check}: {outcome.said}" if outcome.check else f", line = {outcome.mutant.line!r}"
     return f"\n{outcome.kind}: {outcome.mutant.key}{caught}"

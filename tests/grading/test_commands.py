@@ -192,3 +192,23 @@ def test_a_run_of_what_is_not_written_yet_names_the_line(run: Run) -> None:
     code, _, err = run("lab", "run", "90")
     assert code == 3
     assert "raised NotImplementedError at tasks.py:15" in err
+
+
+@pytest.mark.real
+@pytest.mark.more
+@pytest.mark.timeout(600)
+def test_named_mutants_are_tried_alone_and_shown(run: Run) -> None:
+    wrong, dropped = "solution:Counter.add:1:other_operator", "solution:total:7:drop_wait"
+    code, told, _ = run("lab", "power", "90", "--mutant", wrong, "--mutant", dropped)
+    assert code == 1, "one of them survives"
+    assert f"killed: {wrong}, the_counter_counts: [-2, -5, -10]" in told
+    assert f"survivor: {dropped}, line = 'sending.wait()'" in told
+    for line in ("+        self.count = self.count - number", "-        sending.wait()"):
+        assert line in told
+    assert told.count("@@") == 4, "two changes, each with one head"
+
+
+def test_an_unknown_key_is_answered_by_the_nearest(run: Run) -> None:
+    code, _, said = run("lab", "power", "90", "--mutant", "solution:total:7:drop_weight")
+    assert code == 2
+    assert "is the key of no mutant. Cure: take solution:total:7:drop_wait" in said

@@ -107,7 +107,9 @@ def test_outcomes_of_a_tiny_lab(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
 
     def tried() -> dict[str, Outcome]:
         with ThreadPoolExecutor(1) as pool:
-            found = power(lab, pool, tmp_path, sample=None, seed=None, report=lambda phase: doings.append(phase.doing))
+            found = power(
+                lab, pool, tmp_path, keys=[], sample=None, seed=None, report=lambda phase: doings.append(phase.doing)
+            )
         assert found.holds == (not {"survivor", "differs"} & {one.kind for one in found.outcomes})
         return {one.mutant.key: one for one in found.outcomes}
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from distsim import files, toml
 from distsim.errors import InputError
 from distsim.grading.lab import MOST_MEGABYTES, Lab
-from distsim.grading.power.mutant import Mutant
+from distsim.grading.power.mutant import Mutant, known
 
 EQUIVALENT = "equivalent.toml"
 
@@ -45,10 +45,8 @@ def equivalents(lab: Lab, made: Mapping[str, Mutant]) -> dict[str, Equivalent]:
         place = ".".join(map(str, first["loc"]))
         raise InputError.of(str(path), place, f"is wrong ({first['msg']})", "write line and reason as texts") from None
     for key, one in found.items():
-        if key not in made:
-            cure = f"take the key that `distsim lab power {lab.number}` prints"
-            raise InputError.of(str(path), key, "is the key of no mutant", cure)
-        if made[key].line != one.line:
-            rule = f"names another line: there it is {made[key].line!r} now"
+        line = known(key, made, str(path)).line
+        if line != one.line:
+            rule = f"names another line: there it is {line!r} now"
             raise InputError.of(f"{path}, {key}", one.line, rule, "look whether the reason still holds")
     return found

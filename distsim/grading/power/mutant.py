@@ -6,9 +6,10 @@ import ast
 import difflib
 import hashlib
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from distsim.errors import InputError
 from distsim.grading.lab import Lab
 from distsim.grading.power.mutators import GENERAL, Mutator
 from distsim.grading.power.source import MODULE, Source, restore, sources
@@ -87,6 +88,19 @@ def all_mutants(lab: Lab) -> dict[str, Mutant]:
     """Every mutant of a lab by its key: several hundred. Raises InputError if the lab has no solution."""
     found = [mutant for source in sources(lab) for mutant in mutants(source, [*TRADE, *GENERAL])]
     return {mutant.key: mutant for mutant in found}
+
+
+def known(key: str, made: Mapping[str, Mutant], asked: str) -> Mutant:
+    """The mutant of that key. asked: where the key stands. Raises InputError, with the nearest keys, if there is none.
+
+    >>> known("solution:f:1:drop", {"solution:f:1:no_copy": 1}, "--mutant")
+    Traceback (most recent call last):
+    distsim.errors.InputError: --mutant = 'solution:f:1:drop': is the key of no mutant. Cure: take solution:f:1:no_copy
+    """
+    if key in made:
+        return made[key]
+    near = difflib.get_close_matches(key, made) or ["a key that `distsim lab power` prints"]
+    raise InputError.of(asked, key, "is the key of no mutant", f"take {' or '.join(near)}")
 
 
 def selected(found: Collection[Mutant]) -> list[Mutant]:

@@ -7,7 +7,8 @@ import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from distsim.grading.power.source import Place, is_docstring
+from distsim.grading.power.source import Place
+from distsim.grading.power.syntax import is_docstring
 
 Replacement = ast.AST | list[ast.stmt]
 Make = Callable[[Place], Iterator[Replacement]]

@@ -22,7 +22,7 @@ from distsim.errors import RunError
 from distsim.grading.lab import TASKS, Lab
 from distsim.grading.power.equivalent import equivalents
 from distsim.grading.power.evidence import TRACE, Recorder, called, difference, fitting, seen
-from distsim.grading.power.mutant import Mutant, all_mutants, selected, spread
+from distsim.grading.power.mutant import Mutant, all_mutants, known, selected, spread
 from distsim.grading.power.source import sources
 from distsim.progress import Phase, Report
 
@@ -73,19 +73,21 @@ class Score:
         return not self.count(SURVIVOR) and not self.count(DIFFERS)
 
 
-def power(lab: Lab, pool: Executor, place: Path, *, sample: int | None, seed: int | None, report: Report) -> Score:
+def power(
+    lab: Lab, pool: Executor, place: Path, *, keys: Sequence[str], sample: int | None, seed: int | None, report: Report
+) -> Score:
     """Tries a lab's mutants in the processes of `pool`.
 
-    place: a folder for the processes, which the caller removes. sample: how many mutants to try, spread over functions
-    and mutators; None for all that `selected` gives. seed: of the checks' inputs, default `Lab.seed`. report: called
-    with the `Phase`, which counts mutants.
+    place: a folder for the processes, which the caller removes. keys: of the mutants to try; none for those that
+    `selected` gives. sample: how many of them to try, spread over functions and mutators; None for all. seed: of the
+    checks' inputs, default `Lab.seed`. report: called with the `Phase`, which counts mutants.
 
-    Raises InputError if equivalent.toml is wrong, RunError if a right solution loses points or no ranks start.
+    Raises InputError if equivalent.toml or a key is wrong, RunError if a right solution loses points or no ranks start.
     """
     made = all_mutants(lab)
     named = equivalents(lab, made)
-    chosen = {mutant.key: mutant for mutant in selected(made.values())}
-    mutants = list((chosen | {key: made[key] for key in named}).values())
+    keys = keys or [*(mutant.key for mutant in selected(made.values())), *named]
+    mutants = [known(key, made, "--mutant") for key in dict.fromkeys(keys)]
     if sample is not None:
         mutants = spread(mutants)[:sample]
     seed = lab.seed() if seed is None else seed

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from distsim import files
 from distsim.errors import InputError
 from distsim.grading.lab import MOST_MEGABYTES, SOLUTION, Lab
+from distsim.grading.power.syntax import is_docstring
 from distsim.grading.stub import FUNCTIONS, Function, written_lines
 
 OTHER = "other.py"
@@ -43,6 +45,16 @@ class Place:
         if self.field == "body" and len(found) == 1 and not new:
             new = [ast.Pass()]
         setattr(self.parent, self.field, [*found[: self.index], *new, *found[self.index + 1 :]])
+
+    @property
+    def is_whole_function(self) -> bool:
+        """Whether the node is a function that students write in part or whole, and not one inside it."""
+        return isinstance(self.node, FUNCTIONS) and self.number == 0
+
+    @property
+    def site(self) -> str:
+        """A name of the place, for values that its line keeps between calls."""
+        return f"{self.function}:{self.number}:{getattr(self.node, 'col_offset', 0)}"
 
     def kept(self) -> tuple[ast.AST, str, object]:
         """What `restore` needs."""
@@ -154,11 +166,6 @@ class _Walk:
         return number is not None and (self._written is None or number in self._written)
 
 
-def is_docstring(node: ast.AST) -> bool:
-    """Whether a statement is a text that stands alone."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
 def _names(node: ast.AST) -> set[str]:
     parts = list(ast.walk(node))
     return {one.id for one in parts if isinstance(one, ast.Name)} | {
@@ -171,8 +178,6 @@ def sources(lab: Lab) -> list[Source]:
 
     Raises InputError if the lab has no solution, as in a released lab.
     """
-    from distsim import files
-
     found = []
     for file in (SOLUTION, OTHER):
         path = lab.folder / file

@@ -1,6 +1,6 @@
 """Mutators of the trade: the mistakes that people make with messages, collectives, ranks, buffers and training steps.
 
-Some need code of their own in the mutant, which follows at its end: see `helpers`.
+Some need code of their own in the mutant, which follows at its end: see `appended_code`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,30 @@ import ast
 import copy
 from collections.abc import Iterator
 
-from distsim.grading.power import helpers
+from distsim.grading.power import appended_code
 from distsim.grading.power.mutators import Mutator, Replacement
 from distsim.grading.power.source import MODULE, Place
-from distsim.grading.stub import FUNCTIONS, Function
+from distsim.grading.power.syntax import (
+    assign,
+    begins,
+    call,
+    calls_of_dist,
+    expression,
+    has_yield,
+    is_dunder,
+    is_fresh,
+    is_generator,
+    is_wait,
+    later,
+    takes_tensors,
+    wrapped,
+)  # fmt: skip
+from distsim.grading.stub import FUNCTIONS
 
 WORLDS = {"even": "{0} // 2 * 2", "a power of two": "1 << {0}.bit_length() - 1", "two": "min(2, {0})"}
 IN_PLACE = ("copy_", "add_", "sub_", "mul_", "div_", "fill_")
 COPIES = ("clone", "contiguous", "detach")
 NEW_TENSORS = ("empty_like", "zeros_like", "empty", "zeros", "new_empty", "new_zeros", "clone")
-TENSORS = ("tensor", "outgoing", "incoming", "parts", "piece", "pieces", "parameters", "params", "push")
 ORDERS = ("sorted", "reversed")
 TORCHS_OWN = {  # by the end of a function's name: what torch.distributed does in its place
     "all_reduce": "all_reduce", "broadcast": "broadcast", "all_gather": "all_gather", "reduce": "reduce",
@@ -28,7 +42,7 @@ PRECISION_LOST = {"float64": "float32", "int64": "float32"}
 
 def drop_wait(place: Place) -> Iterator[Replacement]:
     """A wait is left out."""
-    if _is_wait(place.node):
+    if is_wait(place.node):
         yield []
 
 
@@ -36,30 +50,30 @@ def late_wait(place: Place) -> Iterator[Replacement]:
     """Whoever should be waited for is waited for when the function has done all else."""
     if place.number or not isinstance(place.node, FUNCTIONS) or place.definition is not place.node:
         return
-    if not any(_is_wait(node) for node in ast.walk(place.node)) or _is_generator(place.node):
+    if not any(is_wait(node) for node in ast.walk(place.node)) or is_generator(place.node):
         return
-    yield _wrapped(place.node, "_waits_at_the_end({inner}, given, named)", _Later())
+    yield wrapped(place.node, "_waits_at_the_end({inner}, given, named)", _Later())
 
 
 def immediate_wait(place: Place) -> Iterator[Replacement]:
     """What has begun is waited for at once."""
-    if _begins(place.node):
+    if begins(place.node):
         assert isinstance(place.node, ast.expr)
-        yield _call("_done", place.node)
+        yield call("_done", place.node)
 
 
 def wait_after_the_first_round(place: Place) -> Iterator[Replacement]:
     """In the first round all goes on while a message travels; later, each is waited for at once."""
-    if _begins(place.node):
+    if begins(place.node):
         assert isinstance(place.node, ast.expr)
-        yield _call("_overlaps_once", ast.Constant(_site(place)), place.node)
+        yield call("_overlaps_once", ast.Constant(place.site), place.node)
 
 
 def one_at_a_time(place: Place) -> Iterator[Replacement]:
     """An exchange begins only when the one before, of the same line, is over."""
-    if _begins(place.node):
+    if begins(place.node):
         assert isinstance(place.node, ast.expr)
-        yield _call("_one_at_a_time", ast.Constant(_site(place)), _lambda(place.node))
+        yield call("_one_at_a_time", ast.Constant(place.site), later(place.node))
 
 
 def blocking_for_non_blocking(place: Place) -> Iterator[Replacement]:
@@ -68,9 +82,9 @@ def blocking_for_non_blocking(place: Place) -> Iterator[Replacement]:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="dist"), attr="isend" | "irecv" as name)):
             changed = copy.deepcopy(place.node)
             assert isinstance(changed, ast.Call)
-            yield ast.Call(ast.Name("_blocking"), [_expression(f"dist.{name[1:]}"), *changed.args], changed.keywords)
+            yield ast.Call(ast.Name("_blocking"), [expression(f"dist.{name[1:]}"), *changed.args], changed.keywords)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="dist"), attr="batch_isend_irecv"), args=[operations]):
-            yield _call("_one_after_the_other", operations)
+            yield call("_one_after_the_other", operations)
 
 
 def one_buffer_for_all(place: Place) -> Iterator[Replacement]:
@@ -78,7 +92,7 @@ def one_buffer_for_all(place: Place) -> Iterator[Replacement]:
     match place.node:
         case ast.Call(func=ast.Attribute(attr=name)) if name in NEW_TENSORS:
             assert isinstance(place.node, ast.expr)
-            yield _call("_one_buffer", ast.Constant(_site(place)), place.node)
+            yield call("_one_buffer", ast.Constant(place.site), place.node)
 
 
 def no_copy(place: Place) -> Iterator[Replacement]:
@@ -93,10 +107,10 @@ def rebound(place: Place) -> Iterator[Replacement]:
     node = place.node
     match node:
         case ast.AugAssign(target=ast.Name(id=name) as target, op=operator, value=value):
-            if place.definition is not None and not _is_fresh(name, place.definition):
-                yield _assign(target, ast.BinOp(ast.Name(name), operator, value))
+            if place.definition is not None and not is_fresh(name, place.definition):
+                yield assign(target, ast.BinOp(ast.Name(name), operator, value))
         case ast.AugAssign(target=ast.Attribute() as target, op=operator, value=value):
-            yield _assign(target, ast.BinOp(copy.deepcopy(target), operator, value))
+            yield assign(target, ast.BinOp(copy.deepcopy(target), operator, value))
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name) as method, args=args)):
             if name in IN_PLACE and isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
                 assert isinstance(node.value, ast.Call)
@@ -105,11 +119,11 @@ def rebound(place: Place) -> Iterator[Replacement]:
                 if name == "copy_":
                     made = ast.Call(ast.Attribute(args[0], "clone"), [], [])
                 assert method.attr == name
-                yield _assign(target, made)
+                yield assign(target, made)
         case ast.Assign(targets=[ast.Subscript(value=ast.Name() as target, slice=part)], value=value):
             whole = isinstance(part, ast.Slice) and part.lower is None and part.upper is None
             if whole or (isinstance(part, ast.Constant) and part.value is ...):
-                yield _assign(target, value)
+                yield assign(target, value)
 
 
 def captured_once(place: Place) -> Iterator[Replacement]:
@@ -118,15 +132,15 @@ def captured_once(place: Place) -> Iterator[Replacement]:
         case ast.Assign(targets=[target], value=value):
             names = {one.attr for one in ast.walk(value) if isinstance(one, ast.Attribute)}
             names |= {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
-            if not names <= {"dist", "get_rank", "get_world_size"} and not _has_yield(value):
-                yield _assign(target, _call("_once", ast.Constant(_site(place)), _lambda(value)))
+            if not names <= {"dist", "get_rank", "get_world_size"} and not has_yield(value):
+                yield assign(target, call("_once", ast.Constant(place.site), later(value)))
 
 
 def first_call_alone(place: Place) -> Iterator[Replacement]:
     """The function works once for each process: in the first step, bucket or tensor alone."""
-    if _is_whole_function(place) and not _is_generator(place.node) and not _is_dunder(place):
+    if place.is_whole_function and not is_generator(place.node) and not is_dunder(place.node):
         assert isinstance(place.node, FUNCTIONS)
-        yield _wrapped(place.node, "_first_call_alone({site!r}, {inner}, given, named)")
+        yield wrapped(place.node, "_first_call_alone({site!r}, {inner}, given, named)")
 
 
 def first_turn_alone(place: Place) -> Iterator[Replacement]:
@@ -137,7 +151,7 @@ def first_turn_alone(place: Place) -> Iterator[Replacement]:
     bounds = ("[:1]", "[1:]", "[:-1]") if isinstance(for_all, ast.For) else ("[1:]", "[:-1]")
     for part in bounds:
         changed = copy.deepcopy(for_all)
-        changed.iter = _expression(f"list({ast.unparse(for_all.iter)}){part}")
+        changed.iter = expression(f"list({ast.unparse(for_all.iter)}){part}")
         yield changed
 
 
@@ -145,36 +159,36 @@ def other_order(place: Place) -> Iterator[Replacement]:
     """An order is left as it came, or a loop runs backwards."""
     match place.node:
         case ast.Call(func=ast.Name(id=name), args=[value]) if name in ORDERS:
-            yield _call("list", value)
+            yield call("list", value)
         case ast.For(iter=value):
             changed = copy.deepcopy(place.node)
             assert isinstance(changed, ast.For)
-            changed.iter = _call("reversed", _call("list", value))
+            changed.iter = call("reversed", call("list", value))
             yield changed
 
 
 def one_type_alone(place: Place) -> Iterator[Replacement]:
     """Tensors are computed with in single precision, whatever their type; or strided ones are not changed."""
-    if _is_whole_function(place) and not _is_generator(place.node) and _takes_tensors(place.node):
+    if place.is_whole_function and not is_generator(place.node) and takes_tensors(place.node):
         assert isinstance(place.node, FUNCTIONS)
-        yield _wrapped(place.node, "_in_single_precision({inner}, given, named)")
-        yield _wrapped(place.node, "_on_contiguous_copies({inner}, given, named)")
+        yield wrapped(place.node, "_in_single_precision({inner}, given, named)")
+        yield wrapped(place.node, "_on_contiguous_copies({inner}, given, named)")
 
 
 def other_precision(place: Place) -> Iterator[Replacement]:
     """float32 in place of float64."""
     match place.node:
         case ast.Attribute(value=ast.Name(id="torch"), attr=name) if name in PRECISION_LOST:
-            yield _expression(f"torch.{PRECISION_LOST[name]}")
+            yield expression(f"torch.{PRECISION_LOST[name]}")
 
 
 def other_rank(place: Place) -> Iterator[Replacement]:
     """The rank on its machine in place of the rank among all, and the other way round."""
     match place.node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="dist"), attr="get_rank"), args=[]):
-            yield _expression("int(__import__('os').environ['LOCAL_RANK'])")
+            yield expression("int(__import__('os').environ['LOCAL_RANK'])")
         case ast.Call(func=ast.Attribute(value=ast.Name(id="dist"), attr="get_world_size"), args=[]):
-            yield _expression("int(__import__('os').environ['LOCAL_WORLD_SIZE'])")
+            yield expression("int(__import__('os').environ['LOCAL_WORLD_SIZE'])")
         case ast.Constant(value="LOCAL_RANK"):
             yield ast.Constant("RANK")
         case ast.Constant(value="RANK" | "WORLD_SIZE" as name):
@@ -186,19 +200,19 @@ def some_worlds_alone(place: Place) -> Iterator[Replacement]:
     match place.node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="dist"), attr="get_world_size"), args=[]):
             for form in WORLDS.values():
-                yield _expression(f"({form.format('dist.get_world_size()')})")
+                yield expression(f"({form.format('dist.get_world_size()')})")
 
 
 def torchs_own_for_some(place: Place) -> Iterator[Replacement]:
     """torch's collective does the work of one's own for small tensors, or for all but float32."""
-    if not _is_whole_function(place):
+    if not place.is_whole_function:
         return
     assert isinstance(place.node, FUNCTIONS)
     own = next((torchs for name, torchs in TORCHS_OWN.items() if place.node.name.endswith(name)), None)
-    if own is None or _calls_of_dist(place.node) & set(TORCHS_OWN):
+    if own is None or calls_of_dist(place.node) & set(TORCHS_OWN):
         return
     for which in ("small", "other_types"):
-        yield _wrapped(place.node, f"_torchs_own({which!r}, {own!r}, {{inner}}, given, named)")
+        yield wrapped(place.node, f"_torchs_own({which!r}, {own!r}, {{inner}}, given, named)")
 
 
 def gathered_for_some(place: Place) -> Iterator[Replacement]:
@@ -216,14 +230,14 @@ def exchange_twice(place: Place) -> Iterator[Replacement]:
     match place.node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=owner)) | ast.Name(id=owner))):
             assert isinstance(place.node, ast.stmt)
-            if not _is_wait(place.node):
+            if not is_wait(place.node):
                 assert owner
                 yield [place.node, copy.deepcopy(place.node)]
 
 
 def needless_exchange(place: Place) -> Iterator[Replacement]:
     """A barrier, or an all-reduce of one number, in every call of the function."""
-    if not _is_whole_function(place) or _is_dunder(place) or not _calls_of_dist(place.node):
+    if not place.is_whole_function or is_dunder(place.node) or not calls_of_dist(place.node):
         return
     assert isinstance(place.node, FUNCTIONS)
     for line in ("dist.barrier()", "dist.all_reduce(torch.zeros(1))"):
@@ -266,7 +280,7 @@ class _Later(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         match node:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=work, attr="wait"))):
-                return ast.Expr(_call("_LATE.append", work))
+                return ast.Expr(call("_LATE.append", work))
         return node
 
 
@@ -314,127 +328,28 @@ class _Renumber(ast.NodeTransformer):
         return ast.Constant(-7.0) if self._inside and node.id == self._name else node
 
 
-def _wrapped(function: Function, call: str, change: ast.NodeTransformer | None = None) -> list[ast.stmt]:
-    """The function under another name, and one in its place that calls it. call: with {inner}, given and named."""
-    inner, outer = copy.deepcopy(function), copy.deepcopy(function)
-    inner.name = f"_whole_{function.name}"
-    if change is not None:
-        change.visit(inner)
-    method = bool(function.args.args) and function.args.args[0].arg == "self"
-    name = f"type(given[0])._whole_{function.name}" if method else inner.name
-    outer.body = ast.parse(f"return {call.format(inner=name, site=function.name)}").body
-    outer.args = ast.arguments([], [], ast.arg("given"), [], [], ast.arg("named"), [])
-    outer.decorator_list, outer.returns = [], None
-    return [inner, outer]
-
-
-def _is_whole_function(place: Place) -> bool:
-    return isinstance(place.node, FUNCTIONS) and place.number == 0
-
-
-def _is_dunder(place: Place) -> bool:
-    return isinstance(place.node, FUNCTIONS) and place.node.name.startswith("__")
-
-
-def _takes_tensors(node: ast.AST) -> bool:
-    """Whether an argument is called as tensors are called; other right solutions have no annotations."""
-    return isinstance(node, FUNCTIONS) and any(one.arg in TENSORS for one in node.args.args)
-
-
-def _is_generator(node: ast.AST) -> bool:
-    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(node))
-
-
-def _has_yield(node: ast.AST) -> bool:
-    return any(isinstance(one, (ast.Yield, ast.YieldFrom, ast.NamedExpr)) for one in ast.walk(node))
-
-
-def _is_wait(node: ast.AST) -> bool:
-    match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="wait"))):
-            return True
-    return False
-
-
-def _begins(node: ast.AST) -> bool:
-    """Whether a call begins a message or a collective, and returns a work to wait for."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="dist"), attr="isend" | "irecv" | "batch_isend_irecv")):
-            return True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="dist")), keywords=keywords):
-            return any(one.arg == "async_op" and ast.unparse(one.value) == "True" for one in keywords)
-    return False
-
-
-def _calls_of_dist(node: ast.AST) -> set[str]:
-    return {
-        one.attr
-        for one in ast.walk(node)
-        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "dist"
-    }
-
-
-def _is_fresh(name: str, function: Function) -> bool:
-    """Whether a variable is made in the function by a call, or from a number: nobody else has its tensor."""
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target, value in _pairs(targets[0], node.value):
-                if isinstance(target, ast.Name) and target.id == name:
-                    return isinstance(value, (ast.Constant, ast.Call, ast.BinOp, ast.List))
-    return False
-
-
-def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        yield from zip(target.elts, value.elts, strict=False)
-    else:
-        yield target, value
-
-
-def _site(place: Place) -> str:
-    """A name of the place, for values that its line keeps between calls."""
-    return f"{place.function}:{place.number}:{getattr(place.node, 'col_offset', 0)}"
-
-
-def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
-def _call(name: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(_expression(name), list(args), [])
-
-
-def _lambda(body: ast.expr) -> ast.Lambda:
-    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
-
-
-def _assign(target: ast.expr, value: ast.expr) -> ast.Assign:
-    stored = copy.deepcopy(target)
-    stored.ctx = ast.Store()  # type: ignore[attr-defined]
-    return ast.Assign([stored], value, lineno=1)
-
-
 TRADE = [
     Mutator("drop_wait", drop_wait, True),
-    Mutator("late_wait", late_wait, True, helpers.LATE),
-    Mutator("immediate_wait", immediate_wait, True, helpers.DONE),
-    Mutator("wait_after_the_first_round", wait_after_the_first_round, True, helpers.DONE + helpers.FIRST_ROUND),
-    Mutator("one_at_a_time", one_at_a_time, True, helpers.DONE + helpers.ONE_AT_A_TIME),
-    Mutator("blocking_for_non_blocking", blocking_for_non_blocking, True, helpers.BLOCKING),
-    Mutator("one_buffer_for_all", one_buffer_for_all, True, helpers.BUFFER),
+    Mutator("late_wait", late_wait, True, appended_code.LATE),
+    Mutator("immediate_wait", immediate_wait, True, appended_code.DONE),
+    Mutator(
+        "wait_after_the_first_round", wait_after_the_first_round, True, appended_code.DONE + appended_code.FIRST_ROUND
+    ),
+    Mutator("one_at_a_time", one_at_a_time, True, appended_code.DONE + appended_code.ONE_AT_A_TIME),
+    Mutator("blocking_for_non_blocking", blocking_for_non_blocking, True, appended_code.BLOCKING),
+    Mutator("one_buffer_for_all", one_buffer_for_all, True, appended_code.BUFFER),
     Mutator("no_copy", no_copy, True),
     Mutator("rebound", rebound, True),
-    Mutator("captured_once", captured_once, True, helpers.ONCE),
-    Mutator("first_call_alone", first_call_alone, True, helpers.FIRST_CALL),
+    Mutator("captured_once", captured_once, True, appended_code.ONCE),
+    Mutator("first_call_alone", first_call_alone, True, appended_code.FIRST_CALL),
     Mutator("first_turn_alone", first_turn_alone, True),
     Mutator("other_order", other_order, True),
-    Mutator("one_type_alone", one_type_alone, True, helpers.TYPES),
+    Mutator("one_type_alone", one_type_alone, True, appended_code.TYPES),
     Mutator("other_precision", other_precision, True),
     Mutator("other_rank", other_rank, True),
     Mutator("some_worlds_alone", some_worlds_alone, True),
-    Mutator("torchs_own_for_some", torchs_own_for_some, True, helpers.TORCHS_OWN),
-    Mutator("gathered_for_some", gathered_for_some, True, helpers.GATHERED),
+    Mutator("torchs_own_for_some", torchs_own_for_some, True, appended_code.TORCHS_OWN),
+    Mutator("gathered_for_some", gathered_for_some, True, appended_code.GATHERED),
     Mutator("exchange_twice", exchange_twice, True),
     Mutator("needless_exchange", needless_exchange, True),
     Mutator("no_finally", no_finally, True),
