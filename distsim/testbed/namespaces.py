@@ -41,9 +41,7 @@ WRITTEN = {
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "/etc/passwd": f"{NAME}:x:{USER}:{USER}::{WORK}:/bin/sh\n",
 }
-FREE_USERS = (
-    1_900_000_000  # the start of a range of user ids that no distribution, container or directory service assigns
-)
+FREE_USERS = 1_900_000_000  # where user ids begin that no distribution, container or directory service assigns
 NEW_ROOT = "/tmp"  # where the root folder is built; every Linux has it
 
 

@@ -22,15 +22,8 @@ import numpy as np
 
 from distsim.distributions import Exponential
 from distsim.grading import Finding, check
-from distsim.grading.served_training import (
-    BOTH,
-    FAST,
-    SLOW,
-    WORKERS,
-    Conversation,
-    ServedTraining,
-    first_finding,
-)
+from distsim.grading.conversation import FAST, SLOW, Conversation, first_finding
+from distsim.grading.served_training import BOTH, WORKERS, ServedTraining
 from distsim.policies.backup import Backup
 
 if TYPE_CHECKING:

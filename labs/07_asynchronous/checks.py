@@ -21,15 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distsim.grading import Finding, check
-from distsim.grading.served_training import (
-    BOTH,
-    FAST,
-    SLOW,
-    WORKERS,
-    Conversation,
-    ServedTraining,
-    first_finding,
-)
+from distsim.grading.conversation import FAST, SLOW, Conversation, first_finding
+from distsim.grading.served_training import BOTH, WORKERS, ServedTraining
 from distsim.policies.asynchronous import Asynchronous
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.theory.staleness import stale_synchronous_staleness_bound

@@ -10,72 +10,17 @@ import torch
 import torch.distributed as dist
 
 from distsim.testbed import rank
+from distsim.testbed.rank_conversation import conversed
 
 
 def converse(tasks: ModuleType, *, turns: list[dict[str, Any]]) -> dict[str, Any]:
     """Takes part in one training after the other: as the student's server or worker, or by a script of messages."""
-    left = []
-    for number, turn in enumerate(turns):
-        wait_until(turn["begin"], "pause")
-        if "serve" in turn:
-            left.append(server(tasks, turn["room"], turn["serve"]))
-        elif "work" in turn:
-            left.append(worker(tasks, turn["room"], **turn["work"]))
-        else:
-            left.append(recite(turn["script"]))
-        rank.note("over", number)
-    return {"turns": left}
 
+    def serve(parameters: torch.Tensor, **arguments: Any) -> Any:
+        bounded = "staleness" in arguments
+        return (tasks.serve_stale_synchronous if bounded else tasks.serve_asynchronous)(parameters, **arguments)
 
-def server(tasks: ModuleType, room: torch.Tensor, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The student's server, with a bound if one is given. Its parameters are the middle column of `room`."""
-    serve = tasks.serve_stale_synchronous if "staleness" in arguments else tasks.serve_asynchronous
-    used = serve(middle(room), **arguments)
-    return {"room": room, "book": [[int(number) for number in pair] for pair in used]}
-
-
-def worker(
-    tasks: ModuleType,
-    room: torch.Tensor,
-    ends: list[float],
-    base: torch.Tensor,
-    decay: torch.Tensor,
-    tick: torch.Tensor,
-) -> dict[str, Any]:
-    """The student's worker. Its gradient depends on the parameters, the number named, and how many came before."""
-    done = 0
-
-    def gradient(at: torch.Tensor, push: int) -> torch.Tensor:
-        nonlocal done
-        wait_until(ends[min(done, len(ends) - 1)], "gradient")
-        done += 1
-        return base[(done - 1) % len(base)] + decay * at + push * tick
-
-    tasks.work(middle(room), gradient)
-    return {"room": room}
-
-
-def recite(script: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sends and receives what the script says, line by line, and notes what has come."""
-    for line in script:
-        if "send" in line:
-            wait_until(line["at"], "pause")
-            dist.send(line["send"], line["to"])
-        else:
-            vector = torch.zeros(line["receive"], dtype=torch.float64)
-            dist.recv(vector, line["source"])
-            rank.note("came", {"source": line["source"], "vector": vector.numpy()})
-    return {}
-
-
-def middle(room: torch.Tensor) -> torch.Tensor:
-    """The middle column: where there are others, it is no contiguous vector."""
-    return room[:, room.shape[1] // 2]
-
-
-def wait_until(seconds: float, kind: str) -> None:
-    """Is busy until this time; not at all where it is over, as in a run on gloo."""
-    rank.busy(max(seconds - rank.now(), 0.0), kind)
+    return conversed(turns, serve, lambda *given: tasks.work(*given))
 
 
 def predict(tasks: ModuleType, *, cases: list[list[int]]) -> dict[str, Any]:

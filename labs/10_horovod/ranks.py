@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -296,11 +296,8 @@ def updates(
     named = {"compression": tasks.Compression, "op": tasks}
     given = {name: getattr(named[name], value) if name in named else value for name, value in options.items()}
     sgd = _distributed(tasks, own, model, backward_passes_per_step=passes, **given)
-    try:
-        with sgd.skip_synchronize():
-            raise RuntimeError
-    except RuntimeError:
-        pass
+    with suppress(RuntimeError), sgd.skip_synchronize():
+        raise RuntimeError
     gradients, states, losses = [], [], []
     for number, clip in enumerate(clips):
 

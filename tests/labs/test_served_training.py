@@ -7,15 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from distsim.grading.served_training import (
-    BOTH,
-    CAME,
-    OVER,
-    STOP,
-    WORKERS,
-    Conversation,
-    ServedTraining,
-)
+from distsim.grading.conversation import CAME, OVER, Conversation
+from distsim.grading.served_training import BOTH, STOP, WORKERS, ServedTraining
 from distsim.policies.backup import Backup
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.testbed import Message, Run
