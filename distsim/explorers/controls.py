@@ -104,6 +104,11 @@ class Switch:
         """The text beside the box."""
         return self.label
 
+    @property
+    def values(self) -> tuple[bool, ...]:
+        """Both values."""
+        return (False, True)
+
     def widget(self, value: Any) -> widgets.Widget:
         """The checkbox."""
         return Check(value=value, heading=self.heading)
@@ -143,6 +148,11 @@ class Text:
         'calibration file (a path)'
         """
         return f"{self.label} ({self.hint})"
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Empty: any text may be written."""
+        return ()
 
     def widget(self, value: Any) -> widgets.Widget:
         """The line. It reports when the user presses Enter or leaves the line."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from distsim.explorers.catalogue import EXPLORERS
+from distsim.explorers.explorer import Explorer
 
 # What a figure draws, as text.
 DATA = """plot => JSON.stringify([plot.data.map(trace => [trace.name, trace.x, trace.y, trace.z]),
@@ -74,20 +75,13 @@ def drive_of(name: str) -> Drive:
     return Drive((heading, "ArrowRight"), f"Changed {heading.split(' (')[0]} from ")
 
 
-def values(widget: Any) -> list[Any]:
-    """All values of a control's widget, in order; nothing for a line of text.
+def values(view: Explorer[Any], field: str) -> tuple[Any, ...]:
+    """All values of a control, in order; nothing for a line of text.
 
-    >>> values(EXPLORERS["pipeline"].open().controls["micro_batches"])
-    [1, 2, 4, 8, 16, 32]
+    >>> values(EXPLORERS["pipeline"].open(), "micro_batches")
+    (1, 2, 4, 8, 16, 32)
     """
-    if isinstance(widget.value, bool):
-        return [False, True]
-    if hasattr(widget, "options"):
-        return [option[1] if isinstance(option, tuple) else option for option in widget.options]
-    if not hasattr(widget, "min"):
-        return []
-    count = round((widget.max - widget.min) / widget.step) + 1
-    return [type(widget.value)(round(widget.min + widget.step * number, 9)) for number in range(count)]
+    return next(control.values for control in view.settings if control.field == field)
 
 
 def control(explorer: Any, label: str) -> Any:

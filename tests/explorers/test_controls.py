@@ -44,7 +44,7 @@ def test_every_control_changes_what_is_shown_and_the_sentence_on_change(name: st
 def move_far_within_the_possible(view: Explorer[Any], field: str) -> None:
     """Moves the control to the value farthest from the present one that leads to a figure."""
     control = view.controls[field]
-    every = values(control)
+    every = values(view, field)
     start = every.index(control.value)
     far = sorted(range(len(every)), key=lambda place: abs(place - start), reverse=True)
     for value in [every[place] for place in far if place != start]:

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from distsim.explorers.catalogue import EXPLORERS
+from distsim.explorers.explorer import Explorer
 from distsim.explorers.notebooks import notebook
 from tests.explorers.drives import values
 from tests.jupyterlab import HAS_RUN, Lab, run_all
@@ -18,9 +19,9 @@ from tests.jupyterlab import HAS_RUN, Lab, run_all
 SOME = ("collectives", "backup_workers", "ring_or_server")  # in the browser by `make test-more`
 
 
-def ends_and_middle(widget: Any) -> list[Any]:
-    """The first, the middle and the last value of a control's widget; nothing for a line of text."""
-    found = values(widget)
+def ends_and_middle(view: Explorer[Any], field: str) -> list[Any]:
+    """The first, the middle and the last value of a control; nothing for a line of text."""
+    found = values(view, field)
     return [found[place] for place in places(len(found))] if found else []
 
 
@@ -34,7 +35,7 @@ def test_each_figure_has_its_own_colours_and_finite_numbers(name: str) -> None:
     view, drawn, faults = EXPLORERS[name].open(), 0, []
     for field, control in view.controls.items():
         start = control.value
-        for value in ends_and_middle(control):
+        for value in ends_and_middle(view, field):
             control.value = value
             if view.message.value or view.shown is None:
                 continue  # an impossible combination, and the message says so
