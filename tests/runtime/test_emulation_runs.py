@@ -18,8 +18,9 @@ from distsim.experiment import predict_and_emulate, predict_emulated
 from distsim.runtime.calibrate import calibrate
 from distsim.runtime.emulation.plan import Host, NetworkPlan
 from distsim.runtime.emulation.report import describe, predicted_on
-from distsim.runtime.measure import measure, measure_all
+from distsim.runtime.measure import measure_all
 from distsim.simulation import simulate
+from distsim.trace import Trace
 
 real = pytest.mark.real
 iproute2 = pytest.mark.iproute2
@@ -58,6 +59,24 @@ GROUPS = {
 }
 
 
+def at_the_pace(scenarios: list[Scenario]) -> list[Trace]:
+    """Real runs on emulated links, which take about as long as simulated ones. All are run once more if one does not.
+
+    Without its links a run takes a third of that; gloo's messages and others' work come on top.
+    """
+    for last in (False, True):
+        runs = measure_all(scenarios, emulate=True)
+        ends = {
+            one.name: [run.updates.time_seconds[-1] for run in (measured, simulate(one))]
+            for one, measured in zip(scenarios, runs, strict=True)
+        }
+        wrong = {name: pair for name, pair in ends.items() if not 0.85 < pair[0] / pair[1] < 1.6}
+        assert not (wrong and last), wrong
+        if not wrong:
+            break
+    return runs
+
+
 @real
 @pytest.mark.more
 @pytest.mark.alone
@@ -65,10 +84,7 @@ GROUPS = {
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
     scenarios = GROUPS[group]
-    for one, measured in zip(scenarios, measure_all(scenarios, emulate=True), strict=True):
-        seconds = [run.updates.time_seconds[-1] for run in (measured, simulate(one))]
-        # Without its links the run takes a third of that; gloo's messages and others' work come on top.
-        assert 0.85 < seconds[0] / seconds[1] < 1.6, f"{one.name}: {seconds}"
+    for one, measured in zip(scenarios, at_the_pace(scenarios), strict=True):
         emulation = measured.metadata["emulation"]
         assert emulation["latency_seconds"] == 0.0
         assert {host["up_bytes_per_second"] for host in emulation["hosts"]} == {5e6}
@@ -81,9 +97,7 @@ def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
 @pytest.mark.alone
 @iproute2
 def test_a_slow_nic_sets_the_pace_of_a_ring() -> None:
-    slow = scenario({"kind": "synchronous"}, RING, bandwidth="200 Mbit/s", nic={"1": {"up": "20 Mbit/s"}})
-    seconds = [run.updates.time_seconds[-1] for run in (measure(slow, emulate=True), simulate(slow))]
-    assert 0.85 < seconds[0] / seconds[1] < 1.6, seconds
+    at_the_pace([scenario({"kind": "synchronous"}, RING, bandwidth="200 Mbit/s", nic={"1": {"up": "20 Mbit/s"}})])
 
 
 @real
