@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from distsim.errors import DistsimError
-from distsim.testbed import frames
+from distsim.testbed import frames, large_pages
 from distsim.testbed.deadline import Computed
 from distsim.testbed.namespaces import python_places
 from distsim.testbed.rank_main import run_rank
@@ -39,7 +39,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps runners
     python_places()  # once for all runs
-    gc.freeze()  # otherwise each rank's garbage collector would visit, and so copy, all pages of torch's objects
+    _settle_memory()
     while True:
         try:
             job = frames.receive(channel)
@@ -48,7 +48,7 @@ def main() -> None:
         _, descriptors, _, _ = socket.recv_fds(channel, 1, job["ranks"] + 1)
         if job["optimizers"] and OPTIMIZERS not in sys.modules:
             _import_for_optimizers()
-            gc.freeze()
+            _settle_memory()
         pid = os.fork()
         if pid == 0:
             channel.close()
@@ -56,6 +56,12 @@ def main() -> None:
         for descriptor in descriptors:
             os.close(descriptor)
         frames.send(channel, {"runner": pid})
+
+
+def _settle_memory() -> None:
+    """Prepares the memory for forks."""
+    gc.freeze()  # otherwise each rank's garbage collector would visit, and so copy, all pages of torch's objects
+    large_pages.gather()
 
 
 def _import_for_optimizers() -> None:

@@ -24,6 +24,7 @@ _DEATH_SIGNAL, _DUMPABLE, _DROP_BOUND, _SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT 
 _CLEAR_ALL_AMBIENT = 4
 _CAPABILITY_VERSION = 0x20080522
 _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
+_COLLAPSE = 25
 
 
 @cache
@@ -125,6 +126,11 @@ def drop_rights() -> None:
         _prctl(_DROP_BOUND, capability)
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     _call("capset", header, bytes(24))
+
+
+def gather_pages(address: int, size: int) -> None:
+    """Moves memory of the calling process, whole large pages, into large pages."""
+    _call("madvise", ctypes.c_void_p(address), ctypes.c_size_t(size), _COLLAPSE)
 
 
 def forget_environment() -> None:

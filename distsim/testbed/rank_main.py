@@ -70,13 +70,18 @@ def run_rank(channel: socket.socket) -> None:
         tasks = _module("tasks", Path(STUDENT_FILE)) if task.student else None
         doing = ""
         value = getattr(drivers, task.function)(tasks, **_tensors(task.arguments))
-        line.finish(do="result", value=_arrays(value))
+        _finish(line, do="result", value=_arrays(value))
     except BaseException as error:  # noqa: BLE001 - every error, also SystemExit, is reported to the parent
-        line.finish(do="error", text=doing + _told(error), where=_where(error))
+        _finish(line, do="error", text=doing + _told(error), where=_where(error))
         return
     if task.backend != process_group.NAME:
-        flush_streams()
         line.stay(STAY_SECONDS)  # the end of the process would drop messages in flight
+
+
+def _finish(line: SwitchClient, **last: Any) -> None:
+    """Sends the last message. What the rank has printed comes first: after its last message nobody reads on."""
+    flush_streams()
+    line.finish(**last)
 
 
 def _prepare(task: RankTask, line: SwitchClient) -> None:

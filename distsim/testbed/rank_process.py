@@ -66,7 +66,7 @@ class RankProcess:
 def flush_streams() -> None:
     """Writes out what was printed, if the reader is still there."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # the rank closed the stream, or the reader is gone
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, without a reader, or no stream at all
             stream.flush()
 
 
