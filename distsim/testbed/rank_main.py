@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import numpy.random  # here, and not at its first use in each rank
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, HashStore
@@ -88,7 +89,7 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
     torch.set_num_threads(1)
     random.seed(task.rank)
     np.random.seed(task.rank)  # noqa: NPY002 - each rank has its own seed, as separate processes have
-    torch.manual_seed(1000 + task.rank)
+    torch.default_generator.manual_seed(1000 + task.rank)  # not that of GPUs, which takes longer and is not there
     os.environ.update(
         {
             "RANK": str(task.rank), "LOCAL_RANK": str(task.rank % ON_A_MACHINE), "WORLD_SIZE": str(task.world),
