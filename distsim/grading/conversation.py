@@ -33,7 +33,7 @@ STUCK = ("deadlock", "which had room for")  # of failures that follow from somet
 class Conversation:
     """Trainings of as many workers, one after the other, in one run of the testbed. links: of its cluster.
 
-    students: the sides that are the student's. by_rank: whether those answered in one slot are answered by rank.
+    students: the sides that are the student's. in_turn: whether the order of the answers in one slot is judged.
     books: whether the list that the server returns is judged; any_order: whether the order within an update is free.
     vectors: whether the numbers in messages, and the parameters at the end, are judged.
     """
@@ -41,7 +41,7 @@ class Conversation:
     trainings: Sequence[ServedTraining]
     students: Sequence[str] = (SERVER,)
     links: Mapping[str, str] = field(default_factory=lambda: FAST)
-    by_rank: bool = False
+    in_turn: bool = False
     books: bool = True
     any_order: bool = False
     vectors: bool = True
@@ -91,6 +91,7 @@ class Conversation:
     def on_gloo(self, testbed: Testbed, expected: str) -> Finding:
         """Holds it over gloo, where it is not known who comes first: all must end alike, after all updates."""
         run = self.held(testbed, backend="gloo")
+        run.by_chance = True
         if run.failure:
             return self._failed(run, expected)
         for number, training in enumerate(self.trainings):
@@ -113,6 +114,9 @@ class Conversation:
                 return faults[0].finding(training.name)
         if failure:
             return self._failed(run, expected)
+        unwaited = [one for one in run.log.unwaited if one.rank in self.student_ranks()]
+        if unwaited:
+            return Finding.of(observed=str(unwaited[0]), expected="a wait for each isend and irecv", passed=False)
         return Finding.of(observed=expected, expected=expected, passed=True)
 
     def student_ranks(self) -> list[int]:
@@ -196,7 +200,7 @@ class _Judge:
             if WORKERS not in self._of.students:
                 vectors = [self._training.answer(push) for push in wanted]
                 yield from self._told(worker, self._server, vectors, [push.answered for push in wanted], "answer to")
-        if SERVER in self._of.students and self._of.by_rank:
+        if SERVER in self._of.students and self._of.in_turn:
             yield from self._turns()
 
     def _timed(self, found: Sequence[Any], wanted: Sequence[Push], worker: int) -> Iterator[Fault]:
@@ -209,7 +213,7 @@ class _Judge:
                 yield Fault(m.ended_seconds, f"worker {worker}", observed + self._at(m.ended_seconds), expected)
 
     def _turns(self) -> Iterator[Fault]:
-        """Those who are answered in one slot are answered by rank, before the end."""
+        """Those who are answered in one slot are answered in turn, before the end."""
         for slot in sorted({push.answered for push in self._training.pushes if push.head != STOP}):
             sent = []
             for push in (push for push in self._training.answers() if push.answered == slot):
@@ -217,7 +221,7 @@ class _Judge:
                 sent += [found[push.number].posted_seconds] if push.number < len(found) else []
             if sent != sorted(sent):
                 workers = [push.worker for push in self._training.answers() if push.answered == slot]
-                observed = f"workers {workers} are not answered in the order of their ranks"
+                observed = f"workers {workers} are not answered in the order of {self._training.order}"
                 yield Fault(max(sent), f"at {self._at(self._seconds(slot))}", observed, f"answers to {workers} in turn")
 
     def _pushes(self) -> Iterator[Fault]:

@@ -123,9 +123,14 @@ class ServedTraining:
         """A worker's pushes, in order."""
         return [push for push in self.pushes if push.worker == worker]
 
+    @property
+    def order(self) -> str:
+        """The order of answers in one slot, in words."""
+        return "their ranks" if self.numbered else "their pushes"
+
     def answers(self) -> list[Push]:
-        """The pushes in the order of their answers; those of one slot by worker."""
-        return sorted(self.pushes, key=lambda push: (push.answered, push.worker))
+        """The pushes in the order of their answers; those of one slot by rank where pushes are numbered."""
+        return sorted(self.pushes, key=lambda push: (push.answered, push.worker if self.numbered else push.slot))
 
     def pushed(self, push: Push) -> Array:
         """The vector of a push."""

@@ -43,6 +43,7 @@ class Run:
     results: what each rank's driver returned; None for a rank that failed. failures: by rank; None for a rank that
     finished. output: the beginning of what each rank printed. log: the switch's log (empty on gloo). seconds: virtual
     time at the end (on gloo: real time). first: the rank that failed first. late: whether the deadline ended the run.
+    by_chance: whether the results depend on who comes first in real time, as a caller may know.
     """
 
     results: list[Any]
@@ -52,6 +53,7 @@ class Run:
     seconds: float = 0.0
     first: int | None = None
     late: bool = False
+    by_chance: bool = False
 
     @property
     def failure(self) -> str | None:

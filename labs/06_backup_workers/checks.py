@@ -68,7 +68,7 @@ def updates_from_the_first(testbed: Testbed) -> Finding:
     two = [_training(rng, 2, 1), _training(rng, 2, 1, size=1)]
     six = [_training(rng, 6, wait_for) for wait_for in (5, 1, int(rng.integers(2, 5)))]
     expected = "updates by those who come first"
-    runs = (Conversation(two, links=SLOW), Conversation(six))
+    runs = (Conversation(two, links=SLOW, in_turn=True), Conversation(six, in_turn=True))
     return first_finding(run.finding(testbed, expected) for run in runs)
 
 
@@ -119,9 +119,9 @@ def one_push_and_one_answer(testbed: Testbed) -> Finding:
         _training(rng, 3, 1, updates=6, slots=OLD_BY_MANY, columns=3),
         _training(rng, 3, 2, updates=3, slots=IN_THE_MIDDLE, size=1),
     ]
-    seven = [_training(rng, 7, int(rng.integers(1, 8)), updates=2), _training(rng, 7, 1, updates=1)]
+    six = [_training(rng, 6, int(rng.integers(1, 7)), updates=2), _training(rng, 6, 1, updates=1)]
     expected = "one push and one answer for each gradient, as the protocol says"
-    runs = (Conversation(three, (WORKERS,)), Conversation(seven, (WORKERS,), SLOW))
+    runs = (Conversation(three, (WORKERS,)), Conversation(six, (WORKERS,), SLOW))
     return first_finding(run.finding(testbed, expected) for run in runs)
 
 

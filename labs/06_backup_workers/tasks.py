@@ -37,10 +37,11 @@ def serve(parameters: torch.Tensor, updates: int, wait_for: int, learning_rate: 
     """Is the server: makes so many updates of `parameters`, in place, each from the first `wait_for` gradients.
 
     An update takes the mean of the first `wait_for` gradients of the current version, times the learning rate, off the
-    parameters; then the workers whose gradients these were are answered with the new version. A gradient of an older
-    version is late: it is dropped, and its worker is answered at once with the newest version. That is the last update
-    that is whole: gradients of the next one, which is still being made, are not in its parameters. With `wait_for`
-    equal to the number of workers this is synchronous training; the others are backup workers.
+    parameters; then the workers whose gradients these were are answered with the new version, in the order in which
+    they came. A gradient of an older version is late: it is dropped, and its worker is answered at once with the newest
+    version. That is the last update that is whole: gradients of the next one, which is still being made, are not in its
+    parameters. With `wait_for` equal to the number of workers this is synchronous training; the others are backup
+    workers.
 
     After the last update every worker is answered with STOP, those that are still computing when their push has come.
     Returns the ranks of each update's gradients, in the order in which they came.

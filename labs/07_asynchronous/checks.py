@@ -153,9 +153,9 @@ def one_push_and_one_answer(testbed: Testbed) -> Finding:
     """The student's workers beside a server that follows a script."""
     rng = testbed.rng
     three = [_training(rng, 3, 1, slots=FAR_AHEAD, columns=3), _training(rng, 3, None, size=1)]
-    seven = [_training(rng, 7, None), _training(rng, 7, 0, updates=1)]
+    six = [_training(rng, 6, None), _training(rng, 6, 0, updates=1)]
     expected = "one push and one answer for each gradient, as the protocol says"
-    runs = (_talk(three, students=(WORKERS,)), _talk(seven, SLOW, students=(WORKERS,)))
+    runs = (_talk(three, students=(WORKERS,)), _talk(six, SLOW, students=(WORKERS,)))
     return first_finding(run.finding(testbed, expected) for run in runs)
 
 
@@ -186,7 +186,7 @@ def _talk(
     trainings: list[ServedTraining], links: dict[str, str] = FAST, *, books: bool = False, **options: Any
 ) -> Conversation:
     """A conversation in which those who are released at once are answered by rank."""
-    return Conversation(trainings, links=links, by_rank=True, books=books, **options)
+    return Conversation(trainings, links=links, in_turn=True, books=books, **options)
 
 
 def _training(

@@ -6,6 +6,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,11 @@ def test_one_more_run_or_collective_is_a_difference() -> None:
     more.log.collectives *= 2
     assert difference(seen([run()]), seen([more])) == "the collectives of run 1"
     assert difference(seen([run()]), seen([run(), run()])) == "the number of runs"
+
+
+def test_results_that_are_a_matter_of_chance_are_not_compared() -> None:
+    one, other = replace(run(1), by_chance=True), replace(run(2), by_chance=True)
+    assert difference(seen([one]), seen([other])) == ""
 
 
 def test_the_functions_that_runs_call() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,16 +12,17 @@ from distsim.grading.conversation import CAME, OVER, Conversation
 from distsim.grading.served_training import BOTH, STOP, WORKERS, ServedTraining
 from distsim.policies.backup import Backup
 from distsim.policies.stale_synchronous import StaleSynchronous
-from distsim.testbed import Message, Run
+from distsim.testbed import Message, Run, Unwaited
 from distsim.testbed.log import Busy, Collective, Note
 
 IN_THE_MIDDLE = ((10, 5, 17), (20, 100), (26, 10, 9))
+WORKER_1_FIRST = ((20, 100), (10, 5, 17), (26, 10, 9))
 
 
-def backup(workers: int = 3, wait_for: int = 2, updates: int = 2) -> ServedTraining:
+def backup(slots: Sequence[Sequence[int]] = IN_THE_MIDDLE) -> ServedTraining:
     return ServedTraining.drawn(
-        np.random.default_rng(1), "a training", Backup(workers - wait_for).rule(workers), workers, updates,
-        size=4, options={"wait_for": wait_for}, numbered=False, columns=3, slots=IN_THE_MIDDLE,
+        np.random.default_rng(1), "a training", Backup(1).rule(3), 3, 2,
+        size=4, options={"wait_for": 2}, numbered=False, columns=3, slots=slots,
     )  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def test_a_rule_says_who_makes_each_update_and_what_is_answered() -> None:
 def test_a_right_run_has_no_fault() -> None:
     for students in (("server",), (WORKERS,), BOTH):
         for training in (backup(), held(backup())):
-            conversation = Conversation([training], students, by_rank=training.numbered)
+            conversation = Conversation([training], students, in_turn=training.numbered)
             assert conversation.judged(right(conversation), "all well").share == 1.0
 
 
@@ -115,21 +117,26 @@ def test_a_part_of_an_update_in_an_answer_is_named() -> None:
     assert finding.expected == "[1; the parameters of version 1]"
 
 
-def test_those_who_are_released_at_once_are_answered_by_rank() -> None:
-    training = held(backup())
-    conversation = Conversation([training], by_rank=True)
+@pytest.mark.parametrize(("training", "turns"), [(backup(WORKER_1_FIRST), [1, 0]), (held(backup()), [0, 1, 2])])
+def test_those_who_are_answered_at_once_are_answered_in_turn(training: ServedTraining, turns: list[int]) -> None:
+    conversation = Conversation([training], in_turn=True)
     run = right(conversation)
-    together = [
-        n for n, m in enumerate(run.log.messages) if m.source == 3 and m.posted_seconds == 7 * conversation.slot_seconds
-    ]
-    assert len(together) == 3
-    first = run.log.messages[together[0]]
-    for number in together:
-        m = run.log.messages[number]
-        later = m.posted_seconds + (3 - m.target) * 1e-6
-        run.log.messages[number] = replace(m, posted_seconds=later, ended_seconds=later)
-    assert first.source == 3
-    assert "order of their ranks" in conversation.judged(run, "all well").observed
+    slot = next(one.answered for one in training.answers() if one.answered > one.slot)
+    assert [push.worker for push in training.answers() if push.answered == slot] == turns
+    for number, m in enumerate(run.log.messages):
+        if m.source == 3 and m.posted_seconds == slot * conversation.slot_seconds:
+            later = m.posted_seconds + (3 - turns.index(m.target)) * 1e-6
+            run.log.messages[number] = replace(m, posted_seconds=later, ended_seconds=later)
+    assert f"order of {training.order}" in conversation.judged(run, "all well").observed
+    assert replace(conversation, in_turn=False).judged(run, "all well").share == 1.0
+
+
+def test_a_student_waits_for_all_that_it_has_begun() -> None:
+    conversation = Conversation([backup()])
+    for rank, share in ((3, 0.0), (1, 1.0)):
+        run = right(conversation)
+        run.log.unwaited.append(Unwaited(rank, "isend", 0, "tasks.py:31 in serve"))
+        assert conversation.judged(run, "all well").share == share
 
 
 def test_numbers_beside_the_parameters_must_stay() -> None:
