@@ -45,7 +45,7 @@ def serve_asynchronous(parameters, updates, learning_rate):
 def serve_stale_synchronous(parameters, updates, learning_rate, staleness):
     workers = range(dist.get_world_size() - 1)
     clock, seen = dict.fromkeys(workers, 0), dict.fromkeys(workers, 0)
-    computing, held, history = set(workers), set(), []
+    held, history = set(), []
 
     def answer(worker, head):
         seen[worker] = len(history)
@@ -57,16 +57,13 @@ def serve_stale_synchronous(parameters, updates, learning_rate, staleness):
         parameters.sub_(push[1:], alpha=learning_rate)
         history.append((worker, len(history) - seen[worker]))
         clock[worker] += 1
-        computing.discard(worker)
         held.add(worker)
-        if len(history) < updates:
-            free = [one for one in sorted(held) if clock[one] - min(clock.values()) <= staleness]
-            for one in free:
-                held.discard(one)
-                computing.add(one)
-                answer(one, len(history))
-    for one in sorted(held):
-        answer(one, STOP)
+        over = len(history) == updates
+        free = [one for one in sorted(held) if over or clock[one] - min(clock.values()) <= staleness]
+        for one in free:
+            answer(one, STOP if over else len(history))
+        held.difference_update(free)
+    computing = set(workers).difference(free)
     while computing:
         worker = dist.recv(message(0, parameters))
         computing.discard(worker)
