@@ -13,6 +13,7 @@ The space of the inputs:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -124,10 +125,11 @@ def one_all_reduce_for_each_bucket(testbed: Testbed) -> Finding:
     how="all_reduce(..., async_op=True) in the hook for each bucket that is whole and has its turn; wait() in finish.",
 )
 def communication_beside_backward(testbed: Testbed) -> Finding:
-    """Several updates: each bucket leaves when it is whole and has its turn, and no backward waits."""
+    """Each bucket leaves when it is whole and has its turn, and no backward waits, not even after the last bucket."""
     for layers_in_bucket, links, in_order in ((1, "slow", True), (2, "as backward", False), (3, "fast", True)):
         world = _small_even(testbed) if in_order else _small_odd(testbed)
         options = {"in_order": in_order, "layers_in_bucket": layers_in_bucket, "skipping": layers_in_bucket == 3}
+        options["frozen"] = int(layers_in_bucket == 1)
         training = _Training.drawn(testbed, world, links, batches=[1, 1, 1], **options)  # type: ignore[arg-type]
         if lost := _lost_in(testbed, training, {"exchanges", "times"}):
             return lost
@@ -213,7 +215,10 @@ class _Training:
         layers_in_bucket: int = 2, special: bool = False, tied: bool = False, in_order: bool = True,
         skipping: bool = False, kept: bool = False, broken_off: bool = False,
     ) -> _Training:  # fmt: skip
-        """special: with parameters of other shapes than matrices. skipping: whether ranks leave layers out."""
+        """special: with parameters of other shapes than matrices. skipping: whether ranks leave layers out.
+
+        frozen: how many layers. The first is among them, so backward goes on when all buckets have left.
+        """
         rng = testbed.rng
         shapes = [(WIDTH, WIDTH)] * LAYERS
         if special:
@@ -232,7 +237,7 @@ class _Training:
             links=Cluster.model_validate({"workers": world, "bandwidth": bandwidth, "latency": latency}),
             dtype=dtype,
             weights=weights,
-            frozen=_some(testbed, LAYERS, frozen),
+            frozen=[0, *(1 + other for other in _some(testbed, LAYERS - 1, frozen - 1))] if frozen else [],
             bucket_bytes=layers_in_bucket * WIDTH * WIDTH * ITEM_BYTES[dtype],
             batches=batches,
             kept=kept,
@@ -343,6 +348,8 @@ def _lost_in(testbed: Testbed, training: _Training, asked: Collection[Part]) -> 
                     if not _close(gradient, mean, training.dtype):
                         where = f"rank {rank} of {training.world}, update {update}, layer {layer}"
                         return _wrong(_about(gradient, mean), expected, where)
+            if result["swallowed"]:
+                return _wrong("an error inside no_sync ends there", "the error goes on to the caller", f"rank {rank}")
             if any(not np.array_equal(one, own) for one, own in zip(result["weights"], training.weights, strict=True)):
                 return _wrong("parameters were changed", "only gradients change", f"rank {rank}")
         return None
@@ -411,7 +418,9 @@ def _about_times(run: Run, schedule: _Schedule) -> tuple[str, str, str] | None:
 
 
 def _told(exchanges: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{kind} of {num_bytes} bytes" for kind, num_bytes in exchanges) or "no exchange"
+    """Equal exchanges that follow each other are counted."""
+    runs = [(f"{kind} of {num_bytes} bytes", len(list(run))) for (kind, num_bytes), run in groupby(exchanges)]
+    return ", ".join(f"{count} x {one}" if count > 1 else one for one, count in runs) or "no exchange"
 
 
 def _close(gradient: Any, mean: Array | None, dtype: str) -> bool:

@@ -103,7 +103,7 @@ def train(
     model = Layers(weights, path, seconds, frozen)
     wrapped = tasks.Overlapped(model, bucket_bytes)
     given = iter(inputs)
-    found = []
+    found, swallowed = [], False
     for update, count in enumerate(batches):
         if not kept:
             for weight in model.parameters():
@@ -115,11 +115,13 @@ def train(
                         pass
                 _step(wrapped, model, next(given))
         if broken_off and not update:
-            with suppress(BatchError), wrapped.no_sync():
-                raise BatchError
+            with suppress(BatchError):
+                with wrapped.no_sync():
+                    raise BatchError
+                swallowed = True
         _step(wrapped, model, next(given))
         found.append([None if weight.grad is None else weight.grad.clone() for weight in model.parameters()])
-    return {"gradients": found, "weights": [weight.detach() for weight in model.parameters()]}
+    return {"gradients": found, "weights": [weight.detach() for weight in model.parameters()], "swallowed": swallowed}
 
 
 class BatchError(Exception):

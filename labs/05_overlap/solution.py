@@ -17,7 +17,7 @@ def make_buckets(parameters: Sequence[torch.nn.Parameter], bucket_bytes: int) ->
     """Divides the parameters that are trained into buckets, in the order in which backward makes their gradients.
 
     That is about the reverse of `parameters`. A bucket is closed as soon as it holds at least `bucket_bytes`. Frozen
-    parameters (requires_grad is False) are in no bucket, no bucket is empty, and each parameter is in one.
+    parameters (requires_grad is False) are in no bucket, no bucket is empty, and each trained parameter is in one.
     """
     # write
     buckets = [[]]
@@ -78,7 +78,7 @@ class Overlapped:
         """Begins the all-reduce of one bucket, as one flat tensor in which a gradient that is missing counts as zero.
 
         A parameter that this rank's loss does not depend on has no gradient here, but it may have one elsewhere. All
-        parameters of a model have one type; they may have any shape.
+        parameters of a model have one type. They are contiguous and may have any shape.
         """
         # write
         flat = torch.cat(
@@ -114,7 +114,7 @@ class Overlapped:
 
         `begin`, backward and `finish` are called for each batch, inside as outside. The first backward outside then
         sends what has added up. Whoever leaves it, by an error too, finds the state from before: `no_sync` may stand
-        inside `no_sync`.
+        inside `no_sync`. The error goes on to the caller.
         """
         # write
         before = self.communicates

@@ -1,4 +1,4 @@
-# caught by: buckets_in_the_order_of_backward, gradients_are_the_mean, one_all_reduce_for_each_bucket
+# caught by: buckets_in_the_order_of_backward, gradients_are_the_mean, one_all_reduce_for_each_bucket, communication_beside_backward
 """A frozen parameter never gets a gradient, and has no hook."""
 
 
