@@ -223,10 +223,11 @@ def power(
     """For authors: try a lab's checks on generated wrong solutions, and print those that no check catches.
 
     Mutants are made from solution.py and other.py by one change each: general ones, such as an index that is off by
-    one, and those of the trade, such as a wait that is dropped. A survivor calls for a better check, or for an entry in
-    the lab's equivalent.toml, with the reason why the change changes nothing. Such an entry is verified: results,
-    bytes, messages and virtual times must equal the solution's. A misfit is a mutant that was caught only by checks
-    that do not exercise the changed function, or only since its results could not be judged.
+    one, and those of the trade, such as a wait that is dropped. A survivor calls for a better check, or for an
+    entry in the lab's equivalent.toml, with the reason why the change changes nothing. Such an entry is verified:
+    results, bytes, messages and virtual times must equal the solution's, but for what the entry lists as left to
+    students. A misfit is a mutant that was caught only by checks that do not exercise the changed function, or only
+    since its results could not be judged.
 
     Ends with 1 if a mutant survives, or if one that is named equivalent differs from the solution.
     """

@@ -51,19 +51,28 @@ def try_lab(lab: Lab, jobs: int, keys: Sequence[str], sample: int | None, seed: 
 
 
 def _print(score: Score, keys: Sequence[str]) -> None:
-    from distsim.grading.power.score import DIFFERS, EQUIVALENT, KILLED, MISFIT, SURVIVOR
+    from distsim.grading.power.score import ALLOWED, DIFFERS, EQUIVALENT, KILLED, MISFIT, SURVIVOR
     from distsim.grading.power.source import sources
 
     table = Table()
-    for column in ("lab", "mutants", "killed", "misfit", "equivalent", "survivors", "killed by fitting checks"):
+    for column in (
+        "lab",
+        "mutants",
+        "killed",
+        "misfit",
+        "equivalent",
+        "allowed",
+        "survivors",
+        "killed by fitting checks",
+    ):
         table.add_column(column, justify="left" if column == "lab" else "right")
-    counts = [score.count(kind) for kind in (KILLED, MISFIT, EQUIVALENT, SURVIVOR)]
+    counts = [score.count(kind) for kind in (KILLED, MISFIT, EQUIVALENT, ALLOWED, SURVIVOR)]
     table.add_row(Text(score.lab.key), str(len(score.outcomes)), *map(str, counts), f"{100 * score.share:.1f} %")
     console().print(table)
     by_name = {source.name: source for source in sources(score.lab)}
-    for kind in (KILLED, EQUIVALENT, MISFIT, DIFFERS, SURVIVOR):
+    for kind in (KILLED, EQUIVALENT, ALLOWED, MISFIT, DIFFERS, SURVIVOR):
         for outcome in score.outcomes:
-            if outcome.kind == kind and (kind not in (KILLED, EQUIVALENT) or outcome.mutant.key in keys):
+            if outcome.kind == kind and (kind not in (KILLED, EQUIVALENT, ALLOWED) or outcome.mutant.key in keys):
                 click.echo(_told(outcome))
                 click.echo(outcome.mutant.diff(by_name[outcome.mutant.file]))
 

@@ -25,12 +25,15 @@ from distsim.testbed.log import Note
 WAIT_DROPPED = "solution:total:7:drop_wait"
 WRONG = "solution:Counter.add:1:other_operator"
 FEWER_ROUNDS = "solution:total:3:first_turn_alone#2"
-ENTRY = '["{key}"]\nline = {line}\nreason = "A number for testing."\n'
+ONE_BARRIER_MORE = "solution:total:0:needless_exchange"
+ENTRY = '["{key}"]\nline = {line}\nreason = "A number for testing."\ndiffers = {differs}\n'
 
 
-def entry(lab: Lab, key: str) -> None:
+def entry(lab: Lab, key: str, *differs: str) -> None:
     """Names a mutant in the lab's equivalent.toml."""
-    (lab.folder / EQUIVALENT).write_text(ENTRY.format(key=key, line=json.dumps(all_mutants(lab)[key].line)))
+    (lab.folder / EQUIVALENT).write_text(
+        ENTRY.format(key=key, line=json.dumps(all_mutants(lab)[key].line), differs=json.dumps(differs))
+    )
 
 
 def test_an_entry_names_a_mutant_its_line_and_a_reason(lab: Lab) -> None:
@@ -80,6 +83,12 @@ def test_whatever_checks_could_see_is_compared(other: Run, differing: str) -> No
     assert difference(seen([run()]), seen([other])) == differing
 
 
+def test_what_a_lab_leaves_to_students_may_differ() -> None:
+    other = run(ended=2.5, seconds=3.5)
+    assert difference(seen([run()]), seen([other]), ["messages", "virtual time"]) == ""
+    assert difference(seen([run()]), seen([other]), ["messages"]) == "the virtual time of run 1"
+
+
 def test_one_more_run_or_collective_is_a_difference() -> None:
     more = run()
     more.log.collectives *= 2
@@ -126,6 +135,10 @@ def test_outcomes_of_a_tiny_lab(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
         assert doings[-1] == "mutant 2 of 2"
         entry(lab, WAIT_DROPPED)
         assert tried()[WAIT_DROPPED].kind == "equivalent"
+        entry(lab, ONE_BARRIER_MORE, "messages", "virtual time")
+        assert tried()[ONE_BARRIER_MORE].said.startswith("named equivalent, but the collectives of run 1 differ")
+        entry(lab, ONE_BARRIER_MORE, "messages", "virtual time", "collectives")
+        assert tried()[ONE_BARRIER_MORE].kind == "allowed"
         entry(lab, FEWER_ROUNDS)
         differing = tried()[FEWER_ROUNDS]
         assert (differing.kind, differing.check) == ("differs", "every_rank_has_the_sum")

@@ -8,7 +8,7 @@ reason = "..."
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -21,12 +21,16 @@ EQUIVALENT = "equivalent.toml"
 
 
 class Equivalent(BaseModel):
-    """line: the changed statement, as `distsim lab power` prints it. reason: why the change changes nothing."""
+    """line: the changed statement, as `distsim lab power` prints it. reason: why the changed solution is right.
+
+    differs: what the lab leaves to the student, and so may differ from the solution; all else must be equal.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     line: str
     reason: Annotated[str, Field(min_length=10)]
+    differs: list[Literal["results", "messages", "collectives", "virtual time"]] = []
 
 
 def equivalents(lab: Lab, made: Mapping[str, Mutant]) -> dict[str, Equivalent]:

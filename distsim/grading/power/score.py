@@ -20,13 +20,14 @@ from typing import Any
 
 from distsim.errors import RunError
 from distsim.grading.lab import TASKS, Lab
-from distsim.grading.power.equivalent import equivalents
+from distsim.grading.power.equivalent import Equivalent, equivalents
 from distsim.grading.power.evidence import TRACE, Recorder, called, difference, fitting, seen
 from distsim.grading.power.mutant import Mutant, all_mutants, known, selected, spread
 from distsim.grading.power.source import sources
 from distsim.progress import Phase, Report
 
-KILLED, MISFIT, EQUIVALENT, SURVIVOR, DIFFERS = "killed", "misfit", "equivalent", "survivor", "differs"
+KILLED, MISFIT, SURVIVOR = "killed", "misfit", "survivor"
+EQUIVALENT, ALLOWED, DIFFERS = "equivalent", "allowed", "differs"  # of mutants that equivalent.toml names
 UNJUDGED = "could not be judged"
 SEEDS = (0, 1, 2)  # with which a mutant that is named equivalent is compared with the solution
 TRIES = 2  # ranks may fail to start on a busy machine
@@ -63,13 +64,13 @@ class Score:
 
     @property
     def share(self) -> float:
-        """The share of the mutants, without equivalent ones, that fitting checks caught."""
-        wrong = len(self.outcomes) - self.count(EQUIVALENT)
+        """The share of the mutants, without equivalent and allowed ones, that fitting checks caught."""
+        wrong = len(self.outcomes) - self.count(EQUIVALENT) - self.count(ALLOWED)
         return self.count(KILLED) / wrong if wrong else 1.0
 
     @property
     def holds(self) -> bool:
-        """Whether every mutant is caught or equivalent."""
+        """Whether every mutant is caught, equivalent or allowed."""
         return not self.count(SURVIVOR) and not self.count(DIFFERS)
 
 
@@ -103,10 +104,11 @@ def power(
     texts = {source.name: source.text for source in sources(lab)}
     waiting = {}
     for mutant in mutants:
+        fits = fitting(calls[mutant.file], callers[mutant.file], mutant.function)
         if mutant.key in named:
-            future = pool.submit(_verified, folder, lab.key, str(place), mutant, texts[mutant.file])
+            right, as_named = texts[mutant.file], named[mutant.key]
+            future = pool.submit(_verified, folder, lab.key, str(place), mutant, right, fits, as_named)
         else:
-            fits = fitting(calls[mutant.file], callers[mutant.file], mutant.function)
             future = pool.submit(_tried, folder, lab.key, str(place), mutant, fits, seed)
         waiting[future] = mutant
     found: dict[str, Outcome] = {}
@@ -143,15 +145,17 @@ def _tried(folder: str, key: str, place: str, mutant: Mutant, fits: Sequence[str
     return Outcome(mutant, SURVIVOR)
 
 
-def _verified(folder: str, key: str, place: str, mutant: Mutant, right: str) -> Outcome:
-    """Compares a mutant that is named equivalent with the right solution, in all runs of all checks."""
+def _verified(
+    folder: str, key: str, place: str, mutant: Mutant, right: str, fits: Sequence[str], named: Equivalent
+) -> Outcome:
+    """Compares a mutant that is named right with the right solution, in all runs of the checks that exercise it."""
     bed, lab = _bed(folder, key, place)
     for seed in SEEDS:
-        for name in lab.checks:
+        for name in fits:
             found = _evidence(bed, lab, mutant.text, name, seed)
-            if reason := difference(found, _evidence_of_right(folder, key, place, right, name, seed)):
+            if reason := difference(found, _evidence_of_right(folder, key, place, right, name, seed), named.differs):
                 return Outcome(mutant, DIFFERS, name, f"named equivalent, but {reason} differ with the seed {seed}")
-    return Outcome(mutant, EQUIVALENT)
+    return Outcome(mutant, ALLOWED if named.differs else EQUIVALENT)
 
 
 @cache
