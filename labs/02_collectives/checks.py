@@ -27,11 +27,12 @@ Sent = NDArray[np.int64]
 Call = dict[str, Any]  # the arguments of one rank's call, or what it gave
 
 # The space of all inputs. The corners are in every check; the rest is drawn.
-WORLDS = (1, 2, 5)  # 5: log2 rounded, or rounded down, is too small
-MORE_WORLDS = (3, 4, 6, 7, 8)  # one of them in each check
+WORLDS = (1, 2, 9)  # 9: log2 rounded, or rounded down, is too small, and so are the rounds of the notebook's 8 ranks
+MORE_WORLDS = (3, 4, 5, 6, 7, 8)  # one of them in each check
 GLOO_WORLD = 2
-FEW_NUMBERS = ((), (1,))  # one of them in each run, and one without numbers
+FEW_NUMBERS = ((), (1,))  # one of them in each run, in turn, and one without numbers
 NO_NUMBERS = ((0,), (2, 0, 3))  # not on gloo, which cannot receive nothing from anybody
+SOME_NUMBERS = (1, 10, 10)  # enough for a piece for each rank, and they take less time than the latency
 BYTES = (4000, 8000)  # of all other tensors: they take a few times as long as the latency
 KINDS = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2, "int64": 0.0, "int32": 0.0, "uint8": 0.0}  # and rounding
 LINKS = ((1e6, 1e-3), (1e7, 1e-4))  # bytes per second, and seconds of latency
@@ -204,13 +205,14 @@ def all_reduce_alike_to_the_last_bit(testbed: Testbed) -> Finding:
 def _judged(testbed: Testbed, task: Task) -> Finding:
     """The first wrong tensor or forbidden collective costs all points, else the first waste costs half of them."""
     waste: Finding | None = None
-    for world in (*WORLDS, int(testbed.rng.choice(MORE_WORLDS))):
-        trial = Trial(testbed.rng, task, world)
+    kinds = [str(kind) for kind in testbed.rng.permutation(list(KINDS))]
+    for turn, world in enumerate((*WORLDS, int(testbed.rng.choice(MORE_WORLDS)))):
+        trial = Trial(testbed.rng, task, world, kinds, turn)
         run = testbed.run(task.function, trial.arguments(), cluster=trial.cluster())
         if (wrong := trial.wrong(run)) is not None:
             return wrong
         waste = waste or trial.waste(run)
-    trial = Trial(testbed.rng, task, GLOO_WORLD, network=", on gloo")
+    trial = Trial(testbed.rng, task, GLOO_WORLD, kinds, 0, network=", on gloo")
     run = testbed.run(task.function, trial.arguments(), backend="gloo")
     passed = Finding.of(observed="all right", expected="all right", passed=True)
     return trial.wrong(run) or waste or passed
@@ -220,24 +222,24 @@ class Trial:
     """One run: calls with several roots, each when all is quiet, and then two with one root, one after the other.
 
     Before those two, one rank is later than all others: what is meant for the second call may come before the first
-    one is over.
+    one is over. turn: the number of the run in its check; in any three that follow each other, large tensors have all
+    kinds.
     """
 
-    def __init__(self, rng: np.random.Generator, task: Task, world: int, network: str = "") -> None:
+    def __init__(
+        self, rng: np.random.Generator, task: Task, world: int, kinds: list[str], turn: int, network: str = ""
+    ) -> None:
         self.task, self.world, self.network = task, world, network
         self.link = LINKS[rng.integers(len(LINKS))]
         last = int(rng.integers(world))
-        self.roots = [int(root) for root in rng.permutation([0, world - 1, world // 2])] + [last, last]
-        few, none = (shapes[rng.integers(2)] for shapes in (FEW_NUMBERS, FEW_NUMBERS if network else NO_NUMBERS))
-        kinds = [str(kind) for kind in rng.permutation(list(KINDS))]
-        kinds[4] = kinds[3]  # the last two calls have tensors of one kind
-        many = [(10, int(rng.integers(*BYTES)) // np.dtype(kind).itemsize // 10) for kind in kinds]
-        number = int(rng.integers(3))
-        shapes: list[tuple[int, ...]] = [few, none, many[3], many[3]]
-        shapes.insert(number, many[number])
-        tensors = [
-            [_numbers(rng, shape, kind) for _ in range(world)] for shape, kind in zip(shapes, kinds, strict=False)
-        ]
+        self.roots = [int(root) for root in rng.permutation([0, world - 1, world // 2, last])] + [last, last]
+        few, none = (shapes[turn % 2] for shapes in (FEW_NUMBERS, FEW_NUMBERS if network else NO_NUMBERS))
+        one, last_two, *others = np.roll(kinds, -2 * turn).tolist()
+        many = {kind: (10, int(rng.integers(*BYTES)) // np.dtype(kind).itemsize // 10) for kind in (one, last_two)}
+        drawn: list[tuple[str, tuple[int, ...]]] = [(others[0], few), (others[1], none), (others[2], SOME_NUMBERS)]
+        drawn.insert(int(rng.integers(4)), (one, many[one]))
+        drawn += [(last_two, many[last_two])] * 2
+        tensors = [[_numbers(rng, shape, kind) for _ in range(world)] for kind, shape in drawn]
         self.bytes = [call[0].nbytes for call in tensors]
         self.given = [task.given(call, root) for call, root in zip(tensors, self.roots, strict=True)]
         self.quiet = range(len(self.roots) - 2)

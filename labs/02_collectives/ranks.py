@@ -28,9 +28,10 @@ def scatter(tasks: ModuleType, *, calls: Calls) -> Calls:
     """This rank's piece."""
 
     def one(call: Call) -> Call:
-        piece = torch.zeros_like(call["like"])
-        tasks.scatter(call["pieces"], piece, call["root"])
-        return {"result": piece, "input": call["pieces"]}
+        return {
+            **_filled(call["like"], lambda piece: tasks.scatter(call["pieces"], piece, call["root"])),
+            "input": call["pieces"],
+        }
 
     return _one_after_the_other(one, calls)
 
@@ -45,11 +46,9 @@ def gather(tasks: ModuleType, *, calls: Calls) -> Calls:
 def broadcast(tasks: ModuleType, *, calls: Calls) -> Calls:
     """The root's tensor."""
 
-    def one(call: Call) -> Call:
-        tasks.broadcast(call["tensor"], call["root"])
-        return {"result": call["tensor"]}
-
-    return _one_after_the_other(one, calls)
+    return _one_after_the_other(
+        lambda call: _filled(call["tensor"], lambda tensor: tasks.broadcast(tensor, call["root"])), calls
+    )
 
 
 def reduce(tasks: ModuleType, *, calls: Calls) -> Calls:
@@ -67,11 +66,7 @@ def all_gather(tasks: ModuleType, *, calls: Calls) -> Calls:
 def all_reduce(tasks: ModuleType, *, calls: Calls) -> Calls:
     """The sum on every rank."""
 
-    def one(call: Call) -> Call:
-        tasks.all_reduce(call["tensor"])
-        return {"result": call["tensor"]}
-
-    return _one_after_the_other(one, calls)
+    return _one_after_the_other(lambda call: _filled(call["tensor"], tasks.all_reduce), calls)
 
 
 def real(
@@ -101,6 +96,12 @@ def _with_input(tensor: torch.Tensor, function: Callable[[torch.Tensor], Any]) -
     result, after = function(tensor), tensor.clone()
     tensor.fill_(MARK)
     return {"result": result, "input": after}
+
+
+def _filled(tensor: torch.Tensor, function: Callable[[torch.Tensor], Any]) -> Call:
+    """As a caller whose tensor is a part of a model: only what is written into its memory arrives there."""
+    function(tensor.view(tensor.shape))
+    return {"result": tensor}
 
 
 def _one_by_one(tensor: torch.Tensor, root: int) -> None:

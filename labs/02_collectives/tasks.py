@@ -1,15 +1,16 @@
 """Lab 02: the collectives of torch.distributed, made of messages between two ranks.
 
 Use send, recv, isend, irecv and batch_isend_irecv of torch.distributed, and none of its collectives. Every rank calls
-the same function with the same `root`. Tensors are contiguous and may have any shape and type of numbers, also none at
-all; those of one call are alike on all ranks, and so is what you return.
+the same function with the same `root`. Tensors are contiguous. They may have any shape and any type of numbers, and a
+tensor may be empty. In one call the tensors of all ranks have the same shape and type; so have the tensors that you
+return or fill. To fill a tensor means to write into its memory.
 
-A send may wait until its receiver receives: whoever counts on a send that returns at once waits for ever one day.
-When a function returns, the caller may change its tensors at once: so every message that the rank has begun is over
-then, and what is returned shares no memory with what was given.
+A send may wait until its receiver receives. Code that counts on a send that returns at once will wait for ever one day.
+When a function returns, the caller may change its tensors at once. So every message that the rank has begun must be
+over by then, and what is returned shares no memory with what was given.
 
-Times are in units of one message: it takes a + n / B seconds for n bytes over a link of latency a and bandwidth B. A
-rank can send and receive at the same time, but two messages that leave one rank share its link, and so do two that
+Times are counted in messages: one message takes a + n / B seconds for n bytes over a link of latency a and bandwidth B.
+A rank can send and receive at the same time, but two messages that leave one rank share its link, and so do two that
 reach one rank.
 """
 
@@ -26,8 +27,8 @@ Tensor = torch.Tensor
 def shift(tensor: Tensor) -> Tensor:
     """Sends `tensor` to the next rank of a ring, and returns a new tensor with what came from the rank before.
 
-    The last rank's next is rank 0; a rank that is alone gets its own. `tensor` stays as it is. All messages travel at
-    the same time, so that for any number of ranks it takes as long as one message.
+    The last rank's next is rank 0. With one rank, the result is a copy of `tensor`. `tensor` stays as it is. All
+    messages travel at the same time, so that for any number of ranks it takes as long as one message.
     """
     raise NotImplementedError(
         "write shift: Sends `tensor` to the next rank of a ring, and returns a new tensor with what came from the rank"
