@@ -39,9 +39,9 @@ def real(
         tasks.serve(parameters, updates, wait_for or last - 1, 0.1)
     else:
 
-        def gradient(at: torch.Tensor, version: int) -> torch.Tensor:
+        def gradient(parameters: torch.Tensor, version: int) -> torch.Tensor:
             rank.busy(seconds[me][version])
-            return at
+            return parameters
 
         tasks.work(parameters, gradient)
     return {"step_seconds": (rank.now() - before) / updates}

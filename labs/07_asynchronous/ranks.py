@@ -49,9 +49,9 @@ def real(
             "of_the_fast": sum(fast) / max(len(fast), 1),
         }
 
-    def gradient(at: torch.Tensor, push: int) -> torch.Tensor:
+    def gradient(parameters: torch.Tensor, push: int) -> torch.Tensor:
         rank.busy(seconds[me][push % len(seconds[me])])
-        return at
+        return parameters
 
     tasks.work(parameters, gradient)
     return {}
