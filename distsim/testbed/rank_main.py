@@ -90,10 +90,12 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
     random.seed(task.rank)
     np.random.seed(task.rank)  # noqa: NPY002 - each rank has its own seed, as separate processes have
     torch.default_generator.manual_seed(1000 + task.rank)  # not that of GPUs, which takes longer and is not there
+    local = task.rank % ON_A_MACHINE
+    beside = min(ON_A_MACHINE, task.world - task.rank + local)  # fewer on the last machine where the ranks are odd
     os.environ.update(
         {
-            "RANK": str(task.rank), "LOCAL_RANK": str(task.rank % ON_A_MACHINE), "WORLD_SIZE": str(task.world),
-            "LOCAL_WORLD_SIZE": str(min(ON_A_MACHINE, task.world)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+            "RANK": str(task.rank), "LOCAL_RANK": str(local), "WORLD_SIZE": str(task.world),
+            "LOCAL_WORLD_SIZE": str(beside), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
         }
     )  # fmt: skip
     dist.init_process_group = _starter(task, dist.init_process_group)
