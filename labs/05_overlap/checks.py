@@ -7,7 +7,8 @@ The space of the inputs:
   order of the parameters; backwards of other lengths for each layer and rank;
 * buckets of one parameter, of several and of all; bytes that just fill a bucket;
 * several updates, each of several batches; gradients that are kept for the next update; `no_sync` inside `no_sync`, and
-  one that an error leaves.
+  one that an error leaves;
+* one wrapped model in a process, and one between two others.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def buckets_in_the_order_of_backward(testbed: Testbed) -> Finding:
 def gradients_are_the_mean(testbed: Testbed) -> Finding:
     """Against the mean of the ranks' own gradients: several updates, tied and frozen layers, all kinds of shapes."""
     for world, links, options in (
-        (_even(testbed), "slow", {"special": True, "frozen": 2, "tied": True}),
+        (_even(testbed), "slow", {"special": True, "frozen": 2, "tied": True, "others": True}),
         (_odd(testbed), "as backward", {"special": True, "dtype": "float32", "kept": True, "in_order": False}),
         (1, "fast", {"frozen": 1, "special": True}),
     ):
@@ -205,6 +206,7 @@ class _Training:
     batches: list[int]
     kept: bool
     broken_off: bool
+    others: bool
     paths: list[list[int]]
     seconds: list[list[float]]
     inputs: list[list[Array]]
@@ -213,7 +215,7 @@ class _Training:
     def drawn(
         cls, testbed: Testbed, world: int, links: str, *, batches: list[int], dtype: str = "float64", frozen: int = 0,
         layers_in_bucket: int = 2, special: bool = False, tied: bool = False, in_order: bool = True,
-        skipping: bool = False, kept: bool = False, broken_off: bool = False,
+        skipping: bool = False, kept: bool = False, broken_off: bool = False, others: bool = False,
     ) -> _Training:  # fmt: skip
         """special: with parameters of other shapes than matrices. skipping: whether ranks leave layers out.
 
@@ -242,6 +244,7 @@ class _Training:
             batches=batches,
             kept=kept,
             broken_off=broken_off,
+            others=others,
             paths=paths,
             seconds=[rng.uniform(SHORTEST, LONGEST, size=len(own)).tolist() for own in paths],
             inputs=[[rng.normal(size=(4, WIDTH)).astype(dtype) for _ in range(sum(batches))] for _ in paths],
@@ -264,7 +267,7 @@ class _Training:
             {
                 "weights": self.weights, "path": path, "seconds": seconds, "frozen": self.frozen, "inputs": inputs,
                 "bucket_bytes": self.bucket_bytes, "batches": self.batches, "kept": self.kept,
-                "broken_off": self.broken_off,
+                "broken_off": self.broken_off, "others": self.others,
             }
             for path, seconds, inputs in zip(self.paths, self.seconds, self.inputs, strict=True)
         ]  # fmt: skip
@@ -338,7 +341,8 @@ def _gradients(weights: Sequence[Array], path: Sequence[int], inputs: Array) -> 
 
 def _lost_in(testbed: Testbed, training: _Training, asked: Collection[Part]) -> Finding | None:
     """Why points are lost in this training, if any are."""
-    expected = f"the mean over {training.world} ranks in every .grad"
+    beside = " (two other models are wrapped in the same process)" if training.others else ""
+    expected = f"the mean over {training.world} ranks in every .grad{beside}"
     means = training.means()
 
     def judge(run: Run) -> Finding | None:
@@ -352,6 +356,9 @@ def _lost_in(testbed: Testbed, training: _Training, asked: Collection[Part]) -> 
                 return _wrong("an error inside no_sync ends there", "the error goes on to the caller", f"rank {rank}")
             if any(not np.array_equal(one, own) for one, own in zip(result["weights"], training.weights, strict=True)):
                 return _wrong("parameters were changed", "only gradients change", f"rank {rank}")
+            if result["graphs"]:
+                observed = "a .grad requires a gradient itself, so the history of all updates is kept in memory"
+                return _wrong(observed, "a .grad without a history, as backward makes it (`detach`)", f"rank {rank}")
         return None
 
     schedule, links = training.schedule(), training.links

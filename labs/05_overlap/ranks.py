@@ -94,16 +94,22 @@ def train(
     batches: list[int],
     kept: bool,
     broken_off: bool,
+    others: bool,
 ) -> dict[str, Any]:
     """The gradients after each update, of which each adds up as many batches as `batches` says.
 
     kept: whether the gradients of an update are added to those of the update before. broken_off: whether an error of
-    the batch leaves the first `no_sync`, and whether another one stands inside the second.
+    the batch leaves the first `no_sync`, and whether another one stands inside the second. others: whether two smaller
+    models are wrapped, one before and one after this one; they are not trained.
     """
     model = Layers(weights, path, seconds, frozen)
+    if others:
+        tasks.Overlapped(Layers(weights[1:], [], [], []), bucket_bytes)
     wrapped = tasks.Overlapped(model, bucket_bytes)
+    if others:
+        tasks.Overlapped(Layers(weights[2:], [], [], []), bucket_bytes)
     given = iter(inputs)
-    found, swallowed = [], False
+    found, swallowed, graphs = [], False, False
     for update, count in enumerate(batches):
         if not kept:
             for weight in model.parameters():
@@ -121,7 +127,9 @@ def train(
                 swallowed = True
         _step(wrapped, model, next(given))
         found.append([None if weight.grad is None else weight.grad.clone() for weight in model.parameters()])
-    return {"gradients": found, "weights": [weight.detach() for weight in model.parameters()], "swallowed": swallowed}
+        graphs = graphs or any(weight.grad is not None and weight.grad.requires_grad for weight in model.parameters())
+    left = [weight.detach() for weight in model.parameters()]
+    return {"gradients": found, "graphs": graphs, "weights": left, "swallowed": swallowed}
 
 
 class BatchError(Exception):
