@@ -5,13 +5,15 @@ What is asked of one call is asked of two, one after the other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distsim.grading import Finding, check
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from distsim.testbed import Run, Testbed
 
 MORE_WORLDS = (5, 7)  # more ranks than two machines have; one of them beside one and two ranks
@@ -108,23 +110,27 @@ def one_download(testbed: Testbed) -> Finding:
 )
 def same_parameters(testbed: Testbed) -> Finding:
     """Ranks begin with generators in different states; two seeds must give two models, each as `build` builds it."""
-    models, secret = [], float(testbed.rng.random())
-    for seed in (int(testbed.rng.integers(10**3)), int(testbed.rng.integers(10**3, 10**6))):
-        run = testbed.run("same_start", arguments=[{"seed": seed, "secret": secret}] * 3)
-        expected = "the same parameters on every rank"
-        if run.failure:
-            return Finding.failed(run, expected)
-        found = [result["parameters"] for result in run.results]
+    seeds = int(testbed.rng.integers(10**3)), int(testbed.rng.integers(10**3, 10**6))
+    starts = _starts(testbed, seeds, 3)
+    run = testbed.run("same_start", arguments=starts)
+    expected = "the same parameters on every rank"
+    if run.failure:
+        return Finding.failed(run, expected)
+    models = []
+    for call, start in enumerate(starts[0]["calls"]):
+        found = [result[call]["parameters"] for result in run.results]
         models.append(found[0])
-        if not np.isclose(found[0][-1], secret) or len(np.unique(found[0])) < found[0].size:
-            return Finding.of(observed="a model that `build` has not built", expected=expected, passed=False)
+        if not np.isclose(found[0][-1], start["secret"]) or len(np.unique(found[0])) < found[0].size:
+            observed, where = "a model that `build` has not built", f"call {call + 1}"
+            return Finding.of(observed=observed, expected=expected, passed=False, where=where)
         for rank, parameters in enumerate(found):
             if not np.array_equal(parameters, found[0]):
                 observed = (
                     f"{np.count_nonzero(parameters != found[0])} of {parameters.size} numbers differ from rank 0's"
                 )
-                return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
-    passed = not np.array_equal(*models)
+                where = f"rank {rank}, call {call + 1}"
+                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+    passed = not np.array_equal(*(model[:-1] for model in models))
     observed = expected if passed else "the same model for two seeds"
     return Finding.of(observed=observed, expected=f"{expected}, and another model for another seed", passed=passed)
 
@@ -135,18 +141,24 @@ def same_parameters(testbed: Testbed) -> Finding:
     how="Seed again once the model is built, now with a number that differs from rank to rank.",
 )
 def own_random_numbers(testbed: Testbed) -> Finding:
-    """What the three generators draw after the model was built."""
-    run = testbed.run(
-        "same_start", arguments=[{"seed": int(testbed.rng.integers(10**6)), "secret": 0.0}] * _several(testbed)
-    )
+    """What the three generators draw after the model was built, where all ranks began in one state, or each in its own.
+
+    Processes that are forked begin in one state, others each in its own.
+    """
+    seeds = 0, int(testbed.rng.integers(10**6))
+    starts = _starts(testbed, seeds, _several(testbed))
+    for start in starts:
+        start["calls"][-1]["state"] = starts[0]["calls"][-1]["state"]
+    run = testbed.run("same_start", arguments=starts)
     expected = "numbers that differ from rank to rank, from torch, numpy and random"
     if run.failure:
         return Finding.failed(run, expected)
-    for name in ("torch", "numpy", "random"):
-        drawn = {tuple(float(number) for number in result[name]) for result in run.results}
-        if len(drawn) < len(run.results):
-            observed = f"{name} draws the same numbers on several ranks"
-            return Finding.of(observed=observed, expected=expected, passed=False)
+    for call in range(len(seeds)):
+        for name in ("torch", "numpy", "random"):
+            drawn = {tuple(float(number) for number in result[call][name]) for result in run.results}
+            if len(drawn) < len(run.results):
+                observed, where = f"{name} draws the same numbers on several ranks", f"call {call + 1}"
+                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
@@ -186,6 +198,21 @@ def mean_of_losses(testbed: Testbed) -> Finding:
                 observed, where = ", ".join(f"{one:.6f}" for one in means), f"{world} ranks, call {call + 1}"
                 return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     return Finding.of(observed=means, expected=mean, passed=True)
+
+
+def _starts(testbed: Testbed, seeds: Sequence[int], world: int) -> list[dict[str, Any]]:
+    """The arguments of `same_start`, by rank: a call for each seed, with a secret and the state of all generators."""
+    secrets = [float(secret) for secret in testbed.rng.random(len(seeds))]
+    states = testbed.rng.choice(2**31, (world, len(seeds)), replace=False).tolist()
+    return [
+        {
+            "calls": [
+                {"seed": seed, "secret": secret, "state": state}
+                for seed, secret, state in zip(seeds, secrets, own, strict=True)
+            ]
+        }
+        for own in states
+    ]
 
 
 def _several(testbed: Testbed) -> int:

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from distsim.testbed import rank
 
 # Held here, since tasks.py comes later and may put others in their place.
+BEGINNINGS = (torch.manual_seed, np.random.seed, random.seed)
 DRAWS = {"torch": torch.rand, "numpy": np.random.random, "random": random.random}
 
 
@@ -54,17 +55,24 @@ def fetch(tasks: ModuleType, *, contents: list[bytes], seconds: float) -> list[b
     return [one(number, content) for number, content in enumerate(contents)]
 
 
-def same_start(tasks: ModuleType, *, seed: int, secret: float) -> dict[str, Any]:
-    """The model's parameters, the last of which is the secret, and what the three generators draw next."""
+def same_start(tasks: ModuleType, *, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each call, the model's parameters, and what the three generators draw next."""
+    return [_started(tasks, **call) for call in calls]
+
+
+def _started(tasks: ModuleType, *, seed: int, secret: float, state: int) -> dict[str, Any]:
+    """state: in which all generators are before. The last of the parameters is the secret."""
 
     def build() -> torch.nn.Module:
         model = torch.nn.Linear(4, 3)
         with torch.no_grad():
             model.bias[0] = float(np.random.normal())  # noqa: NPY002 - a model that uses numpy's shared generator
-            model.bias[1] = random.random()
+            model.bias[1] = DRAWS["random"]()
             model.bias[2] = secret
         return model
 
+    for begin in BEGINNINGS:
+        begin(state)
     model = tasks.same_start(build, seed)
     return {
         "parameters": torch.cat([parameter.detach().flatten() for parameter in model.parameters()]),

@@ -1,4 +1,4 @@
-# caught by: same_parameters
+# caught by: same_parameters, own_random_numbers
 """Writes the seed over what `build` has drawn."""
 
 
