@@ -28,6 +28,7 @@ from distsim.testbed.rank_process import flush_streams
 from distsim.testbed.switch_client import STUDENT_FILE, SwitchClient
 
 DRIVERS_FILE = "ranks.py"
+LAUNCHER = ("127.0.0.2", "29617")  # address and port; not those of tutorials, so that code with its own is told
 ON_A_MACHINE = 2  # ranks are numbered as if on machines of two, so that a rank and its LOCAL_RANK differ
 KEPT: list[object] = []  # process groups, until the process ends
 LONGEST_TOLD = 10_000
@@ -95,7 +96,7 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
     os.environ.update(
         {
             "RANK": str(task.rank), "LOCAL_RANK": str(local), "WORLD_SIZE": str(task.world),
-            "LOCAL_WORLD_SIZE": str(beside), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+            "LOCAL_WORLD_SIZE": str(beside), "MASTER_ADDR": LAUNCHER[0], "MASTER_PORT": LAUNCHER[1],
         }
     )  # fmt: skip
     dist.init_process_group = _starter(task, dist.init_process_group)
@@ -111,13 +112,20 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
 def _starter(task: RankTask, real: Callable[..., None]) -> Callable[..., None]:
     """A replacement of `init_process_group` that always uses the run's back end and store."""
 
-    def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:  # noqa: ARG001
+    def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:
         store = HashStore() if task.backend == process_group.NAME else FileStore("store", task.world)
         world, number = options.get("world_size", -1), options.get("rank", -1)
         if world not in (-1, task.world) or number not in (-1, task.rank):
             raise ValueError(
                 f"init_process_group was given rank {number} of {world}; this process is rank {task.rank} of "
                 f"{task.world}, as the environment variables RANK and WORLD_SIZE say"
+            )
+        launcher = "tcp://{}:{}".format(*LAUNCHER)
+        by_environment = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        if (where := by_environment if init_method in (None, "env://") else init_method) != launcher:
+            raise ValueError(
+                f"init_process_group looks for the other processes at {where}; the launcher has set MASTER_ADDR and "
+                f"MASTER_PORT to {' and '.join(LAUNCHER)}"
             )
         rank.note("init_process_group", {"backend": str(backend), "initialized": dist.is_initialized()})
         real(backend=task.backend, store=store, rank=task.rank, world_size=task.world)

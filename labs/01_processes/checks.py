@@ -1,6 +1,6 @@
 """What lab 01 asks of tasks.py. Contents, losses and counts are drawn anew for every run; only their owner has them.
 
-What is asked of one call is asked of two, one after the other.
+What is asked of one call is asked of several, one after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
 
 MORE_WORLDS = (5, 7)  # more ranks than two machines have; one of them beside one and two ranks
-CALLS = 2
+CALLS = 3
+FILES = 2  # the last call is for the first file again
+MACHINES = {2: (0, 1, 0, 1), 3: (0, 1, 0, 1), 1: (0, 0), 0: (0, 1)}  # local ranks, by the GPUs of each machine
 SECONDS = 2.0  # of a download, and of writing a checkpoint
 LITTLE_SECONDS = 0.1  # barriers and a few messages on the testbed's links take less
 
@@ -28,11 +30,11 @@ LITTLE_SECONDS = 0.1  # barriers and a few messages on the testbed's links take 
     how="`dist.init_process_group(backend)` reads rank and world size from the environment.",
 )
 def ranks_and_world(testbed: Testbed) -> Finding:
-    """With two and with three processes, so that no number can be written down; who has met knows all secrets."""
-    for world in (1, 2, _several(testbed)):
+    """In several worlds, so that no number can be written down; who has met knows all secrets."""
+    for world, backend in ((1, "gloo"), (2, "mpi"), (_several(testbed), "gloo")):
         expected = f"ranks 0 to {world - 1} of {world}, all in one group"
         numbers = [int(one) for one in testbed.rng.choice(10**9, world, replace=False)]
-        run = testbed.run("start", arguments=[{"backend": "gloo", "secret": one} for one in numbers], start=False)
+        run = testbed.run("start", arguments=[{"backend": backend, "secret": one} for one in numbers], start=False)
         if run.failure:
             return Finding.failed(run, expected)
         for rank, result in enumerate(run.results):
@@ -40,6 +42,11 @@ def ranks_and_world(testbed: Testbed) -> Finding:
             if (result["rank"], result["world"], met) != (rank, world, list(range(world))):
                 observed = f"rank {result['rank']} of {result['world']}, in a group with ranks {met}"
                 return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
+            given = [note["backend"] for note in run.log.notes_of(rank, "init_process_group")]
+            if given != [backend]:
+                observed = f"init_process_group is called with {given}"
+                where = f"rank {rank}, start({backend!r})"
+                return Finding.of(observed=observed, expected=[backend], passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
@@ -49,8 +56,8 @@ def ranks_and_world(testbed: Testbed) -> Finding:
     how="On a second machine, rank 5 may be local rank 1: the GPU's number is the local one, `LOCAL_RANK`.",
 )
 def device_of_the_local_rank(testbed: Testbed) -> Finding:
-    """As if on two machines with two GPUs each, and on one without."""
-    for gpus, local_ranks in ((2, (0, 1, 0, 1)), (0, (0, 1))):
+    """As if on two machines with two GPUs each, with three of which one is idle, with one, and on one without."""
+    for gpus, local_ranks in MACHINES.items():
         run = testbed.run("own_device", arguments=[{"gpus": gpus, "local_rank": local} for local in local_ranks])
         expected = [f"cuda:{local}" if gpus else "cpu" for local in local_ranks]
         if run.failure:
@@ -67,10 +74,10 @@ def device_of_the_local_rank(testbed: Testbed) -> Finding:
     how="Let each rank begin at its own number and go on in steps of the world size.",
 )
 def samples_disjoint_complete_and_even(testbed: Testbed) -> Finding:
-    """Counts that the ranks do not divide, fewer samples than ranks, one, and none."""
+    """Counts that the ranks do not divide, fewer samples than ranks, one, and none; a large count after a small one."""
     for world in (1, 3, int(testbed.rng.choice([4, 5, 7]))):
         rest = int(testbed.rng.integers(1, max(world, 2)))
-        counts = [world * int(testbed.rng.integers(20, 90)) + rest, 10 * world, world - 1, world + 1, 1, 0]
+        counts = [10 * world, world * int(testbed.rng.integers(20, 90)) + rest, world - 1, world + 1, 1, 0]
         run = testbed.run("own_samples", arguments=[{"counts": counts}] * world)
         for number, count in enumerate(counts):
             expected = f"each of {count} samples once, in shares that differ by at most 1"
@@ -94,10 +101,10 @@ def samples_disjoint_complete_and_even(testbed: Testbed) -> Finding:
 )
 def one_download(testbed: Testbed) -> Finding:
     """Each rank's download would bring something else, so what a rank has read tells whose it was."""
-    contents = [[testbed.rng.bytes(64) for _ in range(CALLS)] for _ in range(_several(testbed))]
-    arguments = [{"contents": own, "seconds": SECONDS} for own in contents]
+    contents = [[testbed.rng.bytes(64) + bytes(1) for _ in range(CALLS)] for _ in range(_several(testbed))]
+    arguments = [{"contents": own, "files": FILES, "seconds": SECONDS} for own in contents]
     run = testbed.run("fetch", arguments=arguments, shared=True)
-    expected = "one download, by rank 0, and its whole content on every rank when it is over"
+    expected = "one download in each call, by rank 0, and its whole content on every rank when it is over"
     if run.failure:
         return Finding.failed(run, expected)
     return _one_at_work(run, "download", contents[0], expected)
@@ -171,9 +178,9 @@ def one_writer(testbed: Testbed) -> Finding:
     """Each rank would write something else; what is in the file when a rank goes on tells whose it was."""
     seal = testbed.rng.bytes(8)
     states = [[float(state) for state in testbed.rng.random(CALLS)] for _ in range(_several(testbed))]
-    arguments = [{"secrets": own, "seal": seal, "seconds": SECONDS} for own in states]
+    arguments = [{"secrets": own, "files": FILES, "seal": seal, "seconds": SECONDS} for own in states]
     run = testbed.run("save", arguments=arguments, shared=True)
-    expected = "one file, written by rank 0, whole when any rank goes on"
+    expected = "one file, written in each call by rank 0, whole when any rank goes on"
     if run.failure:
         return Finding.failed(run, expected)
     return _one_at_work(run, "write", [seal + repr(state).encode() for state in states[0]], expected)
@@ -185,17 +192,22 @@ def one_writer(testbed: Testbed) -> Finding:
     how="Sum over all ranks with `all_reduce`, then divide by the world size.",
 )
 def mean_of_losses(testbed: Testbed) -> Finding:
-    """Losses that only their own rank knows, twice in a run; alone, and on several machines."""
+    """Losses that only their own rank knows, also of 0 and nan; alone, and on several machines."""
     for world in (1, 2, 7):
         losses = testbed.rng.uniform(1.0, 5.0, (world, CALLS))
+        losses[-1, 1], losses[0, 2] = 0.0, np.nan
         run = testbed.run("mean_loss", arguments=[{"losses": own} for own in losses.tolist()])
         for call, mean in enumerate(losses.mean(axis=0)):
             expected = f"{mean:.6f} on every rank, the mean of {', '.join(f'{loss:.6f}' for loss in losses[:, call])}"
             if run.failure:
                 return Finding.failed(run, expected)
             means = [result[call] for result in run.results]
-            if not np.allclose(means, mean, rtol=1e-5):
-                observed, where = ", ".join(f"{one:.6f}" for one in means), f"{world} ranks, call {call + 1}"
+            where = f"{world} ranks, call {call + 1}"
+            if not np.allclose(means, mean, rtol=1e-5, equal_nan=True):
+                observed = ", ".join(f"{one:.6f}" for one in means)
+                return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+            if len(numbers := {repr(one) for one in means}) > 1:  # ranks that stop below some loss must stop together
+                observed, expected = f"{' and '.join(sorted(numbers))}, by rank", "one number, to its last digit"
                 return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     return Finding.of(observed=means, expected=mean, passed=True)
 
@@ -225,7 +237,9 @@ def _one_at_work(run: Run, kind: str, rights: list[bytes], expected: str) -> Fin
     ranks = [busy.rank for busy in run.log.busy if busy.kind == kind]
     if ranks != [0] * len(rights):
         return Finding.of(
-            observed=f"{len(rights)} calls, and a {kind} by ranks {ranks}", expected=expected, passed=False
+            observed=f"{len(rights)} calls, the last one for a file that is there, and a {kind} by ranks {ranks}",
+            expected=expected,
+            passed=False,
         )
     for rank, result in enumerate(run.results):
         for content, right in zip(result, rights, strict=True):

@@ -43,14 +43,14 @@ def own_samples(tasks: ModuleType, *, counts: list[int]) -> list[list[int]]:
     return [[int(sample) for sample in tasks.own_samples(count)] for count in counts]
 
 
-def fetch(tasks: ModuleType, *, contents: list[bytes], seconds: float) -> list[bytes]:
-    """The content of each file after a download that takes so many seconds and writes in two halves."""
+def fetch(tasks: ModuleType, *, contents: list[bytes], files: int, seconds: float) -> list[bytes]:
+    """What each call brings, of so many files in turn. A download takes its seconds, and writes in two halves."""
 
     def one(number: int, content: bytes) -> bytes:
         def download(path: Path) -> None:
             _write_slowly(Path(path), content, seconds, "download")
 
-        return bytes(tasks.fetch(Path(f"data{number}"), download))
+        return bytes(tasks.fetch(Path(f"data{number % files}"), download))
 
     return [one(number, content) for number, content in enumerate(contents)]
 
@@ -69,6 +69,7 @@ def _started(tasks: ModuleType, *, seed: int, secret: float, state: int) -> dict
             model.bias[0] = float(np.random.normal())  # noqa: NPY002 - a model that uses numpy's shared generator
             model.bias[1] = DRAWS["random"]()
             model.bias[2] = secret
+        model.bias.requires_grad_(requires_grad=False)  # frozen parameters are parameters too
         return model
 
     for begin in BEGINNINGS:
@@ -82,15 +83,15 @@ def _started(tasks: ModuleType, *, seed: int, secret: float, state: int) -> dict
     }
 
 
-def save(tasks: ModuleType, *, secrets: list[float], seal: bytes, seconds: float) -> list[bytes]:
-    """What stands in each file at the moment when `save` has returned; `write` puts its seal before the state."""
+def save(tasks: ModuleType, *, secrets: list[float], files: int, seal: bytes, seconds: float) -> list[bytes]:
+    """What stands in each of so many files, in turn, when `save` has returned; `write` puts its seal first."""
 
     def write(state: dict[str, Any], path: Path) -> None:
         _write_slowly(Path(path), seal + repr(state["secret"]).encode(), seconds, "write")
 
     found = []
     for number, secret in enumerate(secrets):
-        path = Path(f"checkpoint{number}")
+        path = Path(f"checkpoint{number % files}")
         tasks.save({"secret": secret}, path, write)
         found.append(path.read_bytes() if path.is_file() else b"")
     return found

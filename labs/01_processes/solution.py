@@ -19,7 +19,8 @@ import torch.distributed as dist
 def start(backend: str) -> tuple[int, int]:
     """Joins the process group and returns this process's rank and the world size.
 
-    The launcher has set the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+    The launcher has set the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: where the processes
+    meet is its choice, and `backend` is the caller's.
     """
     # write
     dist.init_process_group(backend)
@@ -49,7 +50,8 @@ def own_samples(count: int) -> list[int]:
 def fetch(path: Path, download: Callable[[Path], None]) -> bytes:
     """Has rank 0 alone call `download(path)`, and returns the file's content on every rank.
 
-    The ranks share the folder. A download takes its time, and until it is over the file is not whole.
+    The ranks share the folder. A download takes its time, and until it is over the file is not whole. A file that is
+    there before may be old, or half a file: it is downloaded again.
     """
     # write
     if dist.get_rank() == 0:
@@ -84,7 +86,8 @@ def _seed_all(seed: int) -> None:
 def save(state: dict[str, Any], path: Path, write: Callable[[dict[str, Any], Path], None]) -> None:
     """Has rank 0 alone call `write(state, path)`, and returns on every rank when the file is whole.
 
-    Writing takes its time too. A rank that went on at once could read half a checkpoint.
+    Writing takes its time too. A rank that went on at once could read half a checkpoint. An older checkpoint at `path`
+    is written over.
     """
     # write
     if dist.get_rank() == 0:
@@ -94,7 +97,11 @@ def save(state: dict[str, Any], path: Path, write: Callable[[dict[str, Any], Pat
 
 
 def mean_loss(loss: float) -> float:
-    """Returns the mean of all ranks' losses, the same on every rank."""
+    """Returns the mean of all ranks' losses, the same on every rank.
+
+    The same to the last digit: ranks that stop training at some loss must stop together. Every loss counts, also 0 and
+    nan: if one rank's loss is nan, so is the mean.
+    """
     # write
     total = torch.tensor(loss, dtype=torch.float64)
     dist.all_reduce(total)

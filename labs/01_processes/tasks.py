@@ -19,7 +19,8 @@ import torch.distributed as dist
 def start(backend: str) -> tuple[int, int]:
     """Joins the process group and returns this process's rank and the world size.
 
-    The launcher has set the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+    The launcher has set the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: where the processes
+    meet is its choice, and `backend` is the caller's.
     """
     raise NotImplementedError(
         "write start: Joins the process group and returns this process's rank and the world size."
@@ -48,7 +49,8 @@ def own_samples(count: int) -> list[int]:
 def fetch(path: Path, download: Callable[[Path], None]) -> bytes:
     """Has rank 0 alone call `download(path)`, and returns the file's content on every rank.
 
-    The ranks share the folder. A download takes its time, and until it is over the file is not whole.
+    The ranks share the folder. A download takes its time, and until it is over the file is not whole. A file that is
+    there before may be old, or half a file: it is downloaded again.
     """
     raise NotImplementedError(
         "write fetch: Has rank 0 alone call `download(path)`, and returns the file's content on every rank."
@@ -70,7 +72,8 @@ def same_start(build: Callable[[], torch.nn.Module], seed: int) -> torch.nn.Modu
 def save(state: dict[str, Any], path: Path, write: Callable[[dict[str, Any], Path], None]) -> None:
     """Has rank 0 alone call `write(state, path)`, and returns on every rank when the file is whole.
 
-    Writing takes its time too. A rank that went on at once could read half a checkpoint.
+    Writing takes its time too. A rank that went on at once could read half a checkpoint. An older checkpoint at `path`
+    is written over.
     """
     raise NotImplementedError(
         "write save: Has rank 0 alone call `write(state, path)`, and returns on every rank when the file is whole."
@@ -78,5 +81,9 @@ def save(state: dict[str, Any], path: Path, write: Callable[[dict[str, Any], Pat
 
 
 def mean_loss(loss: float) -> float:
-    """Returns the mean of all ranks' losses, the same on every rank."""
+    """Returns the mean of all ranks' losses, the same on every rank.
+
+    The same to the last digit: ranks that stop training at some loss must stop together. Every loss counts, also 0 and
+    nan: if one rank's loss is nan, so is the mean.
+    """
     raise NotImplementedError("write mean_loss: Returns the mean of all ranks' losses, the same on every rank.")

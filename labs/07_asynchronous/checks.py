@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MOST_WORKERS, MOST_ROUNDS, MOST_NUMBERS = 7, 4, 9
 RELEASED_TOGETHER = ((12, 3, 9), (40, 6, 3), (5, 8, 2), (2, 4, 7))  # workers 3, 2 and 0 are held, in this order
+BY_RANK = tuple((1 + worker,) for worker in range(MOST_WORKERS))  # the last worker is the last to come
+ALONE = ((1,) * 30, *((200,) for _ in range(1, MOST_WORKERS)))  # all others come after 30 gradients of worker 0
 FAR_AHEAD = ((2, 2, 2, 2, 2, 2, 2, 2, 2, 2), (37, 41), (11, 5, 8))  # worker 0 is as far ahead as it may be
 
 
@@ -81,11 +83,12 @@ def the_staleness_of_each_update(testbed: Testbed) -> Finding:
     how="dist.recv without a source takes the next push, and returns its rank. Answer before you take another one.",
 )
 def nobody_waits(testbed: Testbed) -> Finding:
-    """Both sides: when each gradient begins, each push leaves, and each answer is there. Numbers are not looked at."""
+    """Both sides: when each gradient begins, each push leaves, and each answer is there. One worker may do it all."""
     rng = testbed.rng
     workers = int(rng.integers(3, MOST_WORKERS + 1))
     links = (FAST, SLOW)[int(rng.integers(2))]
-    trainings = [_training(rng, workers, None), _training(rng, workers, None)]
+    alone = _training(rng, workers, None, updates=len(ALONE[0]), slots=ALONE[:workers])
+    trainings = [_training(rng, workers, None), alone]
     conversation = _talk(trainings, links, students=BOTH, vectors=False)
     return conversation.finding(testbed, "no time between a gradient, its push, its answer and the next gradient")
 
@@ -97,13 +100,18 @@ def nobody_waits(testbed: Testbed) -> Finding:
     "most min(counts) + staleness are answered, in the order of their ranks, with the version of this moment.",
 )
 def stale_synchronous_updates(testbed: Testbed) -> Finding:
-    """Bounds of 0, 1 and a drawn one: who makes each update, how stale it is, what is answered, and when."""
+    """Bounds of 0, 1 and drawn ones, few workers and many: who makes each update, how stale, what is answered, when."""
     rng = testbed.rng
     expected = "updates of workers within the bound"
     four = [_training(rng, 4, bound, slots=RELEASED_TOGETHER) for bound in (0, 1)]
     drawn = _training(rng, 4, int(rng.integers(2, 4)), updates=14)
     two = [_training(rng, 2, bound, size=size) for bound, size in ((0, 1), (1, 0))]
-    runs = (_talk([*four, drawn], books=True), _talk(two, SLOW, books=True))
+    one = [_training(rng, 1, bound) for bound in (0, 2)]
+    seven = [_training(rng, 7, bound, slots=BY_RANK) for bound in (0, 1)]
+    runs = (
+        _talk(talk, links, books=True)
+        for talk, links in (([*four, drawn], FAST), (two, SLOW), (one, SLOW), (seven, FAST))
+    )
     return first_finding(run.finding(testbed, expected) for run in runs)
 
 

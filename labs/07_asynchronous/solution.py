@@ -66,9 +66,10 @@ def serve_stale_synchronous(
     """Is a server as above, but holds the answer of a worker who is more than `staleness` steps ahead of the slowest.
 
     A worker's steps are its gradients that have been applied. A held worker is answered as soon as it is no longer too
-    far ahead, with the parameters of that moment; several at once in the order of their ranks. When the last update is
-    made, held workers are answered with STOP, too. Returns, for each update, the worker and the staleness of its
-    gradient, which may be more than `staleness`: that one bounds steps, and not updates.
+    far ahead, with the parameters of that moment. If one push lets several workers go on, all of them are answered in
+    the order of their ranks, also the worker of this push. When the last update is made, held workers are answered
+    with STOP, too, in any order. Returns, for each update, the worker and the staleness of its gradient. This may be
+    more than the argument `staleness`, which bounds steps and not updates.
     """
     # write
     workers = dist.get_world_size() - 1
