@@ -135,8 +135,8 @@ def mean_gradients(testbed: Testbed) -> Finding:
     how="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros where grad is None.",
 )
 def frozen_and_tied(testbed: Testbed) -> Finding:
-    """Layer 0 has a gradient on one rank alone; 1 and 5 are frozen, 1 with an old gradient; 2 and 4 are tied."""
-    shapes = [(3, 4), (60,), (30, 30), (2, 5), (30, 30), (50,)]
+    """0 and 6, of one shape, have gradients on one rank alone; 1 and 5 are frozen, 1 with an old one; 2, 4 are tied."""
+    shapes = [(3, 4), (60,), (30, 30), (2, 5), (30, 30), (50,), (3, 4)]
     for world in _small_worlds(testbed):
         models = []
         for dtype in ("float64", "float32"):
@@ -145,7 +145,7 @@ def frozen_and_tied(testbed: Testbed) -> Finding:
             for rank, own in enumerate(model.gradients):
                 own[5] = None
                 if rank != having:
-                    own[0] = None
+                    own[0] = own[6] = None
             models.append(model)
         if lost := _lost_by_averaging(testbed, models):
             return lost
@@ -185,7 +185,7 @@ def equal_to_one_process(testbed: Testbed) -> Finding:
         where = f"{world} ranks, {start['optimizer']}"
 
         def judge(run: Run, right: Any = right, where: str = where) -> Finding | None:
-            return _about_training(run, right, expected, where)
+            return _about_training([result["states"] for result in run.results], right, expected, where)
 
         if lost := _lost(testbed, "steps", arguments, judge, bound, expected):
             return lost
@@ -198,43 +198,55 @@ def equal_to_one_process(testbed: Testbed) -> Finding:
     how="same_parameters once; then, in every epoch, loader.sampler.set_epoch(epoch) before its batches.",
 )
 def training_as_one_process(testbed: Testbed) -> Finding:
-    """From different starts, over three epochs. The samples that a rank never takes are not known to it (NaN)."""
+    """Two trainings after each other, from different starts, over three epochs."""
     expected = "on every rank, after every step of 3 epochs, the parameters of one process that begins as rank 0"
-    batch, share, epochs = 4, 10, 3
-    trainings, ranks = [], []
-    for world, optimizer in zip((2, 3), OPTIMIZERS, strict=True):
-        inputs, targets = _samples(testbed, world * share)
-        orders = [_order(testbed, inputs, world, batch, share) for _ in range(epochs)]  # by epoch and rank
-        seeds = [_whole(testbed, 0, 2**31) for _ in range(world)]
-        arguments = []
-        for rank in range(world):
-            own = [order[rank] for order in orders]
-            others = sorted(set(range(world * share)).difference(*own))
-            known = inputs.copy(), targets.copy()
-            for array in known:
-                array[others] = np.nan
-            data = {"inputs": known[0], "targets": known[1], "orders": own, "batch": batch}
-            arguments.append({"optimizer": optimizer, "seed": seeds[rank], **data})
-        steps = [
-            [sample for own in order for sample in own[first : first + batch]]
-            for order in orders
-            for first in range(0, share, batch)
-        ]
-        joined = _columns([(inputs[step], targets[step]) for step in steps])
-        trainings.append({"optimizer": optimizer, "seed": seeds[0], **joined})
-        ranks.append(arguments)
-    for training, arguments, right in zip(trainings, ranks, _one_process(testbed, trainings), strict=True):
-        world = len(arguments)
-        bound = _broadcast_bytes([right["state_bytes"]], world)
-        bound += len(training["inputs"]) * _all_reduce_bytes(right["trained_bytes"], world)
-        where = f"{world} ranks, {training['optimizer']}"
+    for world in (2, 3):
+        drawn = [_training(testbed, world, optimizer) for optimizer in OPTIMIZERS]
+        rights = _one_process(testbed, [joined for joined, _ in drawn])
+        bound = sum(_broadcast_bytes([right["state_bytes"]], world) for right in rights)
+        for (joined, _), right in zip(drawn, rights, strict=True):
+            bound += len(joined["inputs"]) * _all_reduce_bytes(right["trained_bytes"], world)
 
-        def judge(run: Run, right: Any = right, where: str = where) -> Finding | None:
-            return _about_training(run, right, expected, where, extra=1)  # the driver's last one: when all is over
+        def judge(run: Run, rights: Any = rights, world: int = world) -> Finding | None:
+            for number, (optimizer, right) in enumerate(zip(OPTIMIZERS, rights, strict=True)):
+                found = [result[number]["states"] for result in run.results]
+                where = f"{world} ranks, {optimizer}"
+                # The driver's last state, an extra one, is that when all is over.
+                if finding := _about_training(found, right, expected, where, extra=1):
+                    return finding
+            return None
 
+        arguments = [{"trainings": [own[rank] for _, own in drawn]} for rank in range(world)]
         if lost := _lost(testbed, "training", arguments, judge, bound, expected):
             return lost
     return _full(expected)
+
+
+def _training(testbed: Testbed, world: int, optimizer: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A training for one process with the joined batches, and the same one for each rank.
+
+    The samples that a rank never takes are not known to it (NaN).
+    """
+    batch, share, epochs = 4, 10, 3
+    inputs, targets = _samples(testbed, world * share)
+    orders = [_order(testbed, inputs, world, batch, share) for _ in range(epochs)]  # by epoch and rank
+    seeds = [_whole(testbed, 0, 2**31) for _ in range(world)]
+    arguments = []
+    for rank in range(world):
+        own = [order[rank] for order in orders]
+        others = sorted(set(range(world * share)).difference(*own))
+        known = inputs.copy(), targets.copy()
+        for array in known:
+            array[others] = np.nan
+        data = {"inputs": known[0], "targets": known[1], "orders": own, "batch": batch}
+        arguments.append({"optimizer": optimizer, "seed": seeds[rank], **data})
+    steps = [
+        [sample for own in order for sample in own[first : first + batch]]
+        for order in orders
+        for first in range(0, share, batch)
+    ]
+    joined = _columns([(inputs[step], targets[step]) for step in steps])
+    return {"optimizer": optimizer, "seed": seeds[0], **joined}, arguments
 
 
 def _lost(
@@ -594,12 +606,13 @@ def _one_process(testbed: Testbed, trainings: list[dict[str, Any]]) -> list[dict
     return found
 
 
-def _about_training(run: Run, one_process: dict[str, Any], expected: str, where: str, extra: int = 0) -> Finding | None:
+def _about_training(
+    found: Sequence[Any], one_process: dict[str, Any], expected: str, where: str, extra: int = 0
+) -> Finding | None:
     """What is wrong with the states of some rank. extra: how many there are beyond those after each step."""
     right, names = one_process["states"][1:], one_process["names"]
     right = np.concatenate([right, *[right[-1:]] * extra])
-    for rank, result in enumerate(run.results):
-        states = np.asarray(result["states"])
+    for rank, states in enumerate(map(np.asarray, found)):
         if len(states) != len(right):
             observed = f"{len(states) - extra} steps, where one process makes {len(right) - extra}"
             return _wrong(observed, expected, f"rank {rank}, {where}")

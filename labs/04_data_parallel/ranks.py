@@ -45,7 +45,7 @@ class Layer(nn.Module):
 
 
 class Network(nn.Module):
-    """Two tied layers, a frozen one, three buffers, and a layer that only samples with a first number above 0 take.
+    """Two tied layers, a frozen one, three buffers, and two layers that only samples with a first number above 0 take.
 
     One buffer is not persistent, and one counts the forwards.
     """
@@ -56,7 +56,7 @@ class Network(nn.Module):
         self.frozen = nn.Linear(WIDTH, WIDTH).requires_grad_(False)
         self.second = nn.Linear(WIDTH, WIDTH)
         self.second.weight = self.first.weight
-        self.special = nn.Linear(WIDTH, 2)
+        self.special = nn.Sequential(nn.Linear(WIDTH, 2), nn.Linear(2, 2))  # with two tensors of one shape
         self.last = nn.Linear(WIDTH, 2)
         self.gain = nn.Parameter(torch.ones(()))
         self.register_buffer("scale", torch.ones(WIDTH))
@@ -190,7 +190,12 @@ def steps(
     return {"states": torch.stack(states)}
 
 
-def training(
+def training(tasks: ModuleType, *, trainings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What each training gives, one after the other."""
+    return [_trained(tasks, **one) for one in trainings]
+
+
+def _trained(
     tasks: ModuleType,
     *,
     optimizer: str,
