@@ -259,11 +259,12 @@ def _lost(
     *,
     backend: str = "testbed",
     share: float = TOO_DEAR,
+    least_bytes: float = 0.0,
 ) -> Finding | None:
     """Why points are lost by this run, if any are. Every run of the student's code is judged here.
 
-    First by its results, then by what the network has carried. most_bytes: of the busiest link. share: of the points
-    that are kept where the results alone are right.
+    First by its results, then by what the network has carried. least_bytes, most_bytes: of the busiest link. share: of
+    the points that are kept where the results alone are right.
     """
     run = testbed.run(function, arguments=arguments, backend=backend)
     if run.failure:
@@ -271,10 +272,12 @@ def _lost(
     if (finding := judge(run)) is not None:
         return finding
     carried = _link_bytes(run)
-    if carried <= most_bytes:
+    if least_bytes <= carried <= most_bytes:
         return None
     observed = f"{carried:,.0f} bytes on the busiest link{_of_which(run)}{', and right results' if share else ''}"
-    rule = f"no more than {most_bytes:,.0f} bytes on a link: what is exchanged once, and the numbers of samples"
+    rule = f"at least {least_bytes:,.0f} bytes on a link: with fewer, no rank knows the gradients of all"
+    if carried > most_bytes:
+        rule = f"no more than {most_bytes:,.0f} bytes on a link: what is exchanged once, and the numbers of samples"
     return Finding.of(observed=observed, expected=rule, share=share, where=f"{len(arguments)} ranks")
 
 
@@ -549,9 +552,13 @@ def _lost_by_averaging(
         return None
 
     bound = sum(model.link_bytes for model in models)
+    least = bound - len(models) * FLAG_BYTES if price else 0.0
     share = 0.0 if price else TOO_DEAR
     expected = "on every rank the mean over the samples of all"
-    return _lost(testbed, "average_gradients", arguments, judge, bound, expected, backend=backend, share=share)
+    return _lost(
+        testbed, "average_gradients", arguments, judge, bound, expected,
+        backend=backend, share=share, least_bytes=least,
+    )  # fmt: skip
 
 
 def _close(found: Any, right: Array | None) -> bool:
