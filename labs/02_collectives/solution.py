@@ -6,8 +6,8 @@ tensor may be empty. In one call the tensors of all ranks have the same shape an
 return or fill. To fill a tensor means to write into its memory.
 
 A send may wait until its receiver receives. Code that counts on a send that returns at once will wait for ever one day.
-When a function returns, the caller may change its tensors at once. So every message that the rank has begun must be
-over by then, and what is returned shares no memory with what was given.
+When a function returns, the caller may change its tensors at once. So the rank must have waited for every
+message that it has begun, and what is returned shares no memory with what was given.
 
 Times are counted in messages: one message takes a + n / B seconds for n bytes over a link of latency a and bandwidth B.
 A rank can send and receive at the same time, but two messages that leave one rank share its link, and so do two that

@@ -1,4 +1,4 @@
-# caught by: shift_without_deadlock
+# caught by: shift_without_deadlock, all_gather_without_a_centre
 """Right until the caller changes its tensor while it is still on its way."""
 
 
