@@ -28,13 +28,13 @@ OPTIMIZERS = {
 
 
 class Network(nn.Module):
-    """Two tied layers, a frozen one, and one that only samples with a first number above 0 go through."""
+    """Two tied layers, a frozen one, and two alike that only samples with a first number above 0 go through."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.first = nn.Linear(WIDTH, WIDTH)
         self.frozen = nn.Linear(WIDTH, WIDTH).requires_grad_(False)
-        self.special = nn.Linear(WIDTH, WIDTH)
+        self.special = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH))
         self.second = nn.Linear(WIDTH, WIDTH)
         self.second.weight = self.first.weight
         self.last = nn.Linear(WIDTH, WIDTH)
@@ -88,10 +88,15 @@ class Layers(nn.Module):
 
 
 def places(tasks: ModuleType, *, local_rank: int, local_size: int, secret: int) -> dict[str, Any]:
-    """The numbers of this process, and the secrets of those that it then meets in a collective."""
+    """The numbers of this process, and the secrets of those that it then meets in a collective.
+
+    Each rank asks for its numbers once more often than the rank before, as scripts ask on one rank alone.
+    """
     os.environ |= {"LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(local_size)}
     tasks.init()
     tasks.init()
+    for _ in range(dist.get_rank()):
+        tasks.rank(), tasks.size(), tasks.local_rank(), tasks.local_size()
     met = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(met, torch.tensor([secret]))
     return {
@@ -129,10 +134,15 @@ def _laid(tensor: Tensor, *, columns: bool) -> Tensor:
     return own.requires_grad_() if own.dim() == 1 and own.is_floating_point() else own
 
 
-def broadcast_parameters(
+def broadcast_parameters(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What `broadcast_one_model` gives for each case."""
+    return [broadcast_one_model(tasks, **case) for case in cases]
+
+
+def broadcast_one_model(
     tasks: ModuleType, *, weights: list[Tensor], buffers: list[Tensor], root: int, order: list[int], form: str
 ) -> dict[str, Any]:
-    """A model's tensors afterwards, and what `broadcast` makes of the first one.
+    """A model's tensors afterwards, and what `broadcast` makes of the first ones.
 
     order: in which this rank gives them. form: "state_dict", "pairs" (a list of named parameters), or "iterator".
     """
@@ -144,7 +154,7 @@ def broadcast_parameters(
     named = list(model.state_dict().items() if form == "state_dict" else model.named_parameters())
     own = [named[place] for place in order]
     given = {"state_dict": dict, "pairs": list, "iterator": iter}[form](own)
-    first = tasks.broadcast(weights[0], root_rank=root)
+    first = [tasks.broadcast(weight, root_rank=root) for weight in weights[:2]]
     tasks.broadcast_parameters({}, root_rank=root)
     tasks.broadcast_parameters(given, root_rank=root)
     return {"weights": list(model.parameters()), "buffers": list(model.buffers()), "first": first}
@@ -199,7 +209,12 @@ def _flat_state(state: dict[str, Any]) -> Tensor:
     return torch.cat([torch.zeros(0, dtype=torch.float64), *kept])
 
 
-def steps(
+def steps(tasks: ModuleType | None, *, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What `steps_of_one` gives for each case."""
+    return [steps_of_one(tasks, **case) for case in cases]
+
+
+def steps_of_one(
     tasks: ModuleType | None,
     *,
     optimizer: str,
@@ -237,19 +252,30 @@ def steps(
 
 
 def overlap(
-    tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, seconds: float, passes: int, steps: int
-) -> None:
-    """Steps of so many backwards each; a backward takes so many seconds in each layer."""
+    tasks: ModuleType, *, weights: list[Tensor], order: list[int], inputs: Tensor, seconds: float, rest: float,
+    passes: int, steps: int,
+) -> None:  # fmt: skip
+    """Steps of so many backwards each; a backward takes so many seconds in each layer.
+
+    order: of the layers in the optimizer. rest: seconds between the last backward and the step.
+    """
     model = Layers(weights, seconds)
-    sgd = _distributed(tasks, model.parameters(), model, backward_passes_per_step=passes)
+    given = [model.weights[layer] for layer in order]
+    sgd = _distributed(tasks, given, model, backward_passes_per_step=passes)
     for _ in range(steps):
         sgd.zero_grad()
         for _ in range(passes):
             model(inputs).square().sum().backward()
+        rank.busy(rest, "rest")
         sgd.step()
 
 
-def refusals(tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, passes: int) -> dict[str, Any]:
+def refusals(tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, counts: list[int]) -> list[dict[str, bool]]:
+    """What `refusals_of_one` gives for so many backwards for a step."""
+    return [refusals_of_one(tasks, weights, inputs, passes) for passes in counts]
+
+
+def refusals_of_one(tasks: ModuleType, weights: list[Tensor], inputs: Tensor, passes: int) -> dict[str, bool]:
     """Whether zero_grad, and one backward more, are refused between the last backward and the step; in two steps.
 
     And whether options that are not offered are refused.
@@ -272,7 +298,12 @@ def refusals(tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, passes
     return refused
 
 
-def updates(
+def updates(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What `updates_of_one` gives for each case."""
+    return [updates_of_one(tasks, **case) for case in cases]
+
+
+def updates_of_one(
     tasks: ModuleType,
     *,
     weights: list[Tensor],
@@ -346,14 +377,23 @@ def _gradients(model: Layers) -> list[Tensor | None]:
     return [None if weight.grad is None else weight.grad.clone() for weight in model.weights]
 
 
-def shares(tasks: None, *, count: int, epochs: list[int]) -> dict[str, Any]:
-    """The samples that this rank's sampler takes in these epochs."""
-    sampler = DistributedSampler(range(count))
+def script_alone(tasks: None, *, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each case, what `script` gives in one process, for which nothing is averaged; and `samples` of all ranks."""
+    sys.modules["tasks"] = _alone()  # type: ignore[assignment]
+    return [{**script(tasks, **case["script"]), "samples": _samples(**case["samplers"])} for case in cases]
+
+
+def _samples(world: int, count: int, epochs: list[int]) -> list[list[int]]:
+    """The samples that each rank's sampler takes in any of these epochs."""
     found = []
-    for epoch in epochs:
-        sampler.set_epoch(epoch)
-        found.append(list(sampler))
-    return {"samples": found}
+    for number in range(world):
+        sampler = DistributedSampler(range(count), num_replicas=world, rank=number)
+        taken = set()
+        for epoch in epochs:
+            sampler.set_epoch(epoch)
+            taken |= set(sampler)
+        found.append(sorted(taken))
+    return found
 
 
 def script(
@@ -366,10 +406,8 @@ def script(
 ) -> dict[str, Any]:
     """What train.py returns, and the parameters before each step.
 
-    checkpoint: what `--resume` finds; None: no such file. Without tasks: one process, for which nothing is averaged.
+    checkpoint: what `--resume` finds; None: no such file.
     """
-    if tasks is None:
-        sys.modules["tasks"] = _alone()  # type: ignore[assignment]
     torch.set_default_dtype(torch.float64)
     train = _script()
     states: list[Tensor] = []

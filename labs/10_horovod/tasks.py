@@ -2,7 +2,8 @@
 
 `train.py` beside this file is such a script: `import horovod.torch as hvd` has become `import tasks as hvd`, and all
 else is as Horovod wants it. Every function below is called by every process (rank). Arguments and results are those of
-Horovod, as far as its own examples for PyTorch need them. `distsim lab run 10` starts four processes for real.
+Horovod, as far as its own examples for PyTorch need them. A function sends what its text says, and nothing else: there
+is no barrier. `distsim lab run 10` starts four processes for real.
 
 What has no `raise NotImplementedError` is ready, and yours to use.
 """
@@ -95,8 +96,8 @@ def allreduce(tensor: torch.Tensor, name: str | None = None, op: str = Average) 
     """Returns the mean of all ranks' tensors in a new tensor, or with `op=Sum` their sum; `tensor` stays as it is.
 
     tensor: of one shape and type on all ranks; it may be empty, or a part of a larger tensor. Floating-point numbers,
-    if the mean is asked for. name: Horovod finds by it what belongs together; here, the order of calls tells. No link
-    carries more than a ring all-reduce needs.
+    if the mean is asked for. name: Horovod finds by it what belongs together; here, the order of calls tells. It takes
+    no longer than a ring all-reduce, and no link carries more.
     """
     raise NotImplementedError(
         "write allreduce: Returns the mean of all ranks' tensors in a new tensor, or with `op=Sum` their sum; `tensor`"

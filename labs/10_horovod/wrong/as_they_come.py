@@ -1,4 +1,4 @@
-# caught by: steps_as_one_process
+# caught by: steps_as_one_process, exchanges_beside_backward
 """Where a rank has no gradient, it sends in another order than the others."""
 
 
