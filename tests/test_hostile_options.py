@@ -141,6 +141,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
         "3",
         {
             "name": [*TEXTS, "99", "x", DIGITS],
+            "keys": [*TEXTS, "x", "solution:x:1:off_by_one"],
             "jobs": [*WHOLE, "0", "65", DIGITS],
             "sample": [*WHOLE, "0", DIGITS],
             "seed": [*WHOLE, DIGITS],

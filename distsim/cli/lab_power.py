@@ -27,16 +27,17 @@ DOES_NOT_HOLD = 1  # the exit code
 def try_lab(lab: Lab, jobs: int, keys: Sequence[str], sample: int | None, seed: int | None, as_json: bool) -> None:
     """Tries the mutants of a lab and prints the score, and each mutant that is named in `keys` or needs a look."""
     need("torch", "lab power")
-    from distsim.grading.power.score import power
+    from distsim.grading.power.score import Trial, power
     from distsim.runtime.launch.termination import termination_raises
 
+    trial = Trial.of(lab, keys, sample)
     with (
         termination_raises(),
         tempfile.TemporaryDirectory(prefix="distsim-power-") as place,
         bar(f"lab power {lab.key}", shown=not as_json) as report,
         process_pool(jobs) as pool,
     ):
-        score = power(lab, pool, Path(place), keys=keys, sample=sample, seed=seed, report=report)
+        score = power(trial, pool, Path(place), seed=seed, report=report)
     if as_json:
         print_json(
             {

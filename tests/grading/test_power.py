@@ -18,7 +18,7 @@ from distsim.grading.power import score
 from distsim.grading.power.equivalent import EQUIVALENT, equivalents
 from distsim.grading.power.evidence import called, difference, fitting, seen
 from distsim.grading.power.mutant import all_mutants
-from distsim.grading.power.score import Outcome, power
+from distsim.grading.power.score import Outcome, Trial, power
 from distsim.testbed import Collective, Log, Message, Run
 from distsim.testbed.log import Note
 
@@ -122,9 +122,8 @@ def test_outcomes_of_a_tiny_lab(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
 
     def tried() -> dict[str, Outcome]:
         with ThreadPoolExecutor(1) as pool:
-            found = power(
-                lab, pool, tmp_path, keys=[], sample=None, seed=None, report=lambda phase: doings.append(phase.doing)
-            )
+            trial = Trial.of(lab, keys=[], sample=None)
+            found = power(trial, pool, tmp_path, seed=None, report=lambda phase: doings.append(phase.doing))
         assert found.holds == (not {"survivor", "differs"} & {one.kind for one in found.outcomes})
         return {one.mutant.key: one for one in found.outcomes}
 

@@ -10,7 +10,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from functools import cache
@@ -74,23 +74,38 @@ class Score:
         return not self.count(SURVIVOR) and not self.count(DIFFERS)
 
 
-def power(
-    lab: Lab, pool: Executor, place: Path, *, keys: Sequence[str], sample: int | None, seed: int | None, report: Report
-) -> Score:
-    """Tries a lab's mutants in the processes of `pool`.
+@dataclass(frozen=True)
+class Trial:
+    """What to try of a lab. named: the mutants that it names as right, by key."""
 
-    place: a folder for the processes, which the caller removes. keys: of the mutants to try; none for those that
-    `selected` gives. sample: how many of them to try, spread over functions and mutators; None for all. seed: of the
-    checks' inputs, default `Lab.seed`. report: called with the `Phase`, which counts mutants.
+    lab: Lab
+    mutants: Sequence[Mutant]
+    named: Mapping[str, Equivalent]
 
-    Raises InputError if equivalent.toml or a key is wrong, RunError if a right solution loses points or no ranks start.
+    @classmethod
+    def of(cls, lab: Lab, keys: Sequence[str], sample: int | None) -> Trial:
+        """The mutants with these keys; without keys, those that `selected` gives, and those that the lab names.
+
+        sample: how many of them, spread over functions and mutators; None for all.
+
+        Raises InputError if equivalent.toml or a key is wrong.
+        """
+        made = all_mutants(lab)
+        named = equivalents(lab, made)
+        keys = keys or [*(mutant.key for mutant in selected(made.values())), *named]
+        mutants = [known(key, made, "--mutant") for key in dict.fromkeys(keys)]
+        return cls(lab, mutants if sample is None else spread(mutants)[:sample], named)
+
+
+def power(trial: Trial, pool: Executor, place: Path, *, seed: int | None, report: Report) -> Score:
+    """Tries mutants in the processes of `pool`.
+
+    place: a folder for the processes, which the caller removes. seed: of the checks' inputs, default `Lab.seed`.
+    report: called with the `Phase`, which counts mutants.
+
+    Raises RunError if a right solution loses points or no ranks start.
     """
-    made = all_mutants(lab)
-    named = equivalents(lab, made)
-    keys = keys or [*(mutant.key for mutant in selected(made.values())), *named]
-    mutants = [known(key, made, "--mutant") for key in dict.fromkeys(keys)]
-    if sample is not None:
-        mutants = spread(mutants)[:sample]
+    lab, mutants, named = trial.lab, trial.mutants, trial.named
     seed = lab.seed() if seed is None else seed
     report(Phase("the solutions", 0, len(mutants)))
     folder = str(lab.folder)
