@@ -89,6 +89,12 @@ def test_what_a_lab_leaves_to_students_may_differ() -> None:
     assert difference(seen([run()]), seen([other]), ["messages"]) == "the virtual time of run 1"
 
 
+def test_the_only_exchange_is_told_as_one() -> None:
+    silent = Run([1], [None])
+    assert difference(seen([silent]), seen([run()])) == "the messages of run 1"
+    assert difference(seen([silent]), seen([run()]), ["messages", "collectives", "virtual time"]) == ""
+
+
 def test_one_more_run_or_collective_is_a_difference() -> None:
     more = run()
     more.log.collectives *= 2

@@ -95,8 +95,8 @@ def seen(runs: Sequence[Run]) -> list[tuple[str, object]]:
             for one in log.collectives
         )
         found += [(f"messages of run {number}", messages), (f"collectives of run {number}", collectives)]
-        if log.messages or log.collectives or log.busy:
-            found.append((f"virtual time of run {number}", round(run.seconds, DIGITS)))
+        virtual = bool(log.messages or log.collectives or log.busy)
+        found.append((f"virtual time of run {number}", round(run.seconds, DIGITS) if virtual else None))
     return found
 
 
