@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from distsim.grading import Finding, Result, check
 from distsim.grading.check import Check, checks_in
 from distsim.grading.feedback import feedback
 from distsim.grading.grade import Grade
+from distsim.grading.lab import all_labs
 from distsim.testbed import Testbed
 
 
@@ -127,3 +130,16 @@ def test_a_check_draws_the_same_from_the_same_seed_and_name_alone() -> None:
     assert first == again == third != other
     assert drawn["two"][:3] == drawn["two"][3:6] != drawn["two"][6:]
     assert first not in drawn["two"]
+
+
+def test_checks_of_every_lab_are_imported_without_what_ranks_need() -> None:
+    """So that labs can be listed where torch is not installed."""
+    program = (
+        "import sys; from pathlib import Path; from distsim.grading.lab import all_labs\n"
+        "sys.modules.update(torch=None, msgpack=None)\n"
+        "print(sum(len(lab.checks) > 3 for lab in all_labs(Path(sys.argv[1]))))"
+    )
+    labs = Path(__file__).parents[2] / "labs"
+    done = subprocess.run([sys.executable, "-c", program, str(labs)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(all_labs(labs))
