@@ -339,10 +339,14 @@ def try_future(me: int, ranks: int) -> Any:
 
 
 def try_future_that_goes_on(me: int, ranks: int) -> Any:  # noqa: ARG001
-    """A callback that begins a further exchange while this rank waits for another one."""
-    first, second, begun = _mine(me), _mine(me), []
+    """A callback that begins a further exchange while this rank waits for another one.
+
+    The further exchange has a group of its own: in one group, gloo pairs operations in the order in which each rank
+    calls them, and the callback may run before a rank's first barrier and after another rank's.
+    """
+    first, second, begun, group = _mine(me), _mine(me), [], dist.new_group()
     future = dist.all_reduce(first, async_op=True).get_future()
-    future.then(lambda _future: begun.append(dist.all_reduce(second, async_op=True)))
+    future.then(lambda _future: begun.append(dist.all_reduce(second, group=group, async_op=True)))
     dist.barrier()
     dist.barrier()
     while not begun:
