@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,14 +40,23 @@ def test_ctrl_c_while_it_imports_is_one_message(module: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "distsim: interrupted\n")
 
 
+def read_to_end(screen: int) -> bytes:
+    """All that programs wrote to a terminal that nobody holds any more: it comes in parts."""
+    seen = b""
+    with suppress(OSError):  # so Linux tells the end
+        while part := os.read(screen, 65536):
+            seen += part
+    return seen
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_on_a_terminal_the_message_stands_alone_on_its_line() -> None:
     screen, theirs = os.openpty()
     code = INTERRUPTED_AT.format(module="numpy", handler="default_int_handler")
     environment = {key: value for key, value in os.environ.items() if key != "TQDM_DISABLE"}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, stderr=theirs, check=False)
-    seen = os.read(screen, 65536).decode()
     os.close(theirs)
+    seen = read_to_end(screen).decode()
     os.close(screen)
     assert seen.startswith("\rdistsim: loading …\r"), seen
     assert seen.removesuffix("\r\n").rpartition("\r")[2] == "distsim: interrupted"

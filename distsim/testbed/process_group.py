@@ -34,14 +34,18 @@ Tensors = Sequence[torch.Tensor]
 
 
 class Pending(dist._Work):
-    """An operation that has begun."""
+    """An operation that has begun.
+
+    given: the tensors sent. Gloo reads them until the operation is over, so a change before that is an error here.
+    """
 
     def __init__(
         self, line: SwitchClient, key: int, into: Tensors = (), group: Sequence[int] = (),
-        finish: Callable[[], None] | None = None,
+        finish: Callable[[], None] | None = None, given: Tensors = (),
     ) -> None:  # fmt: skip
         super().__init__()
         self._line, self._key, self._into, self._group, self._finish = line, key, into, group, finish
+        self._given = [(tensor.detach(), tensor.detach().clone()) for tensor in given]
         self._over = False
         self._error: Exception | None = None
         self._source = -1
@@ -55,13 +59,17 @@ class Pending(dist._Work):
         seconds = timeout.total_seconds() if timeout else None  # torch's own default is a timeout of 0, for none
         if not self._over and not self._line.wait(self._key, self._take, seconds):
             raise NetworkError(f"Timed out waiting {1e3 * (seconds or 0.0):.0f}ms for the operation to complete")
+        self._look_for_changes()
         if self._error is not None:
             raise self._error
         return True
 
     def is_completed(self) -> bool:
         """Whether the operation is over, and its tensors hold the data received. The question takes a little time."""
-        return self._over or self._line.look(self._key, self._take)
+        if not self._over and not self._line.look(self._key, self._take):
+            return False
+        self._look_for_changes()
+        return True
 
     def is_success(self) -> bool:
         """As `is_completed`, since a failed operation raises."""
@@ -100,6 +108,8 @@ class Pending(dist._Work):
     def _take(self, found: dict[str, Any]) -> None:
         """Takes the result of the operation, and runs what waits for its future."""
         self._over, self._source = True, found["source"]
+        if self._into:  # which may be the tensors given
+            self._look_for_changes()
         try:
             if found["error"]:
                 raise NetworkError(found["error"])
@@ -111,6 +121,12 @@ class Pending(dist._Work):
             self._error = error
         if self._future is not None:
             self._complete(self._future)
+
+    def _look_for_changes(self) -> None:
+        """Looks for the last time whether this rank has changed what it gave."""
+        if any(not torch.equal(_bytes(now), _bytes(before)) for now, before in self._given):
+            self._error = NetworkError("a tensor was changed while it was sent: change it only after `wait`")
+        self._given = []
 
     def _complete(self, future: PendingFuture) -> None:
         if self._error is None:
@@ -142,7 +158,7 @@ class Group(dist.ProcessGroup):
         """Sends a tensor to one rank."""
         [tensor] = tensors
         key = self._line.post("send", to=self._member(target), tag=tag, group=self._label, data=_array(tensor))
-        return Pending(self._line, key)
+        return Pending(self._line, key, given=tensors)
 
     def recv(self, tensors: Tensors, source: int, tag: int = 0) -> Pending:
         """Receives a tensor from one rank."""
@@ -256,7 +272,7 @@ class Group(dist.ProcessGroup):
             kind, group=self._label, ranks=self._ranks, root=root, operation=operation or "sum",
             data=[*map(_array, given)],
         )  # fmt: skip
-        return Pending(self._line, key, into, finish=finish)
+        return Pending(self._line, key, into, finish=finish, given=given)
 
 
 def _refusal(name: str) -> Callable[..., None]:
@@ -304,6 +320,10 @@ def _array(tensor: torch.Tensor) -> Any:
     if plain.dtype is torch.bfloat16:
         return plain.view(torch.uint16).numpy()
     return (plain if plain.dtype in OF_NUMPY else plain.view(-1).view(torch.uint8)).numpy()
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(-1).view(torch.uint8)
 
 
 def _fill(tensor: torch.Tensor, array: Any) -> None:

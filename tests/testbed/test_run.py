@@ -167,6 +167,13 @@ def test_what_goes_wrong_on_a_rank_is_said(testbed: Testbed, function: str, told
     assert run.results[run.first or 0] is None
 
 
+def test_a_tensor_must_not_change_before_what_sends_it_is_over(testbed: Testbed) -> None:
+    early, late = (student(testbed, name) for name in ("changes_before_the_end", "changes_after_the_end"))
+    assert "a tensor was changed while it was sent: change it only after `wait` (tasks.py:" in str(early.failure)
+    assert (late.failure, late.results) == (None, [0.0, 3.0])
+    assert "a tensor was changed while it was sent" in str(student(testbed, "changes_what_it_reduces").failure)
+
+
 def test_a_message_without_bytes_tells_nothing(testbed: Testbed) -> None:
     run = student(testbed, "shape_as_message")
     assert run.failure is None

@@ -144,3 +144,31 @@ def gives_up_waiting() -> float:
 
 def numbers() -> list[int]:
     return [int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")]
+
+
+def changes_before_the_end() -> float:
+    tensor = torch.ones(3)
+    if dist.get_rank() == 0:
+        work = dist.isend(tensor, 1)
+        tensor.zero_()
+        work.wait()
+    else:
+        dist.recv(tensor.zero_(), 0)
+    return float(tensor.sum())
+
+
+def changes_after_the_end() -> float:
+    tensor = torch.ones(3)
+    if dist.get_rank() == 0:
+        dist.isend(tensor, 1).wait()
+        tensor.zero_()
+    else:
+        dist.recv(tensor.zero_(), 0)
+    return float(tensor.sum())
+
+
+def changes_what_it_reduces() -> None:
+    tensor = torch.ones(3)
+    work = dist.all_reduce(tensor, async_op=True)
+    tensor.mul_(2)
+    work.wait()
