@@ -45,7 +45,7 @@ class Pending(dist._Work):
     ) -> None:  # fmt: skip
         super().__init__()
         self._line, self._key, self._into, self._group, self._finish = line, key, into, group, finish
-        self._given = [(tensor.detach(), tensor.detach().clone()) for tensor in given]
+        self._given = [(tensor, _array(tensor).tobytes()) for tensor in given]
         self._over = False
         self._error: Exception | None = None
         self._source = -1
@@ -124,7 +124,7 @@ class Pending(dist._Work):
 
     def _look_for_changes(self) -> None:
         """Looks for the last time whether this rank has changed what it gave."""
-        if any(not torch.equal(_bytes(now), _bytes(before)) for now, before in self._given):
+        if any(_array(tensor).tobytes() != before for tensor, before in self._given):
             self._error = NetworkError("a tensor was changed while it was sent: change it only after `wait`")
         self._given = []
 
@@ -320,10 +320,6 @@ def _array(tensor: torch.Tensor) -> Any:
     if plain.dtype is torch.bfloat16:
         return plain.view(torch.uint16).numpy()
     return (plain if plain.dtype in OF_NUMPY else plain.view(-1).view(torch.uint8)).numpy()
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().view(-1).view(torch.uint8)
 
 
 def _fill(tensor: torch.Tensor, array: Any) -> None:

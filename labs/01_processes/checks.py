@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
 
 MORE_WORLDS = (5, 7)  # more ranks than two machines have; one of them beside one and two ranks
+MANY_SAMPLES = 60_000  # as MNIST has
 CALLS = 3
 FILES = 2  # the last call is for the first file again
 MACHINES = {2: (0, 1, 0, 1), 3: (0, 1, 0, 1), 1: (0, 0), 0: (0, 1)}  # local ranks, by the GPUs of each machine
@@ -74,10 +75,11 @@ def device_of_the_local_rank(testbed: Testbed) -> Finding:
     how="Let each rank begin at its own number and go on in steps of the world size.",
 )
 def samples_disjoint_complete_and_even(testbed: Testbed) -> Finding:
-    """Counts that the ranks do not divide, fewer samples than ranks, one, and none; a large count after a small one."""
+    """Counts that the ranks do not divide, fewer samples than ranks, one, none, and many; a large one after a small."""
     for world in (1, 3, int(testbed.rng.choice([4, 5, 7]))):
         rest = int(testbed.rng.integers(1, max(world, 2)))
         counts = [10 * world, world * int(testbed.rng.integers(20, 90)) + rest, world - 1, world + 1, 1, 0]
+        counts.append(MANY_SAMPLES // world * world + rest)
         run = testbed.run("own_samples", arguments=[{"counts": counts}] * world)
         for number, count in enumerate(counts):
             expected = f"each of {count} samples once, in shares that differ by at most 1"

@@ -1,11 +1,12 @@
 """What lab 05 asks of tasks.py. Weights, batches, sizes and times are drawn from `testbed.rng`.
 
 The space of the inputs:
-* worlds of 1 to 8 ranks, even and odd ones; links so slow that buckets wait for each other, and fast ones;
+* worlds of 1 to 8 ranks, each with results that are looked at; links so slow that buckets wait for each other, and
+  fast ones;
 * float64 and float32 models; matrices, vectors, single numbers, parameters without a number; two of one shape;
 * layers that are frozen, that come twice in a model (tied), that a rank does not use, and that are not used in the
   order of the parameters; backwards of other lengths for each layer and rank;
-* buckets of one parameter, of several and of all; bytes that just fill a bucket;
+* buckets of one parameter, of several and of all; bytes that just fill a bucket; a bucket of 400 kB and more;
 * several updates, each of several batches; gradients that are kept for the next update; `no_sync` inside `no_sync`, and
   one that an error leaves;
 * one wrapped model in a process, and one between two others.
@@ -34,11 +35,11 @@ Array = NDArray[Any]
 Part = Literal["results", "exchanges", "times"]  # of what a run is judged by, in this order
 
 LAYERS, WIDTH = 6, 8
+LARGE_WIDTHS = (320, 400)  # of a model whose buckets have some 100,000 numbers
 OUT_OF_ORDER = (0, 1, 4, 5, 2, 3)  # of layers in a forward whose second bucket of two layers is whole before the first
 SHORTEST, LONGEST = 0.020, 0.060  # seconds of one layer's backward
 MOST_LATE = 0.001  # seconds; a question whether an all-reduce is over takes some microseconds
 LINKS = {"slow": ("15 kB/s", "1 ms"), "fast": ("1 GB/s", "10 us"), "as backward": ("40 kB/s", "1 ms")}
-EVEN_WORLDS, ODD_WORLDS = (2, 4, 6, 8), (3, 5, 7)
 SMALL_WORLDS = ((2, 4), (3, 5))
 CLOSE = {"float64": 1e-9, "float32": 1e-4}
 ITEM_BYTES = {"float64": 8, "float32": 4, "float16": 2}
@@ -83,8 +84,8 @@ def buckets_in_the_order_of_backward(testbed: Testbed) -> Finding:
 def gradients_are_the_mean(testbed: Testbed) -> Finding:
     """Against the mean of the ranks' own gradients: several updates, tied and frozen layers, all kinds of shapes."""
     for world, links, options in (
-        (_even(testbed), "slow", {"special": True, "frozen": 2, "tied": True, "others": True}),
-        (_odd(testbed), "as backward", {"special": True, "dtype": "float32", "kept": True, "in_order": False}),
+        (8, "slow", {"special": True, "frozen": 2, "tied": True, "others": True}),
+        (7, "as backward", {"special": True, "dtype": "float32", "kept": True, "in_order": False}),
         (1, "fast", {"frozen": 1, "special": True}),
     ):
         training = _Training.drawn(testbed, world, links, batches=[1, 1, 1], **options)  # type: ignore[arg-type]
@@ -100,7 +101,7 @@ def gradients_are_the_mean(testbed: Testbed) -> Finding:
 )
 def layers_that_a_rank_does_not_use(testbed: Testbed) -> Finding:
     """Each rank leaves out other layers: it has no gradient there, and others have."""
-    for world in (_small_even(testbed), 3):
+    for world in (6, 3):
         training = _Training.drawn(testbed, world, "as backward", batches=[1, 1], skipping=True, in_order=world == 3)
         if lost := _lost_in(testbed, training, {"results"}):
             return lost
@@ -113,11 +114,13 @@ def layers_that_a_rank_does_not_use(testbed: Testbed) -> Finding:
     how="One all_reduce for each bucket and step, of one flat tensor of the bucket's gradients.",
 )
 def one_all_reduce_for_each_bucket(testbed: Testbed) -> Finding:
-    """The collectives that the network has seen, and their bytes, over several updates."""
-    training = _Training.drawn(testbed, _small_odd(testbed), "fast", batches=[1, 1, 1], frozen=1, dtype="float32")
-    if lost := _lost_in(testbed, training, {"exchanges"}):
-        return lost
-    return _fine(f"in each step {_told(training.schedule().exchanges[: len(training.buckets)])}")
+    """The collectives that the network has seen, and their bytes, over several updates, for small and large buckets."""
+    large = _Training.drawn(testbed, 2, "fast", batches=[1], dtype="float32", width=_whole(testbed, *LARGE_WIDTHS))
+    small = _Training.drawn(testbed, _small_odd(testbed), "fast", batches=[1, 1, 1], frozen=1, dtype="float32")
+    for training in (large, small):
+        if lost := _lost_in(testbed, training, {"results", "exchanges"}):
+            return lost
+    return _fine(f"in each step {_told(small.schedule().exchanges[: len(small.buckets)])}")
 
 
 @check(
@@ -144,7 +147,7 @@ def communication_beside_backward(testbed: Testbed) -> Finding:
 )
 def nothing_is_sent_inside_no_sync(testbed: Testbed) -> Finding:
     """Updates of several batches, one inside the other and one that an error leaves: all-reduces for the last alone."""
-    for world, kept in ((_small_even(testbed), False), (3, True)):
+    for world, kept in ((4, False), (5, True)):
         options = {"kept": kept, "broken_off": True, "skipping": kept, "layers_in_bucket": 2 - kept}
         training = _Training.drawn(testbed, world, "slow", batches=[3, 3, 1, 2], **options)  # type: ignore[arg-type]
         if lost := _lost_in(testbed, training, {"results", "exchanges"}):
@@ -215,18 +218,18 @@ class _Training:
     def drawn(
         cls, testbed: Testbed, world: int, links: str, *, batches: list[int], dtype: str = "float64", frozen: int = 0,
         layers_in_bucket: int = 2, special: bool = False, tied: bool = False, in_order: bool = True,
-        skipping: bool = False, kept: bool = False, broken_off: bool = False, others: bool = False,
+        skipping: bool = False, kept: bool = False, broken_off: bool = False, others: bool = False, width: int = WIDTH,
     ) -> _Training:  # fmt: skip
         """special: with parameters of other shapes than matrices. skipping: whether ranks leave layers out.
 
         frozen: how many layers. The first is among them, so backward goes on when all buckets have left.
         """
         rng = testbed.rng
-        shapes = [(WIDTH, WIDTH)] * LAYERS
+        shapes = [(width, width)] * LAYERS
         if special:
-            for place, shape in zip(_some(testbed, LAYERS, 3), ((WIDTH,), (), (0,)), strict=True):
+            for place, shape in zip(_some(testbed, LAYERS, 3), ((width,), (), (0,)), strict=True):
                 shapes[place] = shape  # type: ignore[assignment]
-        weights = [np.asarray(rng.normal(size=shape) / WIDTH ** (len(shape) / 4), dtype=dtype) for shape in shapes]
+        weights = [np.asarray(rng.normal(size=shape) / width ** (len(shape) / 4), dtype=dtype) for shape in shapes]
         path = list(range(LAYERS)) if in_order else list(OUT_OF_ORDER)
         if tied:
             path.insert(_whole(testbed, 1, len(path)), path[-1])
@@ -240,14 +243,14 @@ class _Training:
             dtype=dtype,
             weights=weights,
             frozen=[0, *(1 + other for other in _some(testbed, LAYERS - 1, frozen - 1))] if frozen else [],
-            bucket_bytes=layers_in_bucket * WIDTH * WIDTH * ITEM_BYTES[dtype],
+            bucket_bytes=layers_in_bucket * width * width * ITEM_BYTES[dtype],
             batches=batches,
             kept=kept,
             broken_off=broken_off,
             others=others,
             paths=paths,
             seconds=[rng.uniform(SHORTEST, LONGEST, size=len(own)).tolist() for own in paths],
-            inputs=[[rng.normal(size=(4, WIDTH)).astype(dtype) for _ in range(sum(batches))] for _ in paths],
+            inputs=[[rng.normal(size=(4, width)).astype(dtype) for _ in range(sum(batches))] for _ in paths],
         )
 
     @property
@@ -490,14 +493,6 @@ def _whole(testbed: Testbed, least: int, below: int) -> int:
 def _some(testbed: Testbed, below: int, count: int) -> list[int]:
     """So many different numbers from 0 to below - 1."""
     return sorted(testbed.rng.choice(below, size=count, replace=False).tolist())
-
-
-def _even(testbed: Testbed) -> int:
-    return int(testbed.rng.choice(EVEN_WORLDS))
-
-
-def _odd(testbed: Testbed) -> int:
-    return int(testbed.rng.choice(ODD_WORLDS))
 
 
 def _small_even(testbed: Testbed) -> int:
