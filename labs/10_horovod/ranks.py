@@ -276,25 +276,29 @@ def refusals(tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, counts
 
 
 def refusals_of_one(tasks: ModuleType, weights: list[Tensor], inputs: Tensor, passes: int) -> dict[str, bool]:
-    """Whether zero_grad, and one backward more, are refused between the last backward and the step; in two steps.
+    """Whether zero_grad, and one backward more, are refused between the last backward and the step, first or second.
 
-    And whether options that are not offered are refused.
+    And whether options that are not offered are refused. A backward more changes gradients that travel, so what arrives
+    afterwards is not defined, and no step follows.
     """
     model = Layers(weights)
     wrong = [{"op": tasks.Adasum}, {"op": tasks.Sum, "gradient_predivide_factor": 2.0}]
     options = all(
         _refuses(lambda given=given: _distributed(tasks, model.parameters(), model, **given)) for given in wrong
     )
-    sgd = _distributed(tasks, model.parameters(), model, backward_passes_per_step=passes)
     refused = {"zero_grad": True, "one backward more": True, "an option that is not offered": options}
-    for set_to_none in (False, True):
-        sgd.zero_grad()
-        for _ in range(passes):
-            model(inputs).square().sum().backward()
-        refused["zero_grad"] &= _refuses(lambda none=set_to_none: sgd.zero_grad(set_to_none=none))
-        loss = model(inputs).square().sum()
-        refused["one backward more"] &= _refuses(loss.backward)
-        sgd.step()
+    for steps in (1, 2):
+        model = Layers(weights)
+        sgd = _distributed(tasks, model.parameters(), model, backward_passes_per_step=passes)
+        for step in range(steps):
+            sgd.zero_grad()
+            for _ in range(passes):
+                model(inputs).square().sum().backward()
+            for set_to_none in (False, True):
+                refused["zero_grad"] &= _refuses(lambda none=set_to_none, sgd=sgd: sgd.zero_grad(set_to_none=none))
+            if step + 1 < steps:
+                sgd.step()
+        refused["one backward more"] &= _refuses(model(inputs).square().sum().backward)
     return refused
 
 
