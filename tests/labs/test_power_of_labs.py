@@ -12,12 +12,11 @@ import pytest
 from distsim.grading.lab import all_labs
 
 LABS = Path(__file__).parents[2] / "labs"
-SAMPLE = 5  # under `make test-all` alone, since each lab takes a minute or two
+SAMPLE = 5
 
 
 @pytest.mark.real
 @pytest.mark.more
-@pytest.mark.thorough
 @pytest.mark.parametrize("lab", [lab.number for lab in all_labs(LABS)])
 def test_a_check_that_fits_catches_each_mutant_of_a_sample(lab: str) -> None:
     command = [sys.executable, "-m", "distsim", "lab", "power", lab, "--sample", str(SAMPLE), "--json"]
@@ -25,4 +24,4 @@ def test_a_check_that_fits_catches_each_mutant_of_a_sample(lab: str) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
     outcomes = json.loads(done.stdout)["outcomes"]
     assert len(outcomes) == SAMPLE
-    assert [one for one in outcomes if one["outcome"] not in ("killed", "equivalent")] == []
+    assert [one for one in outcomes if one["outcome"] not in ("killed", "equivalent", "allowed")] == []

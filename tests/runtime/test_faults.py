@@ -109,7 +109,7 @@ def test_the_deadline_names_those_first_that_all_wait_for() -> None:
     head, *lines = message.splitlines()
     assert f"not finished {deadline:g} s after its launch" in head
     assert (
-        f"Cure: find out why the first rank below did not go on, or give a longer deadline: --deadline {2 * deadline:g}"
+        f"Cure: find out what holds up the first rank below, or give a longer deadline: --deadline {2 * deadline:g}"
         in head
     )
     loop, sum_line = f"({line_of('while True')}|{line_of('  pass')})", line_of("sum(itertools")

@@ -244,7 +244,7 @@ def _late(folder: Path, launch: Launch, output: Output) -> str:
     if all(slots[rank].state is State.NOT_STARTED or slots[rank].activity == IMPORTING for rank in launch.own):
         cure = "No process had loaded torch by then, so this machine is busy. Cure: end other programs"
     else:
-        cure = "Cure: find out why the first rank below did not go on"
+        cure = "Cure: find out what holds up the first rank below"
     longer = f"--deadline {2 * launch.deadline_seconds:.4g} in a terminal, deadline_seconds in Python"
     return f"{late}{cure}, or give a longer deadline: {longer}\n{evidence.of_deadline()}"
 
