@@ -43,7 +43,7 @@ class Run:
     results: what each rank's driver returned; None for a rank that failed. failures: by rank; None for a rank that
     finished. output: the beginning of what each rank printed. log: the switch's log (empty on gloo). seconds: virtual
     time at the end (on gloo: real time). first: the rank that failed first. late: whether the deadline ended the run.
-    by_chance: whether the results depend on who comes first in real time, as a caller may know.
+    by_chance: whether the results may depend on who comes first in real time, as on gloo.
     """
 
     results: list[Any]
@@ -87,7 +87,7 @@ class RunMonitor:
         self._refused: dict[int, str] = {}  # the network error that each rank has received
         self._outputs: list[Capped] = []
         self._places: dict[int, str] = {}  # where each rank computed when the deadline was near
-        self._run = Run([None for _ in lines], [None for _ in lines])
+        self._run = Run([None for _ in lines], [None for _ in lines], by_chance=switch is None)
         self._started = time.monotonic()
         self._deadline = Deadline(deadline_seconds, self._started)
         self._selector = selectors.DefaultSelector()

@@ -72,7 +72,7 @@ def called(runs: Sequence[Run]) -> set[str]:
 def seen(runs: Sequence[Run]) -> list[tuple[str, object]]:
     """All that could differ between two solutions: results, bytes, numbers of messages and virtual times, by name.
 
-    Times of runs on gloo are real, so they are left out, and results that are a matter of chance as well.
+    Times of runs on gloo are real, and results there may be a matter of chance, so both are left out.
     """
     found: list[tuple[str, object]] = []
     for number, run in enumerate(runs, 1):
