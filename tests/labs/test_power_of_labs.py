@@ -1,4 +1,4 @@
-"""A sample of each lab's mutants is caught; `distsim lab power` tries all of them, and the labs' page has the scores."""
+"""A sample of each lab's mutants is caught, and the labs' page has the scores of all."""
 
 from __future__ import annotations
 

@@ -23,9 +23,11 @@ GRADED = [pytest.param(key, marks=() if key == KEYS[0] else pytest.mark.thorough
 
 
 def submissions(lab: Lab, wrong: int) -> list[Submission]:
-    """The solution, and so many wrong ones."""
-    paths = [lab.folder / "solution.py", *sorted((lab.folder / "wrong").glob("*.py"))[:wrong]]
-    return [Submission(path.stem, path, path.read_bytes()) for path in paths]
+    """The solution, and so many wrong ones: a file of `wrong` has what stands in place of parts of the solution."""
+    solution = lab.folder / "solution.py"
+    paths = sorted((lab.folder / "wrong").glob("*.py"))[:wrong]
+    changed = [Submission(path.stem, path, b"\n\n".join([solution.read_bytes(), path.read_bytes()])) for path in paths]
+    return [Submission("solution", solution, solution.read_bytes()), *changed]
 
 
 @contextmanager
