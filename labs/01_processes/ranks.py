@@ -32,6 +32,7 @@ def start(tasks: ModuleType, *, backend: str, secret: int) -> dict[str, Any]:
 def own_device(tasks: ModuleType, *, gpus: int, local_rank: int) -> dict[str, Any]:
     """The device on a machine that seems to have so many GPUs."""
     os.environ["LOCAL_RANK"] = str(local_rank)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(4 + number) for number in range(gpus))  # of more than it sees
     torch.cuda.is_available = lambda: gpus > 0  # type: ignore[assignment]
     torch.cuda.device_count = lambda: gpus  # type: ignore[assignment]
     torch.cuda.set_device = lambda _device: None  # type: ignore[assignment]
@@ -43,13 +44,17 @@ def own_samples(tasks: ModuleType, *, counts: list[int]) -> list[list[int]]:
     return [[int(sample) for sample in tasks.own_samples(count)] for count in counts]
 
 
-def fetch(tasks: ModuleType, *, contents: list[bytes], files: int, seconds: float) -> list[bytes]:
-    """What each call brings, of so many files in turn. A download takes its seconds, and writes in two halves."""
+def fetch(tasks: ModuleType, *, contents: list[bytes], files: int, seconds: float, late: float) -> list[bytes]:
+    """What each call brings, of so many files in turn. A download takes its seconds, and writes in two halves.
+
+    late: how many seconds this rank computes before each call but the first.
+    """
 
     def one(number: int, content: bytes) -> bytes:
         def download(path: Path) -> None:
             _write_slowly(Path(path), content, seconds, "download")
 
+        rank.busy(late if number else 0.0)
         return bytes(tasks.fetch(Path(f"data{number % files}"), download))
 
     return [one(number, content) for number, content in enumerate(contents)]
@@ -83,15 +88,21 @@ def _started(tasks: ModuleType, *, seed: int, secret: float, state: int) -> dict
     }
 
 
-def save(tasks: ModuleType, *, secrets: list[float], files: int, seal: bytes, seconds: float) -> list[bytes]:
-    """What stands in each of so many files, in turn, when `save` has returned; `write` puts its seal first."""
+def save(
+    tasks: ModuleType, *, secrets: list[float], files: int, seal: bytes, seconds: float, late: float
+) -> list[bytes]:
+    """What stands in each of so many files, in turn, when `save` has returned; `write` puts its seal first.
+
+    late: as in `fetch`.
+    """
 
     def write(state: dict[str, Any], path: Path) -> None:
-        _write_slowly(Path(path), seal + repr(state["secret"]).encode(), seconds, "write")
+        _write_slowly(Path(path), seal + repr(state).encode(), seconds, "write")
 
     found = []
     for number, secret in enumerate(secrets):
         path = Path(f"checkpoint{number % files}")
+        rank.busy(late if number else 0.0)
         tasks.save({"secret": secret}, path, write)
         found.append(path.read_bytes() if path.is_file() else b"")
     return found

@@ -89,6 +89,7 @@ def chunks_are_even_views(testbed: Testbed) -> Finding:
     """Shapes that the count does not divide, fewer numbers than chunks, a single number, none; rows of a tensor."""
     rng = testbed.rng
     corners: list[tuple[tuple[int, ...], int]] = [((), 3), ((0,), 2), ((12,), 4), ((2, 1), 5), ((7,), 1), ((7,), 8)]
+    corners += [((8, 3), 4), ((3, 4), 1), ((1,), 1), ((1,), 2)]
     corners += [(shape, int(rng.integers(2, 9))) for shape in SHAPES]
     calls = []
     for number, (shape, count) in enumerate(corners):
@@ -173,7 +174,7 @@ def the_fewest_bytes(testbed: Testbed) -> Finding:
 def the_time_of_a_ring(testbed: Testbed) -> Finding:
     """Equal links, fast or slow, and one slow NIC, at whose pace all go."""
     slower = float(testbed.rng.uniform(*SLOWER))
-    return _found(testbed, _ring(), [(4, slower), (7,), (8,)], _tensors, own=(ROUTE, BYTES, TIME))
+    return _found(testbed, _ring(), [(3,), (4, slower), (7,), (8,)], _tensors, own=(ROUTE, BYTES, TIME))
 
 
 @check(

@@ -5,14 +5,14 @@ The space of the inputs:
 * float64, float32 and float16; bool and integer buffers; two types in one model;
 * parameters of 0 dimensions, without a number, with columns in place of rows in memory, two of one shape, frozen ones,
   tied ones, ones in layers within layers; buffers that `state_dict` leaves out;
-* gradients that some ranks do not have; from 1 to 40 samples for each rank; two models after each other;
+* gradients that some ranks do not have; from 1 to 199 samples for each rank; two models after each other;
 * several steps, epochs and groups of parameters; a last batch that is smaller; two optimizers, each with its own loss.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,7 @@ EVEN_WORLDS, ODD_WORLDS = (2, 4, 6, 8), (3, 5, 7)
 SMALL_WORLDS = ((2, 4), (3, 5))  # for training, which takes its time to start
 CLOSE = {"float64": 1e-9, "float32": 1e-5}  # the types lose far less, the smallest mistake far more
 MOST_FOLLOWING = 0.2  # of a shuffled share's samples stand before the same one as in another order
+MANY_PARAMETERS = 80  # a number told for each of them takes more than FLAG_BYTES
 FLAG_BYTES = 256  # for what is told beside the gradients of one step, such as the number of samples
 TENSOR_BYTES = 500  # for what is told beside a tensor of the state, such as its shape
 TOO_DEAR = 0.5  # of the points are for right results that the network carries at too high a price
@@ -96,8 +97,9 @@ def shares_disjoint_and_complete(testbed: Testbed) -> Finding:
 )
 def new_order_each_epoch(testbed: Testbed) -> Finding:
     """Shuffled in every epoch, over all ranks; the same order again for the same epoch, and no other."""
-    world, epochs = 3, [0, 1, 6]
-    order = {"count": _whole(testbed, 300, 400) * world, "seed": _whole(testbed, 0, 10**6), "epochs": epochs}
+    world, epochs = 3, [0, 1, 6, 17]
+    seed = 1 + 2 * _whole(testbed, 0, 10**6)  # odd, so that seed | epoch is one number for the epochs 0 and 1
+    order = {"count": _whole(testbed, 300, 400) * world, "seed": seed, "epochs": epochs}
     expected = "another order of the samples in each epoch, and the same one for the same epoch and seed, by no message"
 
     def judge(run: Run) -> Finding | None:
@@ -123,6 +125,7 @@ def mean_gradients(testbed: Testbed) -> Finding:
             _Model(testbed, world, shapes, turned=[6]),
             _Model(testbed, world, shapes[::-1], dtypes=["float32"] * len(shapes)),
             _Model(testbed, world, shapes, dtypes=["float64", "float32"] * len(shapes), turned=[0]),
+            _Model(testbed, world, [(2,)] * MANY_PARAMETERS),
         ]
         if lost := _lost_by_averaging(testbed, models, backend=backend):
             return lost
@@ -351,9 +354,9 @@ def _state(testbed: Testbed) -> dict[str, Any]:
         normal(size=(60, 30)).astype(np.float16),
     ]  # fmt: skip
     buffers = [
-        normal(size=1000), None, testbed.rng.integers(0, 10**9, size=()), normal(size=(90, 90)) > 0, None,
+        normal(size=1000), None, testbed.rng.integers(2**60, 2**62, size=()), normal(size=(90, 90)) > 0, None,
         testbed.rng.integers(0, 255, size=8000).astype(np.uint8), normal(size=(30, 40)),
-        testbed.rng.integers(-5, 5, size=(30, 40)),
+        testbed.rng.integers(-(2**62), 2**62, size=(30, 40)),
     ]  # fmt: skip
     return {"weights": weights, "buffers": buffers, "frozen": [1], "tied": [2, 3], "turned": [6], "passing": [3, 6]}
 
@@ -403,6 +406,7 @@ class _Shares:
     """What the ranks take in one epoch."""
 
     def __init__(self, samples: list[list[int]], lengths: list[int]) -> None:
+        self.samples = samples
         self.sizes = [len(own) for own in samples]
         self.lengths = lengths
         self.taken = Counter(sample for own in samples for sample in own)
@@ -425,7 +429,14 @@ class _Shares:
         size = -(-count // world)
         rounds, rest = divmod(size * world, count)
         times = sorted(self.taken.values()) == [rounds] * (count - rest) + [rounds + 1] * rest
-        return self.sizes == self.lengths == [size] * world and set(self.taken) == set(range(count)) and times
+        even = self.sizes == self.lengths == [size] * world
+        return even and set(self.taken) == set(range(count)) and times and self.filled(count)
+
+    def filled(self, count: int) -> bool:
+        """Whether the order repeats from its beginning: each rank has every N-th place of it, or each one block."""
+        in_turn = [sample for turn in zip(*self.samples, strict=False) for sample in turn]
+        in_blocks = [sample for own in self.samples for sample in own]
+        return any(order[count:] == order[: max(0, len(order) - count)] for order in (in_turn, in_blocks))
 
     def told(self, count: int) -> str:
         """In words."""
@@ -435,6 +446,7 @@ class _Shares:
         return (
             f"shares of {_listed(self.sizes)}{lengths}; {nobodys} samples are nobody's, "
             f"{sum(self.taken.values()) - len(self.taken)} places repeat a sample, none is taken more than {most} times"
+            f"{'' if self.filled(count) else '; the first of the order are not those that it is filled up with'}"
         )
 
 
@@ -450,7 +462,7 @@ def _about_orders(result: Any, epochs: list[int]) -> str | None:
             return f"{len(own)} samples in epoch {epoch}"
         if len({later - earlier for earlier, later in pairwise(own)}) < len(own) / 4:
             return f"epoch {epoch} is not shuffled: it begins {_listed(own[:6])}"
-    for first, second in ((0, 1), (1, 2), (0, 2)):
+    for first, second in combinations(range(len(epochs)), 2):
         if _following(orders[first], orders[second]) > MOST_FOLLOWING:
             return f"epochs {epochs[first]} and {epochs[second]} have one order: {_beginnings(orders, first, second)}"
         if set(orders[first]) == set(orders[second]):
@@ -486,7 +498,7 @@ class _Model:
         types = dtypes or ["float64"] * len(shapes)
         self.weights = [np.full(shape, 0.5, dtype) for shape, dtype in zip(shapes, types, strict=False)]
         self.frozen, self.tied, self.turned = list(frozen), list(tied), list(turned)
-        self.samples = [int(count) for count in testbed.rng.choice(range(1, 41), size=world, replace=False)]
+        self.samples = [int(count) for count in testbed.rng.choice(range(1, 200), size=world, replace=False)]
         self.gradients: list[list[Array | None]] = [
             [np.asarray(testbed.rng.normal(size=weight.shape), dtype=weight.dtype) for weight in self.weights]
             for _ in range(world)

@@ -331,7 +331,7 @@ def _layers(
     """
     layers = [
         Layer(
-            weight.t().clone().t() if place in turned else weight.clone(),
+            weight.t().contiguous().t() if place in turned else weight.clone(),
             buffers[place].clone() if place < len(buffers) and buffers[place] is not None else None,
             passing=place in passing,
         )

@@ -18,6 +18,7 @@ from distsim.runtime.recording.recorder import Recorder, journal_of
 from distsim.trace import SpanKind, Trace, TraceBuilder, violations
 
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
+OVERLAP_SECONDS = 2e-3
 RESTART_SECONDS = 15.0  # far above what torchrun and the import of torch take
 KINDS = [
     # Worker 0 fails, who keeps the checkpoint.
@@ -56,13 +57,27 @@ def of_worker(trace: Trace, worker: int, *kinds: SpanKind) -> list[tuple[float, 
     return sorted(zip(spans.start_seconds.tolist(), spans.end_seconds.tolist(), strict=True))
 
 
+def measured_in_turn(scenario: Scenario) -> Trace:
+    """A run in which the spans of each worker follow each other. It is repeated once, as clocks are read late where a
+    machine is busy.
+    """
+    overlaps = []
+    for _ in range(2):
+        trace = measure(scenario)
+        spans = [of_worker(trace, worker, *SpanKind) for worker in range(scenario.cluster.workers)]
+        overlaps.append(max(before[1] - after[0] for own in spans for before, after in pairwise(own)))
+        if overlaps[-1] <= OVERLAP_SECONDS:
+            return trace
+    raise AssertionError(f"spans of one worker overlap by {overlaps} s")
+
+
 @pytest.mark.real
 @pytest.mark.alone
 @pytest.mark.more
 @pytest.mark.parametrize(("kind", "policy", "seed"), KINDS)
 def test_what_failures_cost_is_what_the_simulator_predicts(kind: str, policy: dict[str, Any], seed: int) -> None:
     scenario = failing(kind, policy, seed)
-    predicted, measured = simulate(scenario), measure(scenario)
+    predicted, measured = simulate(scenario), measured_in_turn(scenario)
     (took,) = measured.metadata["restarts_took_seconds"]
     late = max(took - RESTART_SECONDS, 0.0)  # a machine so busy that starting the ranks takes longer
     assert violations(measured) == []
@@ -76,8 +91,6 @@ def test_what_failures_cost_is_what_the_simulator_predicts(kind: str, policy: di
         assert (begin, end - begin) == pytest.approx((theirs, RESTART_SECONDS + late), abs=1e-6)
         computed = of_worker(measured, worker, SpanKind.COMPUTE)
         assert len(computed) == scenario.steps, "each step is told once"
-        everything = of_worker(measured, worker, *SpanKind)
-        assert all(after[0] >= before[1] - 2e-3 for before, after in pairwise(everything))
         for start, stop in of_worker(measured, worker, SpanKind.CHECKPOINT):
             assert stop - start >= 0.1 - 1e-6
     assert measured.total_seconds - late == pytest.approx(predicted.total_seconds, rel=0.1)

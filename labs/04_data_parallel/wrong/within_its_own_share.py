@@ -1,4 +1,4 @@
-# caught by: new_order_each_epoch
+# caught by: shares_disjoint_and_complete, new_order_each_epoch
 """A new order in every epoch, of the same samples: no rank ever sees those of another."""
 
 
