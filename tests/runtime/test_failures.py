@@ -58,9 +58,7 @@ def of_worker(trace: Trace, worker: int, *kinds: SpanKind) -> list[tuple[float, 
 
 
 def measured_in_turn(scenario: Scenario) -> Trace:
-    """A run in which the spans of each worker follow each other. It is repeated once, as clocks are read late where a
-    machine is busy.
-    """
+    """A run in which the spans of each worker follow each other. A busy machine reads clocks late, so it has two tries."""
     overlaps = []
     for _ in range(2):
         trace = measure(scenario)

@@ -167,10 +167,16 @@ def test_what_goes_wrong_on_a_rank_is_said(testbed: Testbed, function: str, told
     assert run.results[run.first or 0] is None
 
 
-def test_a_tensor_must_not_change_before_what_sends_it_is_over(testbed: Testbed) -> None:
-    early, late = (student(testbed, name) for name in ("changes_before_the_end", "changes_after_the_end"))
-    assert "a tensor was changed while it was sent: change it only after `wait` (tasks.py:" in str(early.failure)
-    assert (late.failure, late.results) == (None, [0.0, 3.0])
+@pytest.mark.parametrize(("row", "early"), [(0, True), (0, False), (1, True)])
+def test_a_tensor_must_not_change_before_what_sends_it_is_over(testbed: Testbed, row: int, early: bool) -> None:
+    run = testbed.run("student", [{"function": "changes_what_it_sends", "row": row, "early": early}] * 2)
+    if row == 0 and early:
+        assert "a tensor was changed while it was sent: change it only after `wait` (tasks.py:" in str(run.failure)
+    else:
+        assert (run.failure, run.results) == (None, [3.0 * row, 3.0])
+
+
+def test_a_tensor_must_not_change_before_its_reduction_is_over(testbed: Testbed) -> None:
     assert "a tensor was changed while it was sent" in str(student(testbed, "changes_what_it_reduces").failure)
 
 

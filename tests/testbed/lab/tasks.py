@@ -146,25 +146,18 @@ def numbers() -> list[int]:
     return [int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")]
 
 
-def changes_before_the_end() -> float:
-    tensor = torch.ones(3)
+def changes_what_it_sends(*, row: int, early: bool) -> float:
+    """Sends row 0 and changes a row, before or after its wait."""
+    rows = torch.ones(2, 3)
     if dist.get_rank() == 0:
-        work = dist.isend(tensor, 1)
-        tensor.zero_()
+        work = dist.isend(rows[0], 1)
+        if not early:
+            work.wait()
+        rows[row] = 0.0
         work.wait()
     else:
-        dist.recv(tensor.zero_(), 0)
-    return float(tensor.sum())
-
-
-def changes_after_the_end() -> float:
-    tensor = torch.ones(3)
-    if dist.get_rank() == 0:
-        dist.isend(tensor, 1).wait()
-        tensor.zero_()
-    else:
-        dist.recv(tensor.zero_(), 0)
-    return float(tensor.sum())
+        dist.recv(rows[0].zero_(), 0)
+    return float(rows[0].sum())
 
 
 def changes_what_it_reduces() -> None:
