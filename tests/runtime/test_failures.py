@@ -58,7 +58,7 @@ def of_worker(trace: Trace, worker: int, *kinds: SpanKind) -> list[tuple[float, 
 
 
 def measured_in_turn(scenario: Scenario) -> Trace:
-    """A run in which the spans of each worker follow each other. A busy machine reads clocks late, so it has two tries."""
+    """A run in which each worker's spans follow each other. A busy machine reads clocks late, so it may try twice."""
     overlaps = []
     for _ in range(2):
         trace = measure(scenario)
