@@ -25,6 +25,7 @@ from distsim.grading.grade import Grade, grade
 from distsim.grading.gradebook import gradebook
 from distsim.grading.lab import Lab
 from distsim.grading.notebook_run import StoppedError
+from distsim.grading.shared_fork_server import shared_fork_server
 from distsim.grading.submission import Submission
 from distsim.grading.trust import check_confined
 from distsim.progress import Phase, Report
@@ -71,9 +72,9 @@ def grade_all(
     again = list(grades)
     failed: dict[str, str] = {}
     stop = threading.Event()
-    with ThreadPoolExecutor(jobs, thread_name_prefix="grading") as pool:
+    with shared_fork_server() as server, ThreadPoolExecutor(jobs, thread_name_prefix="grading") as pool:
         waiting = {
-            pool.submit(grade, one, lab, seed=seed, trust=trust, stop=stop): one
+            pool.submit(grade, one, lab, seed=seed, trust=trust, server=server, stop=stop): one
             for one in submissions
             if one.student not in grades
         }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from distsim.errors import RunError
@@ -12,6 +14,7 @@ from distsim.grading import notebook_run
 from distsim.grading.lab import Lab
 from distsim.grading.notebook_run import NotebookRun
 from distsim.grading.result import Result
+from distsim.grading.shared_fork_server import shared_fork_server
 from distsim.grading.submission import Submission
 from distsim.progress import Report
 
@@ -67,13 +70,15 @@ def grade(
     *,
     seed: int | None = None,
     trust: bool = False,
+    server: Path | None = None,
     stop: threading.Event | None = None,
     progress: Report | None = None,
 ) -> Grade:
     """Runs the lab's own notebook with the submission's tasks.py.
 
     seed: of the inputs that the checks draw; default `Lab.seed`. The same submission gets the same inputs from the same
-    seed. trust: whether its ranks may run without confinement. stop, progress: see `notebook_run.run`.
+    seed. trust: whether its ranks may run without confinement. server: where a fork server listens; default: one for
+    this grade alone. stop, progress: see `notebook_run.run`.
 
     Raises RunError if the notebook did not reach its first check, or if no ranks could be started. Neither is the
     fault of the submission, so the submission gets no grade.
@@ -83,7 +88,10 @@ def grade(
     reason = submission.missing
     if submission.content is not None:
         for _ in range(TRIES):
-            ended = notebook_run.run(lab, submission.content, seed=seed, trust=trust, stop=stop, progress=progress)
+            with nullcontext(server) if server else shared_fork_server() as at:
+                ended = notebook_run.run(
+                    lab, submission.content, seed=seed, server=at, trust=trust, stop=stop, progress=progress
+                )
             if ended.report:
                 break
         if "refused" in ended.report:

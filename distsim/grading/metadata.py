@@ -20,7 +20,6 @@ try:
 except ImportError:
     raise missing("nbformat", "a lab") from None
 
-HOME = "home"  # tag of cells that grading leaves out: guesses, real runs, figures
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -92,9 +91,11 @@ def check_sources(notebook: Any) -> dict[str, str]:
 def problems(lab: Lab) -> list[str]:
     """The errors in the metadata of a lab's notebook, one sentence each."""
     notebook = read(lab.folder / NOTEBOOK)
+    made = any("Notebook(" in cell.source for cell in _code(notebook)[:1])
+    wrong = [] if made else [f'the first cell of code must make lab = Notebook("{lab.key}")']
     tables = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
     validator = Draft7Validator(SCHEMA)
-    wrong = [
+    wrong += [
         f"{table.get('grade_id', 'a cell')}: {error.message}"
         for table in tables
         for error in validator.iter_errors(table)
@@ -109,8 +110,6 @@ def problems(lab: Lab) -> list[str]:
             wrong.append(f"{own}: its cell must say {check_cell(lab, check).source}")
         if cells[0].metadata.nbgrader.get("points") != check.points:
             wrong.append(f"{own}: its cell tells other points than the check's {check.points:g}")
-        if HOME in cells[0].metadata.get("tags", []):
-            wrong.append(f"{own}: a check cell must not have the tag {HOME}")
     known = {grade_id(lab, name) for name in lab.checks}
     return wrong + [
         f"{table['grade_id']}: is no check of {lab.key}" for table in tables if table.get("grade_id") not in known
@@ -118,16 +117,23 @@ def problems(lab: Lab) -> list[str]:
 
 
 def for_grading(lab: Lab) -> Any:
-    """The lab's notebook without outputs, and without the cells tagged `home`."""
+    """The cells of the lab's notebook that decide points, without outputs: the first cell of code, and the checks.
+
+    All others, such as figures and real runs, take seconds and change no result.
+    """
     notebook = read(lab.folder / NOTEBOOK)
-    notebook.cells = [cell for cell in notebook.cells if HOME not in cell.metadata.get("tags", [])]
+    checks = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+    notebook.cells = [*_code(notebook)[:1], *checks]
     return without_outputs(notebook)
+
+
+def _code(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def without_outputs(notebook: Any) -> Any:
     """The same notebook, changed in place to have no outputs."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+    for cell in _code(notebook):
+        cell.outputs, cell.execution_count = [], None
     notebook.metadata.pop("widgets", None)
     return notebook

@@ -8,8 +8,9 @@
     lab.check("bytes_on_the_wire")
     lab.total()
 
-During grading, results are also written to the file named by the variable RESULTS_VARIABLE, and inputs are drawn from
-the seed in SEED_VARIABLE. Both variables are removed from the environment before any rank starts.
+During grading, results are also written to the file named by the variable RESULTS_VARIABLE, inputs are drawn from the
+seed in SEED_VARIABLE, and ranks are forked by the server at SERVER_VARIABLE. These variables are removed from the
+environment before any rank starts.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
 SEED_VARIABLE = "DISTSIM_GRADING_SEED"
+SERVER_VARIABLE = "DISTSIM_GRADING_FORK_SERVER"
 GUESSES = "guesses.json"
 LINE = re.compile(rf"\({re.escape(TASKS)}:(\d+)[^()]*\)$")
 
@@ -58,6 +60,8 @@ class Notebook:
         self._file = Path(file) if file else None
         seed = os.environ.pop(SEED_VARIABLE, None)
         self._seed = int(seed) if seed else self.lab.seed()
+        server = os.environ.pop(SERVER_VARIABLE, None)
+        self._server = Path(server) if server else None
         self._results: dict[str, Result] = {}
         self._refused: dict[str, str] = {}  # why a check could not be run
         self._broken: tuple[str, str] = ("", "")  # the check whose card told why tasks.py cannot be imported, and why
@@ -107,6 +111,7 @@ class Notebook:
             return check.judged(self._running())
         except RunError:
             self.close()
+            self._server = None
             return check.judged(self._running())
 
     def total(self) -> Total:
@@ -137,7 +142,7 @@ class Notebook:
             from distsim.grading.trust import trusted
             from distsim.testbed import Testbed
 
-            testbed = Testbed(self.lab.folder, trusted=trusted(), seed=self._seed)
+            testbed = Testbed(self.lab.folder, trusted=trusted(), seed=self._seed, server=self._server)
             self._testbed = self._open.enter_context(testbed)
         return self._testbed
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.metadata import for_grading, write
-from distsim.grading.notebook import RESULTS_VARIABLE, SEED_VARIABLE
+from distsim.grading.notebook import RESULTS_VARIABLE, SEED_VARIABLE, SERVER_VARIABLE
 from distsim.grading.trust import trust_variables
 from distsim.progress import Phase, Report
 from distsim.runtime.launch import lifeline, process_tree
@@ -55,15 +55,16 @@ def run(
     content: bytes,
     *,
     seed: int,
+    server: Path,
     trust: bool = False,
     stop: threading.Event | None = None,
     progress: Report | None = None,
 ) -> NotebookRun:
     """Runs the lab's notebook with `content` as its tasks.py, in a folder that is removed afterwards.
 
-    seed: of the inputs that checks draw. trust: whether ranks may run without confinement. stop: once set, all
-    processes end and StoppedError is raised. progress: called with the `Phase` of the run many times a second; it
-    counts checks.
+    seed: of the inputs that checks draw. server: where the fork server of ranks listens. trust: whether ranks may run
+    without confinement. stop: once set, all processes end and StoppedError is raised. progress: called with the `Phase`
+    of the run many times a second; it counts checks.
     """
     deadline = START_SECONDS + lab.about.check_seconds * len(lab.checks)
     with tempfile.TemporaryDirectory(prefix="distsim-grade-", ignore_cleanup_errors=True) as made:
@@ -74,7 +75,7 @@ def run(
         with (Path(made) / "output").open("w+b") as output:
             with started(
                 command,
-                environment=_environment(results, seed, trust),
+                environment=_environment(results, seed, server, trust),
                 stdout=output.fileno(),
                 stderr=output.fileno(),
                 folder=place,
@@ -129,8 +130,9 @@ def _past_deadline(
     return False
 
 
-def _environment(results: Path, seed: int, trust: bool) -> dict[str, str]:
-    given = {RESULTS_VARIABLE: str(results), SEED_VARIABLE: str(seed), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+def _environment(results: Path, seed: int, server: Path, trust: bool) -> dict[str, str]:
+    given = {RESULTS_VARIABLE: str(results), SEED_VARIABLE: str(seed), SERVER_VARIABLE: str(server)}
+    given["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     environment = os.environ | given | trust_variables(trust)
     for name in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
         environment.pop(name, None)

@@ -93,14 +93,24 @@ class ServedTraining:
         columns: int = 1,
         slots: Sequence[Sequence[int]] = (),
     ) -> ServedTraining:
-        """A training whose numbers and times are drawn. slots: of each worker, how long its first gradients take."""
+        """A training whose numbers and times are drawn. slots: of each worker, how long its first gradients take.
+
+        The last of at least three parameters has no gradient, and is the number STOP. A single parameter has none from
+        the last one of several workers.
+        """
         pushes, used = _played(rule, workers, updates, _Slots(rng, workers, slots))
         most = 1 + max(push.number for push in pushes)
-        training = cls(
-            name, workers, updates, float(rng.uniform(0.05, 0.4)), pushes, used, rng.normal(size=(size, columns)),
-            [rng.normal(size=(most, size)) for _ in range(workers)], rng.uniform(0.2, 1.0, size=(workers, size)),
-            rng.normal(size=(workers, size)), options, numbered,
-        )  # fmt: skip
+        learning_rate, room = float(rng.uniform(0.05, 0.4)), rng.normal(size=(size, columns))
+        base = [rng.normal(size=(most, size)) for _ in range(workers)]
+        decay, tick = rng.uniform(0.2, 1.0, size=(workers, size)), rng.normal(size=(workers, size))
+        if size >= 3:
+            room[-1] = STOP
+            for gradients in (*base, decay, tick):
+                gradients[:, -1] = 0.0
+        if size == 1 and workers > 1:
+            for gradients in (base[-1], decay[-1], tick[-1]):
+                gradients[:] = 0.0
+        training = cls(name, workers, updates, learning_rate, pushes, used, room, base, decay, tick, options, numbered)
         training._compute_versions()
         return training
 

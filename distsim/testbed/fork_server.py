@@ -1,9 +1,10 @@
 """The fork server: a process that imports torch once and forks the ranks of every run. It runs only our own code.
 
-    python -m distsim.testbed.fork_server DESCRIPTOR
+    python -m distsim.testbed.fork_server CHANNEL      # for the testbed at the other end of this socket
+    python -m distsim.testbed.fork_server LISTENER -   # for all testbeds that connect, until standard input ends
 
-The fork server forks a *runner* for each run. The runner starts the ranks in their sandbox, hands their outputs to the
-testbed, reports how the ranks ended, and ends everything when it gets SIGTERM.
+Both are numbers of descriptors. The fork server forks a *runner* for each run. The runner starts the ranks in their
+sandbox, hands their outputs to the testbed, reports how the ranks ended, and ends everything when it gets SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import select
 import signal
 import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -34,28 +37,52 @@ OPTIMIZERS = "torch._dynamo"  # imported by the first optimizer of a process
 
 
 def main() -> None:
-    """Serves one testbed until the testbed closes its end of the socket."""
-    channel = socket.socket(fileno=int(sys.argv[1]))
+    """Serves one testbed until it closes its end of the socket, or several until standard input ends."""
+    first, several = _socket(int(sys.argv[1])), sys.argv[2:] == ["-"]
+    lifeline = _without_input()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps runners
     python_places()  # once for all runs
     _settle_memory()
-    while True:
-        try:
-            job = frames.receive(channel)
-        except EOFError:
+    listening: list[socket.socket | int] = [first, lifeline] if several else []
+    channels = [] if several else [first]
+    while listening or channels:
+        ready, _, _ = select.select([*listening, *channels], [], [])
+        if lifeline in ready:
             return
-        _, descriptors, _, _ = socket.recv_fds(channel, 1, job["ranks"] + 1)
-        if job["optimizers"] and OPTIMIZERS not in sys.modules:
-            _import_for_optimizers()
-            _settle_memory()
-        pid = os.fork()
-        if pid == 0:
-            channel.close()
-            _run(job, descriptors)
-        for descriptor in descriptors:
+        if listening and first in ready:
+            channels.append(first.accept()[0])
+        for channel in [one for one in channels if one in ready]:
+            try:
+                _serve(channel, [lifeline, first.fileno(), *(one.fileno() for one in channels)])
+            except (EOFError, ConnectionError):  # this testbed is gone
+                channels.remove(channel)
+                channel.close()
+
+
+def _without_input() -> int:
+    """Gives ranks an empty standard input. Returns a descriptor of this process's own."""
+    own, empty = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    return own
+
+
+def _serve(channel: socket.socket, held: Iterable[int]) -> None:
+    """Takes one job from a testbed and forks its runner, which lets go of the descriptors that this process holds."""
+    job = frames.receive(channel)
+    _, descriptors, _, _ = socket.recv_fds(channel, 1, job["ranks"] + 1)
+    if job["optimizers"] and OPTIMIZERS not in sys.modules:
+        _import_for_optimizers()
+        _settle_memory()
+    pid = os.fork()
+    if pid == 0:
+        for descriptor in set(held):
             os.close(descriptor)
-        frames.send(channel, {"runner": pid})
+        _run(job, descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    frames.send(channel, {"runner": pid})
 
 
 def _settle_memory() -> None:

@@ -21,16 +21,14 @@ import numpy as np
 import numpy.random  # here, and not at its first use in each rank
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import FileStore, HashStore
 
 from distsim.testbed import frames, process_group, rank
 from distsim.testbed.rank_process import flush_streams
+from distsim.testbed.rendezvous import MEETING_PLACE, Rendezvous
 from distsim.testbed.switch_client import STUDENT_FILE, SwitchClient
 
 DRIVERS_FILE = "ranks.py"
-LAUNCHER = ("127.0.0.2", "29617")  # address and port; not those of tutorials, so that code with its own is told
 ON_A_MACHINE = 2  # ranks are numbered as if on machines of two, so that a rank and its LOCAL_RANK differ
-KEPT: list[object] = []  # process groups, until the process ends
 LONGEST_TOLD = 10_000
 TELL_AGAIN_SECONDS = 4.0
 STAY_SECONDS = 5.0  # after that, gloo tells ranks that still wait for this one that it is gone
@@ -69,7 +67,7 @@ def run_rank(channel: socket.socket) -> None:
         _prepare(task, line)
         drivers = _module("ranks", Path(DRIVERS_FILE))  # first: the student's code cannot change its imports
         doing = f"{STUDENT_FILE} cannot be imported: "
-        tasks = _module("tasks", Path(STUDENT_FILE)) if task.student else None
+        tasks = _module("tasks", Path(STUDENT_FILE), hash=_salted_hash(task.rank)) if task.student else None
         doing = ""
         value = getattr(drivers, task.function)(tasks, **_tensors(task.arguments))
         _finish(line, do="result", value=_arrays(value))
@@ -96,10 +94,10 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
     os.environ.update(
         {
             "RANK": str(task.rank), "LOCAL_RANK": str(local), "WORLD_SIZE": str(task.world),
-            "LOCAL_WORLD_SIZE": str(beside), "MASTER_ADDR": LAUNCHER[0], "MASTER_PORT": LAUNCHER[1],
+            "LOCAL_WORLD_SIZE": str(beside), **MEETING_PLACE,
         }
     )  # fmt: skip
-    dist.init_process_group = _starter(task, dist.init_process_group)
+    Rendezvous(task.backend, task.rank, task.world).replace_torchs()
     if task.backend == process_group.NAME:
         process_group.register(line)
         rank.context = line
@@ -109,38 +107,25 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
         dist.init_process_group()
 
 
-def _starter(task: RankTask, real: Callable[..., None]) -> Callable[..., None]:
-    """A replacement of `init_process_group` that always uses the run's back end and store."""
+def _salted_hash(salt: int) -> Callable[[object], int]:
+    """Python's `hash` as another process has it: each process salts strings anew, but forked ranks share their salt."""
 
-    def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:
-        store = HashStore() if task.backend == process_group.NAME else FileStore("store", task.world)
-        world, number = options.get("world_size", -1), options.get("rank", -1)
-        if world not in (-1, task.world) or number not in (-1, task.rank):
-            raise ValueError(
-                f"init_process_group was given rank {number} of {world}; this process is rank {task.rank} of "
-                f"{task.world}, as the environment variables RANK and WORLD_SIZE say"
-            )
-        launcher = "tcp://{}:{}".format(*LAUNCHER)
-        by_environment = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-        if (where := by_environment if init_method in (None, "env://") else init_method) != launcher:
-            raise ValueError(
-                f"init_process_group looks for the other processes at {where}; the launcher has set MASTER_ADDR and "
-                f"MASTER_PORT to {' and '.join(LAUNCHER)}"
-            )
-        rank.note("init_process_group", {"backend": str(backend), "initialized": dist.is_initialized()})
-        real(backend=task.backend, store=store, rank=task.rank, world_size=task.world)
-        # gloo's destructor waits for threads that may wait for Python's lock, so the group lives to the end.
-        KEPT.append(dist.group.WORLD)
+    def salted(value: object) -> int:
+        if isinstance(value, str | bytes):
+            return hash((salt, value))
+        return hash(tuple(map(salted, value))) if type(value) is tuple else hash(value)
 
-    return init_process_group
+    return salted
 
 
-def _module(name: str, path: Path) -> ModuleType:
+def _module(name: str, path: Path, **names: object) -> ModuleType:
+    """The file as a module, which finds the names given as if they were built in."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    vars(module).update(names)
     spec.loader.exec_module(module)
     return module
 

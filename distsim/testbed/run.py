@@ -20,11 +20,11 @@ import numpy as np
 
 from distsim import toml
 from distsim.cluster import Cluster
-from distsim.errors import InputError
+from distsim.errors import InputError, RunError
 from distsim.testbed import frames
 from distsim.testbed.folder_copy import FolderCopy
 from distsim.testbed.patience import Patience
-from distsim.testbed.run_monitor import Run, RunMonitor
+from distsim.testbed.run_monitor import ENDED, Run, RunMonitor
 from distsim.testbed.sandbox import Limits
 from distsim.testbed.switch import Switch
 
@@ -37,6 +37,7 @@ ABOUT_FILE, DRIVERS_FILE, STUDENT_FILE = "lab.toml", "ranks.py", "tasks.py"
 KEPT_VARIABLES = re.compile(  # what Python and its libraries need; no rank's memory has ever held the others
     r"HOME|LANG|LD_LIBRARY_PATH|LOGNAME|PATH|TMPDIR|TZ|USER|(KMP|LC|MKL|OMP)_.*|PYTHON.*"
 )
+FORK_SERVER = (sys.executable, "-m", "distsim.testbed.fork_server")
 READ_BYTES = 2**20
 
 
@@ -44,17 +45,27 @@ class Testbed:
     """Ranks over some files of `folder`: the lab's drivers, the student's file, and the `files` that lab.toml names.
 
     limits: of each run. trusted: run without confinement, for trusted code or for machines that cannot confine.
-    seed: from 0 on, of all inputs that checks draw; checks draw from `rng`.
+    seed: from 0 on, of all inputs that checks draw; checks draw from `rng`. server: where a fork server for several
+    testbeds listens; default: one of its own.
     """
 
     __test__ = False  # pytest must not collect it
 
-    def __init__(self, folder: Path, *, limits: Limits | None = None, trusted: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limits: Limits | None = None,
+        trusted: bool = False,
+        seed: int = 0,
+        server: Path | None = None,
+    ) -> None:
         self.folder = Path(folder)
         self.seed = seed
         self.draw_for("")
         self._limits, self._trusted = limits or Limits(), trusted
         self._patience = Patience()
+        self._server = server
         self._host: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
 
@@ -79,7 +90,7 @@ class Testbed:
         self.close()
 
     def close(self) -> None:
-        """Ends the fork server. A later run starts a new one."""
+        """Leaves the fork server, and ends it if it is this testbed's own. A later run begins anew."""
         if self._channel is not None:
             self._channel.close()
         if self._host is not None:
@@ -158,7 +169,10 @@ class Testbed:
             socket.send_fds(channel, [b"d"], [theirs.fileno() for _, theirs in pairs])
             for _, theirs in pairs:
                 theirs.close()
-            runner = frames.receive(channel)["runner"]
+            try:
+                runner = frames.receive(channel)["runner"]
+            except EOFError:
+                raise RunError(ENDED) from None
             ours = [mine for mine, _ in pairs]
             try:
                 yield ours[0], ours[1:]
@@ -170,16 +184,27 @@ class Testbed:
                     end.close()
 
     def _connected(self) -> socket.socket:
-        if self._channel is None:
+        if self._channel is None and self._server is not None:
+            self._channel = socket.socket(socket.AF_UNIX)
+            try:
+                self._channel.connect(str(self._server))
+            except OSError:
+                raise RunError(ENDED) from None
+        elif self._channel is None:
             self._channel, theirs = socket.socketpair()
             with theirs:
                 self._host = subprocess.Popen(
-                    [sys.executable, "-m", "distsim.testbed.fork_server", str(theirs.fileno())],
+                    [*FORK_SERVER, str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
-                    env={name: value for name, value in os.environ.items() if KEPT_VARIABLES.fullmatch(name)},
+                    env=kept_environment(),
                 )
         return self._channel
+
+
+def kept_environment() -> dict[str, str]:
+    """The variables that a fork server gets, and with it the ranks."""
+    return {name: value for name, value in os.environ.items() if KEPT_VARIABLES.fullmatch(name)}
 
 
 def _end(runner: int, report: socket.socket) -> None:

@@ -22,6 +22,7 @@ from distsim.testbed.switch import DeadlockError, Reply, Switch
 READ_BYTES = 2**20
 LOOK_SECONDS = 0.5
 ENDING_SECONDS = 2.0  # time for the runner to report how a process ended after its socket was closed
+ENDED = "the ranks could not be started: the fork server has ended"
 LONGEST_TEXT, LONGEST_PLACE = 2000, 200
 
 
@@ -240,7 +241,7 @@ class RunMonitor:
 
     def _hear_runner(self, data: bytes) -> None:
         if not data:
-            raise RunError("the ranks could not be started: the fork server has ended")
+            raise RunError(ENDED)
         for message in self._reported.feed(data):
             if "error" in message:
                 raise RunError(message["error"])

@@ -42,7 +42,7 @@ def changing(key: str, value: object) -> Callable[[Any], None]:
         (lambda notebook: notebook.cells[-1].metadata.nbgrader.pop("task"), "'task' is a required property"),
         (lambda notebook: notebook.cells.pop(), "stands in 0 cells"),
         (lambda notebook: notebook.cells[-1].__setitem__("source", "2.0"), "its cell must say"),
-        (lambda notebook: notebook.cells[-1].metadata.__setitem__("tags", ["home"]), "must not have the tag home"),
+        (lambda notebook: notebook.cells.pop(1), 'the first cell of code must make lab = Notebook("90_sum")'),
     ],
 )
 def test_what_nbgrader_would_not_take_is_told(lab: Lab, change: Callable[[Any], None], words: str) -> None:
@@ -52,7 +52,8 @@ def test_what_nbgrader_would_not_take_is_told(lab: Lab, change: Callable[[Any], 
     assert any(words in problem for problem in metadata.problems(lab)), metadata.problems(lab)
 
 
-def test_for_grading_there_is_nothing_of_home_and_no_output(lab: Lab) -> None:
-    kept = metadata.for_grading(lab)
-    assert [cell.cell_type for cell in kept.cells] == ["markdown", "code", "code", "code"]
-    assert all(cell.outputs == [] and cell.execution_count is None for cell in kept.cells[1:])
+def test_grading_runs_the_first_cell_and_the_checks_without_outputs(lab: Lab) -> None:
+    first, *checks = metadata.for_grading(lab).cells
+    assert first.source.endswith('lab = Notebook("90_sum")')
+    assert [cell.source for cell in checks] == [f'lab.check("{name}")' for name in lab.checks]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in (first, *checks))

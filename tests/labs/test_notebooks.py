@@ -13,7 +13,6 @@ import nbformat
 import pytest
 
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab, all_labs
-from distsim.grading.metadata import HOME
 
 LABS = Path(__file__).parents[2] / "labs"
 KEYS = [lab.key for lab in all_labs(LABS)]
@@ -23,7 +22,7 @@ CELL_SECONDS = 120
 
 
 def run_all(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs every cell, those for home too. Its exit status is that of pytest: 0 where none raised."""
+    """Runs every cell, also those that grading leaves out. Its exit status is that of pytest: 0 where none raised."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder),
@@ -71,7 +70,5 @@ def test_a_notebook_is_small_in_order_and_asks_before_it_tells(key: str) -> None
     assert not any(cell.outputs for cell in code)
     guesses = [number for number, cell in enumerate(code) if "lab.guess(" in cell.source]
     shown = [number for number, cell in enumerate(code) if "formula =" in cell.source or "simulate(" in cell.source]
-    overlays = [cell for cell in code if "lab.overlay(" in cell.source]
     assert guesses[0] < min(shown)
-    assert len(overlays) >= 1
-    assert all(HOME in cell.metadata.tags for cell in [*overlays, *(code[number] for number in guesses)])
+    assert any("lab.overlay(" in cell.source for cell in code)

@@ -51,6 +51,33 @@ def test_ranks_are_numbered_as_on_machines_of_two(testbed: Testbed) -> None:
     assert student(testbed, "numbers", ranks=3).results == [[0, 0, 3, 2], [1, 1, 3, 2], [2, 0, 3, 1]]
 
 
+@pytest.mark.parametrize("backend", ["testbed", "gloo"])
+@pytest.mark.parametrize("way", ["rendezvous", "store", "address", "patient"])
+def test_ranks_that_start_in_their_own_way_meet(testbed: Testbed, way: str, backend: str) -> None:
+    run = testbed.run("student", [{"function": "meet", "way": way}] * 3, start=False, backend=backend)
+    assert run.failure is None
+    assert run.results == [[0, 6], [1, 6], [2, 6]]
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("impatient", "a timeout of 5 s"),
+        ("another port", "TCPStore looks for the other processes at tcp://127.0.0.2:29618"),
+        ("a tutorial's", "rendezvous looks for the other processes at tcp://localhost:29500"),
+    ],
+)
+def test_ranks_that_cannot_meet_are_told_at_once(testbed: Testbed, way: str, words: str) -> None:
+    run = testbed.run("student", [{"function": "meet", "way": way}] * 3, start=False)
+    assert words in (run.failure or "")
+
+
+def test_strings_have_another_hash_on_each_rank_as_in_separate_processes(testbed: Testbed) -> None:
+    by_rank = student(testbed, "hashes", ranks=3).results
+    assert [len({*of_all}) for of_all in zip(*by_rank, strict=True)] == [3, 3, 3, 1, 1]
+    assert by_rank[0][3:] == [hash(12), hash((1, 2.5))]
+
+
 def test_the_log_has_every_byte_and_times_that_the_formula_gives(testbed: Testbed) -> None:
     links = Cluster.model_validate({"workers": 4, "bandwidth": "1 MB/s", "latency": "1 ms"})
     run, _ = ring(testbed, 4, cluster=links)

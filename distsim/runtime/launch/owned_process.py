@@ -30,11 +30,13 @@ def started(
     folder: Path | None = None,
     lifeline: bool = True,
     groups: Callable[[], Iterable[int]] = tuple,
+    descriptors: Sequence[int] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The running process. At the end of the block, however it ends, all processes of the run are ended.
 
     stdout, stderr: file descriptors. folder: the working folder. lifeline: False gives an empty standard input instead.
-    groups: asked at the end for process groups that belong to the run too. distsim can be imported in the process.
+    groups: asked at the end for process groups that belong to the run too. descriptors: which the process inherits.
+    distsim can be imported in the process.
     """
     run_id, since = uuid.uuid4().hex, time.time() - 1.0
     line, held = os.pipe()
@@ -42,7 +44,7 @@ def started(
     try:
         process = subprocess.Popen(
             command, env=_importable(environment) | {RUN_VARIABLE: run_id}, cwd=folder,
-            stdin=line if lifeline else subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+            stdin=line if lifeline else subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=descriptors,
             start_new_session=True,  # Ctrl-C reaches this process alone, which then ends the others
         )  # fmt: skip
         yield process

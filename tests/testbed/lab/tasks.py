@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from datetime import timedelta
@@ -165,3 +166,47 @@ def changes_what_it_reduces() -> None:
     work = dist.all_reduce(tensor, async_op=True)
     tensor.mul_(2)
     work.wait()
+
+
+def meet(way: str) -> list[int]:
+    """Starts torch.distributed in that way, and adds up."""
+    host, port, number = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), int(os.environ["RANK"])
+    world = int(os.environ["WORLD_SIZE"])
+    if way == "rendezvous":
+        store, number, world = next(dist.rendezvous("env://"))
+        dist.init_process_group("gloo", store=store, rank=number, world_size=world)
+    elif way == "store":
+        store = dist.TCPStore(host, port, world, number == 0)
+        dist.init_process_group("gloo", store=store, rank=number, world_size=world)
+    elif way == "address":
+        dist.init_process_group("gloo", f"tcp://{host}:{port}", rank=number, world_size=world)
+    elif way == "patient":
+        dist.init_process_group("gloo", timeout=timedelta(minutes=5))
+    elif way == "impatient":
+        dist.init_process_group("gloo", timeout=timedelta(seconds=5))
+    elif way == "another port":
+        dist.TCPStore(host_name=host, port=port + 1, world_size=world, is_master=number == 0)
+    else:
+        next(dist.rendezvous("tcp://localhost:29500", number, world))
+    total = torch.tensor(number + 1)
+    dist.all_reduce(total)
+    return [dist.get_rank(), int(total)]
+
+
+def hashes() -> list[int]:
+    """Of strings, as such and within, and of numbers."""
+    return [hash("a"), hash(("a", 1)), hash(b"a"), hash(12), hash((1, 2.5))]
+
+
+def held() -> tuple[int, str]:
+    """How many sockets this process holds, and what its standard input has."""
+    descriptors = [number for number in range(3, 200) if _is_open(number)]
+    return sum(stat.S_ISSOCK(os.fstat(number).st_mode) for number in descriptors), sys.stdin.read()
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
