@@ -41,7 +41,7 @@ LITTLE_SECONDS = 0.1  # barriers and a few messages on the testbed's links take 
 def ranks_and_world(testbed: Testbed) -> Finding:
     """In several worlds, so that no number can be written down; who has met knows all secrets."""
     for world, backend in ((1, "nccl"), (2, "mpi"), (_several(testbed), "gloo")):
-        expected = f"ranks 0 to {world - 1} of {world}, all in one group"
+        expected = f"each rank its own number, of {world}, and all in one group"
         numbers = [int(one) for one in testbed.rng.choice(10**9, world, replace=False)]
         run = testbed.run("start", arguments=[{"backend": backend, "secret": one} for one in numbers], start=False)
         if run.failure:
@@ -49,8 +49,9 @@ def ranks_and_world(testbed: Testbed) -> Finding:
         for rank, result in enumerate(run.results):
             met = [numbers.index(one) if one in numbers else "nobody knows whom" for one in result["met"].tolist()]
             if (result["rank"], result["world"], met) != (rank, world, list(range(world))):
-                observed = f"rank {result['rank']} of {result['world']}, in a group with ranks {met}"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
+                observed = f"rank {result['rank']!r} of {result['world']!r}, in a group with ranks {met}"
+                right = f"rank {rank} of {world}, in a group with ranks {list(range(world))}"
+                return Finding.of(observed=observed, expected=right, passed=False, where=f"rank {rank}")
             given = [note["backend"] for note in run.log.notes_of(rank, "init_process_group")]
             if given != [backend]:
                 observed = f"init_process_group is called with {given}"
@@ -83,10 +84,10 @@ def device_of_the_local_rank(testbed: Testbed) -> Finding:
     how="Let each rank begin at its own number and go on in steps of the world size.",
 )
 def samples_disjoint_complete_and_even(testbed: Testbed) -> Finding:
-    """All counts from none to ten for each rank, in any order, and one of many samples."""
+    """All counts from none to ten for each rank, in any order, one of many samples, and that one again."""
     for world in (1, 3, 4, 7):
         rest = int(testbed.rng.integers(1, max(world, 2)))
-        counts = [*testbed.rng.permutation(10 * world + 1).tolist(), MANY_SAMPLES // world * world + rest]
+        counts = [*testbed.rng.permutation(10 * world + 1).tolist(), *2 * [MANY_SAMPLES // world * world + rest]]
         run = testbed.run("own_samples", arguments=[{"counts": counts}] * world)
         for number, count in enumerate(counts):
             expected = f"each of {count} samples once, in shares that differ by at most 1"
@@ -98,7 +99,7 @@ def samples_disjoint_complete_and_even(testbed: Testbed) -> Finding:
             if taken != list(range(count)) or max(sizes) - min(sizes) > 1:
                 missing, twice = count - len(set(taken) & set(range(count))), len(taken) - len(set(taken))
                 observed = f"{missing} samples are nobody's, {twice} are given more than once, shares of {sizes}"
-                where = f"{count} samples, {world} ranks"
+                where = f"{count} samples, world size {world}, call {number + 1}"
                 return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
@@ -109,8 +110,12 @@ def samples_disjoint_complete_and_even(testbed: Testbed) -> Finding:
     how="If rank 0: download. Then a barrier that every rank reaches. Then everybody reads.",
 )
 def one_download(testbed: Testbed) -> Finding:
-    """Each rank's download would bring something else, so what a rank has read tells whose it was."""
-    contents = [[testbed.rng.bytes(64) + bytes(1) for _ in range(CALLS)] for _ in range(_several(testbed))]
+    """Each rank's download would bring something else, so what a rank has read tells whose it was.
+
+    One content of rank 0 is empty; the others have bytes that files of text would change.
+    """
+    contents = [[testbed.rng.bytes(64) + b"\r\n\0" for _ in range(CALLS)] for _ in range(_several(testbed))]
+    contents[0][1] = b""
     late = [LATE_SECONDS] + [0.0] * (len(contents) - 1)
     arguments = [
         {"contents": own, "files": FILES, "seconds": SECONDS, "late": one}
@@ -129,17 +134,17 @@ def one_download(testbed: Testbed) -> Finding:
     how="Seed torch, numpy and random alike on every rank before the model is built.",
 )
 def same_parameters(testbed: Testbed) -> Finding:
-    """Ranks begin with generators in different states; two seeds must give two models, each as `build` builds it."""
-    seeds = 0, int(testbed.rng.integers(1, 10**6))
+    """Ranks begin with generators in different states; a seed twice, and another, each as `build` builds its model."""
+    seeds = 0, int(testbed.rng.integers(1, 10**6)), 0
     starts = _starts(testbed, seeds, 3)
     run = testbed.run("same_start", arguments=starts)
     expected = "the same parameters on every rank"
     if run.failure:
         return Finding.failed(run, expected)
-    models = []
+    models = []  # without the secret
     for call, start in enumerate(starts[0]["calls"]):
         found = [result[call]["parameters"] for result in run.results]
-        models.append(found[0])
+        models.append(found[0][:-1])
         if not np.isclose(found[0][-1], start["secret"]) or len(np.unique(found[0])) < found[0].size:
             observed, where = "a model that `build` has not built", f"call {call + 1}"
             return Finding.of(observed=observed, expected=expected, passed=False, where=where)
@@ -150,9 +155,14 @@ def same_parameters(testbed: Testbed) -> Finding:
                 )
                 where = f"rank {rank}, call {call + 1}"
                 return Finding.of(observed=observed, expected=expected, passed=False, where=where)
-    passed = not np.array_equal(*(model[:-1] for model in models))
-    observed = expected if passed else "the same model for two seeds"
-    return Finding.of(observed=observed, expected=f"{expected}, and another model for another seed", passed=passed)
+    first, other, again = models
+    for passed, observed in (
+        (not np.array_equal(first, other), "the same model for two seeds"),
+        (np.array_equal(first, again), "two models for the same seed"),
+    ):
+        if not passed:
+            return Finding.of(observed=observed, expected="a model for each seed", passed=False)
+    return Finding.of(observed=expected, expected=expected, passed=True)
 
 
 @check(
@@ -188,19 +198,23 @@ def own_random_numbers(testbed: Testbed) -> Finding:
     how="If rank 0: write. Then a barrier, so that nobody goes on before the file is whole.",
 )
 def one_writer(testbed: Testbed) -> Finding:
-    """Each rank would write something else; what is in the file when a rank goes on tells whose it was."""
+    """Each rank would write something else; what is in the file when a rank goes on tells whose it was.
+
+    One state of rank 0 is empty.
+    """
     seal = testbed.rng.bytes(8)
-    states = [[float(state) for state in testbed.rng.random(CALLS)] for _ in range(_several(testbed))]
+    states = [[{"secret": float(state)} for state in testbed.rng.random(CALLS)] for _ in range(_several(testbed))]
+    states[0][1] = {}
     late = [LATE_SECONDS] + [0.0] * (len(states) - 1)
     arguments = [
-        {"secrets": own, "files": FILES, "seal": seal, "seconds": SECONDS, "late": one}
+        {"states": own, "files": FILES, "seal": seal, "seconds": SECONDS, "late": one}
         for own, one in zip(states, late, strict=True)
     ]
     run = testbed.run("save", arguments=arguments, shared=True)
     expected = "one file, written in each call by rank 0, whole when any rank goes on"
     if run.failure:
         return Finding.failed(run, expected)
-    return _one_at_work(run, "write", [seal + repr({"secret": state}).encode() for state in states[0]], expected)
+    return _one_at_work(run, "write", [seal + repr(state).encode() for state in states[0]], expected)
 
 
 @check(
@@ -215,11 +229,11 @@ def mean_of_losses(testbed: Testbed) -> Finding:
         losses[-1, 1], losses[0, 2], losses[-1, 3] = 0.0, np.nan, np.inf
         run = testbed.run("mean_loss", arguments=[{"losses": own} for own in losses.tolist()])
         for call, mean in enumerate(losses.mean(axis=0)):
-            expected = f"{mean:.6g} on every rank, the mean of {', '.join(f'{loss:.6g}' for loss in losses[:, call])}"
             if run.failure:
-                return Finding.failed(run, expected)
+                return Finding.failed(run, "in each call the mean of all ranks' losses, also of 0, nan and inf")
+            expected = f"{mean:.6g} on every rank, the mean of {', '.join(f'{loss:.6g}' for loss in losses[:, call])}"
             means = [result[call] for result in run.results]
-            where = f"{world} ranks, call {call + 1}"
+            where = f"world size {world}, call {call + 1}"
             if not np.allclose(means, mean, rtol=1e-5, atol=0.0, equal_nan=True):
                 observed = ", ".join(f"{one:.6g}" for one in means)
                 return Finding.of(observed=observed, expected=expected, passed=False, where=where)
@@ -252,17 +266,21 @@ def _several(testbed: Testbed) -> int:
 def _one_at_work(run: Run, kind: str, rights: list[bytes], expected: str) -> Finding:
     """Rank 0 alone did each, once; every rank has what it made; and nobody waited for more than that."""
     ranks = [busy.rank for busy in run.log.busy if busy.kind == kind]
-    if ranks != [0] * len(rights):
-        return Finding.of(
-            observed=f"{len(rights)} calls, the last one for a file that is there, and a {kind} by ranks {ranks}",
-            expected=expected,
-            passed=False,
-        )
+    observed = (
+        f"{len(rights)} calls, the last one for a file that is there; {len(ranks)} times {kind}, by ranks {ranks}"
+    )
+    if set(ranks) - {0}:
+        return Finding.of(observed=observed, expected=expected, passed=False)
     for rank, result in enumerate(run.results):
-        for content, right in zip(result, rights, strict=True):
-            if content != right:
-                observed = f"{len(content)} of {len(right)} bytes" if right.startswith(content) else "other content"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=f"rank {rank}")
+        for call, (contents, right) in enumerate(zip(result, rights, strict=True)):
+            for content in contents:  # what was given back, and what is in the file
+                if content != right:
+                    part = f"when the call is over, {len(content)} of {len(right)} bytes are there"
+                    told = part if right.startswith(content) else "other content"
+                    where = f"rank {rank}, call {call + 1}"
+                    return Finding.of(observed=told, expected=expected, passed=False, where=where)
+    if len(ranks) != len(rights):
+        return Finding.of(observed=observed, expected=expected, passed=False)
     late = run.seconds > len(rights) * (SECONDS + LITTLE_SECONDS) + (len(rights) - 1) * LATE_SECONDS
     observed = f"all ranks go on after {run.seconds:.2f} s; each of {len(rights)} calls of {kind} took {SECONDS:g} s"
     return Finding.of(observed=observed, expected=expected, passed=not late)

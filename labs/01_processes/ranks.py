@@ -18,6 +18,7 @@ from distsim.testbed import rank
 
 # Held here, since tasks.py comes later and may put others in their place.
 BEGINNINGS = (torch.manual_seed, np.random.seed, random.seed)
+REAL_DEVICE = torch.device
 DRAWS = {"torch": torch.rand, "numpy": np.random.random, "random": random.random}
 
 
@@ -36,26 +37,50 @@ def own_device(tasks: ModuleType, *, gpus: int, local_rank: int) -> dict[str, An
     torch.cuda.is_available = lambda: gpus > 0  # type: ignore[assignment]
     torch.cuda.device_count = lambda: gpus  # type: ignore[assignment]
     torch.cuda.set_device = lambda _device: None  # type: ignore[assignment]
+    torch.device = Device  # type: ignore[assignment, misc]
     return {"device": str(torch.device(tasks.own_device()))}
 
 
+class _SeemingDevice(type):
+    """What makes `torch.device(1)` a GPU, as on a machine that has some."""
+
+    def __call__(cls, given: Any, *more: Any) -> Any:
+        return REAL_DEVICE("cuda", given) if isinstance(given, int) else REAL_DEVICE(given, *more)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, REAL_DEVICE)
+
+
+class Device(metaclass=_SeemingDevice):
+    """In the place of `torch.device`."""
+
+
 def own_samples(tasks: ModuleType, *, counts: list[int]) -> list[list[int]]:
-    """The samples of this rank, for each count."""
-    return [[int(sample) for sample in tasks.own_samples(count)] for count in counts]
+    """The samples of this rank, for each count. Each list is used up before the next call."""
+
+    def used_up(samples: list[int]) -> list[int]:
+        taken = [int(sample) for sample in samples]
+        if isinstance(samples, list):
+            samples.clear()
+        return taken
+
+    return [used_up(tasks.own_samples(count)) for count in counts]
 
 
-def fetch(tasks: ModuleType, *, contents: list[bytes], files: int, seconds: float, late: float) -> list[bytes]:
-    """What each call brings, of so many files in turn. A download takes its seconds, and writes in two halves.
+def fetch(tasks: ModuleType, *, contents: list[bytes], files: int, seconds: float, late: float) -> list[list[bytes]]:
+    """What each call brings, of so many files in turn, and what is in the file then.
 
-    late: how many seconds this rank computes before each call but the first.
+    A download takes its seconds, and writes in two halves. late: how many seconds this rank computes before each call
+    but the first.
     """
 
-    def one(number: int, content: bytes) -> bytes:
+    def one(number: int, content: bytes) -> list[bytes]:
         def download(path: Path) -> None:
             _write_slowly(Path(path), content, seconds, "download")
 
         rank.busy(late if number else 0.0)
-        return bytes(tasks.fetch(Path(f"data{number % files}"), download))
+        path = Path(f"data{number % files}")
+        return [bytes(tasks.fetch(path, download)), path.read_bytes() if path.is_file() else b"nothing"]
 
     return [one(number, content) for number, content in enumerate(contents)]
 
@@ -89,9 +114,9 @@ def _started(tasks: ModuleType, *, seed: int, secret: float, state: int) -> dict
 
 
 def save(
-    tasks: ModuleType, *, secrets: list[float], files: int, seal: bytes, seconds: float, late: float
-) -> list[bytes]:
-    """What stands in each of so many files, in turn, when `save` has returned; `write` puts its seal first.
+    tasks: ModuleType, *, states: list[dict[str, float]], files: int, seal: bytes, seconds: float, late: float
+) -> list[list[bytes]]:
+    """What stands in each of so many files, in turn, when `save` has returned; `write` puts its seal before the state.
 
     late: as in `fetch`.
     """
@@ -100,11 +125,11 @@ def save(
         _write_slowly(Path(path), seal + repr(state).encode(), seconds, "write")
 
     found = []
-    for number, secret in enumerate(secrets):
+    for number, state in enumerate(states):
         path = Path(f"checkpoint{number % files}")
         rank.busy(late if number else 0.0)
-        tasks.save({"secret": secret}, path, write)
-        found.append(path.read_bytes() if path.is_file() else b"")
+        tasks.save(state, path, write)
+        found.append([path.read_bytes() if path.is_file() else b""])
     return found
 
 
@@ -129,6 +154,7 @@ def real(tasks: ModuleType, seconds: list[list[float]], unwritten: Sequence[str]
 
 def _write_slowly(path: Path, content: bytes, seconds: float, kind: str) -> None:
     half = len(content) // 2
+    path.unlink(missing_ok=True)  # a new file, not new content of the old one
     with path.open("wb") as file:
         file.write(content[:half])
         file.flush()

@@ -38,7 +38,7 @@ def own_device() -> torch.device:
 def own_samples(count: int) -> list[int]:
     """Returns which of the samples 0 to count - 1 are this rank's: each sample is one rank's, and shares are even.
 
-    Shares are even when no two ranks differ by more than one sample.
+    Shares are even: the numbers of samples of any two ranks differ by at most one.
     """
     raise NotImplementedError(
         "write own_samples: Returns which of the samples 0 to count - 1 are this rank's: each sample is one rank's, "
@@ -50,7 +50,8 @@ def fetch(path: Path, download: Callable[[Path], None]) -> bytes:
     """Has rank 0 alone call `download(path)`, and returns the file's content on every rank.
 
     The ranks share the folder. A download takes its time, and until it is over the file is not whole. A file that is
-    there before may be old, or half a file: it is downloaded again.
+    there before may be old, or half a file: it is downloaded again. It may be downloaded under another name
+    first, but in the end it is at `path`.
     """
     raise NotImplementedError(
         "write fetch: Has rank 0 alone call `download(path)`, and returns the file's content on every rank."
@@ -60,8 +61,9 @@ def fetch(path: Path, download: Callable[[Path], None]) -> bytes:
 def same_start(build: Callable[[], torch.nn.Module], seed: int) -> torch.nn.Module:
     """Builds the model with the same parameters on every rank, and then gives each rank random numbers of its own.
 
-    `build()` draws its initial parameters from torch, numpy and random. What a rank draws afterwards, from any of the
-    three (say for dropout, or to augment its samples), must differ from what the others draw.
+    The seed decides the parameters: the same seed gives the same ones again, and another seed gives others. `build()`
+    draws its initial parameters from torch, numpy and random. What a rank draws afterwards, from any of the three (say
+    for dropout, or to augment its samples), must differ from what the others draw.
     """
     raise NotImplementedError(
         "write same_start: Builds the model with the same parameters on every rank, and then gives each rank random "
@@ -73,7 +75,7 @@ def save(state: dict[str, Any], path: Path, write: Callable[[dict[str, Any], Pat
     """Has rank 0 alone call `write(state, path)`, and returns on every rank when the file is whole.
 
     Writing takes its time too. A rank that went on at once could read half a checkpoint. An older checkpoint at `path`
-    is written over.
+    is written over. It may be written under another name first, but in the end it is at `path`.
     """
     raise NotImplementedError(
         "write save: Has rank 0 alone call `write(state, path)`, and returns on every rank when the file is whole."

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 KINDS = {"float32": 1e-6, "float64": 1e-12, "float16": 1e-2, "int64": 0.0, "int32": 0.0, "uint8": 0.0}  # and rounding
 SHAPES = ((2, 0, 3), (5, 3), (7, 11, 13))  # beside those that depend on the number of ranks
 LARGE = 100_000  # numbers
-MOST = 8  # ranks
-OTHERS = (3, 4, 6, 7, 8)  # of which one is drawn beside one rank, two and five
-MANY = 6  # more ranks than that get every second tensor, since a ring of N ranks sends N (N - 1) messages
+MOST = 8  # ranks of which every number is tried
+OTHERS = (4, 6, 7, 8, 11)  # of which one is drawn beside one rank, two, three and five
+BEYOND = (9, 10)  # of which one is drawn
+# More ranks than these get every second tensor, or every fourth, since a ring of N ranks sends N (N - 1) messages.
+MANY, MORE = 6, 8
 LINKS = ((1.25e8, 1e-4), (1.25e7, 1e-3), (1.25e9, 1e-5))  # bytes per second, and seconds of latency
 SLOWER = (3.0, 5.0)  # how many times a slow NIC is slower
 SLOT_SECONDS = 2.0  # from the begin of one call to that of the next, if it waits until all is quiet
@@ -41,6 +43,7 @@ WAIT = "wait"  # what the drivers call the time before and after a call
 EXACT = 1e-9  # of seconds
 SUM, ROUTE, BYTES, TIME = "sum", "route", "bytes", "time"  # the rules
 Broken = tuple[str, str]  # what is observed, and where
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -115,15 +118,16 @@ def chunks_are_even_views(testbed: Testbed) -> Finding:
     how="In round k, rank r adds what comes in to `parts[r - 2 - k]`, and sends that one in the next round.",
 )
 def each_rank_sums_its_chunk(testbed: Testbed) -> Finding:
-    """Chunks of several lengths and types, and empty ones; alone, two ranks, five, and a number that is drawn."""
+    """Chunks of several lengths and types, and empty ones; alone, two ranks, three, five, and another number."""
 
     def wrong(call: Call, left: Sequence[Table], rank: int) -> str:
         right = _total([given["parts"][rank] for given in call.given])
         return _differs(left[rank]["own"], right, f"parts[{rank}]", call.given[rank]["parts"][rank])
 
     asked = "on each rank r, in parts[r] itself, the sum of all ranks' parts[r]"
+    worlds = [(1,), (2,), (3,), (5,), (_drawn(testbed.rng, OTHERS),)]
     task = _around("reduce_scatter", {}, asked, wrong, phases=1)
-    return _found(testbed, task, [(1,), (2,), (5,), (_world(testbed),)], _parts, own=(SUM, ROUTE, BYTES))
+    return _found(testbed, task, worlds, _parts, own=(SUM, ROUTE, BYTES, TIME))
 
 
 @check(
@@ -142,8 +146,9 @@ def every_rank_has_every_chunk(testbed: Testbed) -> Finding:
         return next(filter(None, found), "")
 
     asked = "on every rank, in parts[r] itself, what rank r had there"
+    worlds = [(1,), (2,), (3,), (5,), (_drawn(testbed.rng, OTHERS),)]
     task = _around("all_gather", {}, asked, wrong, phases=1)
-    return _found(testbed, task, [(1,), (2,), (5,), (_world(testbed),)], _parts, own=(SUM, ROUTE, BYTES))
+    return _found(testbed, task, worlds, _parts, own=(SUM, ROUTE, BYTES, TIME))
 
 
 @check(
@@ -174,7 +179,8 @@ def the_fewest_bytes(testbed: Testbed) -> Finding:
 def the_time_of_a_ring(testbed: Testbed) -> Finding:
     """Equal links, fast or slow, and one slow NIC, at whose pace all go."""
     slower = float(testbed.rng.uniform(*SLOWER))
-    return _found(testbed, _ring(), [(3,), (4, slower), (7,), (8,)], _tensors, own=(ROUTE, BYTES, TIME))
+    worlds = [(3,), (4, slower), (7,), (8,), (_drawn(testbed.rng, BEYOND),)]
+    return _found(testbed, _ring(), worlds, _tensors, own=(ROUTE, BYTES, TIME))
 
 
 @check(
@@ -185,7 +191,7 @@ def the_time_of_a_ring(testbed: Testbed) -> Finding:
 def the_server_sums(testbed: Testbed) -> Finding:
     """What it leaves, what its link carries, and how long that takes: messages at once, or one after the other.
 
-    For every number of ranks, since no other check runs the server.
+    For every number of ranks up to eight, and one beyond, since no other check runs the server.
     """
 
     def route(message: Message, _world: int) -> str:
@@ -195,7 +201,7 @@ def the_server_sums(testbed: Testbed) -> Finding:
         found = sorted((message.source, message.target, message.num_bytes) for message in sent)
         ways = [way for other in range(1, world) for way in ((0, other), (other, 0))]
         if found == sorted((*way, call.num_bytes) for call in calls for way in ways):
-            return ""
+            return _answered_early(sent, len(calls))
         into = [size for _, target, size in found if target == 0]
         out = [size for source, _, size in found if source == 0]
         return (
@@ -212,7 +218,7 @@ def the_server_sums(testbed: Testbed) -> Finding:
         "the sum of all ranks' tensors on every rank, in place; one message to rank 0 from each other rank, one back"
     )
     task = Task("all_reduce", {"function": "server_all_reduce"}, asked, _wrong_sum, route, messages, seconds)
-    worlds = [(world,) for world in range(1, MOST + 1)]
+    worlds = [*((world,) for world in range(1, MOST + 1)), (_drawn(testbed.rng, BEYOND),)]
     return _found(testbed, task, worlds, _tensors, own=(SUM, ROUTE, BYTES, TIME), gloo=True)
 
 
@@ -321,7 +327,7 @@ def _judged(
     if backend == "gloo":
         return
     if kinds := sorted({collective.kind for collective in run.log.collectives}):
-        observed = f"collectives of torch.distributed did the work: {', '.join(kinds)}"
+        observed = f"collectives of torch.distributed are called: {', '.join(kinds)}"
         yield ROUTE, Finding.of(observed=observed, expected="messages from rank to rank", passed=False, where=place)
     slowest = min([fast, *slow.values()])
     links = f"{fast / 1e6:g} MB/s, {1e3 * latency:g} ms" + "".join(
@@ -337,7 +343,7 @@ def _judged(
         if observed := task.bytes(together, sent, world):
             yield (
                 BYTES,
-                Finding.of(observed=observed, expected="the bytes of this algorithm", passed=False, where=where),
+                Finding.of(observed=observed, expected=task.asked, passed=False, where=where),
             )
         over = [own[end].start_seconds for own in waits]
         for message in sent:
@@ -377,11 +383,13 @@ def _around(
             sizes = [message.num_bytes for message in sent if message.source == rank]
             few = all(call.longest and call.numbers >= world for call in calls) and len(sizes) < rounds * len(calls)
             if few or len(sizes) > rounds * len(calls):
-                return f"rank {rank} sends {len(sizes)} messages; there are {rounds * len(calls)} rounds"
+                return f"rank {rank} sends {len(sizes)} messages, one in each round would be {rounds * len(calls)}"
             if max(sizes, default=0) > longest:
                 return f"rank {rank} sends {max(sizes)} bytes in one message; the longest chunk has {longest}"
         total, right = sum(message.num_bytes for message in sent), rounds * sum(call.num_bytes for call in calls)
-        return "" if total == right else f"all ranks together send {total} bytes, and not {right}"
+        return (
+            "" if total == right else f"all ranks together send {total} bytes, and all chunks as they are have {right}"
+        )
 
     def seconds(call: Call, world: int, bytes_per_second: float, latency: float) -> float:
         return phases * (world - 1) * (latency + call.longest * call.itemsize / bytes_per_second)
@@ -400,8 +408,25 @@ def _side_by_side(sent: Sequence[Message], world: int) -> str:
     return ""
 
 
+def _answered_early(sent: Sequence[Message], calls: int) -> str:
+    """An answer of rank 0 that began before all tensors of that call were in, in words; "" if none did."""
+    pushes, answers = (
+        sorted((one for one in sent if (one.target == 0) is to_server), key=lambda one: one.posted_seconds)
+        for to_server in (True, False)
+    )
+    workers = len(pushes) // calls
+    for call in range(calls):
+        its = slice(call * workers, (call + 1) * workers)
+        last = max(pushes[its], key=lambda one: one.ended_seconds, default=None)
+        for answer in answers[its]:
+            if last and answer.posted_seconds < last.ended_seconds - EXACT:
+                return f"rank 0 answers rank {answer.target} before the tensor of rank {last.source} is in"
+    return ""
+
+
 def _tensors(rng: np.random.Generator, world: int) -> list[Call]:
-    """Tensors of all types of numbers, in an order that is drawn; in the end two of one kind, the second at once.
+    """Tensors of all types of numbers, in an order that is drawn; in the end two of one kind, the second at once, and
+    one of their shape and another type.
 
     There are always an empty one, one with fewer numbers than ranks (a single number or one number too few), one with
     as many or one more, and one that is large.
@@ -414,10 +439,10 @@ def _tensors(rng: np.random.Generator, world: int) -> list[Call]:
     calls = [_tensor(rng, world, shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
     large = _tensor(rng, world, (2, LARGE // (2 * world) * world), "float32")
     ordered = [[*calls, large][number] for number in rng.permutation(len(calls) + 1)]
-    ordered = ordered[:: 1 if world <= MANY else 2]
+    ordered = ordered[:: 1 if world <= MANY else 2 if world <= MORE else 4]
     number = int(rng.choice([number for number, call in enumerate(calls) if call.numbers]))
     again = [_tensor(rng, world, shapes[number], kinds[number], beside=beside) for beside in (False, True)]
-    return [*ordered, *again]
+    return [*ordered, *again, _tensor(rng, world, shapes[number], kinds[number - 1])]
 
 
 def _tensor(rng: np.random.Generator, world: int, shape: tuple[int, ...], kind: str, beside: bool = False) -> Call:
@@ -432,7 +457,8 @@ def _tensor(rng: np.random.Generator, world: int, shape: tuple[int, ...], kind: 
 def _parts(rng: np.random.Generator, world: int) -> list[Call]:
     """Chunks of one length, some that are empty, and long ones whose lengths differ by one, twice at once."""
     calls = []
-    for shortest, more, kind in ((3, 0, "float32"), (0, 1, _drawn(rng, KINDS)), (400, 1, "float64"), (400, 1, "int64")):
+    kinds = ((3, 0, "float32"), (0, 1, _drawn(rng, KINDS)), (LARGE // 5, 1, "float64"), (400, 1, "int64"))
+    for shortest, more, kind in kinds:
         lengths = [shortest + int(longer) for longer in rng.integers(0, more, world, endpoint=True)]
         given = [{"parts": [_numbers(rng, (length,), kind) for length in lengths]} for _ in range(world)]
         told = f"chunks of {lengths} numbers, {kind}"
@@ -447,7 +473,7 @@ def _wrong_sum(call: Call, left: Sequence[Table], rank: int) -> str:
     right[() if given["row"] is None else given["row"]] = _total([_own(one) for one in call.given])
     if reason := _differs(found, right, "the sum", given["whole"]):
         return reason
-    alike = np.array_equal(_own(left[rank] | {"row": given["row"]}), _own(left[0] | {"row": call.given[0]["row"]}))
+    alike = _equal(_own(left[rank] | {"row": given["row"]}), _own(left[0] | {"row": call.given[0]["row"]}))
     return "" if alike else "the sum is not bit by bit the same as on rank 0: the ranks' models would drift apart"
 
 
@@ -459,16 +485,25 @@ def _differs(found: Any, right: Array, what: str, before: Array) -> str:
     near = _near(found, right)
     if near.all():
         return ""
-    if np.array_equal(found, before):
+    if _equal(found, before):
         return f"{what}: the tensor that was given is as it was before the call; the numbers must change in place"
-    return f"{what}: {np.count_nonzero(~near)} of {right.size} numbers are wrong"
+    first = np.unravel_index(np.argmin(near), near.shape)
+    told = f"the first is {found[first]:.9g} in place of {right[first]:.9g}"
+    return f"{what}: {np.count_nonzero(~near)} of {right.size} numbers are wrong; {told}"
 
 
 def _near(found: Array, right: Array) -> Array:
-    if not KINDS[str(right.dtype)]:
+    kind = str(right.dtype)
+    if not KINDS[kind]:
         return np.asarray(found == right)
-    distance = np.abs(found.astype(np.float64) - right.astype(np.float64))
-    return np.asarray(distance <= KINDS[str(right.dtype)] * np.maximum(np.abs(right.astype(np.float64)), 1000.0))
+    right = right.astype(np.float64)
+    nearest = np.nan_to_num(KINDS[kind] * np.maximum(np.abs(right), 1000.0))
+    return np.isclose(found.astype(np.float64), right, rtol=0.0, atol=nearest, equal_nan=True)
+
+
+def _equal(one: Array, other: Array) -> bool:
+    """Whether all numbers are the same; nan is the same as nan."""
+    return np.array_equal(one, other, equal_nan=True)
 
 
 def _no_views(call: Table, result: Table, lengths: list[int]) -> str | None:
@@ -479,21 +514,17 @@ def _no_views(call: Table, result: Table, lengths: list[int]) -> str | None:
         return f"chunks of {sizes} numbers"
     if any(chunk.ndim != 1 for chunk in found):
         return f"chunks of shapes {[chunk.shape for chunk in found]}: they are not flat"
-    if not np.array_equal(np.concatenate(found), own.ravel()):
+    if not _equal(np.concatenate(found), own.ravel()):
         return "the chunks, one after the other, are not the tensor's numbers in their order"
     right = call["whole"].copy()
     right[() if call["row"] is None else call["row"]] = np.repeat(call["marks"], sizes).reshape(own.shape)
-    if not np.array_equal(result["whole"], right):
+    if not _equal(result["whole"], right):
         return "what is written into the chunks does not arrive in the tensor: they are copies"
     return None
 
 
-def _world(testbed: Testbed) -> int:
-    return int(testbed.rng.choice(OTHERS))
-
-
-def _drawn(rng: np.random.Generator, names: Collection[str]) -> str:
-    return list(names)[int(rng.integers(len(names)))]
+def _drawn(rng: np.random.Generator, given: Collection[T]) -> T:
+    return list(given)[int(rng.integers(len(given)))]
 
 
 def _whole(shape: tuple[int, ...], row: int | None) -> tuple[int, ...]:
@@ -517,9 +548,15 @@ def _cluster(world: int, bytes_per_second: float, latency_seconds: float, slow: 
 
 
 def _numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:
-    """Numbers that nobody can guess. No floating-point number holds a sum of those of type int64."""
+    """Numbers that nobody can guess. No floating-point number holds a sum of those of type int64.
+
+    Among ten floating-point numbers or more, one is nan and one inf.
+    """
     if kind.startswith("float"):
-        return np.asarray(rng.uniform(-1000.0, 1000.0, shape), kind)
+        drawn = rng.uniform(-1000.0, 1000.0, shape)
+        if drawn.size >= 10:
+            drawn.flat[rng.choice(drawn.size, 2, replace=False)] = np.nan, np.inf
+        return np.asarray(drawn, kind)
     limits = np.iinfo(kind)
     return np.asarray(rng.integers(limits.min // 16, limits.max // 16, shape, endpoint=True), kind)
 

@@ -2,8 +2,8 @@
 
 Every rank calls the same function at the same time. Numbers may travel by `dist.send`, `dist.recv`, `dist.isend`,
 `dist.irecv` and `dist.batch_isend_irecv` alone: collectives such as `dist.all_reduce` are what you build here.
-When a function returns, every message that its rank has begun is over, and nobody has waited without need: the rank
-could have sent or received meanwhile. `distsim lab run 03` starts four ranks for real.
+A function returns when every message that its rank sent or received is complete. Where a rank can send one message and
+receive another at the same time, it does. `distsim lab run 03` starts four ranks for real.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ def chunks(tensor: torch.Tensor, count: int) -> list[torch.Tensor]:
     """Cuts a contiguous tensor of any shape into `count` flat chunks, in order, which share its memory.
 
     Their lengths differ by at most one number. Where there are fewer numbers than chunks, some chunks are empty.
+    Whether an empty chunk travels as a message later is your choice.
     """
     # write
     return list(tensor.view(-1).tensor_split(count))
@@ -38,8 +39,8 @@ def reduce_scatter(parts: list[torch.Tensor]) -> None:
 
     There are as many chunks as ranks; the sum stands in the chunk itself, and the other chunks may hold anything
     afterwards. In each round every rank sends one chunk to rank r + 1 (the last rank to rank 0), and receives one from
-    rank r - 1 at the same time. A rank ends a round before it sends in the next one, since two messages that leave it
-    side by side share its link, and the one that others wait for comes later.
+    rank r - 1 at the same time. A rank ends a round before it sends in the next one: two messages that leave it side by
+    side share its link, so the first one would arrive later.
     """
     # write
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -66,10 +67,10 @@ def all_gather(parts: list[torch.Tensor]) -> None:
 
 
 def ring_all_reduce(tensor: torch.Tensor) -> None:
-    """Replaces the tensor's numbers, in place, by the sum over all ranks, in the fewest bytes that this can take.
+    """Replaces the tensor's numbers, in place, by the sum over all ranks, and all ranks get the very same numbers.
 
     Contiguous, of any shape and any type of numbers; both stay as they are. Each rank sends to its right neighbour
-    alone, 2 (N - 1) messages in all for N ranks, and all ranks end with the very same numbers.
+    alone, one chunk in each of 2 (N - 1) rounds for N ranks, and no byte more.
     """
     # write
     parts = chunks(tensor, dist.get_world_size())
@@ -82,7 +83,8 @@ def server_all_reduce(tensor: torch.Tensor) -> None:
     """Replaces the tensor's numbers, in place, by the sum over all ranks: rank 0 is the server and also a worker.
 
     Contiguous, of any shape and any type of numbers. Every other rank sends its whole tensor to rank 0, which adds them
-    up with its own and answers with the sum: one message each way.
+    up with its own and, when all are in, answers with the sum: one message each way. Rank 0 may receive all
+    tensors at once or one after the other, and the same holds for its answers.
     """
     # write
     others = range(1, dist.get_world_size())

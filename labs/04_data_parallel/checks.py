@@ -33,7 +33,7 @@ WIDTH = 32  # numbers in one sample of the small network
 OPTIMIZERS = ("SGD with momentum", "Adam")  # sums in place of means pass under Adam, means of parameters under SGD
 EVEN_WORLDS, ODD_WORLDS = (2, 4, 6, 8), (3, 5, 7)
 SMALL_WORLDS = ((2, 4), (3, 5))  # for training, which takes its time to start
-CLOSE = {"float64": 1e-9, "float32": 1e-5}  # the types lose far less, the smallest mistake far more
+CLOSE = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3}  # the types lose far less, the smallest mistake far more
 MOST_FOLLOWING = 0.2  # of a shuffled share's samples stand before the same one as in another order
 MANY_PARAMETERS = 80  # a number told for each of them takes more than FLAG_BYTES
 FLAG_BYTES = 256  # for what is told beside the gradients of one step, such as the number of samples
@@ -73,7 +73,16 @@ def shares_disjoint_and_complete(testbed: Testbed) -> Finding:
     expected = "shares of one size which are all samples together, without a message"
     epochs = [0, 3]
     for world in (_even(testbed), _odd(testbed)):
-        counts = [world * _whole(testbed, 40, 60), world * _whole(testbed, 40, 60) + 1, world, world + 2, world - 1, 1]
+        counts = [
+            world * _whole(testbed, 40, 60),
+            world * _whole(testbed, 40, 60) + 1,
+            world,
+            world + 2,
+            world - 1,
+            3,
+            2,
+            1,
+        ]
         arguments = [{"counts": counts, "seed": _whole(testbed, 0, 10**6), "epochs": epochs}] * world
 
         def judge(run: Run, world: int = world, counts: list[int] = counts) -> Finding | None:
@@ -96,19 +105,34 @@ def shares_disjoint_and_complete(testbed: Testbed) -> Finding:
     how="Seed a torch.Generator of your own with seed + epoch each time that you draw; torch.randperm takes one.",
 )
 def new_order_each_epoch(testbed: Testbed) -> Finding:
-    """Shuffled in every epoch, over all ranks; the same order again for the same epoch, and no other."""
+    """Shuffled in every epoch, over all ranks; the same order for the same epoch, also on one rank, and no other."""
     world, epochs = 3, [0, 1, 6, 17]
     seed = 1 + 2 * _whole(testbed, 0, 10**6)  # odd, so that seed | epoch is one number for the epochs 0 and 1
     order = {"count": _whole(testbed, 300, 400) * world, "seed": seed, "epochs": epochs}
     expected = "another order of the samples in each epoch, and the same one for the same epoch and seed, by no message"
 
+    by_epoch: list[list[list[int]]] = []  # the shares of all ranks
+
     def judge(run: Run) -> Finding | None:
         for rank, result in enumerate(run.results):
             if observed := _about_orders(result, epochs):
                 return _wrong(observed, expected, f"rank {rank} of {world}")
+        by_epoch.extend([result["epochs"][place]["samples"] for result in run.results] for place in range(len(epochs)))
         return None
 
-    return _lost(testbed, "orders", [order] * world, judge, 0.0, expected) or _full(expected)
+    def judge_alone(run: Run) -> Finding | None:
+        for epoch, shares, alone in zip(epochs, by_epoch, run.results[0]["epochs"], strict=True):
+            if alone["samples"] not in (_in_turn(shares), _in_blocks(shares)):
+                observed = (
+                    f"one rank begins with {_listed(alone['samples'][:6])}, which is not the order of {world} ranks"
+                )
+                return _wrong(observed, expected, f"epoch {epoch}")
+        return None
+
+    for ranks, judged in ((world, judge), (1, judge_alone)):
+        if lost := _lost(testbed, "orders", [order] * ranks, judged, 0.0, expected):
+            return lost
+    return _full(expected)
 
 
 @check(
@@ -126,6 +150,7 @@ def mean_gradients(testbed: Testbed) -> Finding:
             _Model(testbed, world, shapes[::-1], dtypes=["float32"] * len(shapes)),
             _Model(testbed, world, shapes, dtypes=["float64", "float32"] * len(shapes), turned=[0]),
             _Model(testbed, world, [(2,)] * MANY_PARAMETERS),
+            _Model(testbed, world, [(60, 30), (3,), (5,)], dtypes=["float16", "float16", "float32"], most_samples=5000),
         ]
         if lost := _lost_by_averaging(testbed, models, backend=backend):
             return lost
@@ -143,7 +168,9 @@ def frozen_and_tied(testbed: Testbed) -> Finding:
     for world in _small_worlds(testbed):
         models = []
         for dtype in ("float64", "float32"):
-            model = _Model(testbed, world, shapes, dtypes=[dtype] * len(shapes), frozen=[1, 5], tied=[2, 4])
+            model = _Model(
+                testbed, world, shapes, dtypes=[dtype] * len(shapes), frozen=[1, 5], tied=[2, 4], thawed=True
+            )
             having = _whole(testbed, 0, world)
             for rank, own in enumerate(model.gradients):
                 own[5] = None
@@ -177,7 +204,7 @@ def equal_to_one_process(testbed: Testbed) -> Finding:
     expected = "on every rank, after every step, the parameters of one process with the joined batch"
     trainings, parts = [], []
     for world, optimizer in zip(_small_worlds(testbed), OPTIMIZERS, strict=True):
-        parts.append([_parts(testbed, world) for _ in range(4)])
+        parts.append([_parts(testbed, world, more) for more in (0, 2, 1, 0)])
         joined = _columns([_joined(step) for step in parts[-1]])
         trainings.append({"optimizer": optimizer, "seed": _whole(testbed, 0, 2**31), **joined})
     for training, own, right in zip(trainings, parts, _one_process(testbed, trainings), strict=True):
@@ -386,7 +413,9 @@ def _about_states(run: Run, states: list[list[dict[str, Any]]], expected: str) -
                     if tensor is not None and not _same(found[kind][place], tensor):
                         name = "frozen weight" if kind == "weights" and place in right.get("frozen", []) else kind[:-1]
                         passing = " (which state_dict leaves out)" if place in right.get("passing", []) else ""
-                        told = f"the {name} of layer {place}{passing if kind == 'buffers' else ''} is not rank 0's"
+                        values = f"{_first(found[kind][place])} in place of {_first(tensor)}"
+                        layer = f"layer {place}{passing if kind == 'buffers' else ''}"
+                        told = f"the {name} of {layer}, {tensor.dtype}, is not rank 0's: {values}"
                         return _wrong(told, expected, where)
             if not found["same_memory"]:
                 observed = "a tensor lies elsewhere in memory than before: who had a view of it, sees the old values"
@@ -434,9 +463,8 @@ class _Shares:
 
     def filled(self, count: int) -> bool:
         """Whether the order repeats from its beginning: each rank has every N-th place of it, or each one block."""
-        in_turn = [sample for turn in zip(*self.samples, strict=False) for sample in turn]
-        in_blocks = [sample for own in self.samples for sample in own]
-        return any(order[count:] == order[: max(0, len(order) - count)] for order in (in_turn, in_blocks))
+        orders = _in_turn(self.samples), _in_blocks(self.samples)
+        return any(order[count:] == order[: max(0, len(order) - count)] for order in orders)
 
     def told(self, count: int) -> str:
         """In words."""
@@ -448,6 +476,16 @@ class _Shares:
             f"{sum(self.taken.values()) - len(self.taken)} places repeat a sample, none is taken more than {most} times"
             f"{'' if self.filled(count) else '; the first of the order are not those that it is filled up with'}"
         )
+
+
+def _in_turn(shares: Sequence[Sequence[int]]) -> list[int]:
+    """The order of which each rank has every N-th place."""
+    return [sample for turn in zip(*shares, strict=False) for sample in turn]
+
+
+def _in_blocks(shares: Sequence[Sequence[int]]) -> list[int]:
+    """The order of which each rank has one block."""
+    return [sample for own in shares for sample in own]
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -464,7 +502,12 @@ def _about_orders(result: Any, epochs: list[int]) -> str | None:
             return f"epoch {epoch} is not shuffled: it begins {_listed(own[:6])}"
     for first, second in combinations(range(len(epochs)), 2):
         if _following(orders[first], orders[second]) > MOST_FOLLOWING:
-            return f"epochs {epochs[first]} and {epochs[second]} have one order: {_beginnings(orders, first, second)}"
+            share = _following(orders[first], orders[second])
+            begins = f"they begin {_listed(orders[first][:5])} and {_listed(orders[second][:5])}"
+            return (
+                f"epochs {epochs[first]} and {epochs[second]} have nearly one order: {share:.0%} of the samples come "
+                f"right before the same one in both; {begins}"
+            )
         if set(orders[first]) == set(orders[second]):
             return f"the rank has the same samples in epochs {epochs[first]} and {epochs[second]}"
     if result["once_more"]["samples"] != orders[0]:
@@ -473,9 +516,14 @@ def _about_orders(result: Any, epochs: list[int]) -> str | None:
         return f"a run that is taken up again at epoch {epochs[-1]} has another order there than the first run"
     if _following(result["other_seed"]["samples"], orders[0]) > MOST_FOLLOWING:
         return "another seed gives the same order"
-    if result["in_turn"] != [orders[0]] * 2:
-        return "a sampler whose set_epoch nobody has called does not go through epoch 0, with two iterators that differ"
-    return "the sampler has changed the state of torch's, Python's or numpy's own random numbers" * result["disturbed"]
+    one, other = result["in_turn"]
+    if one != other:
+        return "two iterators of one sampler, a step of each in turn, do not go through the same order"
+    if one != orders[0]:
+        return "a sampler whose set_epoch nobody has called does not go through epoch 0"
+    if result["disturbed"]:
+        return "the sampler has changed the state of torch's, Python's or numpy's own random numbers"
+    return None
 
 
 def _following(one: list[int], other: list[int]) -> float:
@@ -484,23 +532,26 @@ def _following(one: list[int], other: list[int]) -> float:
     return len(pairs) / max(len(one) - 1, 1)
 
 
-def _beginnings(orders: list[list[int]], first: int, second: int) -> str:
-    return f"they begin {_listed(orders[first][:5])} and {_listed(orders[second][:5])}"
-
-
 class _Model:
-    """A model to average the gradients of. gradients: by rank and layer; samples: by rank."""
+    """A model to average the gradients of. gradients: by rank and layer; samples: by rank.
+
+    thawed: whether the frozen layers were the only trained ones, in a call before.
+    """
 
     def __init__(
         self, testbed: Testbed, world: int, shapes: Sequence[tuple[int, ...]], *, dtypes: Sequence[str] = (),
         frozen: Sequence[int] = (), tied: Sequence[int] = (), turned: Sequence[int] = (),
+        thawed: bool = False, most_samples: int = 199,
     ) -> None:  # fmt: skip
         types = dtypes or ["float64"] * len(shapes)
         self.weights = [np.full(shape, 0.5, dtype) for shape, dtype in zip(shapes, types, strict=False)]
-        self.frozen, self.tied, self.turned = list(frozen), list(tied), list(turned)
-        self.samples = [int(count) for count in testbed.rng.choice(range(1, 200), size=world, replace=False)]
+        self.frozen, self.tied, self.turned, self.thawed = list(frozen), list(tied), list(turned), thawed
+        self.samples = [
+            int(count) for count in testbed.rng.choice(range(1, 1 + most_samples), size=world, replace=False)
+        ]
+        scale = min(1.0, 199 / most_samples)  # sums over the samples fit float16
         self.gradients: list[list[Array | None]] = [
-            [np.asarray(testbed.rng.normal(size=weight.shape), dtype=weight.dtype) for weight in self.weights]
+            [np.asarray(testbed.rng.normal(size=weight.shape) * scale, dtype=weight.dtype) for weight in self.weights]
             for _ in range(world)
         ]
         for own in self.gradients:
@@ -511,14 +562,18 @@ class _Model:
         """For the driver."""
         return {
             "weights": self.weights, "gradients": self.gradients[rank], "samples": self.samples[rank],
-            "frozen": self.frozen, "tied": self.tied, "turned": self.turned,
+            "frozen": self.frozen, "tied": self.tied, "turned": self.turned, "thawed": self.thawed,
         }  # fmt: skip
 
     @property
     def link_bytes(self) -> float:
         """The most that a link may carry."""
         sent = [place for place in range(len(self.weights)) if place not in (*self.frozen, *self.tied[1:])]
-        return _all_reduce_bytes(sum(self.weights[place].nbytes for place in sent), len(self.samples))
+        calls = [sent, self.frozen] if self.thawed else [sent]
+        return sum(
+            _all_reduce_bytes(sum(self.weights[place].nbytes for place in places), len(self.samples))
+            for places in calls
+        )
 
     def mean(self, place: int) -> Array:
         """Of the layer's gradients; a rank without one has zeros."""
@@ -538,9 +593,11 @@ class _Model:
             if place in self.frozen:
                 right, rule = self.gradients[rank][place], "the frozen layer's gradient as it was"
             if not _close(found, right):
-                dtype = "" if found is None or right is None else f" ({found.dtype})"
-                observed = f"gradient of layer {place}: {_first(found)}{dtype}"
-                return _wrong(observed, f"{rule}: {_first(right)}", where)
+                return _wrong(
+                    f"gradient of layer {place}: {_first(found)}{_apart(found, right)}",
+                    f"{rule}: {_first(right)}",
+                    where,
+                )
         if any(not np.array_equal(found, right) for found, right in zip(result["weights"], self.weights, strict=True)):
             return _wrong("parameters were changed", "only gradients change", where)
         if any(not result["tied"][place] for place in self.tied):
@@ -581,6 +638,15 @@ def _close(found: Any, right: Array | None) -> bool:
     return alike and np.allclose(found, right, rtol=close, atol=close)
 
 
+def _apart(found: Any, right: Array | None) -> str:
+    """How far two arrays are from each other, in words."""
+    if found is None or right is None or np.shape(found) != right.shape:
+        return ""
+    if found.dtype != right.dtype:
+        return f", {found.dtype} in place of {right.dtype}"
+    return f", up to {np.max(np.abs(found - right)):.2g} away from it"
+
+
 def _first(array: Any) -> str:
     if array is None:
         return "none"
@@ -592,9 +658,12 @@ def _samples(testbed: Testbed, count: int) -> Batch:
     return testbed.rng.normal(size=(count, WIDTH)), testbed.rng.normal(size=(count, 2))
 
 
-def _parts(testbed: Testbed, world: int) -> list[Batch]:
-    """One batch in parts of different sizes; rank 0's goes through the layer that not all samples go through."""
-    parts = [_samples(testbed, int(count)) for count in testbed.rng.permutation(range(1, world + 1))]
+def _parts(testbed: Testbed, world: int, more: int) -> list[Batch]:
+    """One batch in parts of different sizes, each with so many samples more.
+
+    Rank 0's goes through the layer that not all samples go through.
+    """
+    parts = [_samples(testbed, int(count)) for count in testbed.rng.permutation(range(1, world + 1)) + more]
     for rank, (inputs, _) in enumerate(parts):
         inputs[:, 0] = np.abs(inputs[:, 0]) * (1 if rank == 0 else -1)
     return parts

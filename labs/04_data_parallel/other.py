@@ -61,6 +61,7 @@ def average(trained, samples, total):
 
 
 def train_step(model, optimizer, loss, inputs, targets):
+    optimizer.zero_grad()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     total = torch.tensor([len(inputs)])
     work = dist.all_reduce(total, async_op=True)

@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Sampler, TensorDataset
 from distsim.testbed import rank
 
 WIDTH = 32  # of the small network
+LARGE = 2000  # numbers in a buffer
 REPEATS = 15  # of what a real run takes the time of
 NEEDED_TO_TRAIN = {"OwnSamples", "same_parameters", "train_step"}
 OPTIMIZERS = {
@@ -47,7 +48,7 @@ class Layer(nn.Module):
 class Network(nn.Module):
     """Two tied layers, a frozen one, three buffers, and two layers that only samples with a first number above 0 take.
 
-    One buffer is not persistent, and one counts the forwards.
+    One buffer is not persistent, and much larger than all others. One counts the forwards.
     """
 
     def __init__(self, seed: int) -> None:
@@ -60,7 +61,7 @@ class Network(nn.Module):
         self.last = nn.Linear(WIDTH, 2)
         self.gain = nn.Parameter(torch.ones(()))
         self.register_buffer("scale", torch.ones(WIDTH))
-        self.register_buffer("shift", torch.ones(WIDTH), persistent=False)
+        self.register_buffer("shift", torch.ones(LARGE), persistent=False)
         self.double()
         generator = torch.Generator().manual_seed(seed)
         for tensor in self.state():
@@ -76,7 +77,7 @@ class Network(nn.Module):
         """Two numbers for each sample."""
         self.forwards += 1
         hidden = self.second(torch.tanh(self.frozen(torch.tanh(self.first(inputs)))))
-        hidden = torch.tanh(hidden * self.scale + self.shift)
+        hidden = torch.tanh(hidden * self.scale + self.shift[:WIDTH])
         outputs = self.last(hidden) * self.gain
         chosen = inputs[:, 0] > 0
         if chosen.any():
@@ -87,10 +88,10 @@ class Network(nn.Module):
 
 
 class Given(Sampler[int]):
-    """The samples of one rank, given for each epoch."""
+    """The samples of one rank, given for each epoch. At first it stands at the last epoch."""
 
     def __init__(self, orders: list[list[int]]) -> None:
-        self.orders, self.current = orders, 0
+        self.orders, self.current = orders, len(orders) - 1
 
     def set_epoch(self, epoch: int) -> None:
         """As DistributedSampler's."""
@@ -162,8 +163,17 @@ def average_gradients(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> dict
     return {"cases": [_averaged(tasks, **case) for case in cases]}
 
 
-def _averaged(tasks: ModuleType, *, gradients: list[Tensor | None], samples: int, **values: Any) -> dict[str, Any]:
+def _averaged(
+    tasks: ModuleType, *, gradients: list[Tensor | None], samples: int, thawed: bool = False, **values: Any
+) -> dict[str, Any]:
+    """thawed: whether the frozen layers were the only trained ones, in a call before."""
     model, layers = _layers(**values)
+    if thawed:
+        for change in (True, False):
+            for place, layer in enumerate(layers):
+                layer.weight.requires_grad_((place in values["frozen"]) is change)
+            if change:
+                tasks.average_gradients(model, samples)
     for layer, gradient in zip(layers, gradients, strict=True):
         layer.weight.grad = None if gradient is None else _laid_out(gradient, like=layer.weight)
     tasks.average_gradients(model, samples)
@@ -180,8 +190,8 @@ def steps(
 ) -> dict[str, Any]:
     """The state after each `train_step`, from one start on every rank, with gradients that somebody has left there."""
     model = Network(seed)
-    for trained in (one for one in model.parameters() if one.requires_grad):
-        trained.grad = torch.ones_like(trained)
+    for one in model.parameters():  # also of what is frozen
+        one.grad = torch.ones_like(one)
     chosen = _optimizer(optimizer, model)
     states = []
     for one, target in zip(inputs, targets, strict=True):

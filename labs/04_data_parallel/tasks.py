@@ -29,9 +29,11 @@ def same_parameters(model: torch.nn.Module) -> None:
 class OwnSamples(Sampler[int]):
     """A rank's share of `count` samples, in an order that is new in every epoch.
 
-    In an epoch, all samples stand in one random order, the same on every rank. Where the ranks do not divide their
-    number, the order is filled up from its own beginning, again and again if need be, until they do. Each rank takes as
-    many, and all of it is taken. This is torch's own rule for DistributedSampler. Nothing goes over the network for it.
+    In an epoch, all samples stand in one random order, the same on every rank and for any number of ranks. If their
+    number is not a multiple of the number of ranks, the order goes on with its own first samples, again and again if
+    need be, until it is. Every rank takes the same number of samples, and together the ranks take the whole order. So
+    does torch's DistributedSampler. A rank may take every N-th place of the order, or one block of it. Nothing goes
+    over the network for it.
     """
 
     def __init__(self, count: int, seed: int = 0) -> None:
@@ -72,10 +74,11 @@ def average_gradients(model: torch.nn.Module, samples: int) -> None:
     not as many on every rank). Afterwards it is, on every rank, the gradient of the mean loss over the samples of all.
 
     Some ranks may have no gradient for a parameter (`grad` is None), as nothing in their batch needed it: they count
-    as zeros. Each parameter goes over the network once, tied ones too. Frozen parameters (`requires_grad` is False)
-    stay as they are, with whatever `grad` they have, and are not sent. Parameters may have several types and any shape.
-    No rank's link carries more than the ring all-reduce of lab 03 needs, 2 (N - 1) / N times the bytes of the
-    gradients, and 256 bytes, which tell the numbers of samples.
+    as zeros. If no rank has one, zeros and None are both right. Each parameter goes over the network once, tied ones
+    too. Frozen parameters (`requires_grad` is False) stay as they are, with whatever `grad` they have, and are not
+    sent; what is frozen may change from call to call. Parameters may have several types and any shape. No rank's link
+    carries more than the ring all-reduce of lab 03 needs, 2 (N - 1) / N times the bytes of the gradients, and 256
+    bytes, for news such as the numbers of samples. Gradients are so small that their sums fit their type.
     """
     raise NotImplementedError(
         "write average_gradients: Replaces the gradients of this rank's batch by those of the joined batch of all "
@@ -88,8 +91,8 @@ def train_step(
 ) -> None:
     """Makes one step of the optimizer, on every rank the one that a single process makes with the joined batch.
 
-    inputs, targets: this rank's part of the batch, a row for each sample. Gradients that are there before do not
-    count. The network carries the gradients once, as in `average_gradients`.
+    inputs, targets: this rank's part of the batch, a row for each sample. Gradients that are there before, also
+    of frozen parameters, do not count. The network carries the gradients once, as in `average_gradients`.
     """
     raise NotImplementedError(
         "write train_step: Makes one step of the optimizer, on every rank the one that a single process makes with the"
@@ -100,12 +103,13 @@ def train_step(
 def train(
     model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss: Loss, loader: DataLoader, epochs: int
 ) -> None:
-    """Trains the model that rank 0 begins with on every rank's own samples, for the epochs 0 to epochs - 1.
+    """Trains the model that rank 0 begins with on every rank's own samples, for `epochs` epochs (at least 1).
 
     Ranks begin with different models, and make them alike once. loader: gives this rank's batches (inputs, targets),
-    one step for each; its `sampler` has `set_epoch`, and gives every rank as many samples.
+    one step for each. Its `sampler` has `set_epoch`, and gives every rank as many samples. Epochs count from 0; when
+    the training begins, the sampler may stand at any epoch.
     """
     raise NotImplementedError(
-        "write train: Trains the model that rank 0 begins with on every rank's own samples, for the epochs 0 to epochs"
-        " - 1."
+        "write train: Trains the model that rank 0 begins with on every rank's own samples, for `epochs` epochs (at "
+        "least 1)."
     )

@@ -65,7 +65,7 @@ def synchronous_training(testbed: Testbed) -> Finding:
 def updates_from_the_first(testbed: Testbed) -> Finding:
     """With backup workers: who makes each update, what is answered, and the parameters."""
     rng = testbed.rng
-    two = [_training(rng, 2, 1), _training(rng, 2, 1, size=1)]
+    two = [_training(rng, 2, 1), _training(rng, 2, 2), _training(rng, 2, 1, size=1)]
     six = [_training(rng, 6, wait_for) for wait_for in (5, 1, int(rng.integers(2, 5)))]
     expected = "updates by those who come first"
     runs = (Conversation(two, links=SLOW, in_turn=True), Conversation(six, in_turn=True))

@@ -34,21 +34,20 @@ def work(parameters: torch.Tensor, gradient: Callable[[torch.Tensor, int], torch
 
 
 def serve(parameters: torch.Tensor, updates: int, wait_for: int, learning_rate: float) -> list[list[int]]:
-    """Is the server: makes so many updates of `parameters`, in place, each from the first `wait_for` gradients.
+    """Is the server: makes so many updates of `parameters` (at least 1), in place.
 
     An update takes the mean of the first `wait_for` gradients of the current version, times the learning rate, off the
     parameters; then the workers whose gradients these were are answered with the new version, in the order in which
     they came. A gradient of an older version is late: it is dropped, and its worker is answered at once with the newest
-    version. That is the last update that is whole: gradients of the next one, which is still being made, are not in its
-    parameters. With `wait_for` equal to the number of workers this is synchronous training; the others are backup
-    workers.
+    version. While an update is being made, the newest version is the one before: the parameters that a late worker gets
+    hold none of the new update's gradients. With `wait_for` equal to the number of workers this is synchronous
+    training; the others are backup workers.
 
-    After the last update every worker is answered with STOP, those that are still computing when their push has come.
-    Returns the ranks of each update's gradients, in the order in which they came.
+    After the last update every worker is answered with STOP: at once those whose gradients made it, and each of the
+    others when its push has come. Returns the ranks of each update's gradients, in the order in which they came.
     """
     raise NotImplementedError(
-        "write serve: Is the server: makes so many updates of `parameters`, in place, each from the first `wait_for` "
-        "gradients."
+        "write serve: Is the server: makes so many updates of `parameters` (at least 1), in place."
     )
 
 

@@ -1,4 +1,4 @@
-# caught by: chunks_are_even_views, the_fewest_bytes, the_time_of_a_ring
+# caught by: chunks_are_even_views, the_ring_sums, the_fewest_bytes, the_time_of_a_ring
 """The sum is right, but with 7 numbers for 4 ranks one chunk has 4 of them and sets the pace."""
 
 

@@ -1,4 +1,4 @@
-# caught by: shares_disjoint_and_complete
+# caught by: shares_disjoint_and_complete, new_order_each_epoch
 """Seeds that differ by rank: orders that do not fit together, so some samples come twice and others never."""
 
 
