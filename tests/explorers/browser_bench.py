@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ from tests.jupyterlab import HAS_RUN, Lab, run_all, running
 BOUND_MILLISECONDS = 400.0  # that a redraw may take longer than an empty one, both at the 95th percentile
 QUICK_BOUND_MILLISECONDS = 600.0  # from the last of some quick presses to the finished redraw
 PERCENTILE = 0.95
-MOVES, QUICK_PRESSES, QUICK_GAP_MILLISECONDS = 10, 10, 33
+MOVES, QUICK_GAP_MILLISECONDS = 10, 33
+QUICK_PRESSES = 11  # an odd number: the last value differs from the first
 DEFAULT, LARGEST = "default", "largest"
 WIDTH, HEIGHT = 1400, 1000
 
@@ -168,7 +170,7 @@ class Quick:
 
 
 def settings(name: str) -> list[Setting]:
-    """Every control of an explorer, at its default and at its largest possible setting.
+    """Every control of an explorer, at its default and at its largest possible setting, if that is another one.
 
     A line of text has no largest setting: its moves write a path that does not exist, and delete it.
 
@@ -193,8 +195,8 @@ def settings(name: str) -> list[Setting]:
         allowed = [number for number, value in enumerate(values) if possible(module, control.field, value)]
         there, back = (up, down) if place + 1 in allowed else (down, up)
         found.append(Setting(name, heading, DEFAULT, (), there, back))
-        most = max(allowed)
-        found.append(Setting(name, heading, LARGEST, ("End", *[down] * (len(values) - 1 - most)), down, up))
+        if (most := max(allowed)) != place:
+            found.append(Setting(name, heading, LARGEST, ("End", *[down] * (len(values) - 1 - most)), down, up))
     return found
 
 
@@ -284,13 +286,27 @@ def measure_quick(page: Any, name: str, attempts: int = 3) -> Quick:
     """Some quick presses on the explorer's primary control with the most values, and back."""
     primary = [control for control in controls(EXPLORERS[name].open())[:3] if isinstance(control, Slider | Choice)]
     control = max(primary, key=lambda one: len(one.values))
+    values = list(control.values)
+    place = values.index(getattr(EXPLORERS[name].start(), control.field))
     found, slow = [], []
-    for number in range(attempts):
+    presses = to_and_fro(place, len(values), attempts * QUICK_PRESSES)
+    for first in range(0, len(presses), QUICK_PRESSES):
+        keys = presses[first : first + QUICK_PRESSES]
         element_of(page.locator(EXPLORER), control.heading).focus()
-        keys = ["ArrowLeft" if number % 2 else "ArrowRight"] * QUICK_PRESSES
         found.append(milliseconds(page, EXPLORER, keys, QUICK_GAP_MILLISECONDS))
         slow.append(slowness())
     return Quick(name, control.heading, found, max(1.0, min(slow)))
+
+
+def to_and_fro(place: int, values: int, presses: int) -> list[str]:
+    """Keys that lead from a place of a slider to its end, then to its beginning, and so on; each moves it.
+
+    >>> to_and_fro(1, 3, 4)
+    ['ArrowRight', 'ArrowLeft', 'ArrowLeft', 'ArrowRight']
+    """
+    places = [*range(values), *range(values - 2, 0, -1)]  # once to and fro
+    moves = [places[(place + number) % len(places)] for number in range(presses + 1)]
+    return ["ArrowRight" if later > earlier else "ArrowLeft" for earlier, later in pairwise(moves)]
 
 
 def slowness() -> float:
