@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from distsim.trace import Trace
 real = pytest.mark.real
 iproute2 = pytest.mark.iproute2
 WORKERS, STEPS = 3, 6
+LATEST, LATEST_BESIDE_OTHERS = 1.6, 4.0  # times the simulated time
+Whole = Callable[[float, float], float]
 
 
 def scenario(policy: dict[str, Any], communication: dict[str, Any], **cluster: Any) -> Scenario:
@@ -59,18 +62,20 @@ GROUPS = {
 }
 
 
-def at_the_pace(scenarios: list[Scenario]) -> list[Trace]:
+def at_the_pace(scenarios: list[Scenario], whole: Whole) -> list[Trace]:
     """Real runs on emulated links, which take about as long as simulated ones. All are run once more if one does not.
 
-    Without its links a run takes a third of that; gloo's messages and others' work come on top.
+    Without its links a run takes a third of that; gloo's messages and others' work come on top, the latter without a
+    bound: `make test-all`, for a machine that is left alone, judges how late a run is.
     """
+    latest = whole(LATEST_BESIDE_OTHERS, LATEST)
     for last in (False, True):
         runs = measure_all(scenarios, emulate=True)
         ends = {
             one.name: [run.updates.time_seconds[-1] for run in (measured, simulate(one))]
             for one, measured in zip(scenarios, runs, strict=True)
         }
-        wrong = {name: pair for name, pair in ends.items() if not 0.85 < pair[0] / pair[1] < 1.6}
+        wrong = {name: pair for name, pair in ends.items() if not 0.85 < pair[0] / pair[1] < latest}
         assert not (wrong and last), wrong
         if not wrong:
             break
@@ -82,9 +87,9 @@ def at_the_pace(scenarios: list[Scenario]) -> list[Trace]:
 @pytest.mark.alone
 @iproute2
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
+def test_every_policy_goes_at_the_pace_of_the_links(group: str, whole: Whole) -> None:
     scenarios = GROUPS[group]
-    for one, measured in zip(scenarios, at_the_pace(scenarios), strict=True):
+    for one, measured in zip(scenarios, at_the_pace(scenarios, whole), strict=True):
         emulation = measured.metadata["emulation"]
         assert emulation["latency_seconds"] == 0.0
         assert {host["up_bytes_per_second"] for host in emulation["hosts"]} == {5e6}
@@ -96,8 +101,9 @@ def test_every_policy_goes_at_the_pace_of_the_links(group: str) -> None:
 @real
 @pytest.mark.alone
 @iproute2
-def test_a_slow_nic_sets_the_pace_of_a_ring() -> None:
-    at_the_pace([scenario({"kind": "synchronous"}, RING, bandwidth="200 Mbit/s", nic={"1": {"up": "20 Mbit/s"}})])
+def test_a_slow_nic_sets_the_pace_of_a_ring(whole: Whole) -> None:
+    slow = scenario({"kind": "synchronous"}, RING, bandwidth="200 Mbit/s", nic={"1": {"up": "20 Mbit/s"}})
+    at_the_pace([slow], whole)
 
 
 @real
