@@ -141,8 +141,9 @@ def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() ->
     found = predict_and_emulate(run, Calibration(machine=machine))
     assert 0.6 < found.predicted.total_seconds / found.measured.total_seconds < 1.6
     older = Calibration(machine=machine.model_copy(update={"imposed": None}))
-    assert "whether they were the same is not known" in predict_and_emulate(run, older).notes[-1]
-    assert not any("not known" in note for note in found.notes)
+    unnamed = "does not name its emulated links"
+    assert unnamed in predict_and_emulate(run, older).notes[-1]
+    assert not any(unnamed in note for note in found.notes)
 
 
 def test_a_calibration_of_other_links_is_refused_with_emulation() -> None:
