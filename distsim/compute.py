@@ -19,7 +19,7 @@ from distsim.arrays import Floats
 from distsim.distributions import DISTRIBUTIONS, Distribution, Empirical
 from distsim.errors import InputError
 from distsim.random_streams import Purpose, stream
-from distsim.units import BOUNDS, PositiveSeconds, Seconds
+from distsim.units import BOUNDS, Seconds
 from distsim.validated_table import Factor, ValidatedTable, rank_keys
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class Pauses(ValidatedTable):
 class Compute(ValidatedTable):
     """The `[compute]` table: seconds of one step on one worker.
 
-    added_seconds: added to every step of every worker; a calibration puts a model's measured forward and backward here.
+    mean_seconds: 0 where a model or a profile computes and nothing is drawn. added_seconds: added to every step of
+    every worker; a calibration puts a model's measured forward and backward here.
 
     >>> compute = Compute(distribution="lognormal", mean="50 ms", cv=0.3, slow={3: 2.0})
     >>> compute.of_worker(0, batch=32).mean_seconds
@@ -50,7 +51,7 @@ class Compute(ValidatedTable):
     """
 
     distribution: DistributionName = "constant"
-    mean_seconds: PositiveSeconds | None = Field(default=None, alias="mean")
+    mean_seconds: Seconds | None = Field(default=None, alias="mean")
     fixed_seconds: Seconds | None = Field(default=None, alias="fixed")
     per_sample_seconds: Seconds | None = Field(default=None, alias="per_sample")
     cv: Annotated[float, Field(ge=1e-9, le=1e3)] | None = None
@@ -83,8 +84,18 @@ class Compute(ValidatedTable):
                 'fixed = "0 s" and per_sample = "0 s" make steps that take no time; their sum must be above 0. '
                 'Cure: write fixed = "5 ms"'
             )
+        if self.mean_seconds == 0.0:
+            self._check_nothing_drawn()
         self._check_spread()
         return self
+
+    def _check_nothing_drawn(self) -> None:
+        for key, value, default in (("distribution", self.distribution, "constant"), ("slow", self.slow, {})):
+            if value != default:
+                raise ValueError(
+                    f"{key} = {value!r} would change nothing, since the mean of the drawn times is 0 s. "
+                    f'Cure: remove {key}, or write mean = "50 ms"'
+                )
 
     def _check_replay(self, scaled: bool) -> None:
         if self.file is None:

@@ -62,6 +62,19 @@ class Scenario(ValidatedTable):
     failures: Failures | None = None
     cost: Cost | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_drawn(cls, table: Any) -> Any:
+        """Sets the drawn time to 0 where a model or a profile computes, and the table says nothing of a time."""
+        if not isinstance(table, dict) or not isinstance(table.get("workload"), dict):
+            return table
+        compute = table.get("compute", {})
+        if not {"model", "profile"} & table["workload"].keys() or not isinstance(compute, dict):
+            return table
+        if {"distribution", "mean", "fixed", "per_sample"} & compute.keys():
+            return table
+        return table | {"compute": compute | {"mean": "0 s"}}
+
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Scenario:
         self.cluster.check_nics()
@@ -71,11 +84,18 @@ class Scenario(ValidatedTable):
         self.policy.check_steps(self.steps)
         self._check_workload()
         self._check_communication()
-        if not recorded:
+        if not recorded and not self.unprofiled:
             trace_size.check(self)
         return self
 
     def _check_workload(self) -> None:
+        if self.compute.mean_seconds == 0.0 and not self.workload.computes:
+            raise ValueError(
+                "compute.mean = '0 s' must be above 0 where neither a model nor a profile computes. "
+                'Cure: write mean = "50 ms"'
+            )
+        if self.unprofiled:
+            return
         pipeline = not self.policy.all_reduces
         if self.workload.num_bytes is None and not pipeline:
             raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload], or a model')
@@ -150,6 +170,11 @@ class Scenario(ValidatedTable):
         return num_bytes
 
     @property
+    def unprofiled(self) -> bool:
+        """Whether the model is the user's own, and no profile tells its sizes and times: such a run is measured."""
+        return self.workload.own_model and self.workload.profile is None
+
+    @property
     def receive(self) -> str:
         """How a server takes pushes: the scenario's setting, or else the policy's default."""
         return self.communication.receive or self.policy.receive
@@ -200,6 +225,18 @@ class Scenario(ValidatedTable):
     def compute_times(self) -> ComputeTimes:
         """The seeded seconds of every worker's work: the same draws in simulation and real run."""
         return ComputeTimes(self.compute, self.seed, self.workload.batch)
+
+    def simulated_times(self) -> ComputeTimes:
+        """The seconds of every worker's whole steps in a simulation: the drawn seconds, and those of a profile.
+
+        Where servers decide, they do the optimizer's work.
+        """
+        profile = self.workload.profile
+        if profile is None:
+            return self.compute_times()
+        own = profile.step_seconds - (profile.optimizer_seconds if self.server_decides else 0.0)
+        whole = self.compute.model_copy(update={"added_seconds": self.compute.added_seconds + own})
+        return ComputeTimes(whole, self.seed, self.workload.batch)
 
     @classmethod
     def of(
@@ -258,12 +295,16 @@ class Scenario(ValidatedTable):
     def settings(self) -> dict[str, Any]:
         """Every key of the file with its value, defaults too, such as {"steps": 50, "cluster.workers": 4, …}.
 
-        Keys are in the order of a file; a file of times is given without its folder.
+        Keys are in the order of a file; files are given without their folder, and a profile by its model.
         """
         table = self.model_dump(by_alias=True) | {"policy": whole_policy(self.policy)}
         table["communication"]["receive"] = self.receive if self.servers else None
         if self.compute.file is not None:
             table["compute"]["file"] = Path(self.compute.file).name
+        if self.workload.own_model:
+            table["workload"]["model"] = Path(str(self.workload.model)).name
+        if self.workload.profile is not None:
+            table["workload"]["profile"] = self.workload.profile.model
         return dict(_flat(table))
 
     def dumps(self) -> str:

@@ -14,6 +14,7 @@ from distsim.policies.own_rule import OwnRule, load_rule
 from distsim.scenario import Scenario, check_scenario
 from distsim.trace import Trace
 from distsim.units import BOUNDS
+from distsim.workload import unprofiled
 
 
 def simulate(
@@ -31,8 +32,9 @@ def simulate(
     policy's rule, or "my_rule.py:MyRule", which makes a rule; `policy` still decides when the run ends and how compute
     times are keyed. engine: "story" is the reference; "loop" and "recurrence" give the same result faster; "auto" takes
     the fastest engine for the scenario, and the metadata name it. Raises InputError where `scenario` is no scenario,
-    the rule decides something impossible, the engine cannot serve the scenario, apply_seconds is not a valid time, or
-    apply_seconds is not 0 although a calibration gives it or no server makes updates.
+    a model of the user's own has no profile, the rule decides something impossible, the engine cannot serve the
+    scenario, apply_seconds is not a valid time, or apply_seconds is not 0 although a calibration gives it or no server
+    makes updates.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
@@ -40,6 +42,8 @@ def simulate(
     (50, 'simulated')
     """
     check_scenario(scenario)
+    if scenario.unprofiled:
+        raise unprofiled(str(scenario.workload.model))
     _check_apply_seconds(apply_seconds, scenario, calibration)
     own = None
     if rule is not None:

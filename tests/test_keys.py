@@ -16,6 +16,7 @@ import distsim
 from distsim.compute import SPREADS
 from distsim.distributions import DISTRIBUTIONS
 from distsim.policies.table import POLICIES, _validator
+from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.units import SiUnit, write
 from distsim.validated_table import ValidatedTable
@@ -53,6 +54,8 @@ def of_field(name: str, key: str, field: FieldInfo) -> Iterator[Row]:
         if name.endswith((suffix, suffix[1:])):
             yield key, word, default(field, unit)
             return
+    if kind is Profile:  # a file gives its path
+        kind = str
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     yield key, " ".join(choices) or WORDS[kind], default(field)
 

@@ -161,7 +161,7 @@ class MachineCalibration(ValidatedTable):
         return max(fits, key=lambda fit: (fit.workers == (workers,), len(fit.workers)))
 
     def _model_seconds(self, scenario: Scenario) -> float:
-        model = scenario.workload.model
+        model = scenario.workload.known_model
         if model is None:
             return 0.0
         if scenario.workload != scenario.workload.model_copy(update=_default_shape(model)):

@@ -35,7 +35,7 @@ def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
         return [told] if told else []
     assert calibration.machine is not None, "the exchange is the machine's"
     asked: list[tuple[Operation, Model | None, float]] = [(operation_of(scenario), None, carried_at_once(scenario))]
-    if (model := scenario.workload.model) is not None:
+    if (model := scenario.workload.known_model) is not None:
         asked.append(("compute", model, float(scenario.workload.batch)))
     found = [_of_operation(calibration.machine, *one, workers) for one in asked]
     return [told for told in found if told]

@@ -37,10 +37,10 @@ class Probe:
         """The samples in a trace of this scenario, operation by operation."""
         workers, workload = self.scenario.cluster.workers, self.scenario.workload
         if self.shows == "compute":
-            yield "compute", workload.model, workers, float(workload.batch), model_seconds(trace)
+            yield "compute", workload.known_model, workers, float(workload.batch), model_seconds(trace)
             return
         if self.shows == "ddp":
-            yield "ddp", workload.model, workers, float(len(buckets(self.scenario))), _ddp_seconds(trace)
+            yield "ddp", workload.known_model, workers, float(len(buckets(self.scenario))), _ddp_seconds(trace)
             return
         amount, seconds = exchanged_bytes(self.scenario), exchange_seconds(trace)
         if self.shows == "point_to_point":

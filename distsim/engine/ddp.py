@@ -1,7 +1,8 @@
 """The story of distributed data parallel training: forward -> backward, with all-reduces of buckets during backward.
 
-forward      the first part of the drawn compute time.
-backward     the rest of the compute time, in equal parts for the layers, the last layer first.
+forward      the first part of the drawn compute time; with a profile, also its optimizer and its forward.
+backward     the rest of the compute time, in equal parts for the layers, the last layer first. A profile adds the
+             time until each layer's gradient is there.
 all-reduce   a bucket's all-reduce starts when all its gradients are computed and the bucket before has finished: a
              worker has one stream of communication. It overlaps with the rest of backward, not with the next forward.
 With `accumulate` = k, only every k-th step communicates. The worker adds up the gradients of the steps in between.
@@ -14,6 +15,7 @@ import simpy
 from distsim.engine.peers import AllReduces
 from distsim.engine.simulated_hosts import SimulatedHosts, Story, finished
 from distsim.policies import Ddp
+from distsim.profile import added_times
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -35,6 +37,7 @@ class DdpStory:
         self.bucket_bytes = [
             sum(layer_bytes[layer] for layer in bucket) * self.policy.compression for bucket in self.buckets
         ]
+        self.added = added_times(scenario.workload.profile, [len(bucket) for bucket in self.buckets])
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
@@ -59,13 +62,14 @@ class DdpStory:
             communicates = accumulated + 1 == self.policy.accumulate
             # forward
             start = self.hosts.now
-            yield environment.timeout((1.0 - share) * seconds)
+            optimizer = 0.0 if accumulated else self.added.optimizer
+            yield environment.timeout((1.0 - share) * seconds + (optimizer + self.added.forward))
             self.builder.span(worker, SpanKind.FORWARD, step, start, self.hosts.now)
             # backward, and all-reduce
             start = self.hosts.now
             through = environment.event().succeed()
-            for number, bucket in enumerate(self.buckets):
-                yield environment.timeout(len(bucket) * share * seconds / self.layers)
+            for number, (bucket, added) in enumerate(zip(self.buckets, self.added.buckets, strict=True)):
+                yield environment.timeout(len(bucket) * share * seconds / self.layers + added)
                 if communicates:
                     through = environment.process(self.all_reduce(worker, update, number, before=through))
             self.builder.span(worker, SpanKind.BACKWARD, step, start, self.hosts.now)

@@ -78,7 +78,7 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
     # By worker: the current step, the version that was sent to the worker, and the seconds of each step.
     at: list[Row] = [[] for _ in workers]
     sent = [0] * len(workers)
-    times = scenario.compute_times()
+    times = scenario.simulated_times()
     seconds = [times.first(worker, scenario.steps).tolist() for worker in workers]
     alone = [(worker,) for worker in workers]
     # The server's state.

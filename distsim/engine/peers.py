@@ -88,7 +88,7 @@ class PeersStory:
         self.scenario = scenario
         self.period = scenario.policy.steps_per_update
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
-        self.compute_times = scenario.compute_times()
+        self.compute_times = scenario.simulated_times()
         self.builder = TraceBuilder()
         self.all_reduces = AllReduces(self.hosts, scenario, self.builder, apply_seconds)
 

@@ -15,6 +15,7 @@ import simpy
 
 from distsim.engine.simulated_hosts import ROUNDING, SimulatedHosts, Story, finished
 from distsim.policies import Pipeline
+from distsim.profile import stage_times
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -35,7 +36,8 @@ class PipelineStory:
     """Stages that pass activations forward and gradients back.
 
     The drawn compute time is the time of one whole batch on one stage, forward and backward. A micro-batch takes
-    (1 - backward_share) / micro_batches of this time forward, and backward_share / micro_batches backward.
+    (1 - backward_share) / micro_batches of this time forward, and backward_share / micro_batches backward. A profile
+    adds the same share of its stages' times; its optimizer is left out.
     Messages between two neighbours travel one after the other in each direction. With eager sends a message leaves when
     the source has the message. With rendezvous sends the target must also be waiting for it.
     """
@@ -47,6 +49,7 @@ class PipelineStory:
         self.num_stages = scenario.cluster.workers
         self.eager = scenario.communication.sends == "eager"
         self.message_bytes = (scenario.workload.activation_bytes or 0.0) / self.policy.micro_batches
+        self.added = stage_times(scenario.workload.profile, self.num_stages)
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
@@ -76,8 +79,9 @@ class PipelineStory:
                     yield from self.receive(source, stage, step, micro)
                 # compute
                 start = self.hosts.now
+                added = self.added[stage][direction == "backward"]
                 yield self.hosts.environment.timeout(
-                    (1.0 - share if direction == "forward" else share) * seconds / count
+                    (1.0 - share if direction == "forward" else share) * seconds / count + added / count
                 )
                 kind = SpanKind.FORWARD if direction == "forward" else SpanKind.BACKWARD
                 self.builder.span(stage, kind, step, start, self.hosts.now, label=f"micro-batch {micro}")

@@ -30,7 +30,7 @@ class ServerStory:
         self.apply_seconds = apply_seconds
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.environment = self.hosts.environment
-        self.compute_times = scenario.compute_times()
+        self.compute_times = scenario.simulated_times()
         self.builder = TraceBuilder()
         self.bytes = scenario.gradient_bytes / len(rules)
         self.last_step = scenario.steps if getattr(self.policy, "stop", "total") == "per_worker" else None

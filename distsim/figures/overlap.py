@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,7 +21,6 @@ from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import COMMUNICATION, COMPUTE, HINT, INK, Look, marker, template
 from distsim.figures.wording import counted, time_unit
 from distsim.policies import Ddp
-from distsim.theory.overlap import bucket_ready_seconds
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
 
@@ -125,7 +125,8 @@ def _ready(trace: Trace, own: Spans, count: int) -> Sequence[float | None]:
     start = float((forward if len(forward) else backward).start_seconds.min())
     before = float(backward.start_seconds.min()) - start
     length = float(backward.end_seconds.max()) - start - before
-    return [float(ready) for ready in start + bucket_ready_seconds(before, length, layers)]
+    shares = trace.scenario.workload.ready_shares
+    return [start + before + length * shares[last - 1] for last in accumulate(layers)]
 
 
 def _rows(buckets: Sequence[Bucket], length: float, unit: str) -> go.Figure:
@@ -165,8 +166,9 @@ def _add_compute(figure: go.Figure, trace: Trace, compute: Spans, begin: float, 
     if len(forward):
         start, end = forward.start_seconds - begin, forward.end_seconds - begin
         figure.add_trace(go.Bar(**_bar(FORWARD, [0] * len(forward), start, end, scale), hovertemplate=f"forward{tail}"))
-    layers = trace.scenario.workload.layers if "scenario" in trace.metadata else 1
-    edges = np.linspace(backward.start_seconds.min() - begin, backward.end_seconds.max() - begin, layers + 1)
+    shares = trace.scenario.workload.ready_shares if "scenario" in trace.metadata else [1.0]
+    layers, first, last = len(shares), backward.start_seconds.min() - begin, backward.end_seconds.max() - begin
+    edges = first + (last - first) * np.array([0.0, *shares])
     numbers = [f"<b>{layer}</b>" for layer in reversed(range(layers))]
     figure.add_bar(
         **_bar(BACKWARD, [0] * layers, edges[:-1], edges[1:], scale), hovertext=numbers,

@@ -17,7 +17,7 @@ from itertools import count
 import numpy as np
 
 from distsim.arrays import Floats
-from distsim.engine.recurrence.rows import drawn_seconds
+from distsim.engine.recurrence.rows import step_seconds
 from distsim.engine.steps import Steps, steps_trace
 from distsim.network import OVER
 from distsim.scenario import Scenario
@@ -213,7 +213,7 @@ def cannot(scenario: Scenario) -> str | None:
 
 def run(scenario: Scenario, apply_seconds: float) -> Trace:
     """Simulates `scenario`. apply_seconds: each server's own work for each update."""
-    times = Colocated(scenario, drawn_seconds(scenario), apply_seconds)
+    times = Colocated(scenario, step_seconds(scenario), apply_seconds)
     times.play()
     groups = times.group_of
     step = np.repeat(np.arange(times.steps), len(groups))

@@ -16,7 +16,7 @@ from distsim.arrays import Floats
 from distsim.collectives import Collective, Topology, parameter_server, tree
 from distsim.engine.recurrence.all_reduce_sequence import AllReduce, in_sequence, tell_all_reduces, transfers
 from distsim.engine.recurrence.max_plus_rounds import Ring, Rounds, RoutedSchedule, may_share
-from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
+from distsim.engine.recurrence.rows import SpanRows, finished, step_seconds, tell_updates
 from distsim.engine.recurrence.server import OneServer
 from distsim.engine.recurrence.tree import Tree
 from distsim.scenario import Scenario
@@ -95,7 +95,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
     period = scenario.policy.steps_per_update
     updates = -(-steps // period)
     drawn = np.zeros((updates, period, workers))
-    drawn.reshape(-1, workers)[:steps] = drawn_seconds(scenario)
+    drawn.reshape(-1, workers)[:steps] = step_seconds(scenario)
     worked = drawn.cumsum(axis=1)
     rows = SpanRows()
     if scenario.servers:

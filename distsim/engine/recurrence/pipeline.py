@@ -20,6 +20,7 @@ from distsim.engine.recurrence.max_plus_rounds import Routes
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Pipeline
 from distsim.policies.pipeline import Piece
+from distsim.profile import stage_times
 from distsim.scenario import Scenario
 from distsim.trace import NO_COLLECTIVE, SpanKind, Trace, TraceBuilder, Transfers
 
@@ -91,7 +92,11 @@ def timeline(scenario: Scenario) -> Timeline:
     assert isinstance(policy, Pipeline)
     share, eager = scenario.workload.backward_share, scenario.communication.sends == "eager"
     seconds = np.ascontiguousarray(drawn_seconds(scenario).T) / policy.micro_batches
-    work = {"forward": (1.0 - share) * seconds, "backward": share * seconds}
+    added = np.array(stage_times(scenario.workload.profile, stages)) / policy.micro_batches
+    work = {
+        "forward": (1.0 - share) * seconds + added[:, :1],
+        "backward": share * seconds + added[:, 1:],
+    }
     ways = wires(stages)
     source, target = np.array(ways, dtype=np.int32).reshape(-1, 2).T
     on_wire = dict(zip(ways, Routes.of(scenario.cluster, source, target).seconds(message_bytes(scenario)), strict=True))

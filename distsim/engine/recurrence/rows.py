@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.arrays import Flags, Floats
+from distsim.compute import ComputeTimes
 from distsim.engine.simulated_hosts import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
@@ -20,8 +21,16 @@ NO_LABEL: Labels = (0, ("",))
 
 
 def drawn_seconds(scenario: Scenario) -> Floats:
-    """Seconds of each step's work, shape (steps, workers)."""
-    times = scenario.compute_times()
+    """Seconds of each step's drawn work, without a profile's, shape (steps, workers)."""
+    return _by_step(scenario, scenario.compute_times())
+
+
+def step_seconds(scenario: Scenario) -> Floats:
+    """Seconds of each step's whole work, shape (steps, workers)."""
+    return _by_step(scenario, scenario.simulated_times())
+
+
+def _by_step(scenario: Scenario, times: ComputeTimes) -> Floats:
     return np.stack(
         [times.first(worker, scenario.steps)[: scenario.steps] for worker in range(scenario.cluster.workers)], axis=1
     )

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from distsim.arrays import Floats
-from distsim.engine.recurrence.rows import drawn_seconds
+from distsim.engine.recurrence.rows import step_seconds
 from distsim.engine.recurrence.sharing import shared_ends
 from distsim.engine.steps import Steps, steps_trace
 from distsim.policies import Backup
@@ -91,7 +91,7 @@ def run(scenario: Scenario, apply_seconds: float) -> Trace:
     needed = workers - (scenario.policy.backups if isinstance(scenario.policy, Backup) else 0)
     server = OneServer(scenario)
     # Times of a step count from the answers before the step.
-    ready = drawn_seconds(scenario)
+    ready = step_seconds(scenario)
     ready[1:] += server.pull_seconds
     began, arrived = server.pushes(ready)
     update = np.partition(arrived, needed - 1, axis=1)[:, needed - 1]

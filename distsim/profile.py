@@ -1,0 +1,235 @@
+"""The profile of a model: what its layers weigh, and when their gradients are there. `distsim profile` measures it.
+
+A layer is one parameter that gets a gradient. The layers stand in the order in which backward makes their gradients.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from distsim import files
+from distsim.errors import InputError
+from distsim.scenario_errors import findings
+from distsim.units import BOUNDS
+from distsim.validated_table import LARGEST_COUNT
+
+LARGEST_MEGABYTES = 10
+LARGEST_NAME = 1000  # characters
+CURE = "name a file that distsim profile wrote"
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
+Quartiles = tuple[Time, Time]
+Size = Annotated[int, Ge(0), Le(int(BOUNDS["byte"][1]))]
+Count = Annotated[int, Ge(1), Le(LARGEST_COUNT)]
+Name = Annotated[str, MinLen(1), MaxLen(LARGEST_NAME)]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One parameter that gets a gradient. Times are medians over the steps of one batch, in seconds.
+
+    bytes: of the gradient. forward_seconds: the layer's share of forward. ready_seconds: from the start of backward
+    until the gradient is there. quartiles: of the same times, over the steps.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    name: Name
+    bytes: Size
+    forward_seconds: Time
+    ready_seconds: Time
+    forward_quartiles: Quartiles
+    ready_quartiles: Quartiles
+
+
+@dataclass(frozen=True)
+class CoreSeconds:
+    """Seconds of a core that each part of a step takes; more than the part's own time where threads share the work."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    forward: Time
+    backward: Time
+    optimizer: Time
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one batch of a model takes on one device, alone.
+
+    model: "my_model.py:build", without its folder. layers: in the order of their gradients, first gradient first.
+    optimizer_seconds: one step of SGD. peak_bytes: the most memory held in a step: parameters, gradients, the batch and
+    what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
+    many were timed. Raises ValueError where the gradients' times do not grow.
+
+    >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
+    >>> found = Profile("m.py:build", (layer,), 0.0005, (0.0005, 0.0005), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32,
+    ...                 "cpu", "2.9", steps=10)
+    >>> round(found.step_seconds, 4), found.gradient_bytes
+    (0.0035, 4000)
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    model: Name
+    layers: Annotated[tuple[Layer, ...], MinLen(1), MaxLen(100_000)]
+    optimizer_seconds: Time
+    optimizer_quartiles: Quartiles
+    core_seconds: CoreSeconds
+    peak_bytes: Size
+    batch: Count
+    device: Name
+    torch: Name
+    steps: Count
+    distsim_profile: Literal[1] = 1
+
+    def __post_init__(self) -> None:
+        for before, after in pairwise(self.layers):
+            if after.ready_seconds < before.ready_seconds:
+                raise ValueError(
+                    f"has the gradient of {after.name} after that of {before.name}, and it is ready before it"
+                )
+        if not self.gradient_bytes:
+            raise ValueError("has gradients of 0 bytes in all")
+
+    @cached_property
+    def gradient_bytes(self) -> int:
+        """Bytes of all gradients."""
+        return sum(layer.bytes for layer in self.layers)
+
+    @cached_property
+    def forward_seconds(self) -> float:
+        """Seconds of a forward."""
+        return sum(layer.forward_seconds for layer in self.layers)
+
+    @property
+    def backward_seconds(self) -> float:
+        """Seconds of a backward: until the last gradient is there."""
+        return self.layers[-1].ready_seconds
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of forward, backward and optimizer."""
+        return self.forward_seconds + self.backward_seconds + self.optimizer_seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of the file as plain values."""
+        return asdict(self)
+
+    def save(self, path: Path) -> None:
+        """Writes the profile as JSON."""
+        files.write_text(path, json.dumps(self.as_dict(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Profile:
+        """Reads a file that `save` wrote. Raises InputError."""
+        try:
+            return cls.loads(files.read(path, LARGEST_MEGABYTES))
+        except OSError as error:
+            rule = f"cannot be read ({error.strerror})"
+        except ValidationError as error:
+            rule = f"is not a profile that distsim wrote ({findings(error)})"
+        raise InputError.of("profile", str(path), rule, CURE)
+
+    @classmethod
+    def loads(cls, content: str | bytes) -> Profile:
+        """The profile written as JSON. Raises pydantic's ValidationError."""
+        return TypeAdapter(cls).validate_json(content)
+
+
+@dataclass(frozen=True)
+class AddedTimes:
+    """The seconds that a profile adds to a step of distributed data parallel training; all 0 without a profile.
+
+    optimizer: before the forward after an update. buckets: by bucket, from the moment when the gradients of the bucket
+    before are there (or backward begins) until those of this bucket are there.
+    """
+
+    optimizer: float
+    forward: float
+    buckets: tuple[float, ...]
+
+    @property
+    def computed(self) -> float:
+        """Forward and backward."""
+        return self.forward + sum(self.buckets)
+
+
+def added_times(profile: Profile | None, bucket_layers: Sequence[int]) -> AddedTimes:
+    """What `profile` adds to a step. bucket_layers: how many layers each bucket has, in the order of their gradients.
+
+    >>> added_times(None, [1, 3])
+    AddedTimes(optimizer=0.0, forward=0.0, buckets=(0.0, 0.0))
+    """
+    if profile is None:
+        return AddedTimes(0.0, 0.0, (0.0,) * len(bucket_layers))
+    ready = [0.0, *(profile.layers[last - 1].ready_seconds for last in accumulate(bucket_layers))]
+    gaps = tuple(after - before for before, after in pairwise(ready))
+    return AddedTimes(profile.optimizer_seconds, profile.forward_seconds, gaps)
+
+
+def stage_times(profile: Profile | None, stages: int) -> list[tuple[float, float]]:
+    """The seconds of forward and of backward that `profile` adds to each stage of a pipeline; 0 without a profile.
+
+    Each stage has neighbouring layers, at least one. The slowest stage is as fast as it can be. Raises InputError
+    where there are fewer layers than stages.
+    """
+    if profile is None:
+        return [(0.0, 0.0)] * stages
+    if len(profile.layers) < stages:
+        raise InputError.of(
+            "cluster.workers", stages, f"are more stages than the {len(profile.layers)} layers of the profile",
+            f"write {len(profile.layers)} or fewer",
+        )  # fmt: skip
+    ready = [0.0, *(layer.ready_seconds for layer in profile.layers)]
+    backward = [after - before for before, after in pairwise(ready)][::-1]
+    forward = [layer.forward_seconds for layer in reversed(profile.layers)]
+    ends = _balanced([one + other for one, other in zip(forward, backward, strict=True)], stages)
+    return [(sum(forward[a:b]), sum(backward[a:b])) for a, b in pairwise([0, *ends])]
+
+
+def _balanced(seconds: Sequence[float], parts: int) -> list[int]:
+    """The end of each of `parts` neighbouring parts, none of them empty, whose largest sum is the least possible."""
+    until = [0.0, *accumulate(seconds)]
+    least: list[list[float]] = [until]  # by parts - 1 and by end: the largest sum of the best cut
+    cuts: list[list[int]] = [[0] * len(until)]
+    for part in range(1, parts):
+        row, cut = [0.0] * len(until), [0] * len(until)
+        for end in range(part + 1, len(until)):
+            row[end], cut[end] = min(
+                (max(least[-1][start], until[end] - until[start]), start) for start in range(part, end)
+            )
+        least.append(row)
+        cuts.append(cut)
+    ends = [len(seconds)]
+    for cut in reversed(cuts[1:]):
+        ends.append(cut[ends[-1]])
+    return ends[::-1]
+
+
+def read_profile(given: object, folder: Path) -> Profile:
+    """The profile of a scenario: a path as the scenario's file gives it, or the content as a trace keeps it.
+
+    Raises InputError.
+    """
+    if isinstance(given, Profile):
+        return given
+    if isinstance(given, str):
+        return Profile.load(folder / given)
+    if not isinstance(given, dict):
+        raise InputError.of("profile", given, "must be the path of a profile", CURE)
+    try:
+        return Profile.loads(json.dumps(given))
+    except (ValidationError, TypeError) as error:
+        rule = findings(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError.of("profile", "a table", f"is not a profile that distsim wrote ({rule})", CURE) from None
