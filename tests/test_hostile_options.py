@@ -49,6 +49,7 @@ def written(*suffixes: str) -> list[str]:
 TRACES = read(".npz", ".json", ".json.gz")
 NO_RULES = [*TEXTS, "x", ":", "absent.py:X", "folder:X", "a\0b:X", "/dev/zero:X"]
 RULES = [*NO_RULES, "binary.py:X", "broken.py:X", "empty.py:X"]
+MODELS = [*TEXTS, "x", ":", "absent.py:build", "folder:build", "a\0b.py:build", "/dev/zero:build", f"{LONG}.py:build"]
 LABS = [*MISSING, "s.toml"]
 NO_FOLDERS = ["", "a\0b", LONG, "/proc/x", "/dev/null", "s.toml"]  # nor can they be made
 DEADLINES = [*NUMBERS, "0", "inf", "1e400"]
@@ -108,6 +109,16 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "batch": [*WHOLE, "0", "1000000", DIGITS],
             "pause": [*NUMBERS, "-1 s", "nan s", "1e400 s", "1e6 s"],
             "repeats": [*WHOLE, "0", "1000000", DIGITS],
+        },
+    ),
+    "profile": (
+        "absent.py:build",
+        {
+            "model": [*MODELS, "binary.py:build", "broken.py:build", "empty.py:build", "tasks.py:1x", "s.toml:build"],
+            "batch": [*WHOLE, "0", DIGITS],
+            "device": [*TEXTS, "x", "tpu"],
+            "steps": [*WHOLE, "0", "1000000", DIGITS],
+            "out": written(".json"),
         },
     ),
     "sweep": (

@@ -17,18 +17,20 @@ import psutil
 import pytest
 
 from distsim import example
+from tests.runtime.own_models import GOOD
 
 if sys.platform == "win32":
     pytest.skip("needs a pseudo-terminal", allow_module_level=True)
 
 FIRST_SECONDS = 1.0
 PATIENCE_SECONDS = 90.0
-# What each command's line begins with once the command is loaded. FILE is a scenario, LABS a folder with a lab.
+# What each command's line begins with once the command is loaded. FILE is a scenario, MODEL a file with a model.
 LONG = {
     "measure FILE": "measure run: ",
     "compare FILE": "compare run: ",
     "simulate FILE": "simulate run: ",
     "calibrate": "calibrate: ",
+    "profile MODEL:build": "profile my_model.py:build: ",
     "sweep FILE --vary policy.backups=0:3": "sweep run: ",
     "bench --quick": "bench: ",
     "validate": "validate: ",
@@ -99,7 +101,8 @@ class Terminal:
 @contextmanager
 def terminal(command: str, folder: Path) -> Iterator[Terminal]:
     """The command on a terminal; ended afterwards."""
-    opened = Terminal([part.replace("FILE", str(folder / "run.toml")) for part in command.split()], Path.cwd())
+    named = command.replace("FILE", str(folder / "run.toml")).replace("MODEL", str(folder / "my_model.py"))
+    opened = Terminal(named.split(), Path.cwd())
     try:
         yield opened
     finally:
@@ -111,6 +114,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with a scenario that is named run."""
     run = example("backup_server").replacing({"name": "run", "steps": 8})
     (tmp_path / "run.toml").write_text(run.dumps(), "utf-8")
+    (tmp_path / "my_model.py").write_text(GOOD, "utf-8")
     return tmp_path
 
 

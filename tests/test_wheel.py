@@ -107,8 +107,8 @@ def test_without_torch_it_simulates_draws_and_explores(small: Environment, tmp_p
 
 @pytest.mark.parametrize(
     "command",
-    ["measure run.toml", "compare run.toml", "calibrate", "validate --machine", "lab run 03", "course",
-     "grade 03 --submission mine", "lab start 03 mine", "lab release out"],
+    ["measure run.toml", "compare run.toml", "calibrate", "profile my_model.py:build", "validate --machine",
+     "lab run 03", "course", "grade 03 --submission mine", "lab start 03 mine", "lab release out"],
 )  # fmt: skip
 def test_without_torch_a_command_says_which_extra_it_needs(small: Environment, tmp_path: Path, command: str) -> None:
     (tmp_path / "run.toml").write_text(example("synchronous_ring").dumps())

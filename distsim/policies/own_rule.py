@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import sys
-import traceback
 from numbers import Integral
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from distsim.errors import InputError
+from distsim.own_code import module_of, place_of
 from distsim.policies.rule import Decision, Rule
 from distsim.policies.rule_errors import no_decision, raised
 
@@ -38,7 +36,7 @@ def load_rule(spec: str, workers: int) -> OwnRule:
     file, _, name = located(spec).rpartition(":")
     path = Path(file)
     try:
-        made = getattr(_module(path), name, None)
+        made = getattr(module_of(path, "rule"), name, None)
         if not isinstance(made, type):
             raise InputError.of(ASKED, spec, f"{path.name} has no class {name}", CURE)
         if not callable(getattr(made, "arrived", None)):
@@ -48,7 +46,7 @@ def load_rule(spec: str, workers: int) -> OwnRule:
     except InputError:
         raise
     except Exception as error:
-        place = f"{path.name}:{error.lineno}" if isinstance(error, SyntaxError) else _place(error, str(path))
+        place = place_of(error, str(path), but=__file__)
         what = f"raised {type(error).__name__} at {place}: {error}"
         raise InputError.of(ASKED, spec, what, f"correct {place}") from error
 
@@ -89,7 +87,7 @@ class OwnRule:
             decision = self.rule.arrived(worker, step, read_version)
         except Exception as error:
             own = getattr(sys.modules.get(type(self.rule).__module__), "__file__", None)
-            raise raised(worker, step, error, _place(error, own)) from error
+            raise raised(worker, step, error, place_of(error, own, but=__file__)) from error
         fault = _fault(decision, self.workers)
         if fault is not None:
             raise no_decision(worker, step, decision, fault)
@@ -116,20 +114,3 @@ def _fault(decision: Any, workers: int) -> str | None:
 
 def _whole(number: object) -> bool:
     return isinstance(number, Integral) and not isinstance(number, bool)
-
-
-def _module(path: Path) -> ModuleType:
-    name = f"distsim_rule_{path.stem}"
-    found = importlib.util.spec_from_file_location(name, path)
-    if found is None or found.loader is None:
-        raise ImportError(f"{path.name} is not a Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-def _place(error: Exception, file: str | None) -> str:
-    """The place in `file` at which the error occurred, or else the place that raised it: "file:line"."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    own = [frame for frame in frames if frame.filename == file] or frames
-    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else f"{Path(file or '').name}"

@@ -1,0 +1,183 @@
+"""A model of one's own: each rule that it breaks ends in one message with the place in its file; and its profile."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from distsim.cli.main import main
+from distsim.errors import InputError
+from distsim.profile import Profile
+from distsim.runtime.profiling.own_model import load, resized
+from distsim.runtime.profiling.profile import profile
+from tests.runtime.own_models import BROKEN, GOOD, GOOD_LAYERS, build
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process: (exit code, standard output, standard error)."""
+
+    def run_main(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["distsim", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run_main
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    (tmp_path / "m.py").write_text(GOOD, "utf-8")
+    return f"{tmp_path / 'm.py'}:build"
+
+
+@pytest.mark.parametrize(("text", "said", "cure"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_rule_ends_in_one_message_with_its_place(
+    run: Run, tmp_path: Path, text: str, said: str, cure: str
+) -> None:
+    (tmp_path / "m.py").write_text(text, "utf-8")
+    code, out, err = run("profile", f"{tmp_path / 'm.py'}:build", "--steps", 1, "--out", tmp_path / "p.json")
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert said in err
+    assert cure in err.partition("Cure: ")[2]
+    assert not (tmp_path / "p.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [("absent.py:build", "there is no such file"), ("m.py", "names no function"), ("m.py:", "names no function"),
+     (":build", "names no function"), ("m.txt:build", "names no function"), ("m.py:1x", "names no function")],
+)  # fmt: skip
+def test_what_names_no_function_is_refused(run: Run, spec: str, said: str) -> None:
+    code, _, err = run("profile", spec)
+    assert code == 2
+    assert said in err
+
+
+def test_a_file_may_import_its_neighbours_and_leaves_the_path_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "beside_it.py").write_text(GOOD, "utf-8")
+    (tmp_path / "m.py").write_text("from beside_it import build\n", "utf-8")
+    before = list(sys.path)
+    assert load(f"{tmp_path / 'm.py'}:build").samples == 6
+    assert sys.path == before
+    del sys.modules["beside_it"]
+
+
+def test_equal_seeds_give_equal_parameters(model: str) -> None:
+    def first(seed: int) -> torch.Tensor:
+        return next(iter(load(model, seed=seed).layers.values()))
+
+    assert torch.equal(first(3), first(3))
+    assert not torch.equal(first(3), first(4))
+
+
+def test_a_profile_has_each_parameter_that_gets_a_gradient_once(model: str) -> None:
+    found = profile(model, steps=3, warm_up=1)
+    assert {layer.name for layer in found.layers} == GOOD_LAYERS
+    assert {layer.name: layer.bytes for layer in found.layers}["first.weight"] == 4 * 8 * 16
+    assert [layer.name for layer in found.layers][:2] in (["last.bias", "last.weight"], ["last.weight", "last.bias"])
+    assert (found.batch, found.device, found.steps, found.torch) == (6, "cpu", 3, torch.__version__)
+    assert found.peak_bytes > 2 * found.gradient_bytes
+    for seconds in (found.forward_seconds, found.backward_seconds, found.optimizer_seconds):
+        assert 0.0 < seconds < 1.0
+    for layer in found.layers:
+        assert layer.ready_quartiles[0] <= layer.ready_seconds <= layer.ready_quartiles[1]
+        assert layer.forward_quartiles[0] <= layer.forward_seconds * (1 + 1e-9)
+
+
+DEEP = """\
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(size, size) for size in (64, 1024, 64))
+        self.between = nn.Linear(64, 1024)
+        self.after = nn.Linear(1024, 64)
+    def forward(self, inputs):
+        return self.parts[2](self.after(self.parts[1](self.between(self.parts[0](inputs))))).mean()
+def build():
+    return Model(), (torch.ones(256, 64),)
+"""
+
+
+def test_times_belong_to_the_layers_that_take_them(tmp_path: Path) -> None:
+    """The layer in the middle has 16 times the work of its neighbours, forward and backward."""
+    (tmp_path / "m.py").write_text(DEEP, "utf-8")
+    found = profile(f"{tmp_path / 'm.py'}:build", steps=7)
+    layers = {layer.name: layer for layer in found.layers}
+    names = [layer.name.removesuffix(".weight") for layer in found.layers if layer.name.endswith("weight")]
+    assert names == ["parts.2", "after", "parts.1", "between", "parts.0"]
+    middle = layers["parts.1.weight"]
+    assert middle.forward_seconds > 0.5 * found.forward_seconds
+    before = layers["after.weight"]
+    assert middle.ready_seconds - before.ready_seconds > 0.4 * found.backward_seconds
+
+
+@pytest.mark.parametrize("samples", [1, 6, 20])
+def test_the_batch_is_repeated_or_cut(run: Run, model: str, samples: int) -> None:
+    code, out, _ = run("profile", model, "--batch", samples, "--steps", 1, "--json")
+    assert code == 0
+    assert json.loads(out)["batch"] == samples
+
+
+def test_a_batch_is_cut_in_the_order_of_its_samples() -> None:
+    rows, numbers = resized("m.py:build", (torch.arange(6).view(3, 2), torch.arange(3)), 4)
+    assert rows.tolist() == [[0, 1], [2, 3], [4, 5], [0, 1]]
+    assert numbers.tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("shapes", ["(3, 4), (2,)", "(3, 4), ()", "(0, 4),"])
+def test_tensors_of_other_lengths_have_no_number_of_samples(run: Run, tmp_path: Path, shapes: str) -> None:
+    (tmp_path / "m.py").write_text(
+        build(f"return LINEAR, tuple(torch.ones(shape) for shape in ({shapes}))"), "utf-8"
+    )  # fmt: skip
+    code, _, err = run("profile", f"{tmp_path / 'm.py'}:build", "--batch", 5)
+    assert code == 2
+    assert "a batch of 5 samples needs tensors of one length" in err
+
+
+def test_the_command_writes_and_prints_the_profile(run: Run, model: str, tmp_path: Path) -> None:
+    noisy = Path(model.rpartition(":")[0])
+    noisy.write_text("print('loading')\n" + GOOD, "utf-8")
+    code, out, err = run("profile", model, "--steps", 2, "--out", tmp_path / "p.json", "--json")
+    assert (code, err) == (0, "loading\n")
+    assert Profile.loads(out) == Profile.load(tmp_path / "p.json")
+    code, out, _ = run("profile", model, "--steps", 2)
+    assert code == 0
+    assert all(name in out for name in GOOD_LAYERS)
+    assert "all layers" in out
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the machine has a GPU")
+def test_a_machine_without_a_gpu_says_so(run: Run, model: str) -> None:
+    code, _, err = run("profile", model, "--device", "cuda")
+    assert code == 2
+    assert "device = 'cuda': is no device of this machine. Cure: take" in err
+
+
+@pytest.mark.cuda
+def test_a_profile_of_a_gpu(model: str) -> None:
+    found = profile(model, device="cuda", steps=3)
+    assert found.device == torch.cuda.get_device_name()
+    assert 0.0 < found.forward_seconds < 1.0
+    assert {layer.name for layer in found.layers} == GOOD_LAYERS
+
+
+def test_bad_values_in_python_are_refused(model: str) -> None:
+    with pytest.raises(InputError, match="names no function"):
+        load("nothing")
+    with pytest.raises(InputError, match="needs tensors of one length"):
+        resized(model, (torch.tensor(1.0),), 3)
