@@ -54,7 +54,9 @@ def simulate(
         trace = selection.run(engine, scenario, apply_seconds, own)
     else:
         exchange = calibration.of(scenario)
-        trace = selection.run(engine, calibrated(scenario, exchange), exchange.apply_seconds, own)
+        trace = selection.run(
+            engine, calibrated(scenario, exchange), exchange.apply_seconds, own, exchange.cores
+        )  # fmt: skip
         trace = replace(trace, metadata=trace.metadata | {"calibration": exchange.as_dict()})
     if rule is not None:
         name = rule if isinstance(rule, str) else type(rule).__name__

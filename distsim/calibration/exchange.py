@@ -23,6 +23,7 @@ from pydantic import ConfigDict
 
 from distsim.collective_costs import collective_seconds
 from distsim.communication import AllReduceKind
+from distsim.cores import Cores
 from distsim.policies import Pipeline
 from distsim.scenario import Scenario
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
@@ -45,6 +46,8 @@ class Exchange:
     apply_seconds: the server's own work for one update; 0 without servers.
     model_seconds: real forward and backward of one batch, if the scenario has a model.
     measured_workers: the numbers of workers at which a machine's links were fitted; empty for an exchange of its own.
+    cores: those that the ranks share while they compute and exchange; they then count a model's work, and
+    model_seconds is 0.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)  # for files
@@ -57,6 +60,7 @@ class Exchange:
     points: tuple[tuple[Annotated[float, Ge(0.0)], Time], ...]
     model_seconds: Time = 0.0
     measured_workers: tuple[Count, ...] = ()
+    cores: Cores | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain values for JSON."""
@@ -71,6 +75,9 @@ class Exchange:
         if self.measured_workers:
             details.append(f"fitted at {', '.join(map(str, self.measured_workers))} workers")
         model = f", and {show(self.model_seconds, 'second')} of real compute per step" if self.model_seconds else ""
+        if self.cores:
+            work = show(self.cores.step_seconds, "second")
+            model = f", and {work} of a core per worker and step on cores that do the work of {self.cores.capacity:.3g}"
         return (
             f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: "
             f"{bandwidth} and {latency} in place of the scenario's ({', '.join(details)}){model}"

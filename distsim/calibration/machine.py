@@ -14,7 +14,16 @@ from distsim.arrays import Floats
 from distsim.calibration.exchange import Exchange, exchanged_bytes
 from distsim.calibration.fitted_line import POOR_MISS, Line, fit_line
 from distsim.calibration.imposed import Imposed
-from distsim.calibration.operations import OPERATIONS, TITLES, Operation, Oversubscription, oversubscription, terms
+from distsim.calibration.operations import (
+    NOT_OVERSUBSCRIBED,
+    OPERATIONS,
+    TITLES,
+    Operation,
+    Oversubscription,
+    oversubscription,
+    terms,
+)
+from distsim.cores import Cores
 from distsim.errors import InputError
 from distsim.policies import Ddp, Pipeline
 from distsim.scenario import Scenario
@@ -71,6 +80,7 @@ class MachineCalibration(ValidatedTable):
 
     imposed: the emulated links; None without emulation, and in files of earlier versions.
     fits: for each operation, one at each number of workers, and one over all numbers, for numbers not measured.
+    work: for each all-reduce, core-seconds of one rank over all numbers of workers; empty in earlier files.
     """
 
     cores: Count
@@ -78,6 +88,7 @@ class MachineCalibration(ValidatedTable):
     imposed: Imposed | None = None
     measured: tuple[Measured, ...]
     fits: Annotated[tuple[Fit, ...], MinLen(1)]
+    work: tuple[Fit, ...] = ()
 
     @model_validator(mode="after")
     def _imposed_where_emulated(self) -> MachineCalibration:
@@ -98,9 +109,11 @@ class MachineCalibration(ValidatedTable):
         Raises InputError if the scenario's operation was not measured.
         """
         operation, amount = operation_of(scenario), carried_at_once(scenario)
-        workers = scenario.cluster.workers
-        links = self._fit(operation, workers)
-        shared, miss = self._oversubscription(operation, scenario.ranks), self._miss(links, amount)
+        workers, cores = scenario.cluster.workers, self._shared_cores(scenario)
+        # Beside shared cores the links are those of ranks that do not compete for cores.
+        links = self._fit(operation, workers if cores is None else max(2, min(workers, self.cores)))
+        shared = self._oversubscription(operation, scenario.ranks) if cores is None else NOT_OVERSUBSCRIBED
+        miss = self._miss(links, amount)
         return Exchange(
             kind=scenario.communication.kind,
             workers=workers,
@@ -110,8 +123,9 @@ class MachineCalibration(ValidatedTable):
             points=tuple(
                 (found.amount, found.seconds) for found in self._points(links) if found.workers == links.workers[-1]
             ),
-            model_seconds=self._model_seconds(scenario),
+            model_seconds=self._model_seconds(scenario, workers) if cores is None else 0.0,
             measured_workers=links.workers,
+            cores=cores,
         )
 
     def seconds(self, operation: Operation, workers: int, amount: float, model: Model | None = None) -> float:
@@ -160,16 +174,17 @@ class MachineCalibration(ValidatedTable):
             )
         return max(fits, key=lambda fit: (fit.workers == (workers,), len(fit.workers)))
 
-    def _model_seconds(self, scenario: Scenario) -> float:
+    def _model_seconds(self, scenario: Scenario, workers: int) -> float:
+        """Seconds of a step's forward and backward, under DDP with its own work, with so many workers at once."""
         model = scenario.workload.known_model
-        if model is None:
+        if model is None or scenario.workload.profile is not None:
             return 0.0
         if scenario.workload != scenario.workload.model_copy(update=_default_shape(model)):
             raise InputError.of(
                 "calibration for a transformer of width", scenario.workload.width,
                 "the calibration holds transformers of the default width and layers", "leave both out",
             )  # fmt: skip
-        workers, batch = scenario.cluster.workers, float(scenario.workload.batch)
+        batch = float(scenario.workload.batch)
         alone = self.seconds("compute", workers, batch, model)
         if not isinstance(scenario.policy, Ddp) or not any(fit.operation == "ddp" for fit in self.fits):
             return alone
@@ -177,6 +192,34 @@ class MachineCalibration(ValidatedTable):
         largest = max(found.amount for found in self.measured if (found.operation, found.model) == ("compute", model))
         under_ddp = self.seconds("ddp", workers, float(buckets), model)
         return max(alone + under_ddp - self.seconds("compute", workers, largest, model), SHORTEST_SECONDS)
+
+    def _shared_cores(self, scenario: Scenario) -> Cores | None:
+        """The cores that the workers share, if they compute a model, exchange among peers, and their work is known."""
+        model, profile = scenario.workload.known_model, scenario.workload.profile
+        known = [fit.line for fit in self.work if fit.operation == operation_of(scenario)]
+        if not scenario.workload.computes or not known or scenario.servers:
+            return None
+        ends = 2  # of a message: a rank that sends one and receives one does both
+        return Cores(
+            capacity=self._capacity(None if profile else model),
+            step_seconds=profile.step_seconds if profile else self._model_seconds(scenario, 1),
+            message_seconds=known[0].fixed_seconds / ends,
+            byte_seconds=known[0].unit_seconds / ends,
+        )
+
+    def _capacity(self, model: Model | None) -> float:
+        """Core-seconds per second of all cores at once: busy cores compute more slowly than one alone.
+
+        model: one that was measured; None: all of them.
+        """
+        computed = [found for found in self.measured if found.operation == "compute" and model in (None, found.model)]
+        busy = max((found.workers for found in computed if found.workers <= self.cores), default=1)
+        alone, together = (
+            {(found.model, found.amount): found.seconds for found in computed if found.workers == workers}
+            for workers in (1, busy)
+        )
+        paces = [alone[key] / together[key] for key in alone.keys() & together.keys()]
+        return self.cores * min(1.0, float(np.median(paces))) if busy > 1 and paces else float(self.cores)
 
     def warnings(self) -> list[str]:
         """Warnings about predictions from this calibration."""
@@ -228,9 +271,12 @@ Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model,
 
 
 def fitted(
-    samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None
-) -> MachineCalibration:
+    samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None,
+    work: Iterable[Sample] = (),
+) -> MachineCalibration:  # fmt: skip
     """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
+
+    work: core-seconds of one rank in place of seconds.
 
     >>> import numpy as np
     >>> one = [("point_to_point", None, 2, size, np.full(20, 1e-4 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
@@ -238,12 +284,7 @@ def fitted(
     >>> round(machine.seconds("point_to_point", 2, 5e6), 9)
     0.0051
     """
-    together: dict[tuple[Operation, Model | None, int, float], list[Floats]] = {}
-    for operation, model, workers, amount, seconds in samples:
-        together.setdefault((operation, model, workers, amount), []).append(seconds)
-    order = sorted(together, key=lambda key: (OPERATIONS.index(key[0]), key[1] or "", *key[2:]))
-    repeats = {key: np.concatenate(together[key]) for key in order}
-    fits = []
+    repeats, fits = _joined(samples), []
     for operation, model in dict.fromkeys((operation, model) for operation, model, _, _ in repeats):
         own = {key: seconds for key, seconds in repeats.items() if key[:2] == (operation, model)}
         numbers = sorted({workers for _, _, workers, _ in own})
@@ -256,8 +297,31 @@ def fitted(
             fits.append(Fit(operation=operation, model=model, workers=at, line=fit_line(rows, list(points.values()))))
     return MachineCalibration(
         cores=cores, emulated=emulated, imposed=imposed, fits=tuple(fits),
-        measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()),
+        measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
     )  # fmt: skip
+
+
+Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats
+
+
+def _joined(samples: Iterable[Sample]) -> Repeats:
+    """All repeats of the same operation, model, workers and amount together, in the order of tables."""
+    together: dict[tuple[Operation, Model | None, int, float], list[Floats]] = {}
+    for operation, model, workers, amount, seconds in samples:
+        together.setdefault((operation, model, workers, amount), []).append(seconds)
+    order = sorted(together, key=lambda key: (OPERATIONS.index(key[0]), key[1] or "", *key[2:]))
+    return {key: np.concatenate(together[key]) for key in order}
+
+
+def _work(samples: Iterable[Sample]) -> tuple[Fit, ...]:
+    """For each operation the line of a rank's core-seconds, which do not depend on who else has work."""
+    repeats, found = _joined(samples), []
+    for operation in dict.fromkeys(key[0] for key in repeats):
+        own = {key: seconds for key, seconds in repeats.items() if key[0] == operation}
+        rows = [terms(operation, workers, amount, NOT_OVERSUBSCRIBED) for _, _, workers, amount in own]
+        workers = tuple(sorted({key[2] for key in own}))
+        found.append(Fit(operation=operation, workers=workers, line=fit_line(rows, list(own.values()))))
+    return tuple(found)
 
 
 def _measured(operation: Operation, model: Model | None, workers: int, amount: float, seconds: Floats) -> Measured:

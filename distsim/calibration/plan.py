@@ -52,6 +52,13 @@ class Probe:
             yield "apply", None, workers, amount, applies
             yield "broadcast", None, workers, amount, broadcasts
 
+    def work(self, trace: Trace) -> Iterator[Sample]:
+        """The core-seconds of one rank in the exchanges of a trace of this scenario, where the trace tells them."""
+        told = trace.metadata.get("exchange_core_seconds")
+        if told and self.shows in ("all_reduce", "ring_schedule"):
+            amount = exchanged_bytes(self.scenario)
+            yield self.shows, None, self.scenario.cluster.workers, amount, np.array(told[WARM_UP_STEPS:])
+
 
 @dataclass(frozen=True)
 class CalibrationPlan:

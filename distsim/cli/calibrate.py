@@ -149,10 +149,13 @@ def _table(machine: MachineCalibration) -> Table:
     fits = table(title, *columns, caption_justify="left")
     fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
-        "fitted line."
+        "fitted line. core time: what a rank's own threads work for an exchange, on all cores together."
     )
     for fit in machine.fits:
         fits.add_row(*(Text(cell) for cell in _row(fit)), style="yellow" if fit.line.poor else None)
+    for fit in machine.work:
+        _, *cells = _row(fit)
+        fits.add_row(*map(Text, (f"{fit.title}, core time", *cells)), style="yellow" if fit.line.poor else None)
     return fits
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import simpy
 
+from distsim.cores import Cores
 from distsim.engine.peers import AllReduces
 from distsim.engine.simulated_hosts import SimulatedHosts, Story, finished
 from distsim.policies import Ddp
@@ -27,7 +28,7 @@ class DdpStory:
     The workers compute the steps left over at the end, but these steps make no update.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, cores: Cores | None = None) -> None:
         assert isinstance(scenario.policy, Ddp)
         self.scenario = scenario
         self.policy = scenario.policy
@@ -38,7 +39,9 @@ class DdpStory:
             sum(layer_bytes[layer] for layer in bucket) * self.policy.compression for bucket in self.buckets
         ]
         self.added = added_times(scenario.workload.profile, [len(bucket) for bucket in self.buckets])
-        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
+        profiled = scenario.workload.profile is not None
+        self.core_seconds = 0.0 if cores is None or profiled else cores.step_seconds  # divided as the drawn time is
+        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts, cores)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
         self.all_reduces = AllReduces(self.hosts, scenario, self.builder)
@@ -63,13 +66,16 @@ class DdpStory:
             # forward
             start = self.hosts.now
             optimizer = 0.0 if accumulated else self.added.optimizer
-            yield environment.timeout((1.0 - share) * seconds + (optimizer + self.added.forward))
+            computed = optimizer + self.added.forward + (1.0 - share) * self.core_seconds
+            yield from self.hosts.work(worker, (1.0 - share) * seconds, computed)
             self.builder.span(worker, SpanKind.FORWARD, step, start, self.hosts.now)
             # backward, and all-reduce
             start = self.hosts.now
             through = environment.event().succeed()
             for number, (bucket, added) in enumerate(zip(self.buckets, self.added.buckets, strict=True)):
-                yield environment.timeout(len(bucket) * share * seconds / self.layers + added)
+                part = len(bucket) * share
+                computed = added + part * self.core_seconds / self.layers
+                yield from self.hosts.work(worker, part * seconds / self.layers, computed)
                 if communicates:
                     through = environment.process(self.all_reduce(worker, update, number, before=through))
             self.builder.span(worker, SpanKind.BACKWARD, step, start, self.hosts.now)

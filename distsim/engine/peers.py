@@ -7,6 +7,7 @@ Synchronous: an all-reduce of the gradients after each step. Local SGD: an all-r
 from __future__ import annotations
 
 from distsim.collectives import Transfer
+from distsim.cores import Cores
 from distsim.engine.averaging_server import AveragingServer
 from distsim.engine.collective import CollectiveCall, Gates
 from distsim.engine.simulated_hosts import ROUNDING, SimulatedHosts, Story, finished
@@ -26,7 +27,8 @@ class AllReduces:
         self, hosts: SimulatedHosts, scenario: Scenario, builder: TraceBuilder, apply_seconds: float = 0.0
     ) -> None:
         self.hosts = hosts
-        self.send = AveragingServer(hosts, scenario, builder, apply_seconds).send if scenario.servers else hosts.send
+        server = AveragingServer(hosts, scenario, builder, apply_seconds) if scenario.servers else None
+        self.send = hosts.exchange if server is None else server.send
         self.builder = builder
         self.schedule = scenario.schedule()
         self.gates = Gates.of(self.schedule, scenario.communication.sends)
@@ -83,12 +85,13 @@ class PeersStory:
     order of steps. Each row moves the worker's own parameters, which started as a copy of the common parameters.
     """
 
-    def __init__(self, scenario: Scenario, apply_seconds: float = 0.0) -> None:
+    def __init__(self, scenario: Scenario, apply_seconds: float = 0.0, cores: Cores | None = None) -> None:
         assert isinstance(scenario.policy, Synchronous | LocalSgd)
         self.scenario = scenario
         self.period = scenario.policy.steps_per_update
-        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
-        self.compute_times = scenario.simulated_times()
+        self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts, cores)
+        self.core_seconds = 0.0 if cores is None else cores.step_seconds
+        self.compute_times = scenario.simulated_times() if cores is None else scenario.compute_times()
         self.builder = TraceBuilder()
         self.all_reduces = AllReduces(self.hosts, scenario, self.builder, apply_seconds)
 
@@ -107,7 +110,7 @@ class PeersStory:
         for step in range(steps):
             # compute
             start = self.hosts.now
-            yield self.hosts.environment.timeout(self.compute_times(worker, step))
+            yield from self.hosts.work(worker, self.compute_times(worker, step), self.core_seconds)
             self.builder.span(worker, SpanKind.COMPUTE, step, start, self.hosts.now)
             # all-reduce
             if self.scenario.policy.updates_after(step, steps):

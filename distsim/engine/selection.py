@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from distsim.cores import Cores
 from distsim.engine import loop, recurrence, story
 from distsim.errors import InputError
 from distsim.policies import Rule
@@ -13,23 +14,31 @@ from distsim.trace import Trace
 Engine = Literal["auto", "story", "loop", "recurrence"]
 
 
-def fastest(scenario: Scenario, rule: Rule | None = None) -> Engine:
-    """The fastest engine that serves `scenario`, with or without a user's own rule.
+def fastest(scenario: Scenario, rule: Rule | None = None, cores: Cores | None = None) -> Engine:
+    """The fastest engine that serves `scenario`, with or without a user's own rule, and with or without shared cores.
 
     >>> from distsim.examples import example
     >>> fastest(example("synchronous_ring")), fastest(example("backup_server"))
     ('recurrence', 'loop')
     """
+    if cores is not None:
+        return "story"
     if rule is None and recurrence.cannot(scenario) is None:
         return "recurrence"
     return "loop" if loop.cannot(scenario) is None else "story"
 
 
-def run(engine: Engine, scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
+def run(
+    engine: Engine, scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None,
+    cores: Cores | None = None,
+) -> Trace:  # fmt: skip
     """Simulates `scenario` with `engine`; the trace's metadata name the engine. Raises InputError where it cannot."""
-    match fastest(scenario, rule) if engine == "auto" else engine:
+    chosen = fastest(scenario, rule, cores) if engine == "auto" else engine
+    if cores is not None and chosen in ("loop", "recurrence"):
+        raise InputError.of("engine", engine, "has no formula for cores that ranks share", 'take engine = "auto"')
+    match chosen:
         case "story":
-            return story.run(scenario, apply_seconds, rule)
+            return story.run(scenario, apply_seconds, rule, cores)
         case "loop":
             return loop.run(scenario, apply_seconds, rule)
         case "recurrence":

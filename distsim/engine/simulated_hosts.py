@@ -1,15 +1,16 @@
-"""The simulated hosts of a run: the clock, and the hosts' NICs on the network."""
+"""The simulated hosts of a run: the clock, the hosts' NICs on the network, and cores where they are shared."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Hashable
 from functools import cache
 from typing import Any
 
 import simpy
 
 from distsim.cluster import Cluster
+from distsim.cores import Cores
 from distsim.engine.clock import Clock
 from distsim.network import Flow, Network, Route
 from distsim.scenario import Scenario
@@ -19,18 +20,60 @@ ROUNDING = 1e-12  # a wait below this share of the time now counts as no wait: c
 
 
 class SimulatedHosts:
-    """The hosts of a cluster on one SimPy clock."""
+    """The hosts of a cluster on one SimPy clock.
 
-    def __init__(self, cluster: Cluster, hosts: int) -> None:
+    cores: where all hosts are ranks of one machine, the cores that they share; None: each host has its own.
+    """
+
+    def __init__(self, cluster: Cluster, hosts: int, cores: Cores | None = None) -> None:
         self.cluster = cluster
+        self.cores = cores
         self.environment = Clock(0.0)
-        self.network = Network(self.environment, cluster.capacities(hosts))
+        capacities: dict[Hashable, float] = dict(cluster.capacities(hosts))
+        if cores is not None:
+            capacities |= {"cores": cores.capacity}
+            capacities |= {(use, host): 1.0 for use in ("compute", "exchange") for host in range(hosts)}
+        self.network = Network(self.environment, capacities)
         self.route = cache(self._route)
 
     @property
     def now(self) -> float:
         """Seconds since the start."""
         return self.environment.now
+
+    def work(self, worker: int, drawn_seconds: float, core_seconds: float = 0.0) -> Story:
+        """Part of a step of `worker`: it computes for so many core-seconds, and then the drawn time passes.
+
+        Where cores are shared, a worker computes on one core at most, and on what the other ranks leave of all cores.
+        """
+        if self.cores is not None and core_seconds > 0.0:
+            yield self.network.transfer((("compute", worker), "cores"), core_seconds, 0.0)
+            core_seconds = 0.0
+        yield self.environment.timeout(drawn_seconds + core_seconds)
+
+    def exchange(self, source: int, target: int, num_bytes: float) -> Flow | DelayedTransfer:
+        """Sends bytes as `send` does; where cores are shared, both ends spend core-seconds on them meanwhile.
+
+        The transfer ends when its bytes have arrived and both ends have done their work.
+        """
+        sent = self.send(source, target, num_bytes)
+        if self.cores is None:
+            return sent
+        work = self.cores.exchange_seconds(num_bytes)
+        ends = [self.network.transfer((("exchange", end), "cores"), work, 0.0) for end in (source, target)]
+        transfer = DelayedTransfer(self.environment)
+        transfer.start_seconds = self.now
+        left = 1 + len(ends)
+
+        def over(_: simpy.Event) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                transfer.succeed()
+
+        for part in (sent, *ends):
+            part.callbacks.append(over)
+        return transfer
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """Sends bytes from one host to another. The default latency is the route's."""

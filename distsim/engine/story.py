@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from distsim.cores import Cores
 from distsim.engine.ddp import DdpStory
 from distsim.engine.flexrr import FlexRRStory
 from distsim.engine.peers import PeersStory
@@ -22,8 +23,11 @@ from distsim.scenario import Scenario
 from distsim.trace import Trace
 
 
-def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
-    """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: replaces the policy's rule."""
+def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None, cores: Cores | None = None) -> Trace:
+    """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: replaces the policy's rule.
+
+    cores: those that the ranks of one machine share. Only workers among peers share them.
+    """
     policy = scenario.policy
     if scenario.servers and isinstance(policy, WithServer):
         # Servers share nothing, so each server has its own rule.
@@ -32,7 +36,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
         story = FlexRRStory if isinstance(policy, FlexRR) else ServerStory
         return story(scenario, rules, apply_seconds).run()
     if isinstance(policy, Ddp):
-        return DdpStory(scenario).run()
+        return DdpStory(scenario, cores).run()
     if isinstance(policy, Pipeline):
         return PipelineStory(scenario).run()
-    return PeersStory(scenario, apply_seconds).run()
+    return PeersStory(scenario, apply_seconds, cores).run()

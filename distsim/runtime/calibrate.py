@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +35,7 @@ def calibrate(
     if expected is None:
         expected = expected_of(plan) if progress else 0.0
     samples: list[Sample] = []
+    work: list[Sample] = []
     latencies: list[float | None] = []
     done = 0
     for number, probes in enumerate(launches, start=1):
@@ -45,9 +46,14 @@ def calibrate(
         latencies += [trace.metadata["emulation"]["latency_seconds"] for trace in traces if plan.emulated]
         done += sum(probe.scenario.steps for probe in probes)
         for probe, trace in zip(probes, traces, strict=True):
-            for operation, model, workers, amount, seconds in probe.samples(trace):
-                samples.append((operation, model, workers, amount, np.maximum(seconds, SHORTEST_SECONDS)))
-    return fitted(samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies))
+            samples += _no_shorter(probe.samples(trace))
+            work += _no_shorter(probe.work(trace))
+    return fitted(samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work)
+
+
+def _no_shorter(samples: Iterable[Sample]) -> list[Sample]:
+    """The same samples with no time below a clock's tick."""
+    return [(*sample[:4], np.maximum(sample[4], SHORTEST_SECONDS)) for sample in samples]
 
 
 def expected_of(plan: CalibrationPlan) -> float:

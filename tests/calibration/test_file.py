@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distsim.calibration import Calibration, Exchange, Imposed, fitted
+from distsim.cores import Cores
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.simulation import simulate
@@ -23,7 +24,8 @@ EXCHANGE = Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ((1e6, 0.1), (4e6, 0.3)))
 
 def whole() -> Calibration:
     samples = [("all_reduce", None, n, size, np.full(3, 1e-4 * n + size / 1e9)) for n in (2, 4) for size in (1e4, 1e6)]
-    return Calibration((EXCHANGE,), fitted(samples, cores=2))
+    shared = replace(EXCHANGE, cores=Cores(capacity=1.8, step_seconds=0.02, message_seconds=1e-5, byte_seconds=1e-9))
+    return Calibration((EXCHANGE, shared), fitted(samples, cores=2, work=samples))
 
 
 def test_a_file_comes_back(tmp_path: Path) -> None:
@@ -45,6 +47,19 @@ def test_a_file_keeps_the_links_that_were_imposed(tmp_path: Path) -> None:
     assert found.machine.imposed == Imposed(bandwidth_bytes_per_second=125e6, latency_seconds=5e-5)
     told = found.describe(example("synchronous_ring"))
     assert told.endswith("; the calibration was made on emulated links of 1 Gbit/s and 50 us")
+
+
+def test_a_file_that_tells_no_work_of_cores_is_read(tmp_path: Path) -> None:
+    """As written before it was measured."""
+    table = whole().as_dict()
+    del table["machine"]["work"]
+    for exchange in table["exchanges"]:
+        del exchange["cores"]
+    (tmp_path / "c.json").write_text(json.dumps(table))
+    found = Calibration.load(tmp_path / "c.json")
+    assert found.machine is not None
+    assert found.machine.work == ()
+    assert [exchange.cores for exchange in found.exchanges] == [None, None]
 
 
 def test_a_file_that_does_not_tell_the_imposed_links_is_read(tmp_path: Path) -> None:

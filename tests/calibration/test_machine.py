@@ -236,3 +236,61 @@ def test_sizes_that_make_no_difference_leave_a_finite_bandwidth() -> None:
     exchange = machine.exchange(pipeline)
     assert exchange.latency_seconds == pytest.approx(1e-3)
     assert 1e12 < exchange.bandwidth_bytes_per_second < 1e15
+
+
+WORK = [  # a rank's core-seconds: 40 us a message sent and received, 2 ns a byte
+    ("all_reduce", None, workers, size, np.full(3, 2 * (workers - 1) * (40e-6 + 2e-9 * size / workers)))
+    for workers in (2, 4) for size in (1e4, 1e6)
+]  # fmt: skip
+SLOWER = 1.25  # times as long as alone, with both cores busy
+
+
+def sharing(work: list[Sample]) -> MachineCalibration:
+    """Two cores, calibrated at 1, 2 and 4 workers."""
+    busy = [(*what, SLOWER * seconds) for *what, seconds in compute(2)]
+    rings = [
+        ("all_reduce", None, workers, size, np.full(3, workers * (1e-3 + size / 1e9)))
+        for workers in (2, 4) for size in (1e4, 1e6)
+    ]  # fmt: skip
+    return fitted([*compute(1), *busy, *rings], cores=2, work=work)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+@pytest.mark.parametrize("policy", [SYNCHRONOUS, {"kind": "ddp"}])
+def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], workers: int) -> None:
+    machine = sharing(WORK)
+    asked = scenario(policy, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": workers})
+    exchange = machine.exchange(asked)
+    assert exchange.model_seconds == 0.0
+    assert exchange.cores is not None
+    assert exchange.cores.capacity == pytest.approx(2 / SLOWER)
+    assert exchange.cores.step_seconds == pytest.approx(2e-3 + 1e-4 * 32)
+    assert exchange.cores.message_seconds == pytest.approx(20e-6)
+    assert exchange.cores.byte_seconds == pytest.approx(1e-9)
+    # The links are those of two ranks on two cores, and nothing is counted twice.
+    at_two = machine.exchange(asked.replacing({"cluster.workers": 2}))
+    assert exchange.bandwidth_bytes_per_second == at_two.bandwidth_bytes_per_second
+    assert exchange.latency_seconds == at_two.latency_seconds
+    trace = simulate(asked, Calibration(machine=machine))
+    assert trace.metadata["engine"] == "story"
+    busy = workers * exchange.cores.step_seconds / exchange.cores.capacity
+    assert np.diff(trace.updates.time_seconds).min() > max(busy, exchange.cores.step_seconds)
+
+
+def test_cores_are_shared_only_where_workers_compute_and_their_work_was_measured() -> None:
+    machine = sharing(WORK)
+    sleeping = scenario(SYNCHRONOUS, {"kind": "ring"}, gradient="1 MB").replacing({"cluster.workers": 4})
+    assert machine.exchange(sleeping).cores is None
+    computing = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": 4})
+    before = sharing([])
+    assert before.exchange(computing).cores is None
+    assert before.exchange(computing).model_seconds > 0.0
+
+
+def test_a_model_measured_with_one_worker_has_all_cores() -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    machine = fitted([*compute(1), *rings], cores=2, work=WORK)
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": 2})
+    found = machine.exchange(asked).cores
+    assert found is not None
+    assert found.capacity == 2.0

@@ -86,9 +86,10 @@ def test_peers_wait_for_the_last_and_time_counts_from_the_last_to_leave_the_barr
     trace = merged(
         tmp_path,
         scenario({"kind": "synchronous"}, "ring"),
-        {"computes": [(0, 0, ZERO, ZERO + 2)], "all_reduces": [(0, ZERO + 2, ZERO + 6)]},
-        {"computes": [(0, 0, ZERO, ZERO + 5)], "all_reduces": [(0, ZERO + 5, ZERO + 7)]},
+        {"computes": [(0, 0, ZERO, ZERO + 2)], "all_reduces": [(0, ZERO + 2, ZERO + 6)], "exchange_work": [(0, 0.5)]},
+        {"computes": [(0, 0, ZERO, ZERO + 5)], "all_reduces": [(0, ZERO + 5, ZERO + 7)], "exchange_work": [(0, 1.5)]},
     )
+    assert trace.metadata["exchange_core_seconds"] == [1.0]
     assert spans(trace, 0) == [("compute", 0, 0, 2), ("wait", 0, 2, 5), ("all_reduce", 0, 5, 6)]
     assert spans(trace, 1) == [("compute", 0, 0, 5), ("all_reduce", 0, 5, 7)]
     assert trace.total_seconds == 7

@@ -68,6 +68,7 @@ class Peer:
         """Runs all steps, the first from `start` on (monotonic seconds)."""
         slot, steps, computation = self._slot, self._scenario.steps, self._computation
         computed, reduced = self._recorder.table("computes"), self._recorder.table("all_reduces")
+        worked = self._recorder.table("exchange_work")
         computation.record_in(self._recorder)
         saved = NOTHING if self._recovery is None else self._recovery.saved
         call = saved.update
@@ -83,9 +84,11 @@ class Peer:
             # all_reduce
             if self._scenario.policy.updates_after(step, steps):
                 slot.doing(f"all_reduce of step {step}", waiting=True)
+                before = time.process_time()
                 self._all_reduce(self._shared, call, self._recorder, more=step + 1 < steps)
                 start = self._stopwatch.wait()
                 reduced((call, arrival, start))
+                worked((call, time.process_time() - before))
                 self._learn()
                 call += 1
                 if self._recovery is not None:

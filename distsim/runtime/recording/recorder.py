@@ -31,6 +31,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "backwards": ("step", "start", "end"),
     "losses": ("step", "loss"),
     "all_reduces": ("call", "arrival", "end"),
+    "exchange_work": ("call", "core_seconds"),  # of all threads of this rank
     "sends": ("call", "transfer", "posted", "end"),
     "receives": ("call", "transfer", "posted", "end"),
     # of a stage of a pipeline; backward: 1, or 0 for forward

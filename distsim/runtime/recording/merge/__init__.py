@@ -47,7 +47,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         versions=facts["versions"] | {"distsim": distsim.__version__},
         host=facts["host"],
         clock=_clock(left, records),
-        **({} if told is None else _warm_up(records, scenario)),
+        **(_exchange_work(records) if told is None else _warm_up(records, scenario)),
     )
     learned = losses(trace, records[: scenario.cluster.workers])
     trace = replace(trace, metadata=trace.metadata | learned)
@@ -79,6 +79,13 @@ def _warm_up(records: list[Record], scenario: Scenario) -> dict[str, Any]:
     """The seconds of the servers' own work for an update, measured before the run."""
     applies = [records[server].facts["apply_seconds"] for server in scenario.servers]
     return {"warm_up": {"apply_seconds": median(applies)}}
+
+
+def _exchange_work(records: list[Record]) -> dict[str, Any]:
+    """The core-seconds of each all-reduce, the mean over its ranks."""
+    of_ranks = [[seconds for _, seconds in record.rows("exchange_work")] for record in records]
+    worked = [own for own in of_ranks if own]
+    return {"exchange_core_seconds": [sum(own) / len(own) for own in zip(*worked, strict=True)]} if worked else {}
 
 
 def _clock(left: list[float], records: list[Record]) -> dict[str, Any]:

@@ -1,0 +1,43 @@
+"""The cores of one machine that all its ranks share, and what computing and exchanging cost on them.
+
+A scenario says nothing of cores: they belong to the machine that a calibration measured. The simulator shares cores as
+it shares links, max-min fairly. A rank computes on one core at most, its exchanges go on beside on one more, and all
+ranks together have the machine's cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Le
+
+from distsim.units import BOUNDS
+
+LONGEST_SECONDS = BOUNDS["second"][1]
+CoreSeconds = Annotated[float, Ge(0.0), Le(LONGEST_SECONDS)]
+
+
+@dataclass(frozen=True)
+class Cores:
+    """Cores, and costs in core-seconds. A core-second is the work that one core does in a second while others rest.
+
+    capacity: core-seconds per second of all cores together; less than their number, since busy cores share memory and
+    caches. step_seconds: of a worker's forward, backward and update in one step. message_seconds: of sending one
+    message, and again of receiving it; byte_seconds: of each of its bytes.
+    """
+
+    __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files
+
+    capacity: Annotated[float, Gt(0.0), Le(1e6)]
+    step_seconds: CoreSeconds = 0.0
+    message_seconds: CoreSeconds = 0.0
+    byte_seconds: CoreSeconds = 0.0
+
+    def exchange_seconds(self, num_bytes: float) -> float:
+        """Core-seconds of a message of so many bytes at one of its ends.
+
+        >>> Cores(capacity=2.0, message_seconds=1e-5, byte_seconds=1e-9).exchange_seconds(1e6)
+        0.00101
+        """
+        return self.message_seconds + self.byte_seconds * num_bytes

@@ -1,0 +1,129 @@
+"""Ranks of one machine share its cores: by hand, within bounds that no run can leave, and equal where none lack."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distsim.cores import Cores
+from distsim.engine import selection, story
+from distsim.errors import InputError
+from distsim.scenario import Scenario
+from distsim.trace import SpanKind, Trace, violations
+
+STEPS = 3
+NOTHING = 1e-9  # seconds drawn for a step, which cannot be 0
+FREE = 1e6  # cores that are never all taken
+
+
+def scenario(workers: int, policy: dict[str, Any], gradient: str = "4 B", **cluster: str) -> Scenario:
+    return Scenario.of(
+        {
+            "steps": STEPS,
+            "cluster": {"workers": workers, "bandwidth": "1 TB/s", "latency": "0 s"} | cluster,
+            "compute": {"mean": f"{NOTHING} s"},
+            "workload": {"gradient": gradient, "layers": 4},
+            "policy": policy,
+            "communication": {"kind": "ring"},
+        }
+    )
+
+
+SYNCHRONOUS = {"kind": "synchronous"}
+ONE_BUCKET, FOUR_BUCKETS = ({"kind": "ddp", "bucket": size, "first_bucket": size} for size in ("1 GB", "1 B"))
+POLICIES = [SYNCHRONOUS, {"kind": "local_sgd", "period": 2}, ONE_BUCKET, FOUR_BUCKETS]
+
+
+def run(one: Scenario, cores: Cores) -> Trace:
+    trace = story.run(one, cores=cores)
+    assert violations(trace) == []
+    return trace
+
+
+@pytest.mark.parametrize(("workers", "step_seconds"), [(1, 0.01), (2, 0.01), (3, 0.015), (4, 0.02)])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_worker_computes_on_one_core_at_most_and_all_on_the_machines(
+    policy: dict[str, Any], workers: int, step_seconds: float
+) -> None:
+    """10 ms of a core per worker and step, on two cores."""
+    trace = run(scenario(workers, policy), Cores(capacity=2.0, step_seconds=0.01))
+    assert trace.total_seconds == pytest.approx(STEPS * step_seconds, rel=1e-5)
+
+
+@pytest.mark.parametrize(("capacity", "call_seconds"), [(2.0, 4e-3), (1.0, 8e-3), (0.5, 16e-3), (10.0, 4e-3)])
+def test_an_exchange_takes_cores_at_both_ends(capacity: float, call_seconds: float) -> None:
+    """A ring of two: two rounds, in each of which a rank sends 1 ms of a core's work and receives as much."""
+    trace = run(scenario(2, SYNCHRONOUS), Cores(capacity=capacity, message_seconds=1e-3))
+    assert trace.total_seconds == pytest.approx(STEPS * call_seconds, rel=1e-5)
+
+
+def test_bytes_cost_cores_and_a_slow_link_hides_them() -> None:
+    """A ring of two sends half of 2 MB in each of two rounds: 1 ms on the link, 4 ms of work of one rank."""
+    cores = Cores(capacity=2.0, byte_seconds=2e-9)
+    assert run(scenario(2, SYNCHRONOUS, "2 MB", bandwidth="1 GB/s"), cores).total_seconds == pytest.approx(STEPS * 8e-3)
+    slow = run(scenario(2, SYNCHRONOUS, "2 MB", bandwidth="100 MB/s"), cores)
+    assert slow.total_seconds == pytest.approx(STEPS * 20e-3)
+
+
+def test_a_backward_competes_with_its_own_buckets() -> None:
+    """One core for two workers: nothing is hidden, whether the exchange of early buckets overlaps or not.
+
+    A step is 2 x 9 ms of computing. A call is 8 ms of exchanging for each bucket: one bucket or four.
+    """
+    cores = Cores(capacity=1.0, step_seconds=9e-3, message_seconds=1e-3)
+    one, four = (run(scenario(2, policy, "16 B"), cores).total_seconds for policy in (ONE_BUCKET, FOUR_BUCKETS))
+    assert one == pytest.approx(STEPS * (18e-3 + 8e-3), rel=1e-5)
+    assert four == pytest.approx(STEPS * (18e-3 + 4 * 8e-3), rel=1e-5)
+    free = Cores(capacity=FREE, step_seconds=9e-3, message_seconds=1e-3)
+    hidden = run(scenario(2, FOUR_BUCKETS, "16 B"), free).total_seconds
+    assert hidden == pytest.approx(STEPS * (3e-3 + 1.5e-3 + 4 * 4e-3), rel=1e-5)  # forward, the first layer, the calls
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_where_no_core_lacks_the_run_is_that_without_shared_cores(policy: dict[str, Any]) -> None:
+    """Work of a core is then time like the drawn time."""
+    one = scenario(3, policy, "1 MB", bandwidth="1 GB/s", latency="100 us").replacing({"compute.mean": "20 ms"})
+    shared = run(one, Cores(capacity=FREE, step_seconds=0.015))
+    alone = story.run(one.replacing({"compute.mean": "35 ms"}))
+    for column in ("start_seconds", "end_seconds"):
+        np.testing.assert_allclose(getattr(shared.spans, column), getattr(alone.spans, column), rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    workers=st.integers(1, 5), policy=st.sampled_from(POLICIES), capacity=st.floats(0.5, 6.0),
+    step=st.floats(1e-3, 0.1), message=st.floats(0.0, 1e-3), byte=st.floats(0.0, 1e-8),
+)  # fmt: skip
+def test_no_run_is_faster_than_its_cores_nor_slower_than_one_after_the_other(
+    workers: int, policy: dict[str, Any], capacity: float, step: float, message: float, byte: float
+) -> None:
+    one = scenario(workers, policy, "400 kB", bandwidth="1 GB/s", latency="10 us")
+    trace = run(one, Cores(capacity, step, message, byte))
+    calls = trace.spans.of_kind(SpanKind.ALL_REDUCE)
+    messages = 2 * (workers - 1) * len(calls)  # of all ranks, each sent once and received once
+    exchanged = 2 * (messages * message + byte * 2 * (workers - 1) / workers * float(calls.bytes.sum()))
+    work = workers * STEPS * step + exchanged
+    waited = len(calls) * 2 * (workers - 1) * (10e-6 + 400e3 / 1e9) + workers * STEPS * NOTHING
+    assert trace.total_seconds >= max(work / capacity, STEPS * step) * (1 - 1e-9)
+    assert trace.total_seconds <= (work / min(capacity, 1.0) + waited) * (1 + 1e-9)
+
+
+def test_only_the_story_has_shared_cores() -> None:
+    cores = Cores(capacity=2.0, step_seconds=0.01)
+    assert selection.run("auto", scenario(2, SYNCHRONOUS), cores=cores).metadata["engine"] == "story"
+    for engine in ("loop", "recurrence"):
+        with pytest.raises(InputError, match="has no formula for cores that ranks share"):
+            selection.run(engine, scenario(2, SYNCHRONOUS), cores=cores)  # type: ignore[arg-type] # one of a tuple
+
+
+def test_the_network_is_not_slower_beside_cores() -> None:
+    """Without work at its ends, a transfer takes its links' time."""
+    one = scenario(4, SYNCHRONOUS, "4 MB", bandwidth="1 GB/s", latency="1 ms")
+    assert math.isclose(
+        run(one, Cores(capacity=FREE)).total_seconds, STEPS * (NOTHING + 6 * (1e-3 + 1e-3)), rel_tol=1e-9
+    )
