@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from distsim.errors import InputError, shown
-from distsim.metrics import PARTS, Summary, percent_error, staleness_histogram, step_durations, summary, worker_seconds
+from distsim.metrics import (
+    PARTS,
+    Summary,
+    percent_error,
+    regime,
+    staleness_histogram,
+    step_durations,
+    summary,
+    worker_seconds,
+)
 from distsim.trace import Trace
 from distsim.units import rate, show
 
@@ -38,12 +47,13 @@ class Error:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One scenario, predicted and measured."""
+    """One scenario, predicted and measured. regime: shares of the predicted time, see `metrics.regime`."""
 
     name: str
     predicted: Summary
     measured: Summary
     error_pct: Error
+    regime: dict[str, float] | None
 
     def cause_words(self, cause: str) -> str:
         """The name of a cause in sentences. In runs with failures, waiting includes the time that failures cost."""
@@ -78,6 +88,7 @@ def compare(predicted: Trace, measured: Trace) -> Comparison:
             causes=_causes(predicted, measured),
             unmatched=unmatched,
         ),
+        regime=regime(predicted),
     )
 
 

@@ -162,7 +162,8 @@ def test_saved_traces_are_compared(run: Run, files: dict[str, Path], tmp_path: P
     assert err == (
         "distsim: warning: the prediction has cluster.bandwidth = '10 Gbit/s', the measurement's scenario '5 Gbit/s'\n"
     )
-    assert found.keys() == {"name", "predicted", "measured", "error_pct"}
+    assert found.keys() == {"name", "predicted", "measured", "error_pct", "regime"}
+    assert sum(found["regime"].values()) == pytest.approx(1.0)
     assert found["predicted"].keys() == found["measured"].keys() == SUMMARY_KEYS
     assert found["error_pct"].keys() == {"step_median", "total", "staleness", "causes", "unmatched"}
     assert found["error_pct"]["causes"].keys() == {"compute", "communication", "waiting"}

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from distsim.calibration import Calibration, Exchange
 from distsim.cli.summary_tables import summary_table
+from distsim.cores import Cores
 from distsim.examples import example
 from distsim.figures.captioned import shown
 from distsim.metrics import (
@@ -17,6 +19,7 @@ from distsim.metrics import (
     bytes_per_link,
     goodput,
     mean_staleness,
+    regime,
     staleness_histogram,
     step_durations,
     summary,
@@ -288,3 +291,31 @@ def test_the_summary_of_a_run_that_may_fail_counts_failures() -> None:
     assert rows[below : below + 3] == ["of it checkpoint", "of it lost work", "of it restart"]
     never = simulate(failing.replacing({"failures.mean_time_between": "100000 h"}))
     assert (summary(never).failures, summary(never).goodput) == (0, goodput(never))
+
+
+@pytest.mark.parametrize(("sleep", "own", "capacity"), [(0.03, 0.0, 8.0), (0.03, 0.01, 8.0), (0.03, 0.02, 1.0)])
+def test_the_regime_divides_the_predicted_time(sleep: float, own: float, capacity: float) -> None:
+    """Four equal workers, so none waits: each sleeps, computes, lacks a core where fewer are there, and exchanges."""
+    asked = example("synchronous_ring").replacing({"compute": {"mean": f"{sleep} s"}})
+    cores = Cores(capacity=capacity, step_seconds=own)
+    exchange = Exchange("ring", 4, 1e9, 1e-3, 0.0, ((1e6, 1e-2),), cores=cores)
+    trace = simulate(asked, Calibration((exchange,)))
+    shares = regime(trace)
+    assert shares is not None
+    assert sum(shares.values()) == pytest.approx(1.0)
+    seconds = {name: share * trace.total_seconds / asked.steps for name, share in shares.items()}
+    assert seconds["slept"] == pytest.approx(sleep)
+    assert seconds["computed"] == pytest.approx(own)
+    assert seconds["shared"] == pytest.approx(own * (max(4 / capacity, 1.0) - 1.0), abs=1e-12)
+    assert seconds["exchanged"] > 6e-3
+    assert seconds["waited"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_models_own_time_is_no_sleep() -> None:
+    """Without shared cores it stands in `compute.added`."""
+    exchange = Exchange("ring", 4, 1e9, 1e-3, 0.0, ((1e6, 1e-2),), model_seconds=0.01)
+    trace = simulate(example("synchronous_ring"), Calibration((exchange,)))
+    shares = regime(trace)
+    assert shares is not None
+    assert shares["computed"] * trace.total_seconds == pytest.approx(0.01 * trace.scenario.steps)
+    assert shares["shared"] == 0.0

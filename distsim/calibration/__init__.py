@@ -22,7 +22,7 @@ from distsim.calibration.exchange import (
 from distsim.calibration.file import Calibration
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.machine import MachineCalibration, fitted
-from distsim.calibration.measured_range import far_beyond
+from distsim.calibration.measured_range import far_beyond, lacking
 from distsim.calibration.plan import CalibrationPlan
 
 __all__ = [
@@ -38,5 +38,6 @@ __all__ = [
     "far_beyond",
     "fit",
     "fitted",
+    "lacking",
     "probes",
 ]  # fmt: skip

@@ -41,6 +41,38 @@ def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
     return [told for told in found if told]
 
 
+def lacking(calibration: Calibration | None, scenario: Scenario) -> list[str]:
+    """A sentence for what a prediction of `scenario` lacks. None: a calibration of its exchange alone.
+
+    Raises InputError as `far_beyond` does.
+
+    >>> from distsim import Scenario, example
+    >>> table = example("synchronous_ring").table() | {"workload": {"model": "mlp"}}
+    >>> lacking(None, Scenario.of(table))    # doctest: +ELLIPSIS
+    ['the prediction has no time for the forward and backward of mlp: run distsim calibrate --model mlp ...
+    """
+    model = scenario.workload.model
+    if model is None:
+        return []
+    exchange = None if calibration is None else calibration.of(scenario)
+    if calibration is None or exchange is None or (exchange.cores is None and not exchange.model_seconds):
+        cure = f"run distsim calibrate --model {model} --out machine.json, and add --calibration machine.json"
+        return [f"the prediction has no time for the forward and backward of {model}: {cure}"]
+    machine = calibration.machine
+    if exchange.cores is None or machine is None:
+        why = "with servers, or from this calibration," if scenario.servers else "from this calibration"
+        return [
+            f"the prediction does not know how exchanges and {model} compete for cores {why}: it makes computing "
+            "ranks / cores times as long"
+        ]
+    if machine.cores > 1 and exchange.cores.capacity == machine.cores:
+        return [
+            f"{model} was not seen to slow down where several workers compute at once: the prediction takes "
+            f"{machine.cores} busy cores for as fast as one alone. Calibrate with --workers 1,{machine.cores}"
+        ]
+    return []
+
+
 def _of_operation(
     machine: MachineCalibration, operation: Operation, model: Model | None, amount: float, workers: int
 ) -> str | None:

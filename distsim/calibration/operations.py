@@ -14,6 +14,9 @@ k is the oversubscription, ranks / cores and at least 1: if all ranks work at on
 operation takes k times as long. (a and B are those of Hockney 1994, The communication challenge for MPP; k is added
 here.) One process serves a server's link, so k does not apply to that link. On emulated links the shaper limits the
 bytes, so k applies only to the latency of a message and to a model's compute.
+
+Where workers compute a model and sum among themselves, the simulator shares the cores (`distsim.cores`) in place of k.
+The core-seconds of one rank in an all-reduce have the same two terms, without k.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from distsim.calibration import Calibration, far_beyond
+from distsim.calibration import Calibration, far_beyond, lacking
 from distsim.cli.before_start import agree_to_runs, yes_option
 from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
@@ -18,6 +18,7 @@ from distsim.comparison import verdict
 from distsim.errors import InputError
 from distsim.experiment import Experiment, of_traces, predict_and_emulate, predict_and_measure
 from distsim.files import check_writable, write_text
+from distsim.metrics import regime_words
 from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
 from distsim.trace import Trace
@@ -75,6 +76,7 @@ def compare(
         scenarios = [Scenario.load(file) for file in files]
         if known:
             warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
+        warn(sentence for scenario in scenarios for sentence in lacking(known, scenario))
         agree_to_runs(scenarios, yes=yes, emulate=emulate, deadline=deadline, shown=not as_json)
         run = predict_and_emulate if emulate else predict_and_measure
         compared = []
@@ -87,7 +89,7 @@ def compare(
             report(Phase(f"drawing {html.name}"))
             from distsim.figures.report import html as page
 
-            notes = [[*of_step(c.measured.scenario.policy), *c.notes] for c in compared]
+            notes = [[*of_step(c.measured.scenario.policy), *_regime(c), *c.notes] for c in compared]
             write_text(
                 html, page([(c.comparison, c.predicted, c.measured, n) for c, n in zip(compared, notes, strict=True)])
             )
@@ -134,5 +136,11 @@ def _next(html: Path | None) -> str:
 def _print(compared: Experiment) -> None:
     console().print(comparison_table(compared.comparison))
     print_notes(footnotes(compared.predicted, compared.measured))
-    print_notes([causes_line(compared.comparison), *compared.notes])
+    print_notes([causes_line(compared.comparison), *_regime(compared), *compared.notes])
     console().print()
+
+
+def _regime(compared: Experiment) -> list[str]:
+    """The sentence on what the predicted time consists of, if it is any."""
+    shares = compared.comparison.regime
+    return [regime_words(shares)] if shares else []

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distsim.calibration import Calibration, Exchange, far_beyond, fitted
+from distsim.calibration import Calibration, Exchange, far_beyond, fitted, lacking
 from distsim.calibration.machine import Sample
 from distsim.calibration.operations import Operation
 from distsim.examples import example
+from distsim.scenario import Scenario
 
 RING = example("synchronous_ring")
 
@@ -74,3 +75,19 @@ def test_an_exchange_reaches_as_far_as_it_was_measured() -> None:
     assert told.startswith("ring: 5 MB on 4 workers are far beyond the 1 MB on 4 ")
     unknown = Calibration((Exchange("ring", 4, 1e9, 1e-4, 0.0, ()),))
     assert far_beyond(unknown, RING.replacing({"workload.gradient": "5 GB"})) == []
+
+
+def test_a_prediction_tells_what_its_calibration_lacks() -> None:
+    """From the worst to none."""
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    alone = [("compute", "mlp", 1, batch, np.full(3, 1e-4 * batch)) for batch in (8.0, 32.0)]
+    together = [("compute", "mlp", 2, batch, np.full(3, 1.2e-4 * batch)) for batch in (8.0, 32.0)]
+    asked = Scenario.of(RING.table() | {"workload": {"model": "mlp", "batch": 32}})
+    assert lacking(None, RING) == []
+    (told,) = lacking(None, asked)
+    assert "no time for the forward and backward of mlp: run distsim calibrate --model mlp" in told
+    (told,) = lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2)), asked)
+    assert "does not know how exchanges and mlp compete for cores" in told
+    (told,) = lacking(Calibration(machine=fitted([*rings, *alone], cores=2, work=rings)), asked)
+    assert told.endswith("Calibrate with --workers 1,2")
+    assert lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2, work=rings)), asked) == []
