@@ -197,7 +197,8 @@ class MachineCalibration(ValidatedTable):
         """The cores that the workers share, if they compute a model, exchange among peers, and their work is known."""
         model, profile = scenario.workload.known_model, scenario.workload.profile
         known = [fit.line for fit in self.work if fit.operation == operation_of(scenario)]
-        if not scenario.workload.computes or not known or scenario.servers:
+        on_a_cpu = profile.device == "cpu" if profile else model is not None
+        if not on_a_cpu or not known or scenario.servers:
             return None
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(

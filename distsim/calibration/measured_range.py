@@ -51,23 +51,21 @@ def lacking(calibration: Calibration | None, scenario: Scenario) -> list[str]:
     >>> lacking(None, Scenario.of(table))    # doctest: +ELLIPSIS
     ['the prediction has no time for the forward and backward of mlp: run distsim calibrate --model mlp ...
     """
-    model = scenario.workload.model
-    if model is None:
+    model, profile = scenario.workload.known_model, scenario.workload.profile
+    if (model is None and profile is None) or (profile and profile.device != "cpu"):
         return []
-    exchange = None if calibration is None else calibration.of(scenario)
-    if calibration is None or exchange is None or (exchange.cores is None and not exchange.model_seconds):
+    exchange, what = None if calibration is None else calibration.of(scenario), profile.model if profile else model
+    timed = exchange is not None and (exchange.cores is not None or exchange.model_seconds > 0.0)
+    if not timed and not profile:
         cure = f"run distsim calibrate --model {model} --out machine.json, and add --calibration machine.json"
         return [f"the prediction has no time for the forward and backward of {model}: {cure}"]
-    machine = calibration.machine
-    if exchange.cores is None or machine is None:
-        why = "with servers, or from this calibration," if scenario.servers else "from this calibration"
-        return [
-            f"the prediction does not know how exchanges and {model} compete for cores {why}: it makes computing "
-            "ranks / cores times as long"
-        ]
+    machine = None if calibration is None else calibration.machine
+    if exchange is None or exchange.cores is None or machine is None:
+        cure = "" if scenario.servers else ". Run distsim calibrate --workers 1,2, and add --calibration with its file"
+        return [f"the prediction does not know how exchanges and the computing of {what} compete for cores{cure}"]
     if machine.cores > 1 and exchange.cores.capacity == machine.cores:
         return [
-            f"{model} was not seen to slow down where several workers compute at once: the prediction takes "
+            f"no model was seen to slow down where several workers compute at once: the prediction takes "
             f"{machine.cores} busy cores for as fast as one alone. Calibrate with --workers 1,{machine.cores}"
         ]
     return []

@@ -30,7 +30,9 @@ def regime(trace: Trace) -> dict[str, float] | None:
     work = trace.spans.of_kind(*COMPUTE_KINDS)
     steps = len(np.unique(np.stack([work.worker, work.step]), axis=1).T) / trace.workers
     cores = (trace.metadata.get("calibration") or {}).get("cores") or {}
-    own = float(cores.get("step_seconds", trace.scenario.compute.added_seconds)) * steps
+    profile = trace.scenario.workload.profile
+    added = trace.scenario.compute.added_seconds + (profile.step_seconds if profile else 0.0)
+    own = float(cores.get("step_seconds", added)) * steps
     computed = min(own, parts["compute"])
     shared = max(parts["compute"] - computed - _drawn(trace), 0.0) if cores else 0.0
     seconds = {

@@ -16,6 +16,7 @@ from distsim.calibration.fitted_line import Floats
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
 from distsim.errors import InputError
+from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
@@ -285,6 +286,19 @@ def test_cores_are_shared_only_where_workers_compute_and_their_work_was_measured
     before = sharing([])
     assert before.exchange(computing).cores is None
     assert before.exchange(computing).model_seconds > 0.0
+
+
+@pytest.mark.parametrize(("device", "shares"), [("cpu", True), ("NVIDIA H100", False)])
+def test_a_profiled_model_shares_the_cores_unless_it_computes_on_a_gpu(device: str, *, shares: bool) -> None:
+    layer = Layer("weight", 4000, 1e-3, 2e-3, (1e-3, 1e-3), (2e-3, 2e-3))
+    spent = CoreSeconds(1e-3, 2e-3, 5e-4)
+    profile = Profile("m.py:build", (layer,), 5e-4, (5e-4, 5e-4), spent, 9000, 32, device, "2.9", steps=10)
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": 4})
+    exchange = sharing(WORK).exchange(asked)
+    assert exchange.model_seconds == 0.0
+    assert (exchange.cores is not None) == shares
+    assert exchange.cores is None or exchange.cores.step_seconds == pytest.approx(3.5e-3)
+    assert exchange.cores is None or exchange.cores.capacity == pytest.approx(2 / SLOWER)
 
 
 def test_a_model_measured_with_one_worker_has_all_cores() -> None:

@@ -87,7 +87,7 @@ def test_a_prediction_tells_what_its_calibration_lacks() -> None:
     (told,) = lacking(None, asked)
     assert "no time for the forward and backward of mlp: run distsim calibrate --model mlp" in told
     (told,) = lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2)), asked)
-    assert "does not know how exchanges and mlp compete for cores" in told
+    assert "does not know how exchanges and the computing of mlp compete for cores" in told
     (told,) = lacking(Calibration(machine=fitted([*rings, *alone], cores=2, work=rings)), asked)
     assert told.endswith("Calibrate with --workers 1,2")
     assert lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2, work=rings)), asked) == []

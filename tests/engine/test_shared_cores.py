@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from distsim.cores import Cores
 from distsim.engine import selection, story
 from distsim.errors import InputError
+from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, violations
 
@@ -127,3 +128,28 @@ def test_the_network_is_not_slower_beside_cores() -> None:
     assert math.isclose(
         run(one, Cores(capacity=FREE)).total_seconds, STEPS * (NOTHING + 6 * (1e-3 + 1e-3)), rel_tol=1e-9
     )
+
+
+LAYERS = tuple(
+    Layer(f"layer {number}", 250_000, 2e-3, 3e-3 * number, (2e-3, 2e-3), (3e-3 * number, 3e-3 * number))
+    for number in range(1, 5)
+)
+PROFILE = Profile(
+    "m.py:build", LAYERS, 1e-3, (1e-3, 1e-3), CoreSeconds(8e-3, 12e-3, 1e-3), 9000, 32, "cpu", "2.9", steps=10
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_profile_computes_on_shared_cores(policy: dict[str, Any]) -> None:
+    """With cores for all it takes the profile's times; four workers on one core take four times as long."""
+    table = scenario(4, policy).table() | {"workload": {"profile": PROFILE.as_dict()}}
+    table["cluster"] |= {"bandwidth": "1 GB/s", "latency": "100 us"}
+    one = Scenario.of(table)
+    alone = selection.run("auto", one)
+    shared = run(one, Cores(capacity=FREE, step_seconds=PROFILE.step_seconds))
+    for column in ("start_seconds", "end_seconds"):
+        order = [np.lexsort((spans.start_seconds, spans.kind, spans.worker)) for spans in (shared.spans, alone.spans)]
+        ours, theirs = (getattr(t.spans, column)[o] for t, o in zip((shared, alone), order, strict=True))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    crowded = run(one, Cores(capacity=1.0, step_seconds=PROFILE.step_seconds))
+    assert crowded.total_seconds >= 4 * STEPS * PROFILE.step_seconds
