@@ -24,7 +24,8 @@ class Cores:
 
     capacity: core-seconds per second of all cores together; less than their number, since busy cores share memory and
     caches. step_seconds: of a worker's forward, backward and update in one step. message_seconds: of sending one
-    message, and again of receiving it; byte_seconds: of each of its bytes.
+    message, and again of receiving it; byte_seconds: of each of its bytes. bucket_seconds: of DDP's own work on a
+    bucket before its all-reduce; bucket_byte_seconds: of each of its bytes.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files
@@ -33,6 +34,8 @@ class Cores:
     step_seconds: CoreSeconds = 0.0
     message_seconds: CoreSeconds = 0.0
     byte_seconds: CoreSeconds = 0.0
+    bucket_seconds: CoreSeconds = 0.0
+    bucket_byte_seconds: CoreSeconds = 0.0
 
     def exchange_seconds(self, num_bytes: float) -> float:
         """Core-seconds of a message of so many bytes at one of its ends.

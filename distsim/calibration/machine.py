@@ -200,18 +200,25 @@ class MachineCalibration(ValidatedTable):
         on_a_cpu = profile.device == "cpu" if profile else model is not None
         if not on_a_cpu or not known or scenario.servers:
             return None
+        mean = next((fit.line for fit in self.fits if fit.operation == "bucket_mean"), None)
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self._capacity(None if profile else model),
             step_seconds=profile.step_seconds if profile else self._model_seconds(scenario, 1),
             message_seconds=known[0].fixed_seconds / ends,
             byte_seconds=known[0].unit_seconds / ends,
+            bucket_seconds=mean.fixed_seconds if mean else 0.0,
+            bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
         )
 
     def _capacity(self, model: Model | None) -> float:
-        """Core-seconds per second of all cores at once: busy cores compute more slowly than one alone.
+        """Core-seconds per second of all cores at once: busy cores compute more slowly than one alone."""
+        return self.cores * min(1.0, float(np.median(self.busy_paces(model) or [1.0])))
 
-        model: one that was measured; None: all of them.
+    def busy_paces(self, model: Model | None) -> list[float]:
+        """For each measured batch, the pace of a worker among as many as there are cores; alone it is 1.
+
+        model: one that was measured; None: all of them. Empty where no batch was measured both ways.
         """
         computed = [found for found in self.measured if found.operation == "compute" and model in (None, found.model)]
         busy = max((found.workers for found in computed if found.workers <= self.cores), default=1)
@@ -219,8 +226,7 @@ class MachineCalibration(ValidatedTable):
             {(found.model, found.amount): found.seconds for found in computed if found.workers == workers}
             for workers in (1, busy)
         )
-        paces = [alone[key] / together[key] for key in alone.keys() & together.keys()]
-        return self.cores * min(1.0, float(np.median(paces))) if busy > 1 and paces else float(self.cores)
+        return [alone[key] / together[key] for key in alone if key in together and busy > 1]
 
     def warnings(self) -> list[str]:
         """Warnings about predictions from this calibration."""

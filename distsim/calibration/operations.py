@@ -7,6 +7,7 @@
     point_to_point      a + S / B                       one message
     apply               a + S / B                       the server's own work for an update
     compute             (a + S / B) k                   forward and backward; S counts samples, not bytes
+    bucket_mean         a + S / B                       DDP's own work to divide a bucket, beside its all-reduce
     ddp                 (a + S / B) k                   a step under DDP without the last bucket's all-reduce; S counts
                                                         buckets, and the batch is the largest measured batch
 
@@ -34,6 +35,7 @@ Operation = Literal[
     "point_to_point",
     "apply",
     "compute",
+    "bucket_mean",
     "ddp",
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
@@ -49,6 +51,7 @@ TITLES: dict[Operation, str] = {
     "point_to_point": "point to point",
     "apply": "server's own work",
     "compute": "compute",
+    "bucket_mean": "mean of a bucket",
     "ddp": "step under DDP",
 }
 
@@ -94,6 +97,6 @@ def terms(operation: Operation, workers: int, amount: float, shared: Oversubscri
             carried = collectives.parameter_server_seconds(amount, workers, 1.0, 0.0)
         case "gather" | "broadcast":
             messages, carried = 1.0, workers * amount
-        case "point_to_point" | "apply" | "compute" | "ddp":
+        case "point_to_point" | "apply" | "compute" | "bucket_mean" | "ddp":
             messages, carried = 1.0, amount
     return messages * shared.message, carried * shared.byte

@@ -23,7 +23,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 1e-6, 1.0  # in seconds
 PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient back
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
 
-Shows = Literal["all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "ddp"]
+Shows = Literal["all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class CalibrationPlan:
     could be fitted.
 
     >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
-    [12, 4, 4]
+    [4, 12, 4, 4]
     """
 
     workers: tuple[int, ...] = (1, 2, 4)
@@ -141,14 +141,16 @@ class CalibrationPlan:
             pipeline = {"kind": "pipeline", "micro_batches": 1}
             activation = {"activation": gradient["gradient"]}
             yield self._probe("point_to_point", 2, activation, policy=pipeline, kind="ring")
+            # One worker exchanges nothing: what its bucket takes is DDP's own work.
+            yield self._probe("bucket_mean", 1, gradient, policy=_ddp_with(size), kind="ring")
         for model in self.models:
             for batch in sorted({max(1, self.batch // 4), self.batch // 2, self.batch}):
                 for workers in sorted({*self.workers, *self.busy}):
                     yield self._probe("compute", workers, {"model": model, "batch": batch}, kind="ring")
             for workers in sorted({*self.workers, *self.busy}):
                 for bucket in dict.fromkeys(_bucket_sizes(model)):
-                    ddp = {"kind": "ddp"} | {key: write(bucket, "byte") for key in ("bucket", "first_bucket")}
-                    yield self._probe("ddp", workers, {"model": model, "batch": self.batch}, policy=ddp, kind="ring")
+                    workload = {"model": model, "batch": self.batch}
+                    yield self._probe("ddp", workers, workload, policy=_ddp_with(bucket), kind="ring")
 
     def _probe(
         self, shows: Shows, workers: int, workload: dict[str, Any], policy: dict[str, Any] | None = None,
@@ -166,6 +168,11 @@ class CalibrationPlan:
             }
         )
         return Probe(shows, scenario)
+
+
+def _ddp_with(num_bytes: float) -> dict[str, str]:
+    """The policy: DDP with buckets of this size."""
+    return {"kind": "ddp"} | dict.fromkeys(("bucket", "first_bucket"), write(num_bytes, "byte"))
 
 
 def _bucket_sizes(model: Model) -> tuple[float, float]:

@@ -41,6 +41,7 @@ class DdpStory:
         self.added = added_times(scenario.workload.profile, [len(bucket) for bucket in self.buckets])
         profiled = scenario.workload.profile is not None
         self.core_seconds = 0.0 if cores is None or profiled else cores.step_seconds  # divided as the drawn time is
+        self.cores = cores
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts, cores)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()
@@ -86,6 +87,9 @@ class DdpStory:
     def all_reduce(self, worker: int, update: int, number: int, before: simpy.Event) -> Story:
         """All-reduces a worker's bucket `number`, whose gradients are computed, after the bucket before it."""
         yield before
+        if self.cores is not None:
+            own = self.cores.bucket_seconds + self.cores.bucket_byte_seconds * self.bucket_bytes[number]
+            yield self.hosts.exchange_work(worker, own)
         yield from self.all_reduces.join(self.call(update, number), worker, self.bucket_bytes[number])
 
     def call(self, update: int, number: int) -> int:

@@ -60,7 +60,7 @@ class SimulatedHosts:
         if self.cores is None:
             return sent
         work = self.cores.exchange_seconds(num_bytes)
-        ends = [self.network.transfer((("exchange", end), "cores"), work, 0.0) for end in (source, target)]
+        ends = [self.exchange_work(end, work) for end in (source, target)]
         transfer = DelayedTransfer(self.environment)
         transfer.start_seconds = self.now
         left = 1 + len(ends)
@@ -74,6 +74,10 @@ class SimulatedHosts:
         for part in (sent, *ends):
             part.callbacks.append(over)
         return transfer
+
+    def exchange_work(self, host: int, core_seconds: float) -> Flow:
+        """Work that an exchange makes at one of its ends, beside what the rank computes. Cores must be shared."""
+        return self.network.transfer((("exchange", host), "cores"), core_seconds, 0.0)
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """Sends bytes from one host to another. The default latency is the route's."""

@@ -51,12 +51,14 @@ def test_every_launch_has_one_number_of_workers_and_servers() -> None:
 
 
 def test_every_size_is_measured_at_two_times() -> None:
-    (launch,) = [
+    alone, together = [
         launch for launch in CalibrationPlan(workers=(2,), models=()).launches() if not launch[0].scenario.servers
     ]
-    half = len(launch) // 2
-    assert launch[:half] == launch[half:]
-    assert {probe.shows for probe in launch} == {"all_reduce", "ring_schedule", "point_to_point"}
+    for launch in (alone, together):
+        half = len(launch) // 2
+        assert launch[:half] == launch[half:]
+    assert {probe.shows for probe in alone} == {"bucket_mean"}
+    assert {probe.shows for probe in together} == {"all_reduce", "ring_schedule", "point_to_point"}
 
 
 def test_compute_is_measured_at_three_batches_and_where_others_are_not() -> None:

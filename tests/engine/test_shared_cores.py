@@ -153,3 +153,11 @@ def test_a_profile_computes_on_shared_cores(policy: dict[str, Any]) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
     crowded = run(one, Cores(capacity=1.0, step_seconds=PROFILE.step_seconds))
     assert crowded.total_seconds >= 4 * STEPS * PROFILE.step_seconds
+
+
+def test_ddp_works_on_each_bucket_before_its_all_reduce() -> None:
+    """One worker: a step is 9 ms of computing, and 2 ms for one bucket, or 1.25 ms for the last of four."""
+    cores = Cores(capacity=2.0, step_seconds=9e-3, bucket_seconds=1e-3, bucket_byte_seconds=62.5e-6)
+    one, four = (run(scenario(1, policy, "16 B"), cores).total_seconds for policy in (ONE_BUCKET, FOUR_BUCKETS))
+    assert one == pytest.approx(STEPS * (9e-3 + 1e-3 + 16 * 62.5e-6), rel=1e-5)
+    assert four == pytest.approx(STEPS * (9e-3 + 1e-3 + 4 * 62.5e-6), rel=1e-5)
