@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,9 @@ def measured_in_turn(scenario: Scenario) -> Trace:
 @pytest.mark.alone
 @pytest.mark.more
 @pytest.mark.parametrize(("kind", "policy", "seed"), KINDS)
-def test_what_failures_cost_is_what_the_simulator_predicts(kind: str, policy: dict[str, Any], seed: int) -> None:
+def test_what_failures_cost_is_what_the_simulator_predicts(
+    kind: str, policy: dict[str, Any], seed: int, whole: Callable[[float, float], float]
+) -> None:
     scenario = failing(kind, policy, seed)
     predicted, measured = simulate(scenario), measured_in_turn(scenario)
     (took,) = measured.metadata["restarts_took_seconds"]
@@ -91,10 +94,10 @@ def test_what_failures_cost_is_what_the_simulator_predicts(kind: str, policy: di
         assert len(computed) == scenario.steps, "each step is told once"
         for start, stop in of_worker(measured, worker, SpanKind.CHECKPOINT):
             assert stop - start >= 0.1 - 1e-6
-    assert measured.total_seconds - late == pytest.approx(predicted.total_seconds, rel=0.1)
-    assert goodput(measured) * measured.total_seconds == pytest.approx(
-        goodput(predicted) * predicted.total_seconds, rel=0.3
-    )
+    # Other work on the machine makes a run late, never early.
+    assert 0.9 < (measured.total_seconds - late) / predicted.total_seconds < whole(2.0, 1.1)
+    useful = [goodput(trace) * trace.total_seconds for trace in (measured, predicted)]
+    assert 0.7 < useful[0] / useful[1] < whole(3.0, 1.3)
 
 
 @pytest.mark.real
