@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from distsim.errors import RunError
@@ -28,6 +29,14 @@ from distsim.grading.shared_fork_server import shared_fork_server
 with shared_fork_server() as place:
     print(place, flush=True)
     time.sleep(600)
+"""
+ENDLESS = """
+import sys
+from pathlib import Path
+from distsim.testbed import Testbed
+with Testbed(Path(sys.argv[1]), server=Path(sys.argv[2])) as one:
+    print(flush=True)
+    one.run("student", [{"function": "forever"}] * 2)
 """
 PATIENCE_SECONDS = 30.0
 
@@ -98,6 +107,30 @@ def test_the_server_ends_with_an_owner_that_is_killed() -> None:
             owner.kill()
             place.unlink()
             place.parent.rmdir()
+
+
+def test_ranks_end_with_a_testbed_that_is_killed_and_others_go_on() -> None:
+    def below() -> int:
+        return len(psutil.Process().children(recursive=True))
+
+    with shared_fork_server() as place, Testbed(TESTED, server=place) as other:
+        assert numbers(other) == [0, 1]
+        command = [sys.executable, "-c", ENDLESS, str(TESTED), str(place)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
+            assert killed.stdout is not None
+            idle = below()
+            killed.stdout.readline()
+            assert came_true(lambda: below() >= idle + 3), "a runner and two ranks"
+            killed.kill()
+        assert came_true(lambda: below() <= idle - 1)
+        assert numbers(other) == [0, 1]
+
+
+def came_true(condition: Callable[[], bool]) -> bool:
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not (true := condition()) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return true
 
 
 def listens(place: Path) -> bool:
