@@ -13,7 +13,7 @@ from distsim.progress import Report, bar
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario, check_scenario
-from distsim.simulation import simulate
+from distsim.simulation import check_simulated, simulate
 from distsim.trace import Trace
 from distsim.units import show, write
 
@@ -47,6 +47,7 @@ def predict_and_measure(
     Raises RunError where the real run fails, and InputError where torch is missing.
     """
     check_scenario(scenario)
+    check_simulated(scenario)
     before = probes(scenario) if calibration is None else []
     with nullcontext(progress) if progress else bar(scenario.name) as report:
         *probed, measured = measure_all(
@@ -80,6 +81,7 @@ def predict_and_emulate(
     the calibration was made on other links.
     """
     check_scenario(scenario)
+    check_simulated(scenario)
     if calibration is not None:
         _check_emulated(calibration, scenario)
     with nullcontext(progress) if progress else bar(scenario.name) as report:

@@ -42,8 +42,7 @@ def simulate(
     (50, 'simulated')
     """
     check_scenario(scenario)
-    if scenario.unprofiled:
-        raise unprofiled(str(scenario.workload.model))
+    check_simulated(scenario)
     _check_apply_seconds(apply_seconds, scenario, calibration)
     own = None
     if rule is not None:
@@ -82,6 +81,12 @@ def _check_apply_seconds(seconds: float, scenario: Scenario, calibration: Calibr
             "apply_seconds", seconds, "is a server's own work for each update, and here no server makes any",
             'leave it out, or write kind = "parameter_server" in [communication]',
         )  # fmt: skip
+
+
+def check_simulated(scenario: Scenario) -> None:
+    """Raises InputError where the model is the user's own, and no profile tells its sizes and times."""
+    if scenario.unprofiled:
+        raise unprofiled(str(scenario.workload.model))
 
 
 def check_decides(scenario: Scenario) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 
 import click
 
@@ -13,7 +14,7 @@ from distsim.progress import Phase, about, bar
 from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.limits import check_available
 from distsim.runtime.machine import check_memory, crowding
-from distsim.runtime.measure import check_machine
+from distsim.runtime.measure import check_machine, with_own_model
 from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 
@@ -41,6 +42,18 @@ def agree_to_seconds(asked: str, value: object, seconds: float, cure: str, *, ye
     """Asks where the work should take longer than `LONG_SECONDS`."""
     if seconds > LONG_SECONDS:
         agree(asked, value, f"takes {about(seconds)} on this machine", cure, yes=yes)
+
+
+def with_own_models(scenarios: Sequence[Scenario], *, shown: bool = True) -> list[Scenario]:
+    """The scenarios with checked models and their sizes, where these are the user's own.
+
+    What a model's own code prints goes to standard error. Raises InputError where a model breaks a rule.
+    """
+    if not any(scenario.workload.own_model for scenario in scenarios):
+        return list(scenarios)
+    with bar("distsim", shown=shown) as report, redirect_stdout(sys.stderr):
+        report(Phase("checking the model"))
+        return [with_own_model(scenario) for scenario in scenarios]
 
 
 def agree_to_runs(

@@ -8,7 +8,7 @@ import click
 from rich.text import Text
 
 from distsim.calibration import Calibration, far_beyond, lacking
-from distsim.cli.before_start import agree_to_runs, yes_option
+from distsim.cli.before_start import agree_to_runs, with_own_models, yes_option
 from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes, warn
@@ -21,6 +21,7 @@ from distsim.files import check_writable, write_text
 from distsim.metrics import regime_words
 from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
+from distsim.simulation import check_simulated
 from distsim.trace import Trace
 
 
@@ -74,6 +75,9 @@ def compare(
     else:
         known = Calibration.load(calibration) if calibration else None
         scenarios = [Scenario.load(file) for file in files]
+        for scenario in scenarios:
+            check_simulated(scenario)
+        scenarios = with_own_models(scenarios, shown=not as_json)
         if known:
             warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
         warn(sentence for scenario in scenarios for sentence in lacking(known, scenario))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from distsim.cli.before_start import agree_to_runs, yes_option
+from distsim.cli.before_start import agree_to_runs, with_own_models, yes_option
 from distsim.cli.footnotes import footnotes
 from distsim.cli.node_options import done_here, node_of, node_options
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes, trace_option
@@ -74,6 +74,7 @@ def measure(
     if trace:
         check_writable(trace)
     here = len(shares(scenario, len(roles(scenario)), node.nodes)[node.number]) if node else 0
+    (scenario,) = with_own_models([scenario], shown=not as_json)
     agree_to_runs([scenario], yes=yes, emulate=emulate, deadline=deadline, shown=not as_json, processes=here)
     try:
         with bar(f"measure {scenario.name}", shown=not as_json) as progress:

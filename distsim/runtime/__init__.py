@@ -10,6 +10,7 @@ limits, roles, schedule_table: the scenarios without a real run, the role of eac
 Packages, each of which imports only from packages below it:
 
 ranks          the work of each rank: workers, servers, all-reduce peers, DDP, pipelines, FlexRR, failures on purpose
+profiling      a model of the user's own: loading, checking and timing it
 devices        CPU or GPU for each rank, and the times of its work
 transport      messages and all-reduces; its module `backend` alone calls torch.distributed
 launch         starting, watching and ending the processes, and diagnosing failures

@@ -42,7 +42,10 @@ def expected_seconds(scenarios: Sequence[Scenario], *, emulate: bool = False, pr
 def _run_seconds(scenario: Scenario, processes: int) -> float:
     """How long `scenario` itself should take, without the start of its processes, of which so many are here."""
     workload, workers = scenario.workload, min(scenario.cluster.workers, processes)
-    model = MODEL_SECONDS_PER_SAMPLE * workload.batch * max(1.0, workers / usable_cores()) if workload.model else 0.0
+    sharing = max(1.0, workers / usable_cores())
+    model = MODEL_SECONDS_PER_SAMPLE * workload.batch * sharing if workload.model else 0.0
+    if workload.profile is not None:  # the simulation takes its seconds, on a core for each worker
+        model = workload.profile.step_seconds * (sharing - 1.0)
     steps = min(scenario.steps, MOST_SIMULATED)  # the rest goes on like them
     simulated = simulate(scenario if steps == scenario.steps else scenario.model_copy(update={"steps": steps}))
     return RUN_SECONDS + simulated.total_seconds * scenario.steps / steps + scenario.steps * model

@@ -24,7 +24,7 @@ def check_available(scenario: Scenario) -> None:
         return
     if policy.all_reduces:
         _check_all_reduce(scenario)
-    if scenario.workload.model is not None:
+    if scenario.workload.known_model is not None:
         _check_model(scenario)
 
 

@@ -87,6 +87,7 @@ def measure_all(
     are counted together. entry: what torchrun starts as each rank.
     """
     _check(scenarios, deadline_seconds)
+    scenarios = [with_own_model(scenario) for scenario in scenarios]
     _check_rules(scenarios, rules)
     if not scenarios:
         return []
@@ -121,6 +122,7 @@ def measure_on_node(
     the others. A machine that ends early makes the other machines end with RunError.
     """
     _check([scenario], deadline_seconds)
+    scenario = with_own_model(scenario)
     _check_rules([scenario], [rule])
     check_nodes(scenario)
     machines = shares(scenario, len(roles(scenario)), node.nodes)
@@ -137,6 +139,19 @@ def measure_on_node(
             return None
         trace = merge(folder, 0, scenario)
     return replace(trace, metadata=trace.metadata | {"machines": machines} | _added(rule, None))
+
+
+def with_own_model(scenario: Scenario) -> Scenario:
+    """The scenario with a checked model and its sizes, where the model is the user's own; otherwise the same scenario.
+
+    Raises InputError before processes start: where the model breaks a rule, or torch is missing.
+    """
+    if not scenario.workload.own_model:
+        return scenario
+    need("torch", "a real run")
+    from distsim.runtime.profiling.profile import ready
+
+    return ready(scenario)
 
 
 def _check_rules(scenarios: Sequence[Scenario], rules: Sequence[str | None]) -> None:
@@ -226,6 +241,8 @@ def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
     carried = 2.0 * workers * per_step / slow_bytes_per_second
     exchange = STEP_SECONDS + STEP_SECONDS_PER_RANK * scenario.ranks + carried
     model = MODEL_SECONDS_PER_SAMPLE * workers * scenario.workload.batch if scenario.workload.model else 0.0
+    if scenario.workload.profile is not None:
+        model = COMPUTE_FACTOR * workers * scenario.workload.profile.step_seconds
     return float(COMPUTE_FACTOR * computed + scenario.steps * (exchange + model))
 
 

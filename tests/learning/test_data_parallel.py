@@ -20,7 +20,7 @@ from distsim.learning.replay import Replay, replay
 from distsim.learning.torch_model import TorchModel
 from distsim.learning.updates import recorded_updates
 from distsim.runtime.measure import measure_all
-from distsim.runtime.ranks.computation import LEARNING_RATE
+from distsim.runtime.ranks.task import LEARNING_RATE
 
 WATCHED = str(Path(__file__).parent / "ranks" / "watched.py")
 TOGETHER, STEPS, SEED = 32, 50, 5

@@ -16,8 +16,8 @@ from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import replay
 from distsim.learning.torch_model import TorchModel
 from distsim.runtime.measure import measure_all
-from distsim.runtime.ranks.computation import LEARNING_RATE
 from distsim.runtime.ranks.server_parameters import FirstParameters, Parameters
+from distsim.runtime.ranks.task import LEARNING_RATE
 
 WORKERS, BATCH, SEED = 4, 16, 5
 MODELS = ("mlp", "cnn")

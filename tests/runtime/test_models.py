@@ -14,7 +14,7 @@ from distsim.learning.problems import problem
 from distsim.learning.replay import replay
 from distsim.learning.torch_model import TorchModel
 from distsim.runtime.measure import measure, measure_all
-from distsim.runtime.ranks.computation import LEARNING_RATE
+from distsim.runtime.ranks.task import LEARNING_RATE
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace
 

@@ -11,7 +11,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from torch import nn
 
 from distsim.errors import InputError, shortened
 from distsim.own_code import importing_beside, module_of, place_of
+from distsim.profile import Profile
 from distsim.workload import OWN_MODEL
 
 ASKED = "model"
@@ -91,6 +92,23 @@ class OwnModel:
                 "for the gradient", "use each parameter in forward, remove it, or set its requires_grad to False",
             )  # fmt: skip
 
+    def check_fits(self, profile: Profile) -> None:
+        """Raises InputError where `profile` is one of another model, or a real run could not learn the parameters."""
+        sizes = {name: one.numel() * one.element_size() for name, one in self.layers.items()}
+        known = {layer.name: layer.bytes for layer in profile.layers}
+        if sizes != known:
+            name = min(sizes.items() ^ known.items())[0]
+            raise refused(
+                self.spec, f"{self.place}: parameter {name} has {sizes.get(name, 'no')} bytes, and "
+                f"{known.get(name, 'none')} in the profile of {profile.model}", "run distsim profile again",
+            )  # fmt: skip
+        other = next((name for name, one in self.layers.items() if one.dtype is not torch.float32), None)
+        if other is not None:
+            raise refused(
+                self.spec, f"{self.place}: parameter {other} is {self.layers[other].dtype}, no torch.float32",
+                "build the module in float32, which real runs learn",
+            )  # fmt: skip
+
     def _refuse_loss(self, what: str, cure: str = "return the loss alone, a scalar tensor, from forward") -> None:
         forward = getattr(type(self.module), "forward", None)
         raise refused(self.spec, f"{_line(forward) or self.place}: forward {what}", cure)
@@ -129,8 +147,8 @@ def load(spec: str, *, seed: int = 0, batch: int | None = None, place: torch.dev
     if not any(one.requires_grad for one in module.parameters()):
         raise refused(spec, f"{at}: no parameter requires a gradient", "leave requires_grad of some at True")
     with told(spec, f"the move to {place.type}"):
-        chosen = tuple(tensors) if batch is None else resized(spec, tensors, batch)
-        return OwnModel(spec, module.to(place), tuple(one.detach().to(place) for one in chosen), at)
+        own = OwnModel(spec, module.to(place), tuple(one.detach().to(place) for one in tensors), at)
+        return own if batch in (None, own.samples) else replace(own, batch=resized(spec, own.batch, batch))
 
 
 def located(spec: str) -> tuple[Path, str]:
@@ -148,7 +166,7 @@ def located(spec: str) -> tuple[Path, str]:
     return path.resolve(), match["function"]
 
 
-def resized(spec: str, batch: tuple[torch.Tensor, ...] | list[torch.Tensor], samples: int) -> tuple[torch.Tensor, ...]:
+def resized(spec: str, batch: tuple[torch.Tensor, ...], samples: int) -> tuple[torch.Tensor, ...]:
     """The batch repeated or cut to so many samples. Raises InputError where its tensors differ in their length.
 
     >>> resized("m.py:build", (torch.arange(3),), 5)

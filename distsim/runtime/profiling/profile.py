@@ -10,19 +10,22 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 import torch
 from torch import nn
 
+from distsim import files
 from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.learning.kernels import one_thread
 from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.progress import Phase, Report
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Moment, Stopwatch
-from distsim.runtime.profiling.own_model import OwnModel, load, told
+from distsim.runtime.profiling.own_model import OwnModel, load, located, told
 from distsim.scenario import Scenario
 
 STEPS, WARM_UP_STEPS = 20, 5
@@ -63,21 +66,30 @@ def profile(
     )  # fmt: skip
 
 
-def profiled(scenario: Scenario) -> Scenario:
-    """The scenario with a profile of few steps, where its own model has none: it tells the sizes to a real run.
+def ready(scenario: Scenario) -> Scenario:
+    """The scenario with its own model checked, the model's file by its absolute path, and with a profile.
 
-    A `batch` of the scenario repeats or cuts the model's own. Raises InputError where the model breaks a rule.
+    Where the scenario has no profile, a profile of few steps tells the sizes to the real run. A `batch` of the scenario
+    repeats or cuts the model's own. Raises InputError where the model breaks a rule, or is not that of the profile.
     """
-    if not scenario.unprofiled:
-        return scenario
-    workload = scenario.workload
-    batch = workload.batch if "batch" in workload.model_fields_set else None
-    found = profile(
-        str(workload.model), seed=scenario.seed, batch=batch, steps=FEW_STEPS, warm_up=FEW_WARM_UP_STEPS
-    )  # fmt: skip
-    table = scenario.table()
-    table["workload"] |= {"profile": found.as_dict(), "layers": len(found.layers), "batch": found.batch}
-    return Scenario.of(table)
+    table, workload = scenario.table(), scenario.workload
+    model = str(Path(str(workload.model)).resolve())
+    table["workload"] |= {"model": model}
+    if workload.profile is None:
+        batch = workload.batch if "batch" in workload.model_fields_set else None
+        found = profile(model, seed=scenario.seed, batch=batch, steps=FEW_STEPS, warm_up=FEW_WARM_UP_STEPS)
+        table["workload"] |= {"profile": found.as_dict(), "layers": len(found.layers), "batch": found.batch}
+    made = Scenario.of(table)
+    _check(model, files.changed(located(model)[0]), made.seed, made.workload.profile)
+    return made
+
+
+@lru_cache(maxsize=8)
+def _check(model: str, changed: int, seed: int, profile: Profile) -> None:  # noqa: ARG001 - a changed file is checked anew
+    with one_thread():
+        own = load(model, seed=seed, batch=profile.batch)
+        own.check_fits(profile)
+        own.check()
 
 
 @dataclass

@@ -8,15 +8,12 @@ For every policy, `work` fills the gradient and returns the moment from which th
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from distsim.learning.batches import Batches
-from distsim.learning.kernels import plain_convolutions
-from distsim.learning.problems import Data, Problem, problem
 from distsim.runtime.devices.stopwatch import ON_CPU, Stopwatch
+from distsim.runtime.ranks.task import task_of
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport.messages import num_floats, pattern
 from distsim.scenario import Scenario
@@ -24,7 +21,6 @@ from distsim.scenario import Scenario
 if TYPE_CHECKING:
     from distsim.runtime.devices.device import Device
 
-LEARNING_RATE = 0.05  # every model here learns with it, and none diverges
 LARGEST_FACTOR = 1000  # keeps the sums within the whole numbers that float32 holds exactly
 
 
@@ -83,12 +79,8 @@ class Training:
     def __init__(
         self, scenario: Scenario, worker: int, gradient: torch.Tensor, stopwatch: Stopwatch = ON_CPU
     ) -> None:  # fmt: skip
-        self._worker = worker
         self._stopwatch = stopwatch
-        self._problem = problem_on(gradient.device, scenario)
-        self._batches = Batches(
-            len(self._problem.training), scenario.cluster.workers, scenario.workload.batch, scenario.seed
-        )
+        self._task = task_of(scenario, worker, gradient.device)
         self.gradient = gradient
         self.parameters = torch.empty_like(gradient)
         self._adopt()
@@ -97,7 +89,7 @@ class Training:
     def _adopt(self) -> None:
         """Moves the model's parameters and gradients into the two flat tensors."""
         place = 0
-        for parameter in self._problem.model.parameters():
+        for parameter in self._task.parameters:
             own = slice(place, place + parameter.numel())
             place = own.stop
             self.parameters[own] = parameter.detach().flatten()
@@ -113,10 +105,10 @@ class Training:
     def work(self, step: int, start: float) -> float:
         """Forward and backward on the step's batch."""
         self.gradient.zero_()
-        with plain_convolutions():
-            loss = self._problem.loss_of(torch.from_numpy(self._batches.of(self._worker, step)))
+        with self._task.routines():
+            loss = self._task.loss(step)
             between = self._stopwatch.moment()
-            loss.backward()  # type: ignore[no-untyped-call] # torch
+            self._task.backward(loss)
         end = self._stopwatch.wait()
         self._forwards((step, start, between()))
         self._backwards((step, between(), end))
@@ -125,14 +117,7 @@ class Training:
 
     def descend(self, share: float) -> None:
         """A gradient step."""
-        self.parameters.sub_(self.gradient, alpha=LEARNING_RATE * share)
-
-
-def problem_on(place: torch.device, scenario: Scenario) -> Problem:
-    """The scenario's problem, with its model and data on device `place`."""
-    found = problem(scenario.workload, scenario.seed)
-    training = Data(found.training.inputs.to(place), found.training.targets.to(place))
-    return replace(found, model=found.model.to(place), training=training)
+        self.parameters.sub_(self.gradient, alpha=self._task.learning_rate * share)
 
 
 def computation_of(scenario: Scenario, worker: int, device: Device) -> Computation:

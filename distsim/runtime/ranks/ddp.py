@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import inspect
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from distsim.errors import InputError
@@ -26,9 +26,9 @@ from distsim.policies import Ddp
 from distsim.policies.ddp import MIB
 from distsim.runtime.devices.device import Device
 from distsim.runtime.ranks.bucket_stream import QueueStream, Stream, ThreadStream
-from distsim.runtime.ranks.computation import LEARNING_RATE
-from distsim.runtime.ranks.delayed_layers import FilledLayers, Pace, PacedModel
+from distsim.runtime.ranks.delayed_layers import FilledLayers, Pace, PacedModel, PacedOwnModel
 from distsim.runtime.ranks.peers import WrongSumError, check_equal
+from distsim.runtime.ranks.task import LEARNING_RATE, OWN_LEARNING_RATE, flat, own_model_on
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
@@ -66,8 +66,13 @@ class DdpWorker:
         self._has_model = scenario.workload.model is not None
         self._stopwatch = device.stopwatch
         self._pace = Pace(scenario.workload.layers, device.stopwatch, absorbs=not self._has_model)
-        layers: FilledLayers | PacedModel
-        if self._has_model:
+        layers: FilledLayers | PacedModel | PacedOwnModel
+        self._routines: Callable[[], AbstractContextManager[None]] = plain_convolutions
+        self._learning_rate = LEARNING_RATE
+        if scenario.workload.own_model:
+            layers = PacedOwnModel(own_model_on(device.place, scenario), self._pace)
+            self._routines, self._learning_rate = nullcontext, OWN_LEARNING_RATE
+        elif self._has_model:
             layers = PacedModel(scenario, worker, self._pace, device.place)
         else:
             floats = max(num_floats(scenario.gradient_bytes), scenario.workload.layers)
@@ -112,7 +117,7 @@ class DdpWorker:
         self, step: int, start: float, seconds: float, recorder: Recorder, *, communicates: bool
     ) -> None:
         share = self._scenario.workload.backward_share
-        with plain_convolutions(), nullcontext() if communicates else self._ddp.no_sync():
+        with self._routines(), nullcontext() if communicates else self._ddp.no_sync():
             # forward
             self._slot.doing(f"forward of step {step}")
             loss = self._ddp(step)
@@ -137,8 +142,9 @@ class DdpWorker:
             self._means = [gradient.clone() for gradient in self._gradients()]
         if self._has_model:
             with torch.no_grad():
-                for parameter, gradient in zip(self._layers.parameters(), self._gradients(), strict=True):
-                    parameter.sub_(gradient, alpha=LEARNING_RATE / self._policy.accumulate)
+                learning = [parameter for parameter in self._layers.parameters() if parameter.requires_grad]
+                for parameter, gradient in zip(learning, self._gradients(), strict=True):
+                    parameter.sub_(gradient, alpha=self._learning_rate / self._policy.accumulate)
         self._clear()
 
     def _clear(self) -> None:
@@ -152,8 +158,8 @@ class DdpWorker:
     def verify(self) -> None:
         """Raises WrongSumError where the last update's gradients are not the mean over the workers."""
         workers, accumulate = self._scenario.cluster.workers, self._policy.accumulate
-        if isinstance(self._layers, PacedModel):
-            check_equal(nn.utils.parameters_to_vector(self._layers.parameters()).detach(), workers)
+        if not isinstance(self._layers, FilledLayers):
+            check_equal(flat(self._layers.parameters()), workers)
             return
         updates = self._policy.updates(self._scenario.steps, workers)
         if not updates:

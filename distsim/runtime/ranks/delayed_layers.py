@@ -9,7 +9,9 @@ from torch import nn
 
 from distsim.learning.batches import Batches
 from distsim.runtime.devices.stopwatch import Stopwatch
-from distsim.runtime.ranks.computation import factor, problem_on
+from distsim.runtime.profiling.own_model import OwnModel
+from distsim.runtime.ranks.computation import factor
+from distsim.runtime.ranks.task import problem_on
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.transport.messages import pattern
 from distsim.scenario import Scenario
@@ -127,3 +129,18 @@ class PacedModel(nn.Module):
             if any(child is layer for layer in layers):
                 values = paused(values, self._pace)
         return self._problem.loss(values, self._problem.training.targets[samples])
+
+
+class PacedOwnModel(nn.Module):
+    """A model of the user's own with a pause before each gradient. Its forward returns the loss of the batch."""
+
+    def __init__(self, own: OwnModel, pace: Pace) -> None:
+        super().__init__()
+        self.model = own.module
+        self._own = own
+        for parameter in own.layers.values():
+            parameter.register_hook(lambda _gradient: pace.pause())  # type: ignore[no-untyped-call] # torch
+
+    def forward(self, step: int) -> torch.Tensor:  # noqa: ARG002 - the same batch in each step
+        """The loss, a scalar."""
+        return self._own.loss()

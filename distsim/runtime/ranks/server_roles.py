@@ -14,16 +14,16 @@ from statistics import median
 import torch
 
 from distsim.errors import InputError
-from distsim.learning.problems import problem
 from distsim.policies import FlexRR, Rule, Synchronous, WithServer
 from distsim.policies.own_rule import load_rule
 from distsim.runtime.launch.rank_context import RankContext
-from distsim.runtime.ranks.computation import LEARNING_RATE, Training
+from distsim.runtime.ranks.computation import Training
 from distsim.runtime.ranks.failures import FailureRecovery
 from distsim.runtime.ranks.flexrr_sums import total_weight
 from distsim.runtime.ranks.flexrr_worker import FlexRRWorker
 from distsim.runtime.ranks.server import Server, ServerTask
 from distsim.runtime.ranks.server_parameters import FirstParameters
+from distsim.runtime.ranks.task import flat, task_of
 from distsim.runtime.ranks.work_assigner import AssigningServer, Mailboxes
 from distsim.runtime.ranks.worker import CancelledWorker, ServerProxy, Worker, WorkerTask
 from distsim.runtime.ranks.worker_model import shares
@@ -171,6 +171,7 @@ class ServerRoles:
         scenario = self.scenario
         if scenario.workload.model is None:
             return None
-        first = torch.nn.utils.parameters_to_vector(problem(scenario.workload, scenario.seed).model.parameters())
+        task = task_of(scenario, 0, torch.device("cpu"))
+        first = flat(task.parameters)
         share = shares(first.numel(), len(scenario.servers))[scenario.servers.index(self.context.rank)]
-        return FirstParameters(first.detach()[share], LEARNING_RATE)
+        return FirstParameters(first[share], task.learning_rate)
