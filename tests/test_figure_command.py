@@ -22,6 +22,7 @@ from distsim.examples import example
 from distsim.figures.catalogue import KINDS, markdown
 from distsim.simulation import simulate
 from distsim.sweep import sweep
+from tests.test_profile import profile_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,6 +43,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "run.toml").write_text(example("backup_server").replacing({"steps": 4}).dumps())
     rows = sweep(ring, {"cluster.workers": [2, 3], "steps": [1, 2]})
     pd.DataFrame(rows).to_csv(folder / "sweep.csv", index=False)
+    profile_of().save(folder / "profile.json")
     return folder
 
 
@@ -56,7 +58,7 @@ def names(kind: str) -> list[str]:
         "pipeline": ["pipeline.npz"], "overlap": ["overlap.npz"], "scaling": ["one.npz", "ring.npz"],
         "sequence": ["run.toml"], "staleness": ["run.toml", "ring.npz"],
     }  # fmt: skip
-    others = {"pair": ["ring.npz", "ring.npz"], "sweep": ["sweep.csv"]}
+    others = {"pair": ["ring.npz", "ring.npz"], "sweep": ["sweep.csv"], "profile": ["profile.json"]}
     return of_kind.get(kind) or others.get(KINDS[kind].files, ["ring.npz"])
 
 
@@ -107,6 +109,7 @@ def test_json_has_the_sentence_and_the_table(files: Path, tmp_path: Path) -> Non
         (["timeline", "ring.npz", "--start", "soon"], "soon"),
         (["heat-map", "ring.npz"], "must be the .csv of a sweep"),
         (["heat-map", "none.csv"], "cannot be read"),
+        (["profile", "ring.npz"], "is not a profile that distsim wrote"),
         (["heat-map", "sweep.csv", "--metric", "speed"], "is not a metric of a sweep"),
         (["scaling", "ring.npz"], "must have a run of one worker"),
         (["overlap", "ring.npz"], 'draw a run of policy.kind = "ddp"'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from distsim.cli.output import PATH, json_option, print_json, warn
 from distsim.errors import InputError
 from distsim.figures.catalogue import COUNTS, KINDS, WINDOW
 from distsim.files import check_writable
+from distsim.profile import Profile
 from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -45,7 +46,7 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
     """Draw a figure of KIND of one or more FILEs, and say in a sentence what it shows.
 
     A FILE is a trace that simulate or measure saved (.npz, .json, .json.gz), or a scenario (.toml), which is simulated;
-    for a heat-map it is the .csv of a sweep.
+    for a heat-map it is the .csv of a sweep, and for a profile the file of distsim profile.
     """
     if kind not in KINDS:
         raise InputError.of("KIND", kind, "is not a kind of figure", f"take one of {', '.join(KINDS)}")
@@ -65,7 +66,8 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
         from distsim.figures.export import check_suffix
 
         check_suffix(out)
-        contents: list[Any] = [_rows(file) if entry.files == "sweep" else _trace(file) for file in files]
+        read = READERS.get(entry.files, _trace)
+        contents: list[Any] = [read(file) for file in files]
         notes: list[str] = []
         if entry.files == "pair":
             from distsim.experiment import of_traces
@@ -120,3 +122,6 @@ def _rows(file: Path) -> list[dict[str, str]]:
             return list(csv.DictReader(stream))
     except (OSError, UnicodeError, csv.Error) as error:
         raise InputError.of("FILE", str(file), f"cannot be read ({error})", "name the .csv of a sweep") from None
+
+
+READERS: Mapping[str, Callable[[Path], Any]] = {"sweep": _rows, "profile": Profile.load}  # others read traces

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-Files = Literal["none", "trace", "traces", "pair", "sweep"]
+Files = Literal["none", "trace", "traces", "pair", "sweep", "profile"]
 MANY = 100
 # The least and the most files that `distsim figure` takes, in numbers and words. A pair: prediction and measurement.
 COUNTS: dict[Files, tuple[int, int, str]] = {
@@ -19,6 +19,7 @@ COUNTS: dict[Files, tuple[int, int, str]] = {
     "traces": (1, MANY, "1 or more FILEs"),
     "pair": (2, 2, "2 FILEs"),
     "sweep": (1, 1, "one FILE"),
+    "profile": (1, 1, "one FILE"),
 }
 WINDOW = ("start_seconds", "end_seconds")
 
@@ -45,7 +46,7 @@ class Entry:
         return self.called or self.name.replace("_", "-")
 
     def of_files(self, contents: Sequence[Any], options: Mapping[str, Any]) -> Captioned:
-        """The figure of the contents of files: traces, or the rows of a sweep.
+        """The figure of the contents of files: traces, the rows of a sweep, or a profile.
 
         If the figure's function takes other arguments than the contents, the module's own `of_files` draws the figure.
         """
@@ -73,6 +74,7 @@ FIGURES = (
     Entry("step_times", "step time by number of workers"),
     Entry("exchange_times", "time of an exchange by its bytes"),
     Entry("heat_map", "a sweep's table: two varied keys and one metric", "sweep", ("metric",)),
+    Entry("profile", "a model's layers in one step, forward and backward, and their bytes", "profile"),
     Entry("decision", "whether to distribute a training, and how, by its memory and its time", classes=("Job",)),
     Entry("comparison", "a prediction and its measurement: errors and their causes", "pair"),
     Entry("step_scatter", "the time of each step, predicted against measured", "pair", called="steps"),
@@ -121,6 +123,7 @@ if TYPE_CHECKING:
     from distsim.figures.overlap import overlap as overlap
     from distsim.figures.pipeline import pipeline as pipeline
     from distsim.figures.prediction_errors import prediction_errors as prediction_errors
+    from distsim.figures.profile import profile as profile
     from distsim.figures.ring_against_server import ring_against_server as ring_against_server
     from distsim.figures.scaling import SpeedUps as SpeedUps
     from distsim.figures.scaling import scaling as scaling

@@ -46,7 +46,7 @@ def _drawn(entry: Entry) -> Callable[[Trace], Captioned]:
     return lambda trace: entry.of_files([trace, trace] if entry.files == "pair" else [trace], {})
 
 
-OF_A_TRACE = {entry.name: _drawn(entry) for entry in FIGURES if entry.files not in ("none", "sweep")} | {
+OF_A_TRACE = {entry.name: _drawn(entry) for entry in FIGURES if entry.files not in ("none", "sweep", "profile")} | {
     "scaling": lambda trace: scaling(SpeedUps.of_traces("ring", [_alone(trace), trace])),
     "ring_against_server": lambda trace: ring_against_server(GRADIENT, [2, 4], [trace]),
 }
