@@ -15,8 +15,10 @@ import pytest
 
 from distsim.cli.main import distsim
 from distsim.examples import example
+from distsim.profile import Profile
 from distsim.scenario import Scenario
 from tests.pages import BESIDE, PAGES, ROOT, Page, run_command
+from tests.test_profile import profile_of
 
 LANGUAGES = {"", "sh", "toml", "python", "dockerfile"}
 PROGRAMS = {
@@ -64,11 +66,12 @@ def test_paths_that_are_named_exist(page: Page) -> None:
 
 
 @every_page
-def test_every_block_is_of_a_kind_that_is_tested(page: Page) -> None:
+def test_every_block_is_of_a_kind_that_is_tested(page: Page, tmp_path: Path) -> None:
     assert {language for language, _ in page.all_blocks} <= LANGUAGES
     assert {words[0] for words in page.lines} - {words[0] for words in page.lines if "/" in words[0]} <= PROGRAMS
+    profile_of().save(tmp_path / "profile.json")
     for text in page.blocks("toml"):
-        assert Scenario.loads(text)
+        assert Scenario.loads(text, folder=tmp_path)
 
 
 @every_page
@@ -151,6 +154,24 @@ def test_commands_run_in_their_order(page: Page, prepared: Path) -> None:
         done = run_command(words, prepared)
         told = all(line.startswith("distsim: warning: ") for line in done.stderr.splitlines())
         assert (done.returncode, told) == (0, True), (words, done.stderr)
+
+
+@pytest.mark.real
+@pytest.mark.more
+@pytest.mark.timeout(600)
+def test_the_way_of_your_own_model_works_as_written(tmp_path: Path) -> None:
+    page = Page("course/YOUR_MODEL.md")
+    (model,), (scenario,) = page.blocks("python"), page.blocks("toml")
+    (tmp_path / "my_model.py").write_text(model, "utf-8")
+    (tmp_path / "run.toml").write_text(scenario, "utf-8")
+    (tmp_path / "run4.toml").write_text(scenario.replace("workers = 2", "workers = 4"), "utf-8")
+    for words in page.commands("distsim"):
+        done = run_command(words, tmp_path)
+        told = all(line.startswith("distsim: warning: ") for line in done.stderr.splitlines())
+        assert (done.returncode, told) == (0, True), (words, done.stderr)
+        if words[1] == "profile":
+            found = Profile.load(tmp_path / "profile.json")
+            assert (len(found.layers), found.batch) == (6, 64)
 
 
 @pytest.mark.real
