@@ -20,6 +20,7 @@ from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace_size import rows
 from tests.counts import reduced
+from tests.test_profile import profile_of
 
 SLOW_SECONDS = 20.0  # of a scenario with a few steps, on a busy machine
 MOST_ROWS = 20_000  # of a run that the test waits for
@@ -51,6 +52,7 @@ COMPUTE: list[dict[str, Any]] = [
     {"distribution": "pareto", "mean": "50 ms", "cv": 0.5},
 ]
 NODES = {"per_node": 2, "bandwidth": "100 GB/s", "latency": "2 us", "nic_per": "node"}
+PROFILE = profile_of().as_dict()
 FAILURES = {"mean_time_between": "1 s", "checkpoint_every": "100 ms", "checkpoint_cost": "1 ms", "restart_cost": "1 ms"}
 
 
@@ -118,7 +120,10 @@ KEYS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
     "workload": {
         "gradient": BYTES, "batch": WHOLE, "samples": WHOLE, "layers": WHOLE, "backward_share": REAL,
-        "activation": BYTES, "input": BYTES, "output": BYTES, "model": one_of("mlp", "transformer"), "width": WHOLE,
+        "activation": BYTES, "input": BYTES, "output": BYTES, "width": WHOLE,
+        "model": one_of("mlp", "transformer", "my_model.py:build", ":", "\0.py:build"),
+        "profile": one_of("/dev/zero", "\0", {}, PROFILE, PROFILE | {"batch": 32}, profile_of((0.0,), (0.0,)).as_dict(),
+                          profile_of((1e12,), (1e12,)).as_dict()),
     },
     "policy": {
         "kind": one_of("synchronous", "backup"), "backups": WHOLE, "cancel": st.booleans(), "period": WHOLE,
