@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from distsim.errors import InputError, shortened
 from distsim.own_code import importing_beside, module_of, place_of
@@ -142,6 +143,9 @@ def load(spec: str, *, seed: int = 0, batch: int | None = None, place: torch.dev
     for number, one in enumerate(tensors):
         if not isinstance(one, torch.Tensor):
             raise refused(spec, f"{at}: entry {number} of the batch is {_kind(one)}", RETURNS)
+    lazy = [name for name, one in module.named_parameters() if is_lazy(one)]
+    if lazy:
+        raise refused(spec, f"{at}: parameter {lazy[0]} has no size yet", f"call the module once in {name}")
     if not any(True for _ in module.parameters()):
         raise refused(spec, f"{at}: the module has no parameters", "return a module that learns")
     if not any(one.requires_grad for one in module.parameters()):
