@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -37,7 +39,7 @@ def cnn() -> tuple[nn.Module, Batch]:
     widths = (3, 32, 64, 128)
     layers = [
         layer
-        for narrow, wide in zip(widths, widths[1:], strict=False)
+        for narrow, wide in pairwise(widths)
         for layer in (nn.Conv2d(narrow, wide, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
     ]
     network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], CLASSES))
