@@ -5,7 +5,8 @@ wait         the worker waits for the sums of the pieces that others do for it.
 exchange     push, wait, pull, as in the server's story. From the moment of the push the worker also helps:
     hand over    the plan names a worker; the helper takes the last piece of that worker's step. Asking takes no time.
     compute      the helper works at the speed of its own latest step. It finishes a piece that it has begun, even if
-                 the answer arrives earlier.
+                 the answer arrives earlier. Then it goes on, unless the plan still names a worker that would make
+                 it wait after its next step.
     send         the helper adds up the gradients of the pieces that it does in a row for one worker. The sum is as
                  large as a gradient. It travels to that worker while the helper goes on.
 
@@ -53,8 +54,9 @@ class FlexRRStory(ServerStory):
         self.piece_seconds = [0.0] * workers  # by worker: time of one piece, until its next step
         self.timers = [self.environment.timeout(0.0)] * workers  # by worker: the end of the pieces that it kept
         self.idle: set[int] = set()  # workers without work of their own
+        self.read_versions = [0] * workers  # by worker: the version on which it does pieces
         self.rows: list[Piece | None] = [None] * workers  # by helper: the first piece of its row for one worker
-        self.free: list[simpy.Event | None] = [None] * workers  # by worker, while it ends a piece for another
+        self.free: list[simpy.Event | None] = [None] * workers  # by worker that has new parameters, while it helps on
         self.beginners: list[int] = []  # workers that began a step at this instant while another could help
         self.sums_to_come = [0] * workers  # by worker: the helpers that do its pieces or send their sum
         self.sums_are_here: list[simpy.Event | None] = [None] * workers  # by worker, while it waits for sums
@@ -95,7 +97,7 @@ class FlexRRStory(ServerStory):
                 self.sums.awaited(worker, step, start, self.last_sum_began[worker])
 
     def exchange(self, pushes: list[Push]) -> Story:
-        """Push, wait, pull. The worker helps meanwhile, and ends the piece that it has begun before it goes on."""
+        """Push, wait, pull. The worker helps meanwhile, and before it goes on, those that would make it wait."""
         # exchange
         worker = pushes[0].worker
         self.plan.ask(worker)
@@ -106,6 +108,7 @@ class FlexRRStory(ServerStory):
         if self.rows[worker]:
             self.free[worker] = free = self.environment.event()
             yield free
+        self.read_versions[worker] = self.servers[0].read_versions[worker]
 
     def begin(self, worker: int, step: int) -> None:
         """A worker begins its step, and the workers that may help learn of the step."""
@@ -143,7 +146,7 @@ class FlexRRStory(ServerStory):
             if first is None:
                 self.sums_to_come[piece.worker] += 1
             self.rows[helper] = first or piece
-            start, read_version = self.environment.now, self.servers[0].read_versions[helper]
+            start, read_version = self.environment.now, self.read_versions[helper]
             end = self.environment.timeout(self.piece_seconds[helper])
             end.callbacks.append(lambda _: self.helped(helper, piece, read_version, start))
             return
@@ -160,8 +163,9 @@ class FlexRRStory(ServerStory):
         self.help(helper)
 
     def hand_over(self, helper: int) -> Piece | None:
-        """The plan's piece for a worker without work of its own. The other worker's part then ends sooner."""
-        if helper not in self.idle or not self.going_on:
+        """The plan's piece for a worker between its steps. The other worker's part then ends sooner."""
+        answered = self.free[helper] is not None
+        if not (answered or helper in self.idle) or not self.going_on:
             return None
         plan, now = self.plan, self.environment.now
         for worker in plan.helped(helper):
@@ -169,7 +173,7 @@ class FlexRRStory(ServerStory):
                 # The pieces that the worker would have done by now if helpers had taken none.
                 seconds = self.piece_seconds[worker]
                 plan.on_its_own(worker, int((now - self.began[worker]) / seconds + SOON) if seconds else self.items)
-        piece = plan.hand_over(helper)
+        piece = plan.hand_over(helper, answered=answered)
         if piece:
             worker, _, item = piece
             self.environment.sooner(self.timers[worker], self.began[worker] + item * self.piece_seconds[worker])

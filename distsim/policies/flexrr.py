@@ -1,7 +1,8 @@
 """FlexRR: a stale synchronous run in which a worker that falls behind hands pieces of its step to its helpers.
 
 Source: Harlap et al. 2016, Addressing the straggler problem for iterative convergent parallel ML (SoCC). A worker
-there asks for help when it is about 20 % behind; the default here is the same (taken from a secondary source).
+there asks for help when it is about 20 % behind; the default here is the same (taken from a secondary source). The
+moment at which a helper goes on with its own work is our reading of the article (see `FlexRRPlan`).
 """
 
 from __future__ import annotations

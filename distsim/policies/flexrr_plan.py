@@ -22,6 +22,9 @@ class FlexRRPlan:
     A worker takes the pieces of its own step from the front. When its step is done, the worker asks the workers that it
     helps. While it waits for parameters, it is handed one piece at a time, from the back of the step of the worker
     furthest behind. A piece that has begun stays where it is.
+    A worker with new parameters first helps the workers that would make it wait after its next step, by the bound on
+    staleness. Without this rule it would run ahead to the bound, and would wait there although the slow worker has no
+    piece left to hand over. All workers would then wait for the slow worker's push, in this step and in later ones.
     The helpers of worker w are workers w + 1 to w + group, modulo the number of workers.
 
     >>> from distsim.policies import FlexRR
@@ -92,11 +95,14 @@ class FlexRRPlan:
         """A worker has finished its own step and tells the workers that it helps."""
         self.messages += len(self._helped[helper])
 
-    def hand_over(self, helper: int) -> Piece | None:
-        """The piece that a waiting worker computes for another; None where no worker it helps is far enough behind."""
+    def hand_over(self, helper: int, *, answered: bool = False) -> Piece | None:
+        """The piece that a worker computes for another; None where no worker it helps is far enough behind.
+
+        answered: whether the helper has its new parameters. Else it waits for them.
+        """
         furthest, far = None, self._far
         for worker in self._helped[helper]:
-            if self._begun[worker] < self._taken[worker]:
+            if self._begun[worker] < self._taken[worker] and not (answered and self._is_free_of(worker, helper)):
                 behind = self.behind(worker, helper)
                 if behind > far or (behind == far and furthest is None):
                     furthest, far = worker, behind
@@ -105,6 +111,10 @@ class FlexRRPlan:
         self._taken[furthest] -= 1
         self.messages += 1
         return Piece(furthest, self.steps[furthest], self._taken[furthest])
+
+    def _is_free_of(self, worker: int, helper: int) -> bool:
+        """Whether the helper may end its next step, and get an answer, before the worker ends its latest step."""
+        return self.steps[helper] + 2 <= self.steps[worker] + self.policy.staleness
 
     def done(self, piece: Piece) -> None:
         """This piece is done."""

@@ -3,7 +3,8 @@
 compute      the worker does its pieces from the front, as the work assigner says, and waits for the helpers' sums.
 exchange     push, wait and pull as every worker. From the push on, a thread helps other workers:
     hand over    the work assigner says which piece to do.
-    compute      at the speed of the worker's own latest step. A piece that has begun is done to its end.
+    compute      at the speed of the worker's own latest step. A piece that has begun is done to its end. With new
+                 parameters the worker goes on when the assigner has no piece for it.
     send         the sum of the pieces done in a row for one worker travels to that worker.
 """
 
@@ -67,7 +68,7 @@ class FlexRRWorker(Worker):
         return False
 
     def _exchange(self, step: int) -> float:
-        """Push, wait, pull. Meanwhile the worker helps; it ends a piece that it has begun before it goes on."""
+        """Push, wait, pull. The worker helps meanwhile, and before it goes on, those that would make it wait."""
         self._tell(HostMessageKind.IDLE)
         ready = self._back(super()._exchange(step))
         self._read = self._server.version
@@ -117,9 +118,9 @@ class FlexRRWorker(Worker):
         return end
 
     def _back(self, ready: float) -> float:
-        """Stops helping. Returns when the worker can go on with its own work: at `ready`, or when its piece ends."""
-        self._slot.doing("the end of a piece for another", waiting=True)
-        self._tell(HostMessageKind.BACK)
+        """Helps on as ordered. Returns when the worker can go on: at `ready`, or when its last piece has ended."""
+        self._slot.doing("the end of the pieces for others", waiting=True)
+        self._tell(HostMessageKind.ANSWERED)
         self._left.wait()
         self._left.clear()
         return max(ready, self._helped_until)

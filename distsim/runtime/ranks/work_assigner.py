@@ -28,6 +28,7 @@ class WorkAssigner:
         self._over = over
         workers = plan.workers
         self._idle = [False] * workers  # whether the worker has no work of its own
+        self._answered = [False] * workers  # whether it has new parameters and has not begun its next step
         self._busy = [False] * workers  # whether the worker is doing a piece of another worker
         self._helping: list[tuple[int, int] | None] = [None] * workers  # whose step its pieces in a row are of
         self._sums = [0] * workers  # how many sums helpers have begun for the worker's step
@@ -56,12 +57,12 @@ class WorkAssigner:
                 case HostMessageKind.HELPED:
                     self._plan.done(Piece(message.worker, message.step, message.item))
                     self._busy[worker] = False
-                    if self._idle[worker]:
-                        self._hand_over(worker)
-                case HostMessageKind.BACK:
+                    self._hand_over(worker)
+                case HostMessageKind.ANSWERED:
                     self._idle[worker] = False
-                    self._helping[worker] = None
-                    self._mailboxes.orders[worker].put(HostMessage(HostMessageKind.LEAVE, self._rank))
+                    self._answered[worker] = True
+                    if not self._busy[worker]:
+                        self._hand_over(worker)
                 case HostMessageKind.GOODBYE:
                     self._mailboxes.orders[worker].put(HostMessage(HostMessageKind.GOODBYE, self._rank))
                     here -= 1
@@ -77,12 +78,15 @@ class WorkAssigner:
         self._mailboxes.replies[worker].put(reply)
 
     def _hand_over(self, helper: int) -> None:
-        """Orders a piece of another worker's step, or a pause."""
-        piece = None if self._over() else self._plan.hand_over(helper)
+        """Orders a piece of another worker's step, a pause, or, with new parameters, the next step."""
+        answered = self._answered[helper]
+        piece = None if self._over() else self._plan.hand_over(helper, answered=answered)
         if piece is None:
-            if self._helping[helper] is not None:
-                self._helping[helper] = None
-                self._mailboxes.orders[helper].put(HostMessage(HostMessageKind.ENOUGH, self._rank))
+            if answered or self._helping[helper] is not None:
+                kind = HostMessageKind.LEAVE if answered else HostMessageKind.ENOUGH
+                self._mailboxes.orders[helper].put(HostMessage(kind, self._rank))
+            self._helping[helper] = None
+            self._answered[helper] = False
             return
         if self._helping[helper] != (piece.worker, piece.step):
             self._helping[helper] = piece.worker, piece.step

@@ -26,11 +26,11 @@ class HostMessageKind(IntEnum):
     DONE = 2  # the worker has done item `item` of its own step
     IDLE = 3  # the worker only waits for parameters, so it may help others
     HELPED = 4  # the worker has done an item of another worker's step
-    BACK = 5  # the worker has work of its own again
+    ANSWERED = 5  # the worker has new parameters, so it may begin its next step
     GOODBYE = 6  # the worker leaves
     PIECE = 7  # do this item
     ENOUGH = 8  # no item is left; of the worker's own step, `item` says how many sums helpers will send for it
-    LEAVE = 9  # stop helping
+    LEAVE = 9  # stop helping, and begin the next step
 
 
 @dataclass(frozen=True, slots=True)
