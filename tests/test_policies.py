@@ -282,6 +282,7 @@ def test_a_rule_has_no_clock_no_arrays_and_no_network(path: Path) -> None:
         "distsim.validated_table",
         "distsim.scenario_errors",
         "distsim.units",
+        "distsim.own_code",
         "distsim.errors",
     )
     assert all(name.startswith(below) for name in ours)
