@@ -87,9 +87,11 @@ def test_it_needs_no_torch() -> None:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("batch", [32, 512])
-@pytest.mark.parametrize("rate", [0.08, 1.28])
+@pytest.mark.parametrize(("batch", "rate"), [(32, 0.08), (32, 0.32), (512, 0.08), (512, 1.28)])
 def test_the_stored_runs_are_learned_again(batch: int, rate: float) -> None:
+    """Not batches of 32 at a rate of 1.28: a start that differs by 1e-6 then ends with up to 2.8 times the loss, so
+    another processor's rounding is enough.
+    """
     again = learn(batch, rate, count=2, epochs=3)
     for number, (losses, accuracies) in enumerate(zip(again["loss"], again["accuracy"], strict=True)):
         for epochs in (1, 2, 3):

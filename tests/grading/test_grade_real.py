@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -135,19 +134,31 @@ def test_an_edited_notebook_is_remarked_upon(outcome: Outcome) -> None:
 def test_nothing_is_left_of_a_grader_that_was_killed(tmp_path: Path) -> None:
     (tmp_path / "class" / "ada").mkdir(parents=True)
     (tmp_path / "class" / "ada" / "tasks.py").write_text("while True:\n    pass\n")
-    started = subprocess.Popen(command(tmp_path / "class", tmp_path / "out"))
-    seen: list[psutil.Process] = []
-    give_up = time.monotonic() + START_SECONDS
-    while len(seen) < 4 and time.monotonic() < give_up:  # nbval, its kernel, a host of ranks and a rank
-        time.sleep(0.1)
-        seen = below(psutil.Process(started.pid))
-    kernel, *_ = [process for process in seen if "ipykernel_launcher" in process.cmdline()]
-    connection = json.loads(Path(kernel.cmdline()[-1]).read_text())
-    os.kill(started.pid, signal.SIGKILL)
-    started.wait()
+    with subprocess.Popen(command(tmp_path / "class", tmp_path / "out")) as started:
+        try:
+            seen: list[psutil.Process] = []
+            kernel: psutil.Process | None = None
+            give_up = time.monotonic() + START_SECONDS
+            # nbval, its kernel, a host of ranks and a rank
+            while (len(seen) < 4 or kernel is None) and time.monotonic() < give_up:
+                time.sleep(0.1)
+                seen = below(psutil.Process(started.pid))
+                kernel = next((process for process in seen if "ipykernel_launcher" in command_line(process)), None)
+            assert kernel is not None
+            connection = json.loads(Path(kernel.cmdline()[-1]).read_text())
+        finally:
+            started.kill()
     _, left = psutil.wait_procs(seen, timeout=20)
     assert left == []
     assert connection["transport"] == "ipc"  # ports, chosen before they are bound, may be taken by then
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """Empty where the process has ended since it was seen."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def test_a_notebook_that_never_gets_to_a_check_is_no_fault_of_a_student(lab: Lab) -> None:
