@@ -125,7 +125,8 @@ def misses_of_help(found: Comparison, *, whole: bool) -> list[str]:
     total, staleness = found.error_pct.total, found.error_pct.staleness
     assert staleness is not None
     told = [f"total error {total:+.1f} %"] if not least <= total <= most else []
-    return told + ([f"error of the staleness {staleness:+.1f} %"] if abs(staleness) > most else [])
+    lowest, highest = (-most, most) if whole else (-FASTER_PERCENT, REDUCED_PERCENT)  # what was found once was -29 %
+    return told + ([f"error of the staleness {staleness:+.1f} %"] if not lowest <= staleness <= highest else [])
 
 
 def seconds_per_gradient(trace: Trace) -> float:
