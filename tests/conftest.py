@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -33,6 +34,24 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # set by a shell's &: pro
 def whole() -> Callable[[int, int], int]:
     """`whole(reduced, full)` is `full` under `make test-all`, else `reduced`."""
     return lambda reduced, full: full if WHOLE else reduced
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line in this process: (exit code, standard output, standard error)."""
+    from distsim.cli.main import main
+
+    def run_main(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["distsim", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run_main
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,6 @@ from distsim.accuracy.claim import Claim
 from distsim.accuracy.simgrid import SHIPPED
 from distsim.accuracy.tables import PRINTED, Table
 from distsim.calibration import Calibration, MachineCalibration, fitted
-from distsim.cli.main import main
 from distsim.doctor import examine
 from distsim.examples import NAMES, example
 from distsim.speed.catalogue import one_ring
@@ -30,23 +29,6 @@ SUMMARY_KEYS = {
     "step_seconds", "total_seconds", "updates", "dropped_gradients", "mean_staleness", "idle_share",
     "exposed_communication_share", "bytes_per_link_max",
 }  # fmt: skip
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process: (exit code, standard output, standard error)."""
-
-    def run_main(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["distsim", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run_main
 
 
 @pytest.fixture

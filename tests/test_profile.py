@@ -13,6 +13,7 @@ import pytest
 from distsim.calibration import Calibration, Exchange
 from distsim.engine.selection import Engine
 from distsim.errors import InputError
+from distsim.metrics import regime
 from distsim.profile import CoreSeconds, Layer, Profile, stage_times
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -253,3 +254,15 @@ def test_a_broken_file_is_refused_in_one_message(file: Path, content: object, qu
     assert str(file)[-20:] in text
     assert text.endswith("Cure: name a file that distsim profile wrote")
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("policy", [{"kind": "synchronous"}, DDP, {"kind": "pipeline", "micro_batches": 2}])
+def test_the_drawn_time_is_slept_and_the_profiles_is_computed(file: Path, policy: dict[str, Any]) -> None:
+    """Also in a pipeline, of which a worker computes one stage."""
+    found = scenario(file, policy, workload={"profile": str(file), "activation": "1 MB"}, compute={"mean": "20 ms"})
+    trace = simulate(found)
+    shares = regime(trace)
+    assert shares is not None
+    assert shares["slept"] * trace.total_seconds == pytest.approx(found.steps * 0.02)
+    own = STEP if policy["kind"] != "pipeline" else (STEP - OPTIMIZER) / found.cluster.workers
+    assert shares["computed"] * trace.total_seconds == pytest.approx(found.steps * own)

@@ -30,13 +30,13 @@ def regime(trace: Trace) -> dict[str, float] | None:
     work = trace.spans.of_kind(*COMPUTE_KINDS)
     steps = len(np.unique(np.stack([work.worker, work.step]), axis=1).T) / trace.workers
     cores = (trace.metadata.get("calibration") or {}).get("cores") or {}
-    profile = trace.scenario.workload.profile
-    added = trace.scenario.compute.added_seconds + (profile.step_seconds if profile else 0.0)
-    own = float(cores.get("step_seconds", added)) * steps
-    computed = min(own, parts["compute"])
-    shared = max(parts["compute"] - computed - _drawn(trace), 0.0) if cores else 0.0
+    if cores or trace.scenario.workload.profile is not None:
+        working = max(parts["compute"] - _drawn(trace), 0.0)
+    else:
+        working = min(trace.scenario.compute.added_seconds * steps, parts["compute"])
+    computed = min(cores["step_seconds"] * steps, working) if cores else working
     seconds = {
-        "slept": parts["compute"] - computed - shared, "computed": computed, "shared": shared,
+        "slept": parts["compute"] - working, "computed": computed, "shared": working - computed,
         "exchanged": parts["communication"], "waited": parts["waiting"],
     }  # fmt: skip
     return {name: seconds[name] / trace.total_seconds for name in REGIMES}

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from distsim.cli.main import main
 from distsim.errors import InputError
 from distsim.profile import Profile
 from distsim.runtime.profiling.own_model import load, resized
@@ -18,23 +17,6 @@ from distsim.runtime.profiling.profile import profile
 from tests.runtime.own_models import BROKEN, GOOD, GOOD_LAYERS, build
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process: (exit code, standard output, standard error)."""
-
-    def run_main(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["distsim", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run_main
 
 
 @pytest.fixture
