@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Le, MaxLen, MinLen
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from distsim import files
@@ -64,13 +64,27 @@ class CoreSeconds:
 
 
 @dataclass(frozen=True)
+class BusyCores:
+    """How so many workers compute at once, each on a core of its own: beside busy cores each is slower than alone.
+
+    pace: the forward and backward of one worker alone, in seconds, divided by those of the slowest of the workers.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    workers: Annotated[int, Ge(2), Le(LARGEST_COUNT)]
+    pace: Annotated[float, Gt(0.0), Le(1e6)]
+
+
+@dataclass(frozen=True)
 class Profile:
     """What one batch of a model takes on one device, alone.
 
     model: "my_model.py:build", without its folder. layers: in the order of their gradients, first gradient first.
     optimizer_seconds: one step of SGD. peak_bytes: the most memory held in a step: parameters, gradients, the batch and
     what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
-    many were timed. Raises ValueError where the gradients' times do not grow.
+    many were timed. busy: how workers compute at once; None where that was not measured. Raises ValueError where the
+    gradients' times do not grow.
 
     >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
     >>> found = Profile("m.py:build", (layer,), 0.0005, (0.0005, 0.0005), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32,
@@ -91,6 +105,7 @@ class Profile:
     device: Name
     torch: Name
     steps: Count
+    busy: BusyCores | None = None
     distsim_profile: Literal[1] = 1
 
     def __post_init__(self) -> None:
@@ -178,11 +193,14 @@ def added_times(profile: Profile | None, bucket_layers: Sequence[int]) -> AddedT
     return AddedTimes(profile.optimizer_seconds, profile.forward_seconds, gaps)
 
 
-def stage_times(profile: Profile | None, stages: int) -> list[tuple[float, float]]:
+def stage_times(
+    profile: Profile | None, stages: int, stage_layers: Sequence[int] = ()
+) -> list[tuple[float, float]]:  # fmt: skip
     """The seconds of forward and of backward that `profile` adds to each stage of a pipeline; 0 without a profile.
 
-    Each stage has neighbouring layers, at least one. The slowest stage is as fast as it can be. Raises InputError
-    where there are fewer layers than stages.
+    stage_layers: how many layers each stage has, first stage first. Without it the cuts are such that the slowest stage
+    is as fast as it can be; each stage has neighbouring layers, at least one. Raises InputError where there are fewer
+    layers than stages.
     """
     if profile is None:
         return [(0.0, 0.0)] * stages
@@ -194,7 +212,9 @@ def stage_times(profile: Profile | None, stages: int) -> list[tuple[float, float
     ready = [0.0, *(layer.ready_seconds for layer in profile.layers)]
     backward = [after - before for before, after in pairwise(ready)][::-1]
     forward = [layer.forward_seconds for layer in reversed(profile.layers)]
-    ends = _balanced([one + other for one, other in zip(forward, backward, strict=True)], stages)
+    ends = list(accumulate(stage_layers))
+    if not ends:
+        ends = _balanced([one + other for one, other in zip(forward, backward, strict=True)], stages)
     return [(sum(forward[a:b]), sum(backward[a:b])) for a, b in pairwise([0, *ends])]
 
 

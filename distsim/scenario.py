@@ -83,6 +83,7 @@ class Scenario(ValidatedTable):
         self.policy.check_workers(self.cluster.workers)
         self.policy.check_steps(self.steps)
         self._check_workload()
+        self._check_stages()
         self._check_communication()
         if not recorded and not self.unprofiled:
             trace_size.check(self)
@@ -103,6 +104,21 @@ class Scenario(ValidatedTable):
             raise ValueError(
                 "workload.activation is missing: it is what one stage of a pipeline sends to the next for a whole "
                 'batch. Cure: write activation = "1 MiB" in [workload]'
+            )
+
+    def _check_stages(self) -> None:
+        stage_layers = getattr(self.policy, "stage_layers", None)
+        if stage_layers is None or self.unprofiled:
+            return
+        if self.workload.profile is None:
+            raise ValueError(
+                f"policy.stage_layers = {list(stage_layers)} counts layers of a profile, and workload.profile is "
+                "missing. Cure: name a profile, or leave stage_layers out"
+            )
+        if sum(stage_layers) != self.workload.layers:
+            raise ValueError(
+                f"policy.stage_layers = {list(stage_layers)} has {sum(stage_layers)} layers, and the profile has "
+                f"{self.workload.layers}. Cure: give each layer to one stage"
             )
 
     def _check_communication(self) -> None:

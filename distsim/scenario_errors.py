@@ -77,6 +77,8 @@ def _rule_and_cure(finding: Any) -> tuple[str, str]:
             return "must be true or false", "write one of the two, without quotes"
         case "string_type":
             return "must be a text", "put it in quotes"
+        case "list_type" | "tuple_type":
+            return "must be a list", "write one such as [3, 5]"
         case "model_type" | "dict_type":
             where = ".".join(str(part) for part in finding["loc"])
             if not where:

@@ -118,6 +118,8 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "batch": [*WHOLE, "0", DIGITS],
             "device": [*TEXTS, "x", "tpu"],
             "steps": [*WHOLE, "0", "1000000", DIGITS],
+            "busy": [*WHOLE, "0", "1000000", DIGITS],
+            "trace": read(".json"),
             "out": written(".json"),
         },
     ),

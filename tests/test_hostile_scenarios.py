@@ -130,6 +130,7 @@ KEYS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "bucket": BYTES, "first_bucket": BYTES, "accumulate": WHOLE, "compression": REAL, "touched": REAL,
         "stop": one_of("total", "per_worker"), "staleness": WHOLE, "items": WHOLE, "group": WHOLE, "threshold": REAL,
         "schedule": one_of("gpipe", "1f1b"), "micro_batches": WHOLE,
+        "stage_layers": one_of(2, [], [1, 1], [0, 2], ["1"], [10**12, 1]),
     },
     "communication": {
         "kind": one_of("hierarchical", "tree", "ring", "parameter_server", "halving_doubling"), "servers": WHOLE,

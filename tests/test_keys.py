@@ -56,6 +56,9 @@ def of_field(name: str, key: str, field: FieldInfo) -> Iterator[Row]:
             return
     if kind is Profile:  # a file gives its path
         kind = str
+    if get_origin(kind) is tuple:
+        yield key, f"list of {WORDS[without_none(get_args(kind)[0])]}s", default(field)
+        return
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     yield key, " ".join(choices) or WORDS[kind], default(field)
 

@@ -165,6 +165,20 @@ def test_stages_hold_every_layer_once_and_no_cut_is_better(stages: int) -> None:
     assert max(map(sum, found)) == pytest.approx(best)
 
 
+@pytest.mark.parametrize("stage_layers", [(1, 3), (2, 2), (3, 1), (1, 1, 2), (4,)])
+def test_stages_are_cut_as_the_scenario_says(file: Path, stage_layers: tuple[int, ...]) -> None:
+    each = (np.array(FORWARD) + np.diff(READY, prepend=0.0))[::-1]
+    parts = [part.sum() for part in np.split(each, np.cumsum(stage_layers)[:-1])]
+    policy = {"kind": "pipeline", "micro_batches": 1, "stage_layers": list(stage_layers)}
+    cluster = {"workers": len(stage_layers), "bandwidth": "1 GB/s", "latency": "100 us"}
+    found = scenario(file, policy, cluster=cluster, workload={"profile": str(file), "activation": "1 MB"})
+    for engine in ("story", "recurrence"):
+        spans = simulate(found, engine=engine).spans
+        busy = spans.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
+        computed = np.bincount(busy.worker, busy.end_seconds - busy.start_seconds)
+        assert computed == pytest.approx([6 * part for part in parts], rel=1e-9)
+
+
 def test_a_pipeline_with_one_micro_batch_takes_all_stages_one_after_the_other(file: Path) -> None:
     workload = {"profile": str(file), "activation": "1 MB"}
     trace = simulate(scenario(file, {"kind": "pipeline", "micro_batches": 1}, workload=workload))
@@ -194,6 +208,7 @@ def test_a_model_of_ones_own_without_a_profile_is_not_simulated() -> None:
             simulate(found)
 
 
+CUT = {"kind": "pipeline", "micro_batches": 2}
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a gradient beside it": ({"workload": {"gradient": "4 MB"}}, "gradient follows from the profile", "remove grad"),
     "other layers": ({"workload": {"layers": 16}}, "layers = 16 does not fit the profile, which has 4", "remove"),
@@ -204,6 +219,22 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "stragglers of nothing": ({"compute": {"slow": {"1": 2.0}}}, "slow = {1: 2.0} would change nothing", "mean"),
     "a spread of nothing": (
         {"compute": {"distribution": "lognormal", "mean": "0 s", "cv": 0.3}}, "'lognormal' would change nothing", "mean"
+    ),
+    "stages for other workers": (
+        {"policy": CUT | {"stage_layers": [1, 3]}, "workload": {"activation": "1 MB"}},
+        "policy.stage_layers names 2 stages, and a pipeline of 3 workers has 3", "for each worker",
+    ),
+    "stages of other layers": (
+        {"policy": CUT | {"stage_layers": [1, 3, 2]}, "workload": {"activation": "1 MB"}},
+        "has 6 layers, and the profile has 4", "each layer to one stage",
+    ),
+    "stages of nothing": (
+        {"policy": CUT | {"stage_layers": [1, 1, 2]}, "workload": {"profile": None, "activation": "1 MB"},
+         "compute": {"mean": "9 ms"}},
+        "workload.profile is missing", "name a profile",
+    ),
+    "no list of stages": (
+        {"policy": CUT | {"stage_layers": 2}, "workload": {"activation": "1 MB"}}, "= 2: must be a list", "[3, 5]"
     ),
     "more stages than layers": (
         {"policy": {"kind": "pipeline", "micro_batches": 2}, "workload": {"activation": "1 MB"},

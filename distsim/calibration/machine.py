@@ -203,7 +203,7 @@ class MachineCalibration(ValidatedTable):
         mean = next((fit.line for fit in self.fits if fit.operation == "bucket_mean"), None)
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
-            capacity=self._capacity(None if profile else model),
+            capacity=self.cores * self._busy_pace(scenario),
             step_seconds=profile.step_seconds if profile else self._model_seconds(scenario, 1),
             message_seconds=known[0].fixed_seconds / ends,
             byte_seconds=known[0].unit_seconds / ends,
@@ -211,9 +211,12 @@ class MachineCalibration(ValidatedTable):
             bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
         )
 
-    def _capacity(self, model: Model | None) -> float:
-        """Core-seconds per second of all cores at once: busy cores compute more slowly than one alone."""
-        return self.cores * min(1.0, float(np.median(self.busy_paces(model) or [1.0])))
+    def _busy_pace(self, scenario: Scenario) -> float:
+        """The pace of a worker among as many as there are cores: the profile's own, or that of a measured model."""
+        profile = scenario.workload.profile
+        if profile and profile.busy:
+            return min(1.0, profile.busy.pace)
+        return min(1.0, float(np.median(self.busy_paces(None if profile else scenario.workload.known_model) or [1.0])))
 
     def busy_paces(self, model: Model | None) -> list[float]:
         """For each measured batch, the pace of a worker among as many as there are cores; alone it is 1.

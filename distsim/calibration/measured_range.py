@@ -63,7 +63,8 @@ def lacking(calibration: Calibration | None, scenario: Scenario) -> list[str]:
     if exchange is None or exchange.cores is None or machine is None:
         cure = "" if scenario.servers else ". Run distsim calibrate --workers 1,2, and add --calibration with its file"
         return [f"the prediction does not know how exchanges and the computing of {what} compete for cores{cure}"]
-    if machine.cores > 1 and not machine.busy_paces(None if profile else model):
+    own_pace = profile is not None and profile.busy is not None
+    if machine.cores > 1 and not own_pace and not machine.busy_paces(None if profile else model):
         return [
             f"the calibration did not measure a model on {machine.cores} busy cores: the prediction takes them for as "
             f"fast as one alone. Calibrate with --workers 1,{machine.cores}"

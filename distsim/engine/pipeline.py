@@ -49,7 +49,7 @@ class PipelineStory:
         self.num_stages = scenario.cluster.workers
         self.eager = scenario.communication.sends == "eager"
         self.message_bytes = (scenario.workload.activation_bytes or 0.0) / self.policy.micro_batches
-        self.added = stage_times(scenario.workload.profile, self.num_stages)
+        self.added = stage_times(scenario.workload.profile, self.num_stages, self.policy.stage_layers or ())
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()
         self.builder = TraceBuilder()

@@ -22,16 +22,26 @@ class Pipeline(Policy):
     """`steps` updates; micro_batches = 1 is plain model parallelism.
 
     schedule: "gpipe": all forwards, then all backwards; "1f1b": each backward as soon as possible, so that a stage
-    never holds more micro-batches than there are stages from this one to the last.
+    never holds more micro-batches than there are stages from this one to the last. stage_layers: how many layers of the
+    profile each stage has, first stage first; by default the layers are cut so that the slowest stage is fastest.
     """
 
     micro_batches: Annotated[Count, Field(examples=[8])]
     schedule: Literal["gpipe", "1f1b"] = "gpipe"
+    stage_layers: Annotated[tuple[Count, ...], Field(strict=False, examples=[[3, 5]])] | None = None
 
     kind: ClassVar = "pipeline"
     all_reduces: ClassVar = False
     real_model: ClassVar = False
     real_eager: ClassVar = False  # a real stage posts a receive only when it comes to the piece that needs it
+
+    def check_workers(self, workers: int) -> None:
+        """Raises ValueError where `stage_layers` does not name as many stages."""
+        if self.stage_layers is not None and len(self.stage_layers) != workers:
+            raise ValueError(
+                f"policy.stage_layers names {len(self.stage_layers)} stages, and a pipeline of {workers} workers has "
+                f"{workers}. Cure: write a number of layers for each worker, or leave it out"
+            )
 
     def check_real(self, workers: int) -> None:
         """Raises InputError where torch's own schedule refuses so few micro-batches."""

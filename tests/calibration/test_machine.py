@@ -16,7 +16,7 @@ from distsim.calibration.fitted_line import Floats
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
 from distsim.errors import InputError
-from distsim.profile import CoreSeconds, Layer, Profile
+from distsim.profile import BusyCores, CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
@@ -299,6 +299,19 @@ def test_a_profiled_model_shares_the_cores_unless_it_computes_on_a_gpu(device: s
     assert (exchange.cores is not None) == shares
     assert exchange.cores is None or exchange.cores.step_seconds == pytest.approx(3.5e-3)
     assert exchange.cores is None or exchange.cores.capacity == pytest.approx(2 / SLOWER)
+
+
+@pytest.mark.parametrize(("pace", "capacity"), [(0.6, 1.2), (1.0, 2.0), (1.3, 2.0)])
+def test_a_profile_that_knows_its_own_pace_needs_no_other_models(pace: float, capacity: float) -> None:
+    layer = Layer("weight", 4000, 1e-3, 2e-3, (1e-3, 1e-3), (2e-3, 2e-3))
+    profile = Profile(
+        "m.py:build", (layer,), 5e-4, (5e-4, 5e-4), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32, "cpu", "2.9", 10,
+        BusyCores(2, pace),
+    )  # fmt: skip
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": 4})
+    cores = sharing(WORK).exchange(asked).cores
+    assert cores is not None
+    assert cores.capacity == pytest.approx(capacity)
 
 
 def test_a_model_measured_with_one_worker_has_all_cores() -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from distsim.errors import InputError
-from distsim.profile import Profile
+from distsim.profile import BusyCores, Profile
+from distsim.runtime.busy_profile import with_busy_cores
 from distsim.runtime.profiling.own_model import load, resized
 from distsim.runtime.profiling.profile import profile
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import Trace
 from tests.runtime.own_models import BROKEN, GOOD, GOOD_LAYERS, build
 
 Run = Callable[..., tuple[int, str, str]]
@@ -30,7 +35,8 @@ def test_a_broken_rule_ends_in_one_message_with_its_place(
     run: Run, tmp_path: Path, text: str, said: str, cure: str
 ) -> None:
     (tmp_path / "m.py").write_text(text, "utf-8")
-    code, out, err = run("profile", f"{tmp_path / 'm.py'}:build", "--steps", 1, "--out", tmp_path / "p.json")
+    options = ("--steps", 1, "--busy", 1, "--out", tmp_path / "p.json")
+    code, out, err = run("profile", f"{tmp_path / 'm.py'}:build", *options)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert said in err
     assert cure in err.partition("Cure: ")[2]
@@ -110,7 +116,7 @@ def test_times_belong_to_the_layers_that_take_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("samples", [1, 6, 20])
 def test_the_batch_is_repeated_or_cut(run: Run, model: str, samples: int) -> None:
-    code, out, _ = run("profile", model, "--batch", samples, "--steps", 1, "--json")
+    code, out, _ = run("profile", model, "--batch", samples, "--steps", 1, "--busy", 1, "--json")
     assert code == 0
     assert json.loads(out)["batch"] == samples
 
@@ -134,13 +140,43 @@ def test_tensors_of_other_lengths_have_no_number_of_samples(run: Run, tmp_path: 
 def test_the_command_writes_and_prints_the_profile(run: Run, model: str, tmp_path: Path) -> None:
     noisy = Path(model.rpartition(":")[0])
     noisy.write_text("print('loading')\n" + GOOD, "utf-8")
-    code, out, err = run("profile", model, "--steps", 2, "--out", tmp_path / "p.json", "--json")
+    code, out, err = run("profile", model, "--steps", 2, "--busy", 1, "--out", tmp_path / "p.json", "--json")
     assert (code, err) == (0, "loading\n")
     assert Profile.loads(out) == Profile.load(tmp_path / "p.json")
-    code, out, _ = run("profile", model, "--steps", 2)
+    code, out, _ = run("profile", model, "--steps", 2, "--busy", 1)
     assert code == 0
     assert all(name in out for name in GOOD_LAYERS)
     assert "all layers" in out
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_pace_of_busy_cores_is_that_of_real_runs(model: str, workers: int) -> None:
+    """One worker is never slower than as many as there are cores, but for the noise of a busy machine."""
+    alone = profile(model, steps=1, warm_up=1)
+    found = with_busy_cores(alone, model, workers=workers, steps=3)
+    if workers == 1:
+        assert found == alone
+        return
+    assert found.busy is not None
+    assert found.busy.workers == workers
+    assert 0.0 < found.busy.pace < 10.0
+    assert replace(found, busy=None) == alone
+
+
+def test_the_pace_of_busy_cores_is_the_ratio_of_the_runs(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs are replaced by simulated ones, in which one worker takes 2 ms and each of several 5 ms."""
+    asked: list[Scenario] = []
+
+    def measured(scenario: Scenario, **_: object) -> Trace:
+        asked.append(scenario)
+        table = scenario.table() | {"workload": {"gradient": "1 kB"}}
+        return simulate(Scenario.of(table | {"compute": {"mean": "2 ms" if len(asked) == 1 else "5 ms"}}))
+
+    monkeypatch.setattr("distsim.runtime.busy_profile.measure", measured)
+    found = with_busy_cores(profile(model, steps=1, warm_up=1), model, workers=4, steps=3)
+    assert found.busy == BusyCores(4, pytest.approx(0.4))
+    assert [scenario.cluster.workers for scenario in asked] == [1, 4]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the machine has a GPU")

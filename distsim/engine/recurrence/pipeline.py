@@ -92,7 +92,7 @@ def timeline(scenario: Scenario) -> Timeline:
     assert isinstance(policy, Pipeline)
     share, eager = scenario.workload.backward_share, scenario.communication.sends == "eager"
     seconds = np.ascontiguousarray(drawn_seconds(scenario).T) / policy.micro_batches
-    added = np.array(stage_times(scenario.workload.profile, stages)) / policy.micro_batches
+    added = np.array(stage_times(scenario.workload.profile, stages, policy.stage_layers or ())) / policy.micro_batches
     work = {
         "forward": (1.0 - share) * seconds + added[:, :1],
         "backward": share * seconds + added[:, 1:],
