@@ -20,6 +20,7 @@ from distsim.calibration.operations import (
     TITLES,
     Operation,
     Oversubscription,
+    message_amount,
     oversubscription,
     terms,
 )
@@ -113,7 +114,7 @@ class MachineCalibration(ValidatedTable):
         # Beside shared cores the links are those of ranks that do not compete for cores.
         links = self._fit(operation, workers if cores is None else max(2, min(workers, self.cores)))
         shared = self._oversubscription(operation, scenario.ranks) if cores is None else NOT_OVERSUBSCRIBED
-        miss = self._miss(links, amount)
+        miss = self._miss(links, workers, amount)
         return Exchange(
             kind=scenario.communication.kind,
             workers=workers,
@@ -131,25 +132,27 @@ class MachineCalibration(ValidatedTable):
     def seconds(self, operation: Operation, workers: int, amount: float, model: Model | None = None) -> float:
         """Seconds of any amount at any number of workers: the line, corrected by its relative error."""
         fit = self._fit(operation, workers, model)
-        return self.on_line(fit, workers, amount) * self._miss(fit, amount)
+        return self.on_line(fit, workers, amount) * self._miss(fit, workers, amount)
 
     def on_line(self, fit: Fit, workers: int, amount: float) -> float:
         """Seconds by the line alone."""
         messages, carried = terms(fit.operation, workers, amount, self._oversubscription(fit.operation, workers))
         return messages * fit.line.fixed_seconds + carried * fit.line.unit_seconds
 
-    def _miss(self, fit: Fit, amount: float) -> float:
-        """Measured seconds / seconds by the line, near this amount. Large messages leave the caches and bend the line.
+    def _miss(self, fit: Fit, workers: int, amount: float) -> float:
+        """Measured seconds / seconds by the line, near this message. Large messages leave the caches and bend the line.
 
-        The ratio is interpolated over the logarithm of the amount, and constant beyond the measured amounts.
+        The ratio is interpolated over the logarithm of a message, and constant beyond the measured messages.
         """
         misses: dict[float, list[float]] = {}
         for found in self._points(fit):
             told = max(self.on_line(fit, found.workers, found.amount), SHORTEST_SECONDS)
-            misses.setdefault(found.amount, []).append(math.log(found.seconds / told))
-        amounts = sorted(misses)
-        means = [sum(misses[known]) / len(misses[known]) for known in amounts]
-        return math.exp(float(np.interp(math.log(max(amount, 1.0)), np.log(amounts), means))) if amounts else 1.0
+            message = message_amount(fit.operation, found.workers, found.amount)
+            misses.setdefault(message, []).append(math.log(found.seconds / told))
+        messages = sorted(misses)
+        means = [sum(misses[known]) / len(misses[known]) for known in messages]
+        asked = max(message_amount(fit.operation, workers, amount), 1.0)
+        return math.exp(float(np.interp(math.log(asked), np.log(messages), means))) if messages else 1.0
 
     def _points(self, fit: Fit) -> list[Measured]:
         """The measurements that `fit` was fitted to."""

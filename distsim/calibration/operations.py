@@ -80,6 +80,15 @@ def oversubscription(operation: Operation, ranks: int, cores: int, *, emulated: 
     return Oversubscription(factor, 1.0 if emulated and operation not in OF_MODELS else factor)
 
 
+def message_amount(operation: Operation, workers: int, amount: float) -> float:
+    """The size of one message of an operation: rings send chunks of S / N, all others send S at once.
+
+    >>> message_amount("all_reduce", workers=4, amount=4e6)
+    1000000.0
+    """
+    return amount / workers if operation in ("all_reduce", "ring_schedule") else amount
+
+
 def terms(operation: Operation, workers: int, amount: float, shared: Oversubscription) -> tuple[float, float]:
     """The factors of a and of 1 / B in the cost formula, one row for `fit_line`; amount: S.
 

@@ -111,7 +111,7 @@ DAMAGED: list[tuple[str, Any, str]] = [
     ("kind", ["ring"], "kind = ['ring'] must be 'ring', 'tree'"),
     ("points", [[1e6]], "points.0.1 is missing"),
     ("points", [[1e6, "0.1"]], "points.0.1 = '0.1' must be a number"),
-    ("points", {"1e6": 0.1}, "points = {'1e6': 0.1} input should be a valid array"),
+    ("points", {"1e6": 0.1}, "points = {'1e6': 0.1} must be a list"),
     ("bandwith", 1e9, "bandwith = 1000000000.0 unexpected"),
 ]
 

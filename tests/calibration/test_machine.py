@@ -239,6 +239,19 @@ def test_sizes_that_make_no_difference_leave_a_finite_bandwidth() -> None:
     assert 1e12 < exchange.bandwidth_bytes_per_second < 1e15
 
 
+def test_a_ring_of_more_workers_has_smaller_messages_and_their_bend() -> None:
+    """Messages beyond 1 MB leave the caches and take twice as long: with 2 workers gradients of 2 MB, with 4 of 4 MB."""
+    sizes = (1e5, 1e6, 2e6, 4e6, 8e6)
+    rings = [
+        ("all_reduce", None, 2, size, np.full(3, 2 * (1e-4 + (2.0 if size > 2e6 else 1.0) * size / 2 / 1e9)))
+        for size in sizes
+    ]
+    machine = fitted(rings, cores=4)
+    for size in (1e6, 2e6, 4e6):
+        shorter, longer = (machine.seconds("all_reduce", workers, workers * size / 2) for workers in (2, 4))
+        assert longer == pytest.approx(3 * shorter, rel=1e-9)  # 6 messages of the same size in place of 2
+
+
 WORK = [  # a rank's core-seconds: 40 us a message sent and received, 2 ns a byte
     ("all_reduce", None, workers, size, np.full(3, 2 * (workers - 1) * (40e-6 + 2e-9 * size / workers)))
     for workers in (2, 4) for size in (1e4, 1e6)
