@@ -240,7 +240,7 @@ def test_sizes_that_make_no_difference_leave_a_finite_bandwidth() -> None:
 
 
 def test_a_ring_of_more_workers_has_smaller_messages_and_their_bend() -> None:
-    """Messages beyond 1 MB leave the caches and take twice as long: with 2 workers gradients of 2 MB, with 4 of 4 MB."""
+    """Messages above 1 MB take twice as long: those of gradients of 2 MB with 2 workers, and of 4 MB with 4."""
     sizes = (1e5, 1e6, 2e6, 4e6, 8e6)
     rings = [
         ("all_reduce", None, 2, size, np.full(3, 2 * (1e-4 + (2.0 if size > 2e6 else 1.0) * size / 2 / 1e9)))
