@@ -14,11 +14,12 @@ from distsim.calibration.plan import NOMINAL_LINKS, model_seconds
 from distsim.profile import BusyCores, Profile
 from distsim.progress import Report
 from distsim.runtime.machine import usable_cores
-from distsim.runtime.measure import measure
+from distsim.runtime.measure import estimated_seconds, measure
 from distsim.scenario import Scenario
 
 MOST_WORKERS = 4  # each holds the model, its gradients and a batch
 STEPS = 20
+PATIENCE_SECONDS = 300.0  # beyond the deadline of such a run: a busy machine spoils the pace, but not the profile
 
 
 def with_busy_cores(
@@ -50,4 +51,6 @@ def _seconds(found: Profile, spec: str, workers: int, steps: int, report: Report
             "communication": {"kind": "ring"},
         }
     )
-    return float(np.median(model_seconds(measure(scenario, progress=report))[:-1]))
+    deadline = estimated_seconds([scenario]) + PATIENCE_SECONDS
+    trace = measure(scenario, deadline_seconds=deadline, progress=report)
+    return float(np.median(model_seconds(trace)[:-1]))
