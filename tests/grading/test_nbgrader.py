@@ -20,7 +20,7 @@ from distsim.grading.lab import NOTEBOOK, TASKS, Lab, all_labs
 from distsim.grading.notebook import Notebook
 from distsim.grading.release import release_for_nbgrader
 from tests.installed import Environment
-from tests.labs.test_every_lab import LABS, WRONG, caught_by, solution
+from tests.labs.test_every_lab import LABS, WRONG, caught_by, kept, solution
 from tests.pages import ROOT
 
 LAB_KEYS = [lab.key for lab in all_labs(LABS)]
@@ -91,14 +91,14 @@ def test_nbgrader_gives_the_points_that_we_give(course: Course, key: str) -> Non
     """A right solution, one with a part of the points, and the stub; with feedback for each."""
     lab = Lab.at(LABS / key)
     wrong = next(name for one, name in WRONG if one == key)
-    lost = sum(lab.checks[check].points for check in caught_by(key, wrong))
     course.well("generate_assignment", key)
     course.submit("ada", key, solution(key))
     course.submit("bob", key, f"{solution(key)}\n\n{(LABS / key / 'wrong' / f'{wrong}.py').read_text()}")
     course.submit("eve", key, (LABS / key / TASKS).read_text())
     course.well("autograde", key)
+    assert 0.0 < kept(key, wrong) < lab.points
     assert course.grades(key) == {
-        "ada": (lab.points, lab.points), "bob": (lab.points - lost, lab.points), "eve": (0.0, lab.points)
+        "ada": (lab.points, lab.points), "bob": (kept(key, wrong), lab.points), "eve": (0.0, lab.points)
     }  # fmt: skip
     course.well("generate_feedback", key)
     page = (course.folder / "feedback" / "bob" / key / "lab.html").read_text("utf-8")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -67,6 +68,14 @@ def graded(testbed: Testbed, key: str, tasks: str, names: Collection[str] = ()) 
         (testbed.folder / path.name).write_bytes(path.read_bytes())
     (testbed.folder / "tasks.py").write_text(tasks)
     return {name: check.judged(testbed) for name, check in lab.checks.items() if not names or name in names}
+
+
+@cache
+def kept(key: str, name: str) -> float:
+    """The points that a wrong solution keeps: some checks give a part for right results at too high a price."""
+    wrong = (LABS / key / "wrong" / f"{name}.py").read_text()
+    with TemporaryDirectory() as folder, Testbed(Path(folder)) as bed:
+        return sum(result.points for result in graded(bed, key, f"{solution(key)}\n\n{wrong}").values())
 
 
 def solution(key: str) -> str:
