@@ -7,11 +7,14 @@ a host.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from distsim.cluster import LinkName
 from distsim.trace import Trace, Transfers
+from distsim.trace.derived import AllReduceTransfers
 
 SAME_TIME = 1.0 + 1e-12
 
@@ -78,6 +81,22 @@ def pairs(transfers: Transfers) -> tuple[list[tuple[int, int]], NDArray[np.intp]
     return [divmod(number, most) for number in found.tolist()], place[pair]
 
 
+def carried_by_link(trace: Trace) -> dict[LinkName, float]:
+    """The bytes that each link carried by the last update; links that carried nothing are left out.
+
+    Where the transfers follow from a few numbers, so do their bytes, and no transfer is computed.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 1}))
+    >>> carried_by_link(trace)
+    {('up', 0): 4194304.0, ('down', 1): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0}
+    """
+    derivation = trace.transfers.derivation
+    if not isinstance(derivation, AllReduceTransfers):
+        return bytes_by_link(trace, ended(trace))
+    return _on_links(trace, derivation.carried())  # an update is the end of its all-reduces
+
+
 def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[LinkName, float]:
     """The bytes that each link carried in these transfers; links that carried nothing are left out.
 
@@ -87,8 +106,13 @@ def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[LinkName, float]:
     {('up', 0): 4194304.0, ('down', 1): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0}
     """
     found, pair_of = pairs(transfers)
+    return _on_links(trace, dict(zip(found, np.bincount(pair_of, transfers.bytes, len(found)).tolist(), strict=True)))
+
+
+def _on_links(trace: Trace, of_pair: Mapping[tuple[int, int], float]) -> dict[LinkName, float]:
+    """Bytes by link. of_pair: bytes from one rank to another."""
     carried: dict[LinkName, float] = {}
-    for pair, num_bytes in zip(found, np.bincount(pair_of, transfers.bytes, len(found)).tolist(), strict=True):
+    for pair, num_bytes in of_pair.items():
         for link in route(trace, *pair):
             carried[link] = carried.get(link, 0.0) + num_bytes
     return carried

@@ -19,9 +19,17 @@ LARGEST_SCHEDULE = 10**7  # transfers of one all-reduce, each of which the story
 BYTES_PER_ROW = 100  # of memory while a run is simulated; measured at 74 to 260
 
 
-def check(scenario: Scenario) -> None:
-    """Raises ValueError where the trace of `scenario` would fit no memory."""
-    found = rows(scenario)
+def check_story(scenario: Scenario) -> None:
+    """Raises InputError where a run that is played event by event, with each transfer kept, would fit no memory."""
+    try:
+        check(scenario, derived=False)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def check(scenario: Scenario, *, derived: bool = True) -> None:
+    """Raises ValueError where the trace of `scenario` would fit no memory. derived: see `rows`."""
+    found = rows(scenario, derived=derived)
     if found > LARGEST_ROWS:
         steps, workers = scenario.steps, scenario.cluster.workers
         raise ValueError(
@@ -37,6 +45,16 @@ def _cure(scenario: Scenario, found: int) -> str:
     return f"write steps = {round_number} or fewer" if round_number else "take fewer workers, or fewer pieces of a step"
 
 
+def check_rows(table: str, found: int) -> None:
+    """Raises InputError where the rows of a table, which are computed when they are read, would fit no memory."""
+    if found > LARGEST_ROWS:
+        raise InputError.of(
+            f"{table} of the trace", found, f"are too many rows: {found * BYTES_PER_ROW / 1e9:.3g} GB, and at most "
+            f"{LARGEST_ROWS * BYTES_PER_ROW / 1e9:.3g} GB are possible",
+            "read a part of them: trace.transfers_between(start_seconds, end_seconds)",
+        )  # fmt: skip
+
+
 def check_schedule(scenario: Scenario) -> None:
     """Raises InputError where the schedule of one all-reduce would fit no memory."""
     found = transfers(scenario)
@@ -48,8 +66,10 @@ def check_schedule(scenario: Scenario) -> None:
         )  # fmt: skip
 
 
-def rows(scenario: Scenario) -> int:
+def rows(scenario: Scenario, *, derived: bool = True) -> int:
     """The most rows that the trace of `scenario` can have, without the rows of its failures.
+
+    derived: whether the transfers of all-reduces among workers follow from a few numbers and are not kept as rows.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
@@ -63,18 +83,19 @@ def rows(scenario: Scenario) -> int:
         return steps * (pieces * (1 + 1 + 3) + 2 * workers + 1)
     if isinstance(policy, Ddp):
         buckets = len(policy.buckets(scenario.workload.layer_bytes))
-        return steps * workers * 3 + policy.updates(steps, workers) * buckets * _all_reduce_rows(scenario)
+        return steps * workers * 3 + policy.updates(steps, workers) * buckets * _all_reduce_rows(scenario, derived)
     if not scenario.server_decides:
-        return steps * workers * 2 + policy.updates(steps, workers) * _all_reduce_rows(scenario)
+        return steps * workers * 2 + policy.updates(steps, workers) * _all_reduce_rows(scenario, derived)
     # A step with a server: push and pull are three and four rows each, a gradient and its update one.
     per_server = 3 + 4 + 1 + 1
     pieces = policy.items * 4 if isinstance(policy, FlexRR) else 1
     return steps * workers * (pieces + per_server * len(scenario.servers))
 
 
-def _all_reduce_rows(scenario: Scenario) -> int:
+def _all_reduce_rows(scenario: Scenario, derived: bool) -> int:
     """Workers wait and communicate, transfers travel, and servers send and receive; then there is an update."""
-    return 2 * scenario.cluster.workers + transfers(scenario) * (2 if scenario.servers else 1) + 1
+    kept = 2 * transfers(scenario) if scenario.servers else 0 if derived else transfers(scenario)
+    return 2 * scenario.cluster.workers + kept + 1
 
 
 def transfers(scenario: Scenario) -> int:

@@ -76,15 +76,29 @@ def bits(trace: Trace) -> dict[str, Any]:
     return columns | {"metadata": json.dumps(trace.metadata)}
 
 
+class Given:
+    """Columns that a table follows from."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def columns(self) -> dict[str, Any]:
+        return self._columns
+
+
 def test_a_table_for_later_is_worked_out_once_when_it_is_asked_for() -> None:
     asked: list[str] = []
 
-    def columns() -> dict[str, list[Any]]:
-        asked.append("columns")
-        return {"version": [1, 2], "server": [3, 3], "time_seconds": [2.0, 4.5]}
+    class Noted(Given):
+        def columns(self) -> dict[str, Any]:
+            asked.append("columns")
+            return super().columns()
 
     whole = two_steps()
-    later = Updates.later(2, columns)
+    later = Updates.later(Noted({"version": [1, 2], "server": [3, 3], "time_seconds": [2.0, 4.5]}))
     trace = replace(whole, updates=later)
     assert len(trace.updates) == 2
     assert not hasattr(later, "nonsense")
@@ -96,14 +110,14 @@ def test_a_table_for_later_is_worked_out_once_when_it_is_asked_for() -> None:
 
 
 def test_rows_of_a_table_for_later_can_be_chosen_before_a_column_is_read() -> None:
-    later = Updates.later(2, lambda: {"version": [1, 2], "server": [3, 3], "time_seconds": [2.0, 4.5]})
+    later = Updates.later(Given({"version": [1, 2], "server": [3, 3], "time_seconds": [2.0, 4.5]}))
     assert later.where(np.array([False, True])) == Updates.of_rows([(2, 3, 4.5)])
 
 
 def test_texts_of_a_table_for_later_are_worked_out_like_its_other_columns() -> None:
     texts = Texts(np.array([1, 0]), ["", "cancelled"])
     columns = {"worker": [0, 1], "kind": [0, 0], "step": [0, 0], "start_seconds": [0.0, 0.0], "bytes": [0.0, 0.0]}
-    later = Spans.later(2, lambda: columns | {"end_seconds": [1.0, 2.0], "label": texts})
+    later = Spans.later(Given(columns | {"end_seconds": [1.0, 2.0], "label": texts}))
     assert later.label.tolist() == ["cancelled", ""]
     assert later.label is later.label
     assert not hasattr(Spans.__new__(Spans), "label")
@@ -111,7 +125,7 @@ def test_texts_of_a_table_for_later_are_worked_out_like_its_other_columns() -> N
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
 def test_a_table_for_later_is_copied_as_what_it_is(copied: Callable[[Updates], Updates]) -> None:
-    later = Updates.later(1, lambda: {"version": [1], "server": [3], "time_seconds": [2.0]})
+    later = Updates.later(Given({"version": [1], "server": [3], "time_seconds": [2.0]}))
     assert copied(later) == Updates.of_rows([(1, 3, 2.0)])
 
 

@@ -59,8 +59,8 @@ class Schedule:
         return self.workers + self.servers
 
     @property
-    def is_ring(self) -> bool:
-        """Whether in every round each rank sends one chunk to the next rank and goes on when its round is over."""
+    def in_rings(self) -> bool:
+        """Whether in every round all ranks stand in rings, and each goes on when its round is over."""
         return (
             self.gate == "process"
             and not self.servers
@@ -82,6 +82,14 @@ class Schedule:
             len({one.source for one in members}) == len({one.target for one in members}) == len(members)
             for members in self.rounds
         )
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The (source, target) pairs between which anything travels, in order."""
+        rings = {found.rings: found for found in self.rounds if isinstance(found, RingRound)}
+        found = {(one.source, one.target) for members in rings.values() for one in members}
+        others = (members for members in self.rounds if not isinstance(members, RingRound))
+        return sorted(found.union((one.source, one.target) for members in others for one in members))
 
     def moves_like(self, other: Schedule) -> bool:
         """Whether both have the same transfers with the same waits: only name, start and end may differ."""

@@ -87,7 +87,7 @@ _ROWS = (
                lambda at: parameter_server(at.workers, at.servers, colocated=at.colocated),
                lambda at: 2 * (at.workers - at.colocated) * at.servers, has_servers=True),
     Collective("hierarchical", lambda at: hierarchical(at.workers, at.per_node), _hierarchical_transfers,
-               needs_nodes=True),
+               needs_nodes=True, compact=True),
     Collective("broadcast", lambda at: broadcast(at.workers), lambda at: at.workers - 1, all_reduce=False),
     Collective("reduce", lambda at: reduce(at.workers), lambda at: at.workers - 1, all_reduce=False),
     Collective("scatter", lambda at: scatter(at.workers), lambda at: at.workers - 1, all_reduce=False),

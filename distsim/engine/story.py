@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from distsim import trace_size
 from distsim.cores import Cores
 from distsim.engine.ddp import DdpStory
 from distsim.engine.flexrr import FlexRRStory
@@ -29,6 +30,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
     cores: those that the ranks of one machine share. Only workers among peers share them.
     """
     policy = scenario.policy
+    trace_size.check_story(scenario)
     if scenario.servers and isinstance(policy, WithServer):
         # Servers share nothing, so each server has its own rule.
         fresh = rule or policy.rule(scenario.cluster.workers)

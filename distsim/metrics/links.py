@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from distsim.arrays import Floats
-from distsim.link_traffic import bytes_by_link, ended, hosts
+from distsim.link_traffic import carried_by_link, hosts
 from distsim.trace import Trace
 
 
@@ -18,7 +18,7 @@ def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
     """
     if not len(trace.transfers):
         return None
-    carried = bytes_by_link(trace, ended(trace))
+    carried = carried_by_link(trace)
     up, down = (
         np.array([carried.get((direction, host), 0.0) for host in range(hosts(trace))]) for direction in ("up", "down")
     )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from distsim.cluster import Cluster
+from distsim.collective_times.max_plus_rounds import ring_ends
 from distsim.collectives import ring
 from distsim.engine import collective
-from distsim.engine.recurrence.max_plus_rounds import ring_ends
 from distsim.learning.optimizers import Sgd
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.replay import replay

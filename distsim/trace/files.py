@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.trace import chrome
+from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.tables import Table, Transfers
 from distsim.trace.trace import TABLES, Trace
 from distsim.trace.values import check, table_of
 
+DERIVED = "transfers.all_reduces"
 SUFFIXES = (".npz", ".json", ".json.gz")
 
 
@@ -21,9 +27,8 @@ def save(trace: Trace, path: Path) -> None:
     """Writes `trace` in the format that the suffix of `path` names."""
     match _suffix(path):
         case ".npz":
-            arrays = {
-                f"{name}.{key}": column for name in TABLES for key, column in getattr(trace, name).columns().items()
-            }
+            stored = {name: _columns(getattr(trace, name)) for name in TABLES}
+            arrays = {f"{name}.{key}": column for name, columns in stored.items() for key, column in columns.items()}
             with replaced(path) as stream:
                 np.savez_compressed(stream, allow_pickle=False, metadata=np.array(json.dumps(trace.metadata)), **arrays)
         case ".json":
@@ -56,19 +61,34 @@ def _load_json(path: Path, *, packed: bool) -> Trace:
 
 def _load_npz(path: Path) -> Trace:
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-        absent = [name for name in _arrays() if name not in arrays]
+        absent = [name for name in _arrays(derived=DERIVED in arrays) if name not in arrays]
         if absent:
             raise ValueError(f"it lacks {', '.join(absent[:3])}")
-        tables = {
-            name: table_of(name, {key: arrays[f"{name}.{key}"] for key in table.dtypes})
-            for name, table in TABLES.items()
-        }
+        tables = {name: _table(name, arrays) for name in TABLES}
         return Trace(metadata=json.loads(str(arrays["metadata"])), **tables)  # type: ignore[arg-type]
 
 
-def _arrays() -> list[str]:
+def _columns(table: Table) -> dict[str, NDArray[Any]]:
+    """What a file of columns holds of a table: its columns, or the numbers that they follow from."""
+    if not isinstance(table.derivation, AllReduceTransfers):
+        return table.columns()
+    facts, arrivals = table.derivation.stored()
+    return {"all_reduces": np.array(json.dumps(facts)), "arrivals": arrivals}
+
+
+def _table(name: str, arrays: Mapping[str, NDArray[Any]]) -> Table:
+    if name == "transfers" and DERIVED in arrays:
+        facts = json.loads(str(arrays[DERIVED]))
+        return Transfers.later(AllReduceTransfers.of_stored(facts, arrays["transfers.arrivals"]))
+    return table_of(name, {key: arrays[f"{name}.{key}"] for key in TABLES[name].dtypes})
+
+
+def _arrays(*, derived: bool) -> list[str]:
     """The names in a file of columns."""
-    return ["metadata", *(f"{name}.{key}" for name, table in TABLES.items() for key in table.dtypes)]
+    columns = {name: list(table.dtypes) for name, table in TABLES.items()}
+    if derived:
+        columns["transfers"] = ["arrivals"]
+    return ["metadata", *(f"{name}.{key}" for name, keys in columns.items() for key in keys)]
 
 
 def check_name(path: Path) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.trace.texts import TextColumn, Texts
+from distsim.trace_size import check_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,31 @@ COMMUNICATION_KINDS = (SpanKind.SEND, SpanKind.RECEIVE, SpanKind.ALL_REDUCE)
 PAUSE_KINDS = (SpanKind.CHECKPOINT, SpanKind.LOST, SpanKind.RESTART)
 
 
+def blank_columns(dtypes: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any]]:
+    """Columns of these types, to be filled.
+
+    The columns share one block of memory, because the system may need longer for many small blocks than for the rows.
+    """
+    found = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
+    memory = np.empty(rows * sum(dtype.itemsize for dtype in found.values()), np.uint8)
+    columns: dict[str, NDArray[Any]] = dict.fromkeys(found, memory)
+    first = 0
+    for name, dtype in sorted(found.items(), key=lambda item: -item[1].alignment):
+        columns[name] = memory[first : first + rows * dtype.itemsize].view(dtype)
+        first += rows * dtype.itemsize
+    return columns
+
+
+class Derivation(Protocol):
+    """A few numbers that the rows of a table follow from. `columns` always returns the same."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The columns by name."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns of one length. Subclasses name them; `dtypes` fixes the type of each."""
@@ -82,8 +108,8 @@ class Table:
             raise ValueError(f"the columns of {type(self).__name__} differ in length: {sorted(lengths)}")
 
     def __len__(self) -> int:
-        later = self.__dict__.get("_later")
-        return int(later[0]) if later else len(getattr(self, next(iter(self.dtypes))))
+        first = self.__dict__.get(next(iter(self.dtypes)))
+        return len(self.__dict__["_derivation"] if first is None else first)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, in the order of the fields."""
@@ -106,18 +132,17 @@ class Table:
         return cls(**{name: columns[name] for name in cls.dtypes})
 
     @classmethod
-    def later(cls, rows: int, columns: Callable[[], Mapping[str, Any]]) -> Self:
-        """A table of `rows` rows. The first access to a column calls `columns()`, and the table keeps the result.
-
-        The rows are computed only when a caller reads them. `columns` must always return the same.
-
-        >>> table = Updates.later(1, lambda: {"version": [1], "server": [NO_SERVER], "time_seconds": [0.5]})
-        >>> len(table), table.time_seconds
-        (1, array([0.5]))
-        """
+    def later(cls, derivation: Derivation) -> Self:
+        """A table whose rows follow from `derivation`. They are computed when a caller first reads a column."""
         table = cls.__new__(cls)
-        object.__setattr__(table, "_later", (rows, columns))
+        object.__setattr__(table, "_derivation", derivation)
         return table
+
+    @property
+    def derivation(self) -> Derivation | None:
+        """What the rows follow from, in a table made by `later`."""
+        found: Derivation | None = self.__dict__.get("_derivation")
+        return found
 
     if not TYPE_CHECKING:  # a type checker must still report a column that no table has
 
@@ -128,16 +153,16 @@ class Table:
             return object.__getattribute__(self, name)
 
     def _work_out(self) -> None:
-        """Computes the columns of a table made by `later`."""
-        if "_later" in self.__dict__:
-            rows, columns = self.__dict__["_later"]
-            table = self.of_columns(columns())
-            assert len(table) == rows, "the number of rows that was told"
-            self.__dict__.update(table.__dict__)
-            self.__dict__.pop("_later", None)
+        """Computes the columns of a table made by `later`. Raises InputError where they fit no memory."""
+        if next(iter(self.dtypes)) in self.__dict__ or self.derivation is None:
+            return
+        check_rows(type(self).__name__.lower(), len(self))
+        table = self.of_columns(self.derivation.columns())
+        assert len(table) == len(self), "the number of rows that was told"
+        self.__dict__.update(table.__dict__)
 
-    def __getstate__(self) -> dict[str, NDArray[Any]]:
-        return self.columns()  # a table made by `later` is copied and pickled as plain columns
+    def __getstate__(self) -> dict[str, Any]:
+        return self.columns() if self.derivation is None else {"_derivation": self.derivation}
 
     def where(self, mask: Flags | NDArray[np.intp]) -> Self:
         """The rows that a boolean mask selects, or that an index array names."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from distsim.errors import InputError
+from distsim.trace.derived import AllReduceTransfers
 from distsim.trace.tables import Contributions, Spans, Table, Transfers, Updates
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Trace:
     """One run on one clock: 0 is the moment the last rank leaves the start barrier.
 
     The transfers of a simulated run may be a `Table.later`: millions of rows that follow from a few numbers. They are
-    computed when the table is first read, compared, copied or saved.
+    computed when the table is first read or compared. `transfers_between` computes a part of them.
 
     metadata: the scenario's table, `producer` ("simulated" or "measured"), workers and servers, versions of the
     software, and further facts about the run; values that JSON can hold.
@@ -73,6 +74,20 @@ class Trace:
         """The time of the last update; 0 if the run made no update."""
         times = self.updates.time_seconds
         return float(times.max()) if len(times) else 0.0
+
+    def transfers_between(self, start_seconds: float, end_seconds: float) -> Transfers:
+        """The transfers that are under way at some moment between the two times.
+
+        >>> import distsim
+        >>> trace = distsim.simulate(distsim.example("synchronous_ring"))
+        >>> len(trace.transfers_between(0.0, trace.updates.time_seconds[0])), len(trace.transfers)
+        (24, 1200)
+        """
+        derivation = self.transfers.derivation
+        if isinstance(derivation, AllReduceTransfers):
+            return derivation.between(start_seconds, end_seconds)
+        found = self.transfers
+        return found.where((found.start_seconds < end_seconds) & (found.end_seconds > start_seconds))
 
     def lane(self, rank: int) -> str:
         """The name of a rank's track, the same for simulated and measured runs.

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distsim.cluster import Cluster
+from distsim.collective_times.max_plus_rounds import Rounds, matrix_of, ring_ends, ring_round_times
 from distsim.collectives import ring
 from distsim.engine import collective, recurrence, story
-from distsim.engine.recurrence.max_plus_rounds import Rounds, matrix_of, ring_ends, ring_round_times
-from distsim.engine.recurrence.peers import all_reduces
+from distsim.engine.recurrence.peers import call_site
 from distsim.errors import InputError
 from distsim.policies import Asynchronous
 from distsim.scenario import Scenario
@@ -94,7 +94,7 @@ def test_what_has_no_formula_is_named(found: Scenario, missing: str) -> None:
 def test_few_calls_among_many_workers_are_computed_without_a_matrix(nic: dict[str, Any]) -> None:
     links = {"workers": 72, "bandwidth": "1 GB/s", "latency": "100 us", **nic}
     found = scenario(SYNCHRONOUS, links, kind="halving_doubling").replacing({"compute.distribution": "exponential"})
-    (call,) = all_reduces(found, [1e6], updates=5)
+    (call,) = call_site(found).all_reduces([1e6], updates=5)
     assert isinstance(call, Rounds)
     assert not call.by_matrix
     assert_same(story.run(found), recurrence.run(found))

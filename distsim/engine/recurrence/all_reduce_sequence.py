@@ -1,47 +1,24 @@
 """The calls of an all-reduce in a run, one after the other: when workers join and leave each; the rows of the trace.
 
-What one call takes is in the modules of its kinds: `max_plus_rounds` (such as the ring) and `tree`. A call's duration
-depends only on the differences between the times of joining: if all workers join a second later, all workers have the
-sum a second later. In some calls every worker also has the sum a fixed time after one common moment. Then an update
-depends only on this moment, and all updates of the run are computed at once.
+What one call takes is in `distsim.collective_times`. A call's duration depends only on the differences between the
+times of joining: if all workers join a second later, all workers have the sum a second later. In some calls every
+worker also has the sum a fixed time after one common moment. Then an update depends only on this moment, and all
+updates of the run are computed at once.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from distsim.arrays import Floats, Indices
-from distsim.engine.recurrence.rows import NO_LABEL, Labels, SpanRows, blank_columns
+from distsim.arrays import Floats
+from distsim.collective_times.all_reduce import AllReduce
+from distsim.engine.recurrence.rows import NO_LABEL, Labels, SpanRows
+from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Transfers
-
-
-class AllReduce(ABC):
-    """A collective of a given size on given links. A run may call it any number of times.
-
-    source, target, chunk, bytes: of one call's transfers, shape (transfers,). after: the seconds until each worker has
-    the sum, from a common moment, shape (workers,); None where the seconds depend on which worker joins last.
-    """
-
-    source: Indices
-    target: Indices
-    chunk: Indices
-    bytes: Floats
-    after: Floats | None
-
-    @abstractmethod
-    def ends(self, arrivals: Floats) -> Floats:
-        """The times when workers that join at `arrivals` have the sum; both of shape (…, workers)."""
-
-    @abstractmethod
-    def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
-        """Fills in transfers' `starts` and `ends`, (calls, transfers), for joins at `arrivals`, (calls, workers)."""
+from distsim.trace.derived import AllReduceTransfers
 
 
 def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats, Floats]:
@@ -95,23 +72,9 @@ def tell_all_reduces(
     rows.add(SpanKind.ALL_REDUCE, worker, step, last, ends, num_bytes, label)
 
 
-def transfers(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Transfers:
+def transfers(scenario: Scenario, sizes: Sequence[float], arrivals: Floats) -> Transfers:
     """The transfers of a run, call by call. There may be millions, so they are computed only when a caller reads them.
 
-    all_reduces: the calls of one update. arrivals: when workers join, shape (updates, all-reduces, workers).
+    sizes: bytes of each all-reduce of one update. arrivals: when workers join, shape (updates, all-reduces, workers).
     """
-    rows = arrivals.shape[0] * arrivals.shape[1] * len(all_reduces[0].source)
-    return Transfers.later(rows, partial(_columns, all_reduces, arrivals))
-
-
-def _columns(all_reduces: Sequence[AllReduce], arrivals: Floats) -> Mapping[str, NDArray[Any]]:
-    one, (updates, count, _) = all_reduces[0], arrivals.shape
-    shape = (updates, count, len(one.source))
-    columns = blank_columns(Transfers.dtypes, math.prod(shape))
-    source, target, num_bytes, start, end, chunk, collective = (column.reshape(shape) for column in columns.values())
-    for number, all_reduce in enumerate(all_reduces):
-        all_reduce.transfers(arrivals[:, number], start[:, number], end[:, number])
-        num_bytes[:, number] = all_reduce.bytes
-    source[:], target[:], chunk[:] = one.source, one.target, one.chunk
-    collective[:] = np.arange(updates * count).reshape(updates, count, 1)
-    return columns
+    return Transfers.later(AllReduceTransfers(scenario.cluster, scenario.communication, tuple(sizes), arrivals))

@@ -7,7 +7,7 @@ from math import fsum
 import numpy as np
 
 from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_all_reduces, transfers
-from distsim.engine.recurrence.peers import all_reduces
+from distsim.engine.recurrence.peers import call_site
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Ddp
 from distsim.profile import added_times
@@ -38,7 +38,7 @@ def run(scenario: Scenario) -> Trace:
 
     bucket_bytes = np.array([fsum(layer_bytes[layer] for layer in bucket) for bucket in buckets])
     bucket_bytes = bucket_bytes * policy.compression
-    calls = all_reduces(scenario, bucket_bytes.tolist(), updates)
+    calls = call_site(scenario).all_reduces(bucket_bytes.tolist(), updates)
     arrivals, ends = in_sequence(calls, ready)
 
     rows, worker, step = SpanRows(), np.arange(workers), np.arange(steps)[:, None]
@@ -59,4 +59,4 @@ def run(scenario: Scenario) -> Trace:
     builder = TraceBuilder()
     builder.extend("spans", **rows.columns())
     tell_updates(builder, ends[:, -1].max(axis=1), workers, together, updates * together)
-    return finished(builder, scenario, transfers(calls, arrivals))
+    return finished(builder, scenario, transfers(scenario, bucket_bytes.tolist(), arrivals))

@@ -5,24 +5,16 @@ Synchronous training is local SGD with a period of one step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Literal
-
 import numpy as np
 
 from distsim import trace_size
 from distsim.arrays import Floats
-from distsim.collectives import Collective, Topology, parameter_server, tree
-from distsim.engine.recurrence.all_reduce_sequence import AllReduce, in_sequence, tell_all_reduces, transfers
-from distsim.engine.recurrence.max_plus_rounds import Ring, Rounds, RoutedSchedule, may_share
+from distsim.collective_times.call_site import CallSite
+from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_all_reduces, transfers
 from distsim.engine.recurrence.rows import SpanRows, finished, step_seconds, tell_updates
 from distsim.engine.recurrence.server import OneServer
-from distsim.engine.recurrence.tree import Tree
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
-
-Form = Literal["ring", "tree", "one server", "sequential", "other"]
 
 
 def cannot(scenario: Scenario) -> str | None:
@@ -33,60 +25,23 @@ def cannot(scenario: Scenario) -> str | None:
     communication, nodes = scenario.communication, scenario.cluster.nodes
     if communication.colocated:
         return "communication.colocated = true"
-    kind, form = f"communication.kind = {communication.kind!r}", _form_of(scenario)
-    if form == "ring":
-        return None  # only neighbours use a link, also where a node shares a NIC
-    if form in ("tree", "one server"):
+    if not scenario.collective.compact:
+        trace_size.check_schedule(scenario)
+    site, kind = call_site(scenario), f"communication.kind = {communication.kind!r}"
+    if site.form in ("tree", "one server"):
         return None if nodes is None else f"{kind} with cluster.nodes"
-    if form == "other":
+    if site.form == "other":
         return f"{kind}, where a rank may do several transfers at once"
-    eager = communication.sends == "eager"
-    if nodes is None and not eager:
-        return None  # a link carries the transfers of one rank, which follow each other
-    link = may_share(scenario.schedule(), scenario.cluster, eager=eager)
+    link = site.shared_link()
     if link is None:
         return None
     sends = f"with sends = {communication.sends!r}"
     return f"{kind} {sends}, where transfers may share the {link[0]}-link of host {link[1]}"
 
 
-def _form_of(scenario: Scenario) -> Form:
-    """The form of the scenario's schedule. A large ring, which the story could not hold, has a small schedule here."""
-    if not scenario.collective.compact:
-        trace_size.check_schedule(scenario)
-    return _form(scenario.collective, scenario.topology)
-
-
-@lru_cache(maxsize=32)
-def _form(collective: Collective, topology: Topology) -> Form:
-    """What the schedule's own transfers say of the recurrence that is exact for it. Kept, since it takes a while."""
-    schedule = collective.schedule(topology)
-    if schedule.is_ring:
-        return "ring"
-    if schedule.moves_like(tree(schedule.workers)):
-        return "tree"
-    if schedule.moves_like(parameter_server(schedule.workers)):
-        return "one server"
-    return "sequential" if schedule.is_sequential and not schedule.servers else "other"
-
-
-def all_reduces(scenario: Scenario, sizes: Sequence[float], updates: int) -> list[AllReduce]:
-    """The scenario's collective for each of these sizes in bytes; each update calls each of them once."""
-    make = _maker(scenario)
-    of_size = {size: make(size, updates * sizes.count(size)) for size in dict.fromkeys(sizes)}
-    return [of_size[size] for size in sizes]
-
-
-def _maker(scenario: Scenario) -> Callable[[float, int], AllReduce]:
-    """A function that makes the all-reduce for a size in bytes and a number of calls."""
-    cluster, eager, form = scenario.cluster, scenario.communication.sends == "eager", _form_of(scenario)
-    if form == "tree":
-        return lambda num_bytes, _: Tree(cluster, num_bytes, eager=eager)
-    schedule = scenario.collective.schedule(scenario.topology)
-    if form == "ring":
-        return lambda num_bytes, calls: Ring(schedule, cluster, num_bytes, eager=eager, calls=calls)
-    routed = RoutedSchedule.of(schedule, cluster)
-    return lambda num_bytes, calls: Rounds(routed, num_bytes, eager=eager, calls=calls)
+def call_site(scenario: Scenario) -> CallSite:
+    """Where the workers of `scenario` call their all-reduces."""
+    return CallSite.of(scenario.cluster, scenario.communication)
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
@@ -101,9 +56,9 @@ def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
     if scenario.servers:
         arrivals, ends, carried = _through_one_server(rows, scenario, worked[:, -1], apply_seconds)
     else:
-        calls = all_reduces(scenario, [num_bytes], updates)
+        calls = call_site(scenario).all_reduces([num_bytes], updates)
         (arrivals,), (ends,) = (times.swapaxes(0, 1) for times in in_sequence(calls, worked[:, -1:]))
-        carried = transfers(calls, arrivals[:, None])
+        carried = transfers(scenario, [num_bytes], arrivals[:, None])
 
     begins = np.concatenate([np.zeros((1, workers)), ends[:-1]])[:, None]
     bounds = np.concatenate([begins, begins + worked], axis=1)  # of the local steps

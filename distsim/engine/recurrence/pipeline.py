@@ -16,7 +16,7 @@ import numpy as np
 
 from distsim.arrays import Flags, Floats, Indices
 from distsim.cluster import Cluster, LinkName
-from distsim.engine.recurrence.max_plus_rounds import Routes
+from distsim.collective_times.max_plus_rounds import Routes
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Pipeline
 from distsim.policies.pipeline import Piece

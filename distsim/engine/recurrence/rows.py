@@ -14,6 +14,7 @@ from distsim.compute import ComputeTimes
 from distsim.engine.simulated_hosts import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
+from distsim.trace.tables import blank_columns
 
 Labels = tuple[Any, Sequence[str]]  # the number of the text of each span, and the texts
 
@@ -34,21 +35,6 @@ def _by_step(scenario: Scenario, times: ComputeTimes) -> Floats:
     return np.stack(
         [times.first(worker, scenario.steps)[: scenario.steps] for worker in range(scenario.cluster.workers)], axis=1
     )
-
-
-def blank_columns(dtypes: Mapping[str, Any], rows: int) -> dict[str, NDArray[Any]]:
-    """Columns of these types, to be filled.
-
-    The columns share one block of memory, because the system may need longer for many small blocks than for the rows.
-    """
-    found = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
-    memory = np.empty(rows * sum(dtype.itemsize for dtype in found.values()), np.uint8)
-    columns: dict[str, NDArray[Any]] = dict.fromkeys(found, memory)
-    first = 0
-    for name, dtype in sorted(found.items(), key=lambda item: -item[1].alignment):
-        columns[name] = memory[first : first + rows * dtype.itemsize].view(dtype)
-        first += rows * dtype.itemsize
-    return columns
 
 
 @dataclass(frozen=True)

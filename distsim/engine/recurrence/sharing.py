@@ -73,21 +73,3 @@ def _ends_by_event(joined: Floats, limits: list[float], capacity: float, num_byt
         for ended in link.end(now):
             ends[ended] = now
     return ends
-
-
-def two_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float) -> Floats:
-    """The end of each transfer in pairs that have a link each: shape (…, pairs, 2), as `joined`.
-
-    limits: bytes/s of each transfer when it is alone, shape (pairs, 2). capacity: bytes/s of the links, (pairs,).
-
-    >>> two_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.full((2, 2), 10.0), np.full(2, 10.0), 20.0).tolist()
-    [[3.0, 4.0], [2.0, 7.0]]
-    """
-    of_link, of_other = capacity[:, None], limits[:, ::-1]
-    alone = np.minimum(limits, of_link)
-    shared = np.minimum(limits, np.maximum(of_link / 2, of_link - of_other))
-    before = np.maximum(joined[..., ::-1] - joined, 0.0)  # seconds until the other transfer joins
-    left = np.maximum(num_bytes - before * alone, 0.0)
-    until_one_ends = (left / shared).min(axis=-1, keepdims=True)
-    ends = joined.max(axis=-1, keepdims=True) + until_one_ends + np.maximum(left - shared * until_one_ends, 0.0) / alone
-    return np.asarray(np.where(left > 0.0, ends, joined + num_bytes / alone))

@@ -4,7 +4,7 @@ Here ranks wait only for other ranks, never for a link. Let e[i] be the time whe
 rounds. Its transfer to j starts at max(e[i], e[j]) (eager: at e[i]) and takes d. This is linear in the max-plus algebra
 (Baccelli et al. 1992, Synchronization and Linearity), so one matrix serves every call. The model holds where no link
 ever carries two transfers at once: `is_sequential` of `Schedule` and `may_share` check this. `Rounds` follows any such
-schedule. `Ring` needs no list of transfers. How the calls of a run follow each other is in `all_reduce_sequence`.
+schedule. `Rings` follows a schedule whose ranks stand in rings, and needs no list of transfers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
 from distsim.arrays import Floats, Indices
 from distsim.cluster import Cluster, LinkName
+from distsim.collective_times.all_reduce import AllReduce
 from distsim.collectives import RingRound, Schedule
-from distsim.engine.recurrence.all_reduce_sequence import AllReduce
 
 HALO = 16  # rounds between two closings of the circle
 MATRIX_PAYS = 1000  # measured with rings: a matrix takes as long as ranks^2 / 1000 calls round by round
@@ -72,12 +72,16 @@ class Routes:
 class MaxPlus(AllReduce):
     """An all-reduce among workers only. In a round each worker sends at most once and receives at most once.
 
-    seconds: of one call's transfers, round by round, latency included. by_matrix: False computes round by round.
+    by_matrix: False computes round by round.
     """
 
     workers: int
-    seconds: Floats
     by_matrix = True
+
+    @property
+    @abstractmethod
+    def seconds(self) -> Floats:
+        """Of one call's transfers, round by round, latency included."""
 
     @abstractmethod
     def round_times(self, starts: Floats) -> RoundTimes:
@@ -96,15 +100,16 @@ class MaxPlus(AllReduce):
         return finished(self.round_times(arrivals.T)).T
 
     def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
+        seconds = self.seconds
         for first in range(0, len(arrivals), TOGETHER):
             calls = slice(first, first + TOGETHER)
             rounds = self.round_times(np.ascontiguousarray(arrivals[calls].T))
             at = 0
-            while at < len(self.seconds):
+            while at < self.rows:
                 begun = next(rounds)
                 starts[calls, at : at + len(begun)] = begun.T
                 at += len(begun)
-            np.add(starts[calls], self.seconds, out=ends[calls])
+            np.add(starts[calls], seconds, out=ends[calls])
 
 
 @dataclass(frozen=True)
@@ -135,18 +140,23 @@ class Rounds(MaxPlus):
 
     def __init__(self, routed: RoutedSchedule, num_bytes: float, *, eager: bool, calls: int) -> None:
         self.routed = routed
-        self.workers = routed.schedule.workers
+        self.workers, self.rows = routed.schedule.workers, len(routed.source)
         self.eager = eager
-        self.source, self.target, self.chunk = routed.source, routed.target, routed.chunk
         self.bytes = np.multiply(routed.chunks, num_bytes / routed.schedule.chunks, dtype=np.float64)
-        self.seconds = routed.routes.seconds(self.bytes)
         self.by_matrix = calls * MATRIX_PAYS > self.workers**2
         self.after = self.matrix[0] if self.by_matrix and (self.matrix == self.matrix[0]).all() else None
+
+    @cached_property
+    def seconds(self) -> Floats:
+        return self.routed.routes.seconds(self.bytes)
+
+    def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
+        return self.routed.source, self.routed.target, self.routed.chunk, self.bytes
 
     def round_times(self, starts: Floats) -> RoundTimes:
         free = starts.copy()
         for first, last in pairwise(self.routed.bounds):
-            source, target = self.source[first:last], self.target[first:last]
+            source, target = self.routed.source[first:last], self.routed.target[first:last]
             begun = free[source] if self.eager else np.maximum(free[source], free[target])
             yield begun
             ended = begun + self.seconds[first:last].reshape(-1, *[1] * (free.ndim - 1))
@@ -167,7 +177,7 @@ def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName 
     (None, ('down', 1))
     """
     users: dict[LinkName, tuple[set[int], set[int]]] = {}
-    for source, target in sorted({(transfer.source, transfer.target) for _, transfer in schedule.transfers()}):
+    for source, target in schedule.pairs:
         for link in cluster.route(source, target)[0]:
             sources, targets = users.setdefault(link, (set(), set()))
             sources.add(source)
@@ -181,15 +191,16 @@ def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName 
 def ring_round_times(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> RoundTimes:
     """By round, the start of rank i's transfer to i + 1; at last, the end of each rank. Read each before the next.
 
-    starts: when each rank joins, shape (ranks, …), like all results. seconds: from rank i to i + 1, latency
-    included, shape (ranks,). The circle is cut open and gets copies of its ranks at both ends. Each round makes one
-    more copy invalid.
+    starts: when each rank joins, shape (ranks, …), like all results. seconds: from rank i to i + 1, latency included,
+    of the first axes of that shape. The circle is cut open and gets copies of its ranks at both ends. Each round makes
+    one more copy invalid.
     """
     ranks, halo = len(starts), min(HALO, rounds)
     unrolled = np.arange(-halo, ranks + halo + 1) % ranks
     free = starts[unrolled]
     begun, ended = np.empty_like(free[:-1]), np.empty_like(free[:-1])
-    lasting = seconds[unrolled[:-1]].reshape(-1, *[1] * (starts.ndim - 1))
+    lasting = seconds[unrolled[:-1]]
+    lasting = lasting.reshape(lasting.shape + (1,) * (starts.ndim - seconds.ndim))
     own, of_next, received, sent, both = free[:-1], free[1:], ended[:-1], ended[1:], free[1:-1]
     true = slice(halo, halo + ranks)
     for number in range(rounds):
@@ -213,24 +224,94 @@ def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: b
     return finished(ring_round_times(starts.T, transfer_seconds, rounds, eager=eager)).T
 
 
-class Ring(MaxPlus):
-    """The collective of a schedule that `is_ring`. calls: the number of calls in the run."""
+@dataclass(frozen=True)
+class Phase:
+    """Rounds that follow each other in the same rings. size, stride: of `RingRound`.
+
+    seconds: of each rank's transfer to the next in its ring, latency included, shape (workers,).
+    """
+
+    rounds: int
+    size: int
+    stride: int
+    seconds: Floats
+
+    def by_ring(self, of_rank: Floats) -> Floats:
+        """An array of shape (workers, …) as one of shape (size, rings of a block, blocks, …): first the members."""
+        return np.moveaxis(of_rank.reshape(-1, self.size, self.stride, *of_rank.shape[1:]), 1, 0)
+
+    def by_rank(self, of_ring: Floats) -> Floats:
+        """The opposite of `by_ring`."""
+        return np.moveaxis(of_ring, 0, 1).reshape(-1, *of_ring.shape[3:])
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the last member to join has delayed all of its ring when the phase ends, and all links are alike."""
+        return self.rounds >= self.size - 1 and bool((self.seconds == self.seconds[0]).all())
+
+
+class Rings(MaxPlus):
+    """The collective of a schedule that is `in_rings`, where rings share no link. calls: those of the run."""
 
     def __init__(self, schedule: Schedule, cluster: Cluster, num_bytes: float, *, eager: bool, calls: int) -> None:
-        self.workers, self.rounds = schedule.workers, len(schedule.rounds)
+        self.workers = schedule.workers
+        self.rows = self.workers * len(schedule.rounds)
         self.eager = eager
         self.by_matrix = calls * MATRIX_PAYS > self.workers**2
-        ranks = np.arange(self.workers, dtype=np.int32)
-        following = (ranks + 1) % self.workers
-        ahead = np.array([found.ahead for found in schedule.rounds if isinstance(found, RingRound)], dtype=np.int32)
-        self.source, self.target = np.tile(ranks, self.rounds), np.tile(following, self.rounds)
-        self.chunk = (ranks + ahead[:, None]).ravel() % self.workers
-        self.bytes = np.full(len(self.source), num_bytes / schedule.chunks)
-        self.by_rank = Routes.of(cluster, ranks, following).seconds(num_bytes / schedule.chunks)
-        self.seconds = np.tile(self.by_rank, self.rounds)
-        # On equal links, the last rank to join has delayed all ranks after N - 1 rounds.
-        equal = self.rounds >= self.workers - 1 and (self.by_rank == self.by_rank[0]).all()
-        self.after = finished(self.round_times(np.zeros(self.workers))) if equal else None
+        self.rounds = [found for found in schedule.rounds if isinstance(found, RingRound)]
+        self.chunk_bytes = num_bytes / schedule.chunks
+        self.phases: list[Phase] = []
+        routes: dict[tuple[int, int], Routes] = {}
+        for (size, stride), together in groupby(self.rounds, key=lambda found: found.rings):
+            members = list(together)
+            if (size, stride) not in routes:
+                source, target, _ = members[0].columns()
+                routes[size, stride] = Routes.of(cluster, source, target)
+            seconds = routes[size, stride].seconds(self.chunk_bytes * members[0].share)
+            self.phases.append(Phase(len(members), size, stride, seconds))
+        self.after = np.full(self.workers, self._alone()) if self._all_mix() else None
+
+    def _all_mix(self) -> bool:
+        """Whether the last rank to join delays all others in the same way: rings of rings that mix hold all ranks."""
+        together = 1
+        for size, stride in sorted({(phase.size, phase.stride) for phase in self.phases}, key=lambda ring: ring[1]):
+            if stride != together:
+                return False
+            together *= size
+        return together == self.workers and all(phase.mixes for phase in self.phases)
+
+    def _alone(self) -> float:
+        """The seconds from the last join to the end, added round by round as in `round_times`."""
+        seconds = 0.0
+        for phase in self.phases:
+            for _ in range(phase.rounds):
+                seconds += float(phase.seconds[0])
+        return seconds
+
+    @property
+    def seconds(self) -> Floats:
+        return np.concatenate([np.tile(phase.seconds, phase.rounds) for phase in self.phases] or [np.empty(0)])
+
+    def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
+        found = [members.columns() for members in self.rounds] or [(np.empty(0, np.int32),) * 3]
+        source, target, chunk = (np.concatenate(column) for column in zip(*found, strict=True))
+        shares = np.repeat([members.share for members in self.rounds], self.workers)
+        return source, target, chunk, shares * self.chunk_bytes
+
+    def carried(self) -> tuple[Indices, Indices, Floats]:
+        members = {found.rings: found for found in self.rounds}
+        shares = dict.fromkeys(members, 0)
+        for found in self.rounds:
+            shares[found.rings] += found.share
+        pairs = [found.columns()[:2] for found in members.values()] or [(np.empty(0, np.int32),) * 2]
+        source, target = (np.concatenate(column) for column in zip(*pairs, strict=True))
+        return source, target, np.repeat(list(shares.values()), self.workers) * self.chunk_bytes
 
     def round_times(self, starts: Floats) -> RoundTimes:
-        return ring_round_times(starts, self.by_rank, self.rounds, eager=self.eager)
+        free = starts
+        for phase in self.phases:
+            times = ring_round_times(phase.by_ring(free), phase.by_ring(phase.seconds), phase.rounds, eager=self.eager)
+            for _ in range(phase.rounds):
+                yield phase.by_rank(next(times))
+            free = phase.by_rank(next(times))
+        yield free

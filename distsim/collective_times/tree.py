@@ -11,10 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.arrays import Floats
+from distsim.arrays import Floats, Indices
 from distsim.cluster import Cluster
-from distsim.engine.recurrence.all_reduce_sequence import AllReduce
-from distsim.engine.recurrence.sharing import two_ends
+from distsim.collective_times.all_reduce import AllReduce
 
 
 def families(ranks: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -46,10 +45,12 @@ class Tree(AllReduce):
         self.downs = np.array([cluster.down(rank) for rank in range(cluster.workers)])
         self.families = list(families(cluster.workers))
         self.source, self.target = np.concatenate([children, parents]), np.concatenate([parents, children])
-        self.chunk = np.zeros(len(self.source), dtype=np.int32)
-        self.bytes = np.full(len(self.source), num_bytes)
+        self.rows = len(self.source)
         self.began, self.got, self.ended = self._down()
         self.after = self.ended
+
+    def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
+        return self.source, self.target, np.zeros(self.rows, dtype=np.int32), np.full(self.rows, self.num_bytes)
 
     def ends(self, arrivals: Floats) -> Floats:
         return self._up(arrivals)[2][..., :1] + self.ended
@@ -90,3 +91,21 @@ class Tree(AllReduce):
         if limits.shape[1] == 2:
             return two_ends(joined, limits, capacities, self.num_bytes)
         return np.asarray(joined + self.num_bytes / np.minimum(limits, capacities[:, None]))
+
+
+def two_ends(joined: Floats, limits: Floats, capacity: Floats, num_bytes: float) -> Floats:
+    """The end of each transfer in pairs that have a link each: shape (…, pairs, 2), as `joined`.
+
+    limits: bytes/s of each transfer when it is alone, shape (pairs, 2). capacity: bytes/s of the links, (pairs,).
+
+    >>> two_ends(np.array([[0.0, 1.0], [0.0, 5.0]]), np.full((2, 2), 10.0), np.full(2, 10.0), 20.0).tolist()
+    [[3.0, 4.0], [2.0, 7.0]]
+    """
+    of_link, of_other = capacity[:, None], limits[:, ::-1]
+    alone = np.minimum(limits, of_link)
+    shared = np.minimum(limits, np.maximum(of_link / 2, of_link - of_other))
+    before = np.maximum(joined[..., ::-1] - joined, 0.0)  # seconds until the other transfer joins
+    left = np.maximum(num_bytes - before * alone, 0.0)
+    until_one_ends = (left / shared).min(axis=-1, keepdims=True)
+    ends = joined.max(axis=-1, keepdims=True) + until_one_ends + np.maximum(left - shared * until_one_ends, 0.0) / alone
+    return np.asarray(np.where(left > 0.0, ends, joined + num_bytes / alone))

@@ -1,0 +1,149 @@
+"""Transfers that follow from a few numbers: they are, bit for bit, the rows of a file or of a part of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distsim.errors import InputError
+from distsim.link_traffic import bytes_by_link, carried_by_link, ended
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import Trace, Transfers
+from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.trace import TABLES
+
+NODES = {"per_node": 2, "bandwidth": "100 GB/s", "latency": "2 us"}
+POLICIES: list[dict[str, Any]] = [
+    {"kind": "synchronous"},
+    {"kind": "local_sgd", "period": 3},
+    {"kind": "ddp", "accumulate": 2, "bucket": "1 MiB", "first_bucket": "300 kB"},
+]
+KINDS = ("ring", "tree", "halving_doubling", "hierarchical")
+
+
+def scenario(policy: dict[str, Any], kind: str, **more: Any) -> Scenario:
+    nodes = {"nodes": NODES} if kind == "hierarchical" else {}
+    return Scenario.of(
+        {
+            "steps": 7,
+            "seed": 5,
+            "cluster": {"workers": 6, "bandwidth": "1 Gbit/s", "latency": "100 us"} | nodes,
+            "compute": {"distribution": "exponential", "mean": "50 ms"},
+            "workload": {"gradient": "4 MiB"},
+            "policy": policy,
+            "communication": {"kind": kind},
+        }
+        | more
+    )
+
+
+def run(policy: dict[str, Any], kind: str, seed: int, slow: dict[str, Any], *, eager: bool) -> Trace:
+    nodes = {"nodes": NODES} if kind == "hierarchical" else {}
+    cluster = {"workers": 6, "bandwidth": "1 Gbit/s", "latency": "100 us", "nic": slow} | nodes
+    communication = {"kind": kind, "sends": "eager" if eager and kind == "ring" else "rendezvous"}
+    return simulate(scenario(policy, kind, seed=seed, cluster=cluster, communication=communication))
+
+
+RUNS = st.builds(
+    run, st.sampled_from(POLICIES), st.sampled_from(KINDS), st.integers(0, 99),
+    st.sampled_from([{}, {"4": {"up": "77 Mbit/s"}}]), eager=st.booleans(),
+)  # fmt: skip
+
+
+def plain(trace: Trace) -> Transfers:
+    """The rows as a table that follows from nothing."""
+    return Transfers(**trace.transfers.columns())
+
+
+@given(trace=RUNS)
+def test_a_file_holds_what_the_rows_follow_from_and_gives_them_back_bit_for_bit(
+    tmp_path_factory: pytest.TempPathFactory, trace: Trace
+) -> None:
+    path = tmp_path_factory.mktemp("derived") / "run.npz"
+    assert isinstance(trace.transfers.derivation, AllReduceTransfers)
+    trace.save(path)
+    loaded = Trace.load(path)
+    assert isinstance(loaded.transfers.derivation, AllReduceTransfers)
+    assert len(loaded.transfers) == len(trace.transfers)
+    for name, column in plain(trace).columns().items():
+        assert column.tobytes() == loaded.transfers.columns()[name].tobytes(), name
+    assert loaded == trace
+
+
+@given(trace=RUNS, bounds=st.tuples(st.floats(-0.1, 1.2), st.floats(-0.1, 1.2)))
+def test_a_part_of_the_run_has_the_rows_that_are_under_way_then(trace: Trace, bounds: tuple[float, float]) -> None:
+    start, end = (share * trace.total_seconds for share in sorted(bounds))
+    rows = plain(trace)
+    expected = rows.where((rows.start_seconds < end) & (rows.end_seconds > start))
+    assert trace.transfers_between(start, end) == expected
+
+
+@given(trace=RUNS)
+def test_the_bytes_of_each_link_need_no_rows(trace: Trace) -> None:
+    found = carried_by_link(trace)
+    assert "source" not in trace.transfers.__dict__  # nothing was computed
+    assert found == pytest.approx(bytes_by_link(trace, ended(trace)), rel=1e-12)
+
+
+def test_a_table_of_rows_has_parts_too() -> None:
+    trace = simulate(scenario({"kind": "synchronous"}, "ring"), engine="story")
+    assert trace.transfers.derivation is None
+    part, derived = (one.transfers_between(0.1, 0.2).sorted() for one in (trace, simulate(trace.scenario)))
+    assert 0 < len(part) < len(trace.transfers)
+    for name, column in part.columns().items():
+        assert column == pytest.approx(getattr(derived, name), rel=1e-9)
+
+
+def test_rows_that_fit_no_memory_are_not_computed_and_the_rest_is_there(tmp_path: Path) -> None:
+    cluster = {"workers": 3000, "bandwidth": "10 Gbit/s", "latency": "50 us"}
+    trace = simulate(scenario({"kind": "synchronous"}, "ring", cluster=cluster, steps=6))
+    assert len(trace.transfers) == 6 * 2 * 2999 * 3000
+    with pytest.raises(InputError, match=r"transfers of the trace = 107964000: are too many rows.*transfers_between"):
+        _ = trace.transfers.source
+    trace.save(tmp_path / "large.npz")
+    assert len(Trace.load(tmp_path / "large.npz").transfers) == len(trace.transfers)
+    first = trace.updates.time_seconds[0]
+    assert len(trace.transfers_between(first - 1e-6, first)) == 3000
+    assert max(carried_by_link(trace).values()) == pytest.approx(6 * 2 * 2999 / 3000 * 4 * 2**20)
+
+
+DAMAGE: dict[str, dict[str, Any]] = {
+    "other workers": {"transfers.arrivals": np.zeros((7, 1, 5))},
+    "no times": {"transfers.arrivals": np.full((7, 1, 6), np.nan)},
+    "before the start": {"transfers.arrivals": np.full((7, 1, 6), -1.0)},
+    "another type": {"transfers.arrivals": np.zeros((7, 1, 6), np.int64)},
+    "another shape": {"transfers.arrivals": np.zeros(6)},
+    "no JSON": {"transfers.all_reduces": np.array("{")},
+    "no facts": {"transfers.all_reduces": np.array("{}")},
+    "servers": {"changed": {"communication": {"kind": "parameter_server"}}},
+    "no collective": {"changed": {"communication": {"kind": "shuffle"}}},
+    "less than no bytes": {"changed": {"sizes": [-1.0]}},
+    "no cluster": {"changed": {"cluster": {}}},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: dict[str, Any]) -> None:
+    trace = simulate(scenario({"kind": "synchronous"}, "ring"))
+    trace.save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz") as stored:
+        arrays = dict(stored)
+    facts = json.loads(str(arrays["transfers.all_reduces"])) | damage.get("changed", {})
+    arrays["transfers.all_reduces"] = np.array(json.dumps(facts))
+    np.savez(tmp_path / "damaged.npz", **arrays | {key: value for key, value in damage.items() if key != "changed"})
+    with pytest.raises(InputError, match="is not a trace that distsim wrote"):
+        Trace.load(tmp_path / "damaged.npz")
+
+
+def test_files_of_rows_are_read_as_before(tmp_path: Path) -> None:
+    trace = simulate(scenario({"kind": "synchronous"}, "ring"))
+    columns = {f"{name}.{key}": column for name in TABLES for key, column in getattr(trace, name).columns().items()}
+    np.savez(tmp_path / "old.npz", metadata=np.array(json.dumps(trace.metadata)), **columns)
+    assert Trace.load(tmp_path / "old.npz") == trace
