@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field
 
+from distsim.arrays import Floats, Indices
 from distsim.units import BytesPerSecond, Seconds
 from distsim.validated_table import Count, ValidatedTable, rank_keys
 
+DIRECTIONS = ("up", "down", "fast up", "fast down")
 LinkName = tuple[str, int]  # ("up" or "down", the host whose NIC it is), or "fast up", "fast down" inside a node
 
 
@@ -93,6 +96,42 @@ class Cluster(ValidatedTable):
         if self.nodes and node is not None and node == self.node_of(target):
             return (("fast up", source), ("fast down", target)), self.nodes.latency_seconds
         return (("up", self.nic_of(source)), ("down", self.nic_of(target))), self.latency_seconds
+
+    def route_numbers(self, source: Indices, target: Indices) -> tuple[Indices, Indices, Floats]:
+        """What `route` gives for many pairs of workers: the numbers of the first and last links, and the latencies.
+
+        Numbers are those of `link_name`, and places in `link_capacities`.
+
+        >>> cluster = Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms")
+        >>> first, last, _ = cluster.route_numbers(np.array([0]), np.array([3]))
+        >>> cluster.link_name(first[0]), cluster.link_name(last[0])
+        (('up', 0), ('down', 3))
+        """
+        up, down, fast_up, fast_down = (way * self.workers for way in range(len(DIRECTIONS)))
+        if self.nodes is None:
+            return up + source, down + target, np.full(len(source), self.latency_seconds)
+        per_node = self.nodes.per_node
+        inside = source // per_node == target // per_node
+        share = per_node if self.nodes.nic_per == "node" else 1
+        first = np.where(inside, fast_up + source, up + source // share * share)
+        last = np.where(inside, fast_down + target, down + target // share * share)
+        return first, last, np.where(inside, self.nodes.latency_seconds, self.latency_seconds)
+
+    def link_name(self, number: int) -> LinkName:
+        """The name of a link by its number."""
+        way, host = divmod(int(number), self.workers)
+        return DIRECTIONS[way], host
+
+    @property
+    def link_capacities(self) -> Floats:
+        """Bytes per second of the workers' links, by their numbers."""
+        found = np.full((len(DIRECTIONS), self.workers), self.bandwidth_bytes_per_second)
+        for host in self.nic:
+            if isinstance(host, int):
+                found[:2, host] = self.up(host), self.down(host)
+        if self.nodes:
+            found[2:] = self.nodes.bandwidth_bytes_per_second
+        return found.ravel()
 
     def up(self, host: int) -> float:
         """Bytes per second that this host's NIC sends; workers are hosts 0 to workers - 1, servers follow."""

@@ -7,8 +7,6 @@ a host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,12 +87,12 @@ def carried_by_link(trace: Trace) -> dict[LinkName, float]:
     >>> import distsim
     >>> trace = distsim.simulate(distsim.example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 1}))
     >>> carried_by_link(trace)
-    {('up', 0): 4194304.0, ('down', 1): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0}
+    {('up', 0): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0, ('down', 1): 4194304.0}
     """
     derivation = trace.transfers.derivation
     if not isinstance(derivation, AllReduceTransfers):
         return bytes_by_link(trace, ended(trace))
-    return _on_links(trace, derivation.carried())  # an update is the end of its all-reduces
+    return derivation.by_link()  # an update is the end of its all-reduces
 
 
 def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[LinkName, float]:
@@ -106,13 +104,8 @@ def bytes_by_link(trace: Trace, transfers: Transfers) -> dict[LinkName, float]:
     {('up', 0): 4194304.0, ('down', 1): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0}
     """
     found, pair_of = pairs(transfers)
-    return _on_links(trace, dict(zip(found, np.bincount(pair_of, transfers.bytes, len(found)).tolist(), strict=True)))
-
-
-def _on_links(trace: Trace, of_pair: Mapping[tuple[int, int], float]) -> dict[LinkName, float]:
-    """Bytes by link. of_pair: bytes from one rank to another."""
     carried: dict[LinkName, float] = {}
-    for pair, num_bytes in of_pair.items():
+    for pair, num_bytes in zip(found, np.bincount(pair_of, transfers.bytes, len(found)).tolist(), strict=True):
         for link in route(trace, *pair):
             carried[link] = carried.get(link, 0.0) + num_bytes
     return carried

@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from distsim.arrays import Floats, Indices
+from distsim.arrays import Flags, Floats, Indices
 from distsim.cluster import Cluster, LinkName
 from distsim.collective_times.all_reduce import AllReduce
 from distsim.collectives import RingRound, Schedule
@@ -54,15 +54,9 @@ class Routes:
     @classmethod
     def of(cls, cluster: Cluster, source: Indices, target: Indices) -> Routes:
         """The routes from workers `source` to workers `target`."""
-        if cluster.nodes is None:
-            ups, downs = (
-                np.array([speed(rank) for rank in range(cluster.workers)]) for speed in (cluster.up, cluster.down)
-            )
-            return cls(np.full(len(source), cluster.latency_seconds), np.minimum(ups[source], downs[target]))
-        capacities = cluster.capacities(cluster.workers)
-        routes = [cluster.route(*ends) for ends in zip(source.tolist(), target.tolist(), strict=True)]
-        speeds = [min(capacities[link] for link in links) for links, _ in routes]
-        return cls(np.array([latency for _, latency in routes]), np.array(speeds))
+        capacities = cluster.link_capacities
+        first, last, latencies = cluster.route_numbers(source, target)
+        return cls(latencies, np.minimum(capacities[first], capacities[last]))
 
     def seconds(self, num_bytes: Floats | float) -> Floats:
         """The seconds that `num_bytes` take."""
@@ -174,18 +168,24 @@ def may_share(schedule: Schedule, cluster: Cluster, *, eager: bool) -> LinkName 
     >>> from distsim.collectives import halving_doubling
     >>> cluster = Cluster(workers=4, bandwidth="1 GB/s", latency="1 ms")
     >>> may_share(halving_doubling(4), cluster, eager=False), may_share(halving_doubling(4), cluster, eager=True)
-    (None, ('down', 1))
+    (None, ('down', 0))
     """
-    users: dict[LinkName, tuple[set[int], set[int]]] = {}
-    for source, target in schedule.pairs:
-        for link in cluster.route(source, target)[0]:
-            sources, targets = users.setdefault(link, (set(), set()))
-            sources.add(source)
-            targets.add(target)
-    for link, (sources, targets) in users.items():
-        if len(sources) > 1 and (eager or len(targets) > 1):
-            return link
+    source, target = schedule.pairs
+    for links in cluster.route_numbers(source, target)[:2]:
+        several = _several(links, source) & (eager | _several(links, target))
+        if several.any():
+            return cluster.link_name(links[several].min())
     return None
+
+
+def _several(links: Indices, ranks: Indices) -> Flags:
+    """For each place whether its link comes with more than one rank."""
+    place = np.unique(links, return_inverse=True)[1]
+    least, most = np.full(len(links), ranks.max(initial=0)), np.zeros(len(links), ranks.dtype)
+    np.minimum.at(least, place, ranks)
+    np.maximum.at(most, place, ranks)
+    found: Flags = (least < most)[place]
+    return found
 
 
 def ring_round_times(starts: Floats, seconds: Floats, rounds: int, *, eager: bool) -> RoundTimes:

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Indices
 from distsim.collectives.transfer import RingRound, Transfer
 from distsim.errors import InputError, problem
 
@@ -84,12 +85,14 @@ class Schedule:
         )
 
     @cached_property
-    def pairs(self) -> list[tuple[int, int]]:
-        """The (source, target) pairs between which anything travels, in order."""
-        rings = {found.rings: found for found in self.rounds if isinstance(found, RingRound)}
-        found = {(one.source, one.target) for members in rings.values() for one in members}
-        others = (members for members in self.rounds if not isinstance(members, RingRound))
-        return sorted(found.union((one.source, one.target) for members in others for one in members))
+    def pairs(self) -> tuple[Indices, Indices]:
+        """The source and the target of each pair between which anything travels."""
+        rings = {found.rings: found.columns()[:2] for found in self.rounds if isinstance(found, RingRound)}
+        others = [members for members in self.rounds if not isinstance(members, RingRound)]
+        single = sorted({(one.source, one.target) for members in others for one in members})
+        found = [*rings.values(), np.array(single, np.int32).reshape(-1, 2).T]
+        source, target = (np.concatenate(ends) for ends in zip(*found, strict=True))
+        return source, target
 
     def moves_like(self, other: Schedule) -> bool:
         """Whether both have the same transfers with the same waits: only name, start and end may differ."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distsim.arrays import Floats
-from distsim.cluster import Cluster
+from distsim.cluster import Cluster, LinkName
 from distsim.collective_times.all_reduce import AllReduce
 from distsim.collective_times.call_site import CallSite
 from distsim.communication import Communication
@@ -61,13 +61,14 @@ class AllReduceTransfers:
         found = Transfers(**self._rows(np.flatnonzero(under_way)))
         return found.where((found.start_seconds < end_seconds) & (found.end_seconds > start_seconds))
 
-    def carried(self) -> dict[tuple[int, int], float]:
-        """Bytes from one worker to another in the whole run, by (source, target)."""
-        found: dict[tuple[int, int], float] = {}
+    def by_link(self) -> dict[LinkName, float]:
+        """The bytes that each link carried in the whole run; links that carried nothing are left out."""
+        found = np.zeros(len(self.cluster.link_capacities))
         for one in self.all_reduces:
-            for source, target, num_bytes in zip(*(column.tolist() for column in one.carried()), strict=True):
-                found[source, target] = found.get((source, target), 0.0) + num_bytes * len(self.arrivals)
-        return found
+            source, target, num_bytes = one.carried()
+            for links in self.cluster.route_numbers(source, target)[:2]:
+                found += np.bincount(links, num_bytes * len(self.arrivals), len(found))
+        return {self.cluster.link_name(link): float(found[link]) for link in np.flatnonzero(found).tolist()}
 
     def stored(self) -> tuple[dict[str, Any], Floats]:
         """What a file keeps: plain values for JSON, and the arrivals."""
