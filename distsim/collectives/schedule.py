@@ -87,10 +87,10 @@ class Schedule:
     @cached_property
     def pairs(self) -> tuple[Indices, Indices]:
         """The source and the target of each pair between which anything travels."""
-        rings = {found.rings: found.columns()[:2] for found in self.rounds if isinstance(found, RingRound)}
+        rings = {found.rings: found for found in self.rounds if isinstance(found, RingRound)}
         others = [members for members in self.rounds if not isinstance(members, RingRound)]
         single = sorted({(one.source, one.target) for members in others for one in members})
-        found = [*rings.values(), np.array(single, np.int32).reshape(-1, 2).T]
+        found = [*(members.columns()[:2] for members in rings.values()), np.array(single, np.int32).reshape(-1, 2).T]
         source, target = (np.concatenate(ends) for ends in zip(*found, strict=True))
         return source, target
 
