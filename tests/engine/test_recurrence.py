@@ -71,7 +71,7 @@ SEVEN_KINDS = {"workers": 7, "nic": {str(rank): {"up": f"{rank} MB/s"} for rank 
         (scenario({"kind": "asynchronous"}), "policy.kind = 'asynchronous'"),
         (scenario({"kind": "backup", "backups": 1}), "policy.kind = 'backup' without cancel"),
         (scenario(SYNCHRONOUS, NODES, kind="tree"), "communication.kind = 'tree' with cluster.nodes"),
-        (scenario(SYNCHRONOUS, kind="halving_doubling", sends="eager"), "may share the down-link of host 1"),
+        (scenario(SYNCHRONOUS, kind="halving_doubling", sends="eager"), "may share the down-link of host 0"),
         (scenario(SYNCHRONOUS, NODES, servers=2), "cluster.nodes"),
         (scenario(SYNCHRONOUS, colocated=True, receive="fifo"), 'colocated = true and receive = "fifo"'),
         (scenario(SYNCHRONOUS, SEVEN_KINDS, colocated=True), "colocated = true and workers of 7 kinds"),
