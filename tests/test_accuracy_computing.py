@@ -17,6 +17,7 @@ import pytest
 
 from distsim.calibration import Calibration, CalibrationPlan
 from distsim.profile import Profile
+from distsim.runtime.busy_profile import with_busy_cores
 from distsim.runtime.calibrate import calibrate
 from distsim.runtime.measure import measure_all
 from distsim.runtime.profiling.profile import profile
@@ -73,7 +74,8 @@ def step_seconds(trace: Trace) -> float:
 
 
 def rows(models: tuple[str, ...] = MODELS, *, emulate: bool) -> Iterator[Row]:
-    profiles = {model: profile(f"{FILE}:{model}") for model in models}
+    files = {model: f"{FILE}:{model}" for model in models}
+    profiles = {model: with_busy_cores(profile(file), file) for model, file in files.items()}
     plan = CalibrationPlan(
         workers=(1, 2), sizes=SIZES, models=("transformer",), pause=1e-6, bandwidth=GBIT if emulate else None
     )
@@ -110,7 +112,9 @@ def faults(found: list[Row]) -> list[str]:
 @pytest.mark.alone
 @pytest.mark.thorough
 @pytest.mark.timeout(3000)
-@pytest.mark.xfail(reason="exchanges beside busy cores wait for turns, which the model of shared cores leaves out")
+@pytest.mark.xfail(
+    reason="the pace of busy cores differs from launch to launch, and four buckets hide less"
+)
 def test_models_that_compute_are_predicted() -> None:
     for last in (False, True):
         found = [row for emulate in (False, True) for row in rows(emulate=emulate)]
