@@ -14,6 +14,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, Va
 
 from distsim import files, toml, trace_size
 from distsim.cluster import Cluster
+from distsim.collective_times.call_site import CallSite
 from distsim.collectives import ALL_REDUCES, Collective, Schedule, Topology
 from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
@@ -224,9 +225,7 @@ class Scenario(ValidatedTable):
     @property
     def topology(self) -> Topology:
         """The hosts on which the collective runs."""
-        nodes, communication = self.cluster.nodes, self.communication
-        per_node = nodes.per_node if nodes else 1
-        return Topology(self.cluster.workers, per_node, communication.servers, communication.colocated)
+        return CallSite.of(self.cluster, self.communication).topology
 
     def schedule(self) -> Schedule:
         """The all-reduce of this scenario, as data. Raises InputError if the schedule would not fit in memory."""

@@ -237,7 +237,7 @@ class Phase:
     seconds: Floats
 
     def by_ring(self, of_rank: Floats) -> Floats:
-        """An array of shape (workers, …) as one of shape (size, rings of a block, blocks, …): first the members."""
+        """An array of shape (workers, …) as one of shape (size, blocks, stride, …): the members of a ring first."""
         return np.moveaxis(of_rank.reshape(-1, self.size, self.stride, *of_rank.shape[1:]), 1, 0)
 
     def by_rank(self, of_ring: Floats) -> Floats:

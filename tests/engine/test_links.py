@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import simpy
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from distsim.engine.shared_link import EqualLink, UnequalLink, shared_link
@@ -75,6 +75,8 @@ def test_ends_are_those_of_the_network(
     run: tuple[float, list[float], list[tuple[float, int]], dict[int, float]], told: float
 ) -> None:
     expected, found = by_the_network(*run), by_the_link(*run, told)
+    for worker, at in run[3].items():  # a transfer that is aborted at the very moment of its end may have either fate
+        assume(all(ends.get(worker) != pytest.approx(at, rel=1e-9) for ends in (expected, found)))
     assert found.keys() == expected.keys()
     for worker, end in expected.items():
         assert found[worker] == pytest.approx(end, rel=1e-9)

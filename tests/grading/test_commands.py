@@ -21,20 +21,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shelf: Path) -> Run:
+def run(run: Run, shelf: Path) -> Run:
     """The command line in this process, with the tiny lab: (exit code, standard output, standard error)."""
-
-    def run_main(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["distsim", *map(str, arguments), "--labs", str(shelf)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run_main
+    return lambda *arguments: run(*arguments, "--labs", shelf)
 
 
 def test_list(run: Run) -> None:
