@@ -25,6 +25,11 @@ def fastest(scenario: Scenario, rule: Rule | None = None, cores: Cores | None = 
         return "story"
     if rule is None and recurrence.cannot(scenario) is None:
         return "recurrence"
+    return without_recurrence(scenario)
+
+
+def without_recurrence(scenario: Scenario) -> Engine:
+    """The fastest of the other engines."""
     return "loop" if loop.cannot(scenario) is None else "story"
 
 
@@ -33,10 +38,14 @@ def run(
     cores: Cores | None = None,
 ) -> Trace:  # fmt: skip
     """Simulates `scenario` with `engine`; the trace's metadata name the engine. Raises InputError where it cannot."""
-    chosen = fastest(scenario, rule, cores) if engine == "auto" else engine
-    if cores is not None and chosen in ("loop", "recurrence"):
+    if cores is not None and engine in ("loop", "recurrence"):
         raise InputError.of("engine", engine, "has no formula for cores that ranks share", 'take engine = "auto"')
-    match chosen:
+    if engine == "auto" and rule is None and cores is None:
+        found = recurrence.attempt(scenario, apply_seconds)
+        if isinstance(found, Trace):
+            return found
+        engine = without_recurrence(scenario)
+    match fastest(scenario, rule, cores) if engine == "auto" else engine:
         case "story":
             return story.run(scenario, apply_seconds, rule, cores)
         case "loop":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from distsim.arrays import Floats
-from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Trace
 
 PARTS = ("compute", "communication", "waiting")
 
@@ -24,9 +24,7 @@ def worker_seconds(trace: Trace) -> dict[str, Floats]:
     True
     """
     total = trace.total_seconds
-    compute = trace.spans.of_kind(*COMPUTE_KINDS)
-    busy = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS)
-    computing, working = _covered(compute, trace.workers, total), _covered(busy, trace.workers, total)
+    computing, working = _covered(trace, *COMPUTE_KINDS), _covered(trace, *COMPUTE_KINDS, *COMMUNICATION_KINDS)
     # Two sums of the same seconds can differ by a rounding, so a difference could fall below 0.
     exposed, waiting = np.maximum(working - computing, 0.0), np.maximum(total - working, 0.0)
     return {"compute": computing, "communication": exposed, "waiting": waiting}
@@ -39,14 +37,13 @@ def paused_seconds(trace: Trace) -> dict[SpanKind, Floats]:
     >>> paused_seconds(simulate(example("synchronous_ring")))
     {}
     """
-    counted = trace.spans.of_kind(*COMPUTE_KINDS, *COMMUNICATION_KINDS, *PAUSE_KINDS)
     found: dict[SpanKind, Floats] = {}
     kinds = [*COMPUTE_KINDS, *COMMUNICATION_KINDS]
-    present = [kind for kind in PAUSE_KINDS if (counted.kind == kind).any()]
-    before = _covered(counted.of_kind(*kinds), trace.workers, trace.total_seconds) if present else np.empty(0)
+    present = [kind for kind in PAUSE_KINDS if (trace.spans.kind == kind).any()]
+    before = _covered(trace, *kinds) if present else np.empty(0)
     for kind in present:
         kinds.append(kind)
-        until = _covered(counted.of_kind(*kinds), trace.workers, trace.total_seconds)
+        until = _covered(trace, *kinds)
         found[kind], before = np.maximum(until - before, 0.0), until  # a rounding could fall below 0
     return found
 
@@ -62,20 +59,20 @@ def goodput(trace: Trace) -> float | None:
     """
     if trace.total_seconds <= 0.0:
         return None
-    lost = _covered(trace.spans.of_kind(*PAUSE_KINDS), trace.workers, trace.total_seconds)
+    lost = _covered(trace, *PAUSE_KINDS)
     return 1.0 - float(lost.mean()) / trace.total_seconds
 
 
-def _covered(spans: Spans, workers: int, total: float) -> Floats:
-    """Seconds of [0, total] that lie in at least one of a worker's spans, shape (workers,)."""
-    order = np.lexsort((spans.start_seconds, spans.worker))
-    starts = np.clip(spans.start_seconds[order], 0.0, total)
-    ends = np.clip(spans.end_seconds[order], 0.0, total)
-    first = np.searchsorted(spans.worker[order], np.arange(workers + 1))
-    seconds = np.zeros(workers)
+def _covered(trace: Trace, *kinds: SpanKind) -> Floats:
+    """Seconds until the last update that lie in at least one of a worker's spans of these kinds, shape (workers,)."""
+    spans, total = trace.spans, trace.total_seconds
+    rows = np.flatnonzero(np.isin(spans.kind, kinds))
+    rows = rows[np.lexsort((spans.start_seconds[rows], spans.worker[rows]))]
+    first = np.searchsorted(spans.worker[rows], np.arange(trace.workers + 1))
+    seconds = np.zeros(trace.workers)
     for worker in np.flatnonzero(np.diff(first)):
-        own = slice(first[worker], first[worker + 1])
-        latest = np.maximum.accumulate(ends[own])
-        begins = np.maximum(starts[own], np.concatenate([[0.0], latest[:-1]]))
+        own = rows[first[worker] : first[worker + 1]]
+        latest = np.maximum.accumulate(spans.end_seconds[own].clip(0.0, total))
+        begins = np.maximum(spans.start_seconds[own].clip(0.0, total), np.concatenate([[0.0], latest[:-1]]))
         seconds[worker] = np.maximum(latest - begins, 0.0).sum()
     return seconds

@@ -20,24 +20,37 @@ from distsim.policies import Backup, Ddp, LocalSgd, Pipeline, Rule, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
-Family = tuple[Callable[[Scenario], str | None], Callable[[Scenario, float], Trace]]  # `cannot` and `run`
+Reason = str  # the part of a scenario that has no recurrence
+Family = tuple[Callable[[Scenario], Reason | None], Callable[[Scenario, float], Trace | Reason]]
 
 
-def cannot(scenario: Scenario) -> str | None:
+def cannot(scenario: Scenario) -> Reason | None:
     """The part of `scenario` that has no recurrence here, or None."""
     family = _family(scenario)
-    if family is not None:
-        return family[0](scenario)
-    late = " without cancel" if isinstance(scenario.policy, Backup) else ""
-    return f"policy.kind = {scenario.policy.kind!r}{late}"
+    return _nothing_for(scenario) if family is None else family[0](scenario)
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
     """Simulates `scenario`. apply_seconds: the server's own work for each update. A user's own rule has no formula."""
-    missing, family = "a rule of your own" if rule is not None else cannot(scenario), _family(scenario)
-    if missing is not None or family is None:
-        raise InputError.of("engine", "recurrence", f"has no formula for {missing}", 'take engine = "auto"')
-    return family[1](scenario, apply_seconds)
+    found = "a rule of your own" if rule is not None else attempt(scenario, apply_seconds)
+    if isinstance(found, Reason):
+        raise InputError.of("engine", "recurrence", f"has no formula for {found}", 'take engine = "auto"')
+    return found
+
+
+def attempt(scenario: Scenario, apply_seconds: float = 0.0) -> Trace | Reason:
+    """The trace of `scenario`, or the part of it that has no recurrence here."""
+    family = _family(scenario)
+    if family is None:
+        return _nothing_for(scenario)
+    check, play = family
+    missing = None if play is pipeline.attempt else check(scenario)  # pipelines compute all times to check them
+    return play(scenario, apply_seconds) if missing is None else missing
+
+
+def _nothing_for(scenario: Scenario) -> Reason:
+    late = " without cancel" if isinstance(scenario.policy, Backup) else ""
+    return f"policy.kind = {scenario.policy.kind!r}{late}"
 
 
 def _family(scenario: Scenario) -> Family | None:
@@ -46,7 +59,7 @@ def _family(scenario: Scenario) -> Family | None:
         case Ddp():
             return peers.cannot, lambda found, _: ddp.run(found)
         case Pipeline():
-            return pipeline.cannot, lambda found, _: pipeline.run(found)
+            return pipeline.cannot, pipeline.attempt
         case Synchronous() if scenario.communication.colocated:
             return colocated.cannot, colocated.run
         case Synchronous() if scenario.servers:

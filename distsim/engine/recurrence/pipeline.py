@@ -142,26 +142,41 @@ def crowded_links(cluster: Cluster) -> dict[LinkName, list[Wire]]:
     return {link: users for link, users in wires_of.items() if sum(speeds[wire] for wire in users) > capacities[link]}
 
 
-def first_meeting(found: Timeline, cluster: Cluster, users: list[Wire]) -> int | None:
-    """The first step in which messages on these wires use their common link at the same time, or None."""
-    ways = zip(found.source.tolist(), found.target.tolist(), strict=True)
-    rows = [row for row, wire in enumerate(ways) if wire in users]
-    order = np.argsort(found.sent[rows], axis=0)
-    sent, arrived = (np.take_along_axis(times[rows], order, axis=0) for times in (found.sent, found.arrived))
-    slack = MEETING * found.over.max(axis=0) - cluster.route(*users[0])[1]
+def first_meeting(sent: Floats, arrived: Floats, slack: Floats) -> int | None:
+    """The first step in which messages use their common link at the same time, or None; shape (messages, steps)."""
+    order = np.argsort(sent, axis=0)
+    sent, arrived = (np.take_along_axis(times, order, axis=0) for times in (sent, arrived))
     meet = (sent[1:] < arrived[:-1] - slack).any(axis=0)
     return int(meet.argmax()) if meet.any() else None
 
 
 def cannot(scenario: Scenario) -> str | None:
     """The part of `scenario`, a pipeline, that has no recurrence, or None."""
-    assert isinstance(scenario.policy, Pipeline)
-    links = crowded_links(scenario.cluster)
-    if scenario.policy.schedule == "gpipe" or not links or not message_bytes(scenario):
-        return None
+    return _meeting(scenario, timeline(scenario)) if _may_meet(scenario) else None
+
+
+def attempt(scenario: Scenario, _apply_seconds: float = 0.0) -> Trace | str:
+    """The trace of `scenario`, or the part of it that has no recurrence."""
     found = timeline(scenario)
-    for link, users in links.items():
-        step = first_meeting(found, scenario.cluster, users)
+    missing = _meeting(scenario, found) if _may_meet(scenario) else None
+    return _told(scenario, found) if missing is None else missing
+
+
+def _may_meet(scenario: Scenario) -> bool:
+    assert isinstance(scenario.policy, Pipeline)
+    return scenario.policy.schedule == "1f1b" and message_bytes(scenario) > 0.0
+
+
+def _meeting(scenario: Scenario, found: Timeline) -> str | None:
+    """Where messages first meet on a link that is too slow for them, or None."""
+    rows: dict[Wire, list[int]] = {}
+    for row, wire in enumerate(zip(found.source.tolist(), found.target.tolist(), strict=True)):
+        rows.setdefault(wire, []).append(row)
+    longest = MEETING * found.over.max(axis=0)
+    for link, users in crowded_links(scenario.cluster).items():
+        together = [row for wire in users for row in rows[wire]]
+        slack = longest - scenario.cluster.route(*users[0])[1]
+        step = first_meeting(found.sent[together], found.arrived[together], slack)
         if step is not None:
             return (
                 f"policy.schedule = '1f1b', whose messages meet on the {link[0]}-link of host {link[1]} in step {step}"
@@ -169,9 +184,8 @@ def cannot(scenario: Scenario) -> str | None:
     return None
 
 
-def run(scenario: Scenario) -> Trace:
-    """Simulates `scenario`."""
-    found = timeline(scenario)
+def _told(scenario: Scenario, found: Timeline) -> Trace:
+    """The trace of the run."""
     seconds = found.over.max(axis=0)
     updates = seconds.cumsum()
     zero = (updates - seconds)[:, None]  # of each step
@@ -205,7 +219,7 @@ def _tell_messages(rows: SpanRows, found: Timeline, zero: Floats, num_bytes: flo
 def _transfers(found: Timeline, zero: Floats, num_bytes: float) -> Transfers:
     steps, count = len(zero), found.sent.size
     return Transfers(
-        np.tile(found.source, steps), np.tile(found.target, steps), np.full(count, num_bytes),
+        np.tile(found.source, steps), np.tile(found.target, steps), np.broadcast_to(num_bytes, count),
         (found.sent.T + zero).ravel(), (found.arrived.T + zero).ravel(), np.tile(found.carried, steps),
-        np.full(count, NO_COLLECTIVE),
+        np.broadcast_to(NO_COLLECTIVE, count),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from distsim.engine.simulated_hosts import ROUNDING
 from distsim.scenario import Scenario
 from distsim.trace import NO_SERVER, SpanKind, Spans, Trace, TraceBuilder, Transfers
 from distsim.trace.tables import blank_columns
+from distsim.trace.texts import Texts
 
 Labels = tuple[Any, Sequence[str]]  # the number of the text of each span, and the texts
 
@@ -70,7 +71,7 @@ class SpanRows:
     >>> rows = SpanRows()
     >>> rows.add(SpanKind.COMPUTE, np.arange(2), 0, start=np.zeros(2), end=np.ones(2))
     >>> rows.add(SpanKind.RECEIVE, 2, 0, 1.0, np.full(2, 3.0), label=(np.arange(2), ["from worker 0", "from worker 1"]))
-    >>> rows.columns()["label"].tolist()
+    >>> np.asarray(rows.columns()["label"]).tolist()
     ['', '', 'from worker 0', 'from worker 1']
     """
 
@@ -91,7 +92,7 @@ class SpanRows:
     ) -> None:
         """Adds a span for each entry of `end`, or for entries in `where`. Other values are broadcast to `end`."""
         numbers, texts = label
-        number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.intp)[numbers]
+        number = np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], dtype=np.int32)[numbers]
         chosen = None if where is None else np.flatnonzero(where)
         self.blocks.append(SpanBlock(kind, worker, step, start, end, num_bytes, number, chosen))
 
@@ -99,22 +100,18 @@ class SpanRows:
         """Adds waits from `start` until `end`, of one shape, for the workers that do wait."""
         self.add(SpanKind.WAIT, worker, step, start, end, label=label, where=end - start > ROUNDING * end)
 
-    def columns(self) -> Mapping[str, NDArray[Any]]:
+    def columns(self) -> dict[str, NDArray[Any] | Texts]:
         """The columns of all rows for `TraceBuilder.extend`."""
         counts = [block.count for block in self.blocks]
-        texts = np.array(list(self.texts))
-        columns = blank_columns(Spans.dtypes | {"label": texts.dtype}, sum(counts))
-        labels = columns.pop("label")
-        numbers = np.empty(len(labels), np.intp)
+        texts = list(self.texts)
+        columns = blank_columns(Spans.dtypes | {"label": np.min_scalar_type(len(texts))}, sum(counts))
         first = 0
         for block, count in zip(self.blocks, counts, strict=True):
             rows = slice(first, first + count)
             first += count
             for name, column in columns.items():
                 block.write(column[rows], getattr(block, name))
-            block.write(numbers[rows], block.label)
-        texts.take(numbers, out=labels, mode="clip")  # numpy makes no copy in this mode
-        return columns | {"label": labels}
+        return columns | {"label": Texts(columns["label"], texts)}
 
 
 def tell_updates(builder: TraceBuilder, times: Floats, workers: int, together: int, steps: int) -> None:
