@@ -31,6 +31,7 @@ Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
 Quartiles = tuple[Time, Time]
 Size = Annotated[int, Ge(0), Le(int(BOUNDS["byte"][1]))]
 Count = Annotated[int, Ge(1), Le(LARGEST_COUNT)]
+Pace = Annotated[float, Gt(0.0), Le(1e6)]
 Name = Annotated[str, MinLen(1), MaxLen(LARGEST_NAME)]
 
 
@@ -65,15 +66,17 @@ class CoreSeconds:
 
 @dataclass(frozen=True)
 class BusyCores:
-    """How so many workers compute at once, each on a core of its own: beside busy cores each is slower than alone.
+    """How much slower workers compute at once than one alone.
 
-    pace: the forward and backward of one worker alone, in seconds, divided by those of the slowest of the workers.
+    pace: of each of `workers` workers that have a core of their own, beside the pace of one alone. shared_pace: of a
+    core that two workers share, beside the pace of a core with one: both want its caches. None where not measured.
     """
 
     __pydantic_config__: ClassVar = STRICT
 
     workers: Annotated[int, Ge(2), Le(LARGEST_COUNT)]
-    pace: Annotated[float, Gt(0.0), Le(1e6)]
+    pace: Pace
+    shared_pace: Pace | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ class Profile:
     model: "my_model.py:build", without its folder. layers: in the order of their gradients, first gradient first.
     optimizer_seconds: one step of SGD. peak_bytes: the most memory held in a step: parameters, gradients, the batch and
     what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
-    many were timed. busy: how workers compute at once; None where that was not measured. Raises ValueError where the
+    many were timed. ddp_seconds: of a whole step of one worker under DDP, which handles gradients more often. busy: how
+    workers compute at once. Both are None where they were not measured. Raises ValueError where the
     gradients' times do not grow.
 
     >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
@@ -106,6 +110,7 @@ class Profile:
     torch: Name
     steps: Count
     busy: BusyCores | None = None
+    ddp_seconds: Annotated[float, Gt(0.0), Le(BOUNDS["second"][1])] | None = None
     distsim_profile: Literal[1] = 1
 
     def __post_init__(self) -> None:
@@ -181,7 +186,7 @@ class AddedTimes:
 
 
 def added_times(profile: Profile | None, bucket_layers: Sequence[int]) -> AddedTimes:
-    """What `profile` adds to a step. bucket_layers: how many layers each bucket has, in the order of their gradients.
+    """What `profile` adds to a step under DDP. bucket_layers: by bucket, its layers, in the order of their gradients.
 
     >>> added_times(None, [1, 3])
     AddedTimes(optimizer=0.0, forward=0.0, buckets=(0.0, 0.0))
@@ -189,8 +194,9 @@ def added_times(profile: Profile | None, bucket_layers: Sequence[int]) -> AddedT
     if profile is None:
         return AddedTimes(0.0, 0.0, (0.0,) * len(bucket_layers))
     ready = [0.0, *(profile.layers[last - 1].ready_seconds for last in accumulate(bucket_layers))]
-    gaps = tuple(after - before for before, after in pairwise(ready))
-    return AddedTimes(profile.optimizer_seconds, profile.forward_seconds, gaps)
+    slower = (profile.ddp_seconds or profile.step_seconds) / profile.step_seconds
+    gaps = tuple(slower * (after - before) for before, after in pairwise(ready))
+    return AddedTimes(slower * profile.optimizer_seconds, slower * profile.forward_seconds, gaps)
 
 
 def stage_times(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,15 +115,22 @@ def test_a_server_does_the_optimizers_work(file: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["story", "recurrence"])
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_ddp_sends_each_bucket_when_its_gradients_are_there(file: Path, engine: Engine, accumulate: int) -> None:
+@pytest.mark.parametrize("slower", [None, 1.25])
+def test_ddp_sends_each_bucket_when_its_gradients_are_there(
+    tmp_path: Path, engine: Engine, accumulate: int, slower: float | None
+) -> None:
+    """slower: how many times as long a step takes under DDP, where the profile tells that."""
+    file = tmp_path / "profile.json"
+    replace(profile_of(), ddp_seconds=slower and slower * STEP).save(file)
+    times = slower or 1.0
     found = scenario(file, DDP | {"accumulate": accumulate})
     trace, begin = simulate(found, engine=engine), 0.0
     assert violations(trace) == []
     for time in trace.updates.time_seconds:
-        begin += OPTIMIZER + (accumulate - 1) * (sum(FORWARD) + READY[-1]) + sum(FORWARD)
+        begin += times * (OPTIMIZER + (accumulate - 1) * (sum(FORWARD) + READY[-1]) + sum(FORWARD))
         through = 0.0
         for last, num_bytes in ((0, BYTES[0]), (1, BYTES[1]), (3, BYTES[2] + BYTES[3])):
-            through = max(begin + READY[last], through) + ring_seconds(num_bytes)
+            through = max(begin + times * READY[last], through) + ring_seconds(num_bytes)
         assert time == pytest.approx(through, rel=1e-9)
         begin = through
 

@@ -204,6 +204,8 @@ class MachineCalibration(ValidatedTable):
         if not on_a_cpu or not known or scenario.servers:
             return None
         mean = next((fit.line for fit in self.fits if fit.operation == "bucket_mean"), None)
+        if profile and profile.ddp_seconds:
+            mean = None  # the step under DDP has it
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
@@ -215,10 +217,11 @@ class MachineCalibration(ValidatedTable):
         )
 
     def _busy_pace(self, scenario: Scenario) -> float:
-        """The pace of a worker among as many as there are cores: the profile's own, or that of a measured model."""
+        """The pace of a core among busy cores, beside one alone: the profile's own, or that of a measured model."""
         profile = scenario.workload.profile
         if profile and profile.busy:
-            return min(1.0, profile.busy.pace)
+            shared = profile.busy.shared_pace if scenario.ranks > self.cores else None
+            return min(1.0, shared or profile.busy.pace)
         return min(1.0, float(np.median(self.busy_paces(None if profile else scenario.workload.known_model) or [1.0])))
 
     def busy_paces(self, model: Model | None) -> list[float]:

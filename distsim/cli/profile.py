@@ -101,9 +101,13 @@ def _notes(found: Profile) -> list[str]:
         f"core-seconds: forward {show(cores.forward, 'second')}, backward {show(cores.backward, 'second')}, "
         f"optimizer {show(cores.optimizer, 'second')}",
     ]
+    if found.ddp_seconds is not None:
+        notes.append(f"a step of one worker under DDP: {show(found.ddp_seconds, 'second')}")
     if found.busy is not None:
-        pace = 100 * found.busy.pace
+        pace, shared = 100 * found.busy.pace, found.busy.shared_pace
         notes.append(f"{found.busy.workers} workers at once: each computes at {pace:.0f} % of the pace of one alone")
+        if shared is not None:
+            notes.append(f"two workers that share a core: together at {100 * shared:.0f} % of the pace of one alone")
     return notes
 
 

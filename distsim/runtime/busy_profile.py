@@ -1,23 +1,31 @@
-"""Adds to a profile the pace of busy cores: how a model computes while other ranks compute it on the other cores.
+"""Adds to a profile what short real runs tell: a step under DDP, and the pace of busy cores.
 
-Two short runs tell it, one of a single worker and one of a worker for each core. They exchange nothing.
+Three kinds of launches take turns: one worker, a worker for each core, and two workers on one core. They exchange
+nothing. Times differ from launch to launch, by 20 % at times, so each kind is launched three times.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from distsim.arrays import Floats
 from distsim.calibration.exchange import WARM_UP_STEPS
 from distsim.calibration.plan import NOMINAL_LINKS, model_seconds
 from distsim.profile import BusyCores, Profile
 from distsim.progress import Report
 from distsim.runtime.machine import usable_cores
-from distsim.runtime.measure import estimated_seconds, measure
+from distsim.runtime.measure import estimated_seconds, measure_all
 from distsim.scenario import Scenario
+from distsim.trace import Trace
 
 MOST_WORKERS = 4  # each holds the model, its gradients and a batch
+LAUNCHES = 3  # of each kind
 STEPS = 20
 PATIENCE_SECONDS = 300.0  # beyond the deadline of such a run: a busy machine spoils the pace, but not the profile
 
@@ -25,32 +33,72 @@ PATIENCE_SECONDS = 300.0  # beyond the deadline of such a run: a busy machine sp
 def with_busy_cores(
     found: Profile, spec: str, *, workers: int | None = None, steps: int = STEPS, report: Report | None = None
 ) -> Profile:
-    """The profile `found` of the model "my_model.py:build" with the pace of `workers` that compute at once.
+    """The profile `found` of the model "my_model.py:build" with its step under DDP and the pace of busy cores.
 
-    workers: by default as many as this machine has cores, at most 4; with one there is nothing to measure. steps: of
-    each run that count, after a warm-up. report: called with each `Phase`. Raises InputError and RunError as `measure`
-    does.
+    workers: at once, by default as many as this machine has cores, at most 4; with one there is nothing to measure.
+    steps: of each launch that count, after a warm-up. report: called with each `Phase`. Raises InputError and RunError
+    as `measure` does.
     """
     workers = min(usable_cores(), MOST_WORKERS) if workers is None else workers
     if workers < 2 or found.device != "cpu":
         return found
-    alone, together = (_seconds(found, spec, number, steps, report) for number in (1, workers))
-    return replace(found, busy=BusyCores(workers, alone / together))
+    turns = [_turn(found, spec, workers, steps, report) for _ in range(LAUNCHES)]
+    alone, under_ddp, together, sharing = np.median(turns, axis=0).tolist()
+    shared_pace = None if np.isnan(sharing) else 2 * alone / sharing
+    busy = BusyCores(workers, alone / together, shared_pace)
+    return replace(found, ddp_seconds=under_ddp, busy=busy)
 
 
-def _seconds(found: Profile, spec: str, workers: int, steps: int, report: Report | None) -> float:
-    """The median over the steps of forward and backward of the slowest of the workers."""
+def _turn(found: Profile, spec: str, workers: int, steps: int, report: Report | None) -> list[float]:
+    """Seconds: of forward and backward alone; of a step under DDP; of forward and backward together; of two on a core.
+
+    The last is NaN where processes cannot be bound to a core.
+    """
+    lone, ddp = _runs([_scenario(found, spec, 1, steps, exchanges=exchanges) for exchanges in (False, True)], report)
+    (together,) = _runs([_scenario(found, spec, workers, steps, exchanges=False)], report)
+    sharing = np.full(1, np.nan)
+    if hasattr(os, "sched_setaffinity"):
+        with _one_core():
+            (two,) = _runs([_scenario(found, spec, 2, steps, exchanges=False)], report)
+        sharing = _computing(two)
+    step = np.diff(ddp.updates.time_seconds)[WARM_UP_STEPS:]
+    return [float(np.median(seconds)) for seconds in (_computing(lone), step, _computing(together), sharing)]
+
+
+def _computing(trace: Trace) -> Floats:
+    """Forward and backward of the slowest worker in each step, but the last, which exchanges."""
+    return model_seconds(trace)[:-1]
+
+
+def _runs(scenarios: list[Scenario], report: Report | None) -> list[Trace]:
+    return measure_all(
+        scenarios, deadline_seconds=estimated_seconds(scenarios) + PATIENCE_SECONDS, progress=report,
+        called=[scenario.name for scenario in scenarios],
+    )  # fmt: skip
+
+
+def _scenario(found: Profile, spec: str, workers: int, steps: int, *, exchanges: bool) -> Scenario:
+    """A run under DDP that exchanges in each step, or only in the last."""
     whole = WARM_UP_STEPS + steps + 1
-    scenario = Scenario.of(
+    policy: dict[str, Any] = {"kind": "ddp", "accumulate": 1 if exchanges else whole}
+    return Scenario.of(
         {
             "name": f"{workers} at once",
             "steps": whole,
             "cluster": {"workers": workers, **NOMINAL_LINKS},
             "workload": {"model": spec, "profile": found.as_dict()},
-            "policy": {"kind": "ddp", "accumulate": whole},  # only the last step exchanges
+            "policy": policy,
             "communication": {"kind": "ring"},
         }
     )
-    deadline = estimated_seconds([scenario]) + PATIENCE_SECONDS
-    trace = measure(scenario, deadline_seconds=deadline, progress=report)
-    return float(np.median(model_seconds(trace)[:-1]))
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """This thread, and the processes that it starts meanwhile, run on one core."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)

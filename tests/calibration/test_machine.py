@@ -15,6 +15,7 @@ from distsim.calibration import Calibration, CalibrationPlan, Exchange, MachineC
 from distsim.calibration.fitted_line import Floats
 from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
+from distsim.cores import Cores
 from distsim.errors import InputError
 from distsim.profile import BusyCores, CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
@@ -266,7 +267,8 @@ def sharing(work: list[Sample]) -> MachineCalibration:
         ("all_reduce", None, workers, size, np.full(3, workers * (1e-3 + size / 1e9)))
         for workers in (2, 4) for size in (1e4, 1e6)
     ]  # fmt: skip
-    return fitted([*compute(1), *busy, *rings], cores=2, work=work)
+    means = [("bucket_mean", None, 1, size, np.full(3, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
+    return fitted([*compute(1), *busy, *rings, *means], cores=2, work=work)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
@@ -314,17 +316,32 @@ def test_a_profiled_model_shares_the_cores_unless_it_computes_on_a_gpu(device: s
     assert exchange.cores is None or exchange.cores.capacity == pytest.approx(2 / SLOWER)
 
 
-@pytest.mark.parametrize(("pace", "capacity"), [(0.6, 1.2), (1.0, 2.0), (1.3, 2.0)])
-def test_a_profile_that_knows_its_own_pace_needs_no_other_models(pace: float, capacity: float) -> None:
+def cores_of(workers: int, pace: float, shared_pace: float | None, ddp_seconds: float | None = None) -> Cores:
+    """The shared cores of so many workers with a profile of these paces, on a machine of two cores."""
     layer = Layer("weight", 4000, 1e-3, 2e-3, (1e-3, 1e-3), (2e-3, 2e-3))
     profile = Profile(
         "m.py:build", (layer,), 5e-4, (5e-4, 5e-4), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32, "cpu", "2.9", 10,
-        BusyCores(2, pace),
+        BusyCores(2, pace, shared_pace), ddp_seconds,
     )  # fmt: skip
-    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": 4})
-    cores = sharing(WORK).exchange(asked).cores
-    assert cores is not None
-    assert cores.capacity == pytest.approx(capacity)
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": workers})
+    found = sharing(WORK).exchange(asked).cores
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("pace", "capacity"), [(0.6, 1.2), (1.0, 2.0), (1.3, 2.0)])
+def test_a_profile_that_knows_its_own_pace_needs_no_other_models(pace: float, capacity: float) -> None:
+    assert cores_of(4, pace, None).capacity == pytest.approx(capacity)
+
+
+@pytest.mark.parametrize(("workers", "capacity"), [(2, 1.8), (3, 1.6), (4, 1.6)])
+def test_workers_that_outnumber_cores_have_the_pace_of_a_shared_core(workers: int, capacity: float) -> None:
+    assert cores_of(workers, 0.9, 0.8).capacity == pytest.approx(capacity)
+
+
+def test_a_step_under_ddp_has_the_work_on_its_buckets() -> None:
+    assert cores_of(2, 1.0, 1.0).bucket_seconds > 0.0
+    assert cores_of(2, 1.0, 1.0, ddp_seconds=5e-3).bucket_seconds == 0.0
 
 
 def test_a_model_measured_with_one_worker_has_all_cores() -> None:

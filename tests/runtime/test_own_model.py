@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,8 +13,9 @@ import pytest
 import torch
 
 from distsim.errors import InputError
+from distsim.policies import Ddp
 from distsim.profile import BusyCores, Profile
-from distsim.runtime.busy_profile import with_busy_cores
+from distsim.runtime.busy_profile import LAUNCHES, with_busy_cores
 from distsim.runtime.profiling.own_model import load, resized
 from distsim.runtime.profiling.profile import profile
 from distsim.scenario import Scenario
@@ -161,22 +163,36 @@ def test_the_pace_of_busy_cores_is_that_of_real_runs(model: str, workers: int) -
     assert found.busy is not None
     assert found.busy.workers == workers
     assert 0.0 < found.busy.pace < 10.0
-    assert replace(found, busy=None) == alone
+    assert found.busy.shared_pace is not None
+    assert 0.0 < found.busy.shared_pace < 10.0
+    assert found.ddp_seconds is not None
+    assert found.ddp_seconds > 0.0
+    assert replace(found, ddp_seconds=None, busy=None) == alone
 
 
-def test_the_pace_of_busy_cores_is_the_ratio_of_the_runs(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runs are replaced by simulated ones, in which one worker takes 2 ms and each of several 5 ms."""
-    asked: list[Scenario] = []
+def test_the_paces_are_the_ratios_of_the_runs(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs are replaced by simulated ones: 2 ms alone, 3 ms a step under DDP, 5 ms together, 8 ms on one core."""
+    cores = os.sched_getaffinity(0)
+    asked: list[tuple[int, int]] = []
 
-    def measured(scenario: Scenario, **_: object) -> Trace:
-        asked.append(scenario)
-        table = scenario.table() | {"workload": {"gradient": "1 kB"}}
-        return simulate(Scenario.of(table | {"compute": {"mean": "2 ms" if len(asked) == 1 else "5 ms"}}))
+    def measured(scenarios: list[Scenario], **_: object) -> list[Trace]:
+        found = []
+        for scenario in scenarios:
+            workers, on_cores = scenario.cluster.workers, len(os.sched_getaffinity(0))
+            asked.append((workers, on_cores))
+            assert isinstance(scenario.policy, Ddp)
+            exchanges = scenario.policy.accumulate == 1
+            mean = 3 if exchanges else 2 if workers == 1 else 5 if on_cores == len(cores) else 8
+            table = scenario.table() | {"workload": {"gradient": "1 kB"}, "compute": {"mean": f"{mean} ms"}}
+            found.append(simulate(Scenario.of(table)))
+        return found
 
-    monkeypatch.setattr("distsim.runtime.busy_profile.measure", measured)
+    monkeypatch.setattr("distsim.runtime.busy_profile.measure_all", measured)
     found = with_busy_cores(profile(model, steps=1, warm_up=1), model, workers=4, steps=3)
-    assert found.busy == BusyCores(4, pytest.approx(0.4))
-    assert [scenario.cluster.workers for scenario in asked] == [1, 4]
+    assert found.busy == BusyCores(4, pytest.approx(0.4), pytest.approx(0.5))
+    assert found.ddp_seconds == pytest.approx(0.003)
+    assert asked == LAUNCHES * [(1, len(cores)), (1, len(cores)), (4, len(cores)), (2, 1)]
+    assert os.sched_getaffinity(0) == cores, "the caller's own cores are as before"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the machine has a GPU")

@@ -10,32 +10,48 @@ import pytest
 
 WRITERS, FILES = 8, 200
 WRITES = """
-import itertools, sys
+import itertools, sys, time
 from pathlib import Path
 
+until = time.monotonic() + float(sys.argv[3])
 for number in itertools.count():
+    if time.monotonic() > until:
+        break
     Path(sys.argv[1], f"{sys.argv[2]}-{number % 300}").write_text("x" * 20_000)
 """
 ABANDONS = f"""
-import subprocess, sys, time
+import os, subprocess, sys, time
 from pathlib import Path
 
 from distsim.runtime.launch.process_tree import abandon
 
 folder = Path(sys.argv[1])
 for writer in range({WRITERS}):
-    subprocess.Popen([sys.executable, "-c", sys.argv[2], str(folder), str(writer)])
+    if sys.argv[3] == "below" or not os.fork():
+        subprocess.Popen([sys.executable, "-c", sys.argv[2], str(folder), str(writer), sys.argv[4]])
+        if sys.argv[3] != "below":
+            os._exit(0)  # the writer leaves the tree
 while len(list(folder.iterdir())) < {FILES}:
     time.sleep(0.01)
 abandon(folder)
 """
 
 
+def _abandoned(folder: Path, where: str, seconds: float) -> None:
+    """A process abandons `folder`, while others write into it for so many seconds or until they die."""
+    folder.mkdir()
+    command = [sys.executable, "-c", ABANDONS, str(folder), WRITES, where, str(seconds)]
+    ended = subprocess.run(command, check=False, timeout=60)
+    assert ended.returncode == 137
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("attempt", range(4))
 def test_a_runs_folder_is_removed_though_its_ranks_write_until_they_die(tmp_path: Path, attempt: int) -> None:
     """Without the wait for their death, the folder was left in 5 of 12 attempts."""
-    folder = tmp_path / f"run-{attempt}"
-    folder.mkdir()
-    ended = subprocess.run([sys.executable, "-c", ABANDONS, str(folder), WRITES], check=False, timeout=60)
-    assert ended.returncode == 137
-    assert not folder.exists()
+    _abandoned(tmp_path / f"run-{attempt}", "below", 60.0)
+
+
+def test_a_runs_folder_is_removed_though_ranks_that_left_the_tree_still_write(tmp_path: Path) -> None:
+    """With one try to remove it, the folder was left in each attempt."""
+    _abandoned(tmp_path / "run", "elsewhere", 1.0)

@@ -63,11 +63,12 @@ def abandon(folder: Path | None = None) -> NoReturn:
     """Ends this process and all below it, since the launching process is gone. folder: the run's, removed as well."""
     below = psutil.Process().children(recursive=True)
     _signal(below, signal.SIGKILL)
-    if folder is not None:
-        give_up = time.monotonic() + 2.0
-        while any(map(_lives, below)) and time.monotonic() < give_up:  # a dying process may still write a file
+    give_up = time.monotonic() + 2.0
+    while folder is not None and folder.exists() and time.monotonic() < give_up:
+        if any(map(_lives, below)):
             time.sleep(0.01)
-        shutil.rmtree(folder, ignore_errors=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)  # fails while a rank that has left the tree still writes a file
     os._exit(128 + signal.SIGKILL)
 
 
