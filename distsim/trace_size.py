@@ -1,4 +1,4 @@
-"""How large the trace of a run gets. A run that fits no memory is refused before it starts.
+"""How large the trace of a run gets. A run that does not fit into the machine's memory is refused before it starts.
 
 A trace has a row for every span, update, gradient and transfer. The count assumes the most rows that the scenario
 allows: every worker waits whenever it can.
@@ -10,17 +10,30 @@ from typing import TYPE_CHECKING
 
 from distsim.errors import InputError
 from distsim.policies import Ddp, FlexRR, Pipeline
+from distsim.units import show
 
 if TYPE_CHECKING:
     from distsim.scenario import Scenario
 
-LARGEST_ROWS = 10**8  # of a run, and of its checkpoints and failures
 LARGEST_SCHEDULE = 10**7  # transfers of one all-reduce, each of which the story keeps as an object with its gates
-BYTES_PER_ROW = 100  # of memory while a run is simulated; measured at 74 to 260
+BYTES_PER_ROW = 100  # of memory while a run is simulated, for each row that `rows` counts
+BYTES_PER_EVENT = 2_000  # of memory while a row is written as a Chrome trace event
+
+
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    import psutil
+
+    return int(psutil.virtual_memory().total)
+
+
+def largest_rows() -> int:
+    """The rows of a run, and of its checkpoints and failures, that fit into the memory of this machine."""
+    return memory_bytes() // BYTES_PER_ROW
 
 
 def check_story(scenario: Scenario) -> None:
-    """Raises InputError where a run that is played event by event, with each transfer kept, would fit no memory."""
+    """Raises InputError where a run that is played event by event, with every transfer, does not fit this machine."""
     try:
         check(scenario, derived=False)
     except ValueError as error:
@@ -28,30 +41,44 @@ def check_story(scenario: Scenario) -> None:
 
 
 def check(scenario: Scenario, *, derived: bool = True) -> None:
-    """Raises ValueError where the trace of `scenario` would fit no memory. derived: see `rows`."""
-    found = rows(scenario, derived=derived)
-    if found > LARGEST_ROWS:
+    """Raises ValueError where the trace of `scenario` does not fit this machine. derived: see `rows`."""
+    found, most = rows(scenario, derived=derived), largest_rows()
+    if found > most:
         steps, workers = scenario.steps, scenario.cluster.workers
         raise ValueError(
             f"steps = {steps} on {workers} workers with policy.kind = {scenario.policy.kind!r} make a trace of about "
-            f"{found / 1e6:.5g} million rows, {found * BYTES_PER_ROW / 1e9:.2g} GB of memory; at most "
-            f"{LARGEST_ROWS / 1e6:.0f} million are possible. Cure: {_cure(scenario, found)}"
+            f"{found / 1e6:.5g} million rows, {_memory(found)}. Cure: {_cure(scenario, found, most)}"
         )
 
 
-def _cure(scenario: Scenario, found: int) -> str:
-    steps = scenario.steps * LARGEST_ROWS // found
+def _memory(found: int) -> str:
+    return f"{show(found * BYTES_PER_ROW, 'byte')} of memory, and this machine has {show(memory_bytes(), 'byte')}"
+
+
+def _cure(scenario: Scenario, found: int, most: int) -> str:
+    steps = scenario.steps * most // found
     round_number = steps - steps % 10 ** (len(str(steps)) - 1)
     return f"write steps = {round_number} or fewer" if round_number else "take fewer workers, or fewer pieces of a step"
 
 
 def check_rows(table: str, found: int) -> None:
-    """Raises InputError where the rows of a table, which are computed when they are read, would fit no memory."""
-    if found > LARGEST_ROWS:
+    """Raises InputError where the rows of a table, which are computed when they are read, do not fit this machine."""
+    if found > largest_rows():
         raise InputError.of(
-            f"{table} of the trace", found, f"are too many rows: {found * BYTES_PER_ROW / 1e9:.3g} GB, and at most "
-            f"{LARGEST_ROWS * BYTES_PER_ROW / 1e9:.3g} GB are possible",
-            "read a part of them: trace.transfers_between(start_seconds, end_seconds)",
+            f"{table} of the trace", found, f"are too many rows: {_memory(found)}",
+            "read a part of them: trace.between(start_seconds, end_seconds), or transfers_between",
+        )  # fmt: skip
+
+
+def check_events(found: int) -> None:
+    """Raises InputError where so many rows, written as Chrome trace events, do not fit this machine."""
+    needed = found * BYTES_PER_EVENT
+    if needed > memory_bytes():
+        raise InputError.of(
+            "trace events", found, f"take {show(needed, 'byte')} of memory, and this machine has "
+            f"{show(memory_bytes(), 'byte')}",
+            "save columns (.npz), or a part: trace.between(start_seconds, end_seconds), on the command line "
+            "--start and --end",
         )  # fmt: skip
 
 

@@ -101,16 +101,24 @@ def test_a_table_of_rows_has_parts_too() -> None:
         assert column == pytest.approx(getattr(derived, name), rel=1e-9)
 
 
-def test_rows_that_fit_no_memory_are_not_computed_and_the_rest_is_there(tmp_path: Path) -> None:
+def test_rows_that_fit_no_memory_are_not_computed_and_the_rest_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distsim.trace_size.memory_bytes", lambda: 10**10)
     cluster = {"workers": 3000, "bandwidth": "10 Gbit/s", "latency": "50 us"}
     trace = simulate(scenario({"kind": "synchronous"}, "ring", cluster=cluster, steps=6))
     assert len(trace.transfers) == 6 * 2 * 2999 * 3000
     with pytest.raises(InputError, match=r"transfers of the trace = 107964000: are too many rows.*transfers_between"):
         _ = trace.transfers.source
+    with pytest.raises(InputError, match=r"trace events = 108.*take 216 GB of memory.*Cure: save columns.*between"):
+        trace.save(tmp_path / "large.json")
+    assert not list(tmp_path.iterdir())
     trace.save(tmp_path / "large.npz")
     assert len(Trace.load(tmp_path / "large.npz").transfers) == len(trace.transfers)
     first = trace.updates.time_seconds[0]
     assert len(trace.transfers_between(first - 1e-6, first)) == 3000
+    trace.between(first - 1e-6, first).save(tmp_path / "part.json")
+    assert len(Trace.load(tmp_path / "part.json").transfers) == 3000
     assert max(carried_by_link(trace).values()) == pytest.approx(6 * 2 * 2999 / 3000 * 4 * 2**20)
 
 

@@ -58,8 +58,15 @@ MEASURED = {"rule": NO_RULES, "deadline": DEADLINES}  # the server of a real run
 # What else each command is given, and the hostile values of its parameters.
 COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "simulate": (
-        "s.toml",
-        {"file": read(".toml"), "calibration": read(".json"), "rule": RULES, "trace": written(".npz", ".json")},
+        "s.toml --trace part.npz",
+        {
+            "file": read(".toml"),
+            "calibration": read(".json"),
+            "rule": RULES,
+            "trace": written(".npz", ".json"),
+            "start": [*NUMBERS, "1", "nan s", "1e400 s"],
+            "end": [*NUMBERS, "1", "0 s", "-1 s", "nan s"],
+        },
     ),
     "measure": (
         "s.toml",

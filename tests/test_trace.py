@@ -431,3 +431,33 @@ def test_data_frames_have_the_columns_and_words_for_kinds() -> None:
     }
     assert frames["spans"].kind.tolist()[:4] == ["compute", "compute", "compute", "send"]
     assert frames["transfers"].bytes.sum() == 4e6 * 8
+
+
+def test_a_part_of_a_run_has_what_happens_then(tmp_path: Path) -> None:
+    """From 2.5 s to 4 s: answers still arrive, worker 2's late gradient is dropped, and the next step is computed."""
+    part = two_steps().between(2.5, 4.0)
+    spans = sorted(zip(part.spans.start_seconds.tolist(), part.spans.worker.tolist(), strict=True))
+    assert spans == [(2.0, 0), (2.0, 1), (2.0, 3), (2.0, 3), (2.4, 2), (2.4, 3), (2.8, 0), (2.8, 1), (3.0, 2), (3.0, 3),
+                     (3.8, 0), (3.8, 3), (3.9, 1), (3.9, 3)]  # fmt: skip
+    assert sorted(part.transfers.start_seconds.tolist()) == [2.0, 2.0, 2.4, 3.0, 3.8, 3.9]
+    assert len(part.updates) == 0
+    assert part.contributions == two_steps().contributions.where(~two_steps().contributions.applied)
+    assert part.metadata == two_steps().metadata | {"between_seconds": [2.5, 4.0]}
+    for suffix in SUFFIXES:
+        part.save(tmp_path / f"part{suffix}")
+        assert Trace.load(tmp_path / f"part{suffix}") == part
+
+
+def test_an_update_brings_its_gradients_and_a_part_may_be_the_whole() -> None:
+    trace = two_steps()
+    first = trace.between(0.0, 2.0)
+    assert first.updates.version.tolist() == [1]
+    assert first.contributions.worker.tolist() == [0, 1, 2], "worker 2 computes the gradient that is dropped later"
+    whole = trace.between(-1.0, 100.0)
+    assert all(getattr(whole, name) == getattr(trace, name) for name in TABLES)
+
+
+@pytest.mark.parametrize("times", [(2.0, 1.0), (1.0, 1.0), (0.0, float("inf")), (float("nan"), 1.0)])
+def test_times_that_bound_no_part_are_refused(times: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match=r"between = .*: must be two times, the earlier one first. Cure: "):
+        two_steps().between(*times)

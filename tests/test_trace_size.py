@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distsim import trace_size
 from distsim.errors import InputError
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace.trace import TABLES
-from distsim.trace_size import LARGEST_ROWS, rows, transfers
+from distsim.trace_size import largest_rows, rows, transfers
 
 SERVER, RING = {"kind": "parameter_server"}, {"kind": "ring"}
 NODES = {"per_node": 2, "bandwidth": "100 GB/s", "latency": "2 us"}
@@ -97,22 +98,29 @@ TOO_LARGE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]]
 }
 
 
+@pytest.fixture
+def machine_of_10_gb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_size, "memory_bytes", lambda: 10**10)
+
+
+@pytest.mark.usefixtures("machine_of_10_gb")
 @pytest.mark.parametrize(("policy", "communication", "more", "quoted"), TOO_LARGE.values(), ids=TOO_LARGE)
 def test_what_fits_no_memory_is_refused_at_once(
     policy: dict[str, Any], communication: dict[str, Any], more: dict[str, Any], quoted: str
 ) -> None:
     start = time.monotonic()
-    with pytest.raises(InputError, match=r"million rows, .* GB of memory; at most 100 million.* Cure: ") as caught:
+    with pytest.raises(InputError, match=r"million rows, .*B of memory, and this machine has 10 GB\. Cure: ") as caught:
         scenario(policy, communication, **more)
     assert quoted in str(caught.value)
     assert time.monotonic() - start < 5.0
 
 
+@pytest.mark.usefixtures("machine_of_10_gb")
 def test_the_cure_is_one() -> None:
     with pytest.raises(InputError, match="Cure: write steps = 1000000 or fewer"):
         scenario({"kind": "asynchronous"}, SERVER, steps=10**7)
     cured = scenario({"kind": "asynchronous"}, SERVER, steps=10**6)
-    assert LARGEST_ROWS / 2 < rows(cured) <= LARGEST_ROWS
+    assert largest_rows() / 2 < rows(cured) <= largest_rows()
 
 
 def test_a_schedule_that_fits_no_memory_is_not_made() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from distsim.cli.output import PATH, json_option, print_json, warn
+from distsim.cli.output import PATH, json_option, print_json, seconds, warn
 from distsim.errors import InputError
 from distsim.figures.catalogue import COUNTS, KINDS, WINDOW
 from distsim.files import check_writable
@@ -20,7 +20,6 @@ from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
-from distsim.units import cure, parse
 
 LISTED = "\b\nKINDs:\n" + "\n".join(
     f"  {kind:14} {entry.shows} ({COUNTS[entry.files][2]})" for kind, entry in KINDS.items()
@@ -60,7 +59,7 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
     if not least <= len(files) <= most:
         raise InputError.of("FILE...", len(files), f"a figure of kind {kind} takes {words}", "give as many")
     for name in set(WINDOW) & set(given):
-        given[name] = _seconds(OPTION[name], given[name])
+        given[name] = seconds(OPTION[name], given[name])
     check_writable(out)
     with bar(f"figure {kind}", shown=not as_json) as report, _told(options):
         from distsim.figures.export import check_suffix
@@ -98,13 +97,6 @@ def _told(options: Mapping[str, Any]) -> Iterator[None]:
         asked = ", ".join(OPTION[name] for name in given or names if name in OPTION) or f"FILE{found['part']}"
         values = [options[name] for name in given] or [error.value]
         raise InputError.of(asked, values[0] if len(values) == 1 else values, error.rule, error.cure) from None
-
-
-def _seconds(option: str, text: str) -> float:
-    try:
-        return parse(text, "second")
-    except ValueError as error:
-        raise InputError.of(option, text, str(error), cure(error, 'write such as "250 ms"')) from None
 
 
 def _trace(file: Path) -> Trace:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from distsim.errors import InputError
 from distsim.trace.files import check_name
+from distsim.units import cure, parse
 
 PIPE_WIDTH = 110
 NOT_APPLICABLE = "–"
@@ -59,6 +60,14 @@ trace_option = click.option(
     help="Save the trace: .npz, .json or .json.gz (the latter two open in Perfetto).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def seconds(option: str, text: str) -> float:
+    """The time that an option names, such as "250 ms". Raises InputError."""
+    try:
+        return parse(text, "second")
+    except ValueError as error:
+        raise InputError.of(option, text, str(error), cure(error, 'write such as "250 ms"')) from None
 
 
 def console() -> Console:

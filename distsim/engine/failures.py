@@ -20,7 +20,7 @@ from distsim.errors import InputError
 from distsim.failures import Failures
 from distsim.random_streams import Purpose, stream
 from distsim.trace import SpanKind, Spans, Trace
-from distsim.trace_size import LARGEST_ROWS
+from distsim.trace_size import largest_rows
 
 HOPELESS = 10_000  # a run with more failures in a row without a checkpoint never ends
 
@@ -100,7 +100,7 @@ def played(goals: Floats, failures: Failures, coming: Iterator[float], workers: 
     late, lateness = 0.0, np.zeros(len(goals))  # the delay by failures until now, and at each goal
     reached = in_a_row = 0
     mishaps: list[Pause] = []
-    failure = next(coming)
+    failure, most = next(coming), largest_rows()
     while True:
         before, reached = reached, max(reached, int(np.searchsorted(reached_at, failure - late, side="right")))
         lateness[before:reached] = late
@@ -114,7 +114,7 @@ def played(goals: Floats, failures: Failures, coming: Iterator[float], workers: 
             in_a_row += 1
         mishaps.append(Pause(SpanKind.RESTART, began, now))
         late = now - float(begun_at[reached])
-        if in_a_row > HOPELESS or (reached + len(mishaps)) * workers > LARGEST_ROWS:
+        if in_a_row > HOPELESS or (reached + len(mishaps)) * workers > most:
             raise InputError.of(
                 "failures.mean_time_between", failures.mean_time_between_seconds,
                 f"lets {workers} workers fail {HOPELESS} times in a row before the next checkpoint"

@@ -1,4 +1,4 @@
-"""The fast engine for every rule with one server. It gives the story's times from one event loop, without processes.
+"""The fast engine for every rule of a server. It gives the story's times from one event loop, without processes.
 
 There are three events: parameters arrive at workers, gradients arrive at the server, an update is applied. At each
 event the loop computes all consequences at once, including the transfers that start. The links tell when transfers
@@ -39,12 +39,12 @@ from distsim.scenario import Scenario
 from distsim.trace import NO_VERSION, Trace
 
 
-def cannot(scenario: Scenario) -> str | None:
-    """The part of `scenario` that the loop cannot serve, or None."""
+def cannot(scenario: Scenario, *, own_rule: bool = False) -> str | None:
+    """The part of `scenario`, with or without a user's own rule, that the loop cannot serve, or None."""
     if not scenario.server_decides or isinstance(scenario.policy, FlexRR):
         return f"policy.kind = {scenario.policy.kind!r} with communication.kind = {scenario.communication.kind!r}"
-    if len(scenario.servers) > 1:
-        return f"communication.servers = {len(scenario.servers)}"
+    if own_rule and len(scenario.servers) > 1:
+        return "a rule of your own with several servers"  # each server asks its own copy, which may decide otherwise
     if scenario.communication.colocated:
         return "communication.colocated = true"
     if scenario.cluster.nodes is not None:
@@ -54,12 +54,12 @@ def cannot(scenario: Scenario) -> str | None:
 
 def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None) -> Trace:
     """Simulates `scenario`. apply_seconds: the server's own work for each update. rule: replaces the policy's rule."""
-    missing = cannot(scenario)
+    missing = cannot(scenario, own_rule=rule is not None)
     if missing is not None:
         raise InputError.of("engine", "loop", f"cannot serve {missing}", 'take engine = "story"')
     assert isinstance(scenario.policy, WithServer)
     steps = played(scenario, rule or scenario.policy.rule(scenario.cluster.workers), apply_seconds)
-    return steps_trace(scenario, "loop", [steps], apply_seconds)
+    return steps_trace(scenario, "loop", [steps] * len(scenario.servers), apply_seconds)
 
 
 def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
@@ -205,9 +205,10 @@ def cancel(step: Row, inbox: deque[Row], now: float) -> None:
 
 
 def links(scenario: Scenario) -> tuple[ServerLink, ServerLink]:
-    """The server's down-link, which carries gradients, and its up-link, which carries answers."""
-    cluster, num_bytes = scenario.cluster, scenario.gradient_bytes
-    ups, downs = ([way(worker) for worker in range(cluster.workers)] for way in (cluster.up, cluster.down))
+    """A server's down-link, which carries gradients, and its up-link, which carries answers."""
+    cluster, servers = scenario.cluster, len(scenario.servers)
+    num_bytes = scenario.gradient_bytes / servers
+    ups, downs = ([way(worker) / servers for worker in range(cluster.workers)] for way in (cluster.up, cluster.down))
     to_server, from_server = cluster.down(cluster.workers), cluster.up(cluster.workers)
     answers = shared_link(from_server, downs, num_bytes)
     if scenario.receive == "concurrent":

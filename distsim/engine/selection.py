@@ -25,12 +25,11 @@ def fastest(scenario: Scenario, rule: Rule | None = None, cores: Cores | None = 
         return "story"
     if rule is None and recurrence.cannot(scenario) is None:
         return "recurrence"
-    return without_recurrence(scenario)
+    return _without_recurrence(scenario, rule)
 
 
-def without_recurrence(scenario: Scenario) -> Engine:
-    """The fastest of the other engines."""
-    return "loop" if loop.cannot(scenario) is None else "story"
+def _without_recurrence(scenario: Scenario, rule: Rule | None) -> Engine:
+    return "loop" if loop.cannot(scenario, own_rule=rule is not None) is None else "story"
 
 
 def run(
@@ -44,7 +43,7 @@ def run(
         found = recurrence.attempt(scenario, apply_seconds)
         if isinstance(found, Trace):
             return found
-        engine = without_recurrence(scenario)
+        engine = _without_recurrence(scenario, rule)
     match fastest(scenario, rule, cores) if engine == "auto" else engine:
         case "story":
             return story.run(scenario, apply_seconds, rule, cores)

@@ -16,12 +16,14 @@ import numpy as np
 from distsim.trace.tables import SpanKind, Spans, Table
 from distsim.trace.trace import TABLES, Trace
 from distsim.trace.values import table_of
+from distsim.trace_size import check_events
 
 RANKS, NETWORK, LEARNING = 1, 2, 3  # "processes", the viewer's groups of tracks
 
 
 def dumps(trace: Trace) -> str:
-    """The JSON text of `trace`, one event per line."""
+    """The JSON text of `trace`, one event per line. Raises InputError where it does not fit this machine's memory."""
+    check_events(sum(len(getattr(trace, name)) for name in TABLES))
     events = [*_names(trace), *_spans(trace), *_updates(trace), *_contributions(trace), *_transfers(trace)]
     lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
     other = json.dumps({"distsim": trace.metadata})

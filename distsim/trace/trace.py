@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from distsim.arrays import Flags
 from distsim.errors import InputError
 from distsim.trace.derived import AllReduceTransfers
 from distsim.trace.tables import Contributions, Spans, Table, Transfers, Updates
@@ -86,8 +90,39 @@ class Trace:
         derivation = self.transfers.derivation
         if isinstance(derivation, AllReduceTransfers):
             return derivation.between(start_seconds, end_seconds)
-        found = self.transfers
-        return found.where((found.start_seconds < end_seconds) & (found.end_seconds > start_seconds))
+        return self.transfers.where(_under_way(self.transfers, start_seconds, end_seconds))
+
+    def between(self, start_seconds: float, end_seconds: float) -> Trace:
+        """The part of the run between the two times, for exports of runs that are too large to export whole.
+
+        It has the spans and transfers that are under way at some moment between the two, the updates from start_seconds
+        to end_seconds with their gradients, and the other gradients of the steps that these spans are of. Times stay on
+        the run's clock. `metadata["between_seconds"]` names the two times. Raises InputError where they bound no part.
+
+        >>> import distsim
+        >>> trace = distsim.simulate(distsim.example("backup_server"))
+        >>> part = trace.between(0.0, trace.updates.time_seconds[2])
+        >>> part.updates.version.tolist(), len(part.spans) < len(trace.spans)
+        ([1, 2, 3], True)
+        """
+        if not -math.inf < start_seconds < end_seconds < math.inf:
+            raise InputError.of(
+                "between", (start_seconds, end_seconds), "must be two times, the earlier one first",
+                "write trace.between(0.0, 1.5)",
+            )  # fmt: skip
+        spans = self.spans.where(_under_way(self.spans, start_seconds, end_seconds))
+        times = self.updates.time_seconds
+        updates = self.updates.where((times >= start_seconds) & (times <= end_seconds))
+        gradients = self.contributions
+        theirs = np.where(
+            gradients.applied,
+            _among(updates, gradients, "server", "version"),
+            _among(spans, gradients, "worker", "step"),
+        )
+        return Trace(
+            spans, updates, gradients.where(theirs), self.transfers_between(start_seconds, end_seconds),
+            self.metadata | {"between_seconds": [float(start_seconds), float(end_seconds)]},
+        )  # fmt: skip
 
     def lane(self, rank: int) -> str:
         """The name of a rank's track, the same for simulated and measured runs.
@@ -132,3 +167,16 @@ class Trace:
         return same and self.metadata == other.metadata
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _under_way(table: Spans | Transfers, start_seconds: float, end_seconds: float) -> Flags:
+    found: Flags = (table.start_seconds < end_seconds) & (table.end_seconds > start_seconds)
+    return found
+
+
+def _among(those: Table, rows: Table, one: str, other: str) -> Flags:
+    """For each of `rows`, whether `those` have a row with the same two values."""
+    first, second = (np.concatenate([getattr(table, name) for table in (those, rows)]) for name in (one, other))
+    pairs = first.astype(np.int64) * (int(second.max(initial=0)) + 2) + second
+    found: Flags = np.isin(pairs[len(those) :], pairs[: len(those)])
+    return found

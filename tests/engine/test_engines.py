@@ -90,8 +90,16 @@ def with_a_server(draw: st.DrawFn) -> Scenario:
     )
 
 
+@st.composite
+def with_servers(draw: st.DrawFn) -> Scenario:
+    """The same with up to four servers, where the policy allows several."""
+    found = draw(with_a_server())
+    several = not found.policy.single_server and not getattr(found.policy, "cancel", False)
+    return found.replacing({"communication.servers": draw(st.integers(1, 4))}) if several else found
+
+
 @settings(max_examples=reduced(250))
-@given(with_a_server(), st.sampled_from([0.0, 1.7e-3]))
+@given(with_servers(), st.sampled_from([0.0, 1.7e-3]))
 def test_the_loop_means_what_the_story_means(scenario: Scenario, apply_seconds: float) -> None:
     assert_same(story.run(scenario, apply_seconds), loop.run(scenario, apply_seconds))
 

@@ -107,8 +107,8 @@ def test_more_pauses_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPat
     rows = sum(
         len(simulate(often).spans.of_kind(kind)) for kind in (SpanKind.CHECKPOINT, SpanKind.LOST, SpanKind.RESTART)
     )
-    monkeypatch.setattr(failures_module, "LARGEST_ROWS", rows)
+    monkeypatch.setattr(failures_module, "largest_rows", lambda: rows)
     simulate(often)
-    monkeypatch.setattr(failures_module, "LARGEST_ROWS", rows // 2)
+    monkeypatch.setattr(failures_module, "largest_rows", lambda: rows // 2)
     with pytest.raises(InputError, match="lets 4 workers fail too often between two checkpoints"):
         simulate(often)

@@ -46,7 +46,6 @@ STAGES = {"gradient": "1 MB", "activation": "1 MB"}
 @pytest.mark.parametrize(
     ("found", "missing"),
     [
-        (scenario({"kind": "synchronous"}, communication={"servers": 2}), "communication.servers = 2"),
         (scenario({"kind": "synchronous"}, communication={"colocated": True}), "communication.colocated = true"),
         (scenario(ASYNCHRONOUS, cluster=NODES), "cluster.nodes"),
         (scenario({"kind": "synchronous"}, communication={"kind": "ring"}), "'synchronous' with communication.kind"),

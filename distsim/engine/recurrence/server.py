@@ -76,7 +76,7 @@ def cannot(scenario: Scenario) -> str | None:
     if scenario.communication.colocated:
         return "communication.colocated = true"
     if len(scenario.servers) > 1:
-        return None  # the loop, which is as fast where NICs differ, cannot serve them
+        return None  # `sharing` serves different NICs, too
     workers = range(cluster.workers)
     if scenario.receive == "concurrent" and len({cluster.up(worker) for worker in workers}) > 1:
         return 'cluster.nic with different up-links and receive = "concurrent"'
