@@ -154,7 +154,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "too slow a worker": (changed(compute__slow={"1": 1e7}), "slow.1 = 10000000.0", "must be at most 1000000.0"),
     "too many layers": (changed(workload__layers=10**6), "workload.layers = 1000000", "must be at most 100000"),
-    "too much at once": (changed(steps=10**10), "steps = 10000000000 on 4 workers", "of memory, and this machine has"),
+    "too much at once": (changed(steps=10**9), "steps = 1000000000 on 4 workers", "of memory, and this machine has"),
     "too large a cost": (changed(cost={"price_per_hour": 1e300}), "cost.price_per_hour = 1e+300", "must be at most"),
     "a rank of 5000 digits": (changed(compute__slow={"9" * 5000: 2.0}), "'99", "must be a whole number"),
     "nodes that are not full": (
