@@ -112,7 +112,7 @@ def faults(found: list[Row]) -> list[str]:
 @pytest.mark.alone
 @pytest.mark.thorough
 @pytest.mark.timeout(3000)
-@pytest.mark.xfail(reason="the pace of busy cores differs from launch to launch, and four buckets hide less")
+@pytest.mark.xfail(reason="four buckets hide less than predicted: they wait for a turn on busy cores")
 def test_models_that_compute_are_predicted() -> None:
     for last in (False, True):
         found = [row for emulate in (False, True) for row in rows(emulate=emulate)]
