@@ -23,18 +23,19 @@ class Cores:
     """Cores, and costs in core-seconds. A core-second is the work that one core does in a second while others rest.
 
     capacity: core-seconds per second of all cores together; less than their number, since busy cores share memory and
-    caches. step_seconds: of a worker's forward, backward and update in one step. message_seconds: of sending one
-    message, and again of receiving it; byte_seconds: of each of its bytes. bucket_seconds: of DDP's own work on a
-    bucket before its all-reduce; bucket_byte_seconds: of each of its bytes.
+    caches. step_seconds: of a worker's forward, backward and update in one step. call_seconds: of calling an
+    all-reduce, whatever its size and its number of messages. message_seconds: of sending one message, and again of
+    receiving it; byte_seconds: of each of its bytes. bucket_byte_seconds: of each byte of a bucket, which DDP divides
+    by the number of workers before the all-reduce.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files
 
     capacity: Annotated[float, Gt(0.0), Le(1e6)]
     step_seconds: CoreSeconds = 0.0
+    call_seconds: CoreSeconds = 0.0
     message_seconds: CoreSeconds = 0.0
     byte_seconds: CoreSeconds = 0.0
-    bucket_seconds: CoreSeconds = 0.0
     bucket_byte_seconds: CoreSeconds = 0.0
 
     def exchange_seconds(self, num_bytes: float) -> float:

@@ -86,9 +86,9 @@ class Profile:
     model: "my_model.py:build", without its folder. layers: in the order of their gradients, first gradient first.
     optimizer_seconds: one step of SGD. peak_bytes: the most memory held in a step: parameters, gradients, the batch and
     what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
-    many were timed. ddp_seconds: of a whole step of one worker under DDP, which handles gradients more often. busy: how
-    workers compute at once. Both are None where they were not measured. Raises ValueError where the
-    gradients' times do not grow.
+    many were timed. ddp_seconds: of a step of one worker under DDP, which handles gradients more often, without its
+    all-reduce. busy: how workers compute at once. Both are None where they were not measured. Raises ValueError where
+    the gradients' times do not grow.
 
     >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
     >>> found = Profile("m.py:build", (layer,), 0.0005, (0.0005, 0.0005), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32,

@@ -115,11 +115,15 @@ class MachineCalibration(ValidatedTable):
         links = self._fit(operation, workers if cores is None else max(2, min(workers, self.cores)))
         shared = self._oversubscription(operation, scenario.ranks) if cores is None else NOT_OVERSUBSCRIBED
         miss = self._miss(links, workers, amount)
+        latency = links.line.fixed_seconds * shared.message * miss
+        if cores is not None:  # they have the call, so the messages do not
+            messages = np.mean([terms(operation, n, 0.0, NOT_OVERSUBSCRIBED)[0] for n in links.workers])
+            latency = max(0.0, latency - cores.call_seconds / float(messages))
         return Exchange(
             kind=scenario.communication.kind,
             workers=workers,
             bandwidth_bytes_per_second=bytes_per_second(links.line.unit_seconds * shared.byte * miss),
-            latency_seconds=links.line.fixed_seconds * shared.message * miss,
+            latency_seconds=latency,
             apply_seconds=self.seconds("apply", workers, amount) if scenario.server_decides else 0.0,
             points=tuple(
                 (found.amount, found.seconds) for found in self._points(links) if found.workers == links.workers[-1]
@@ -199,20 +203,18 @@ class MachineCalibration(ValidatedTable):
     def _shared_cores(self, scenario: Scenario) -> Cores | None:
         """The cores that the workers share, if they compute a model, exchange among peers, and their work is known."""
         model, profile = scenario.workload.known_model, scenario.workload.profile
-        known = [fit.line for fit in self.work if fit.operation == operation_of(scenario)]
+        known = {fit.operation: fit.line for fit in self.work}
+        exchange, mean = known.get(operation_of(scenario)), known.get("bucket_mean")
         on_a_cpu = profile.device == "cpu" if profile else model is not None
-        if not on_a_cpu or not known or scenario.servers:
+        if not on_a_cpu or exchange is None or scenario.servers:
             return None
-        mean = next((fit.line for fit in self.fits if fit.operation == "bucket_mean"), None)
-        if profile and profile.ddp_seconds:
-            mean = None  # the step under DDP has it
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
             step_seconds=profile.step_seconds if profile else self._model_seconds(scenario, 1),
-            message_seconds=known[0].fixed_seconds / ends,
-            byte_seconds=known[0].unit_seconds / ends,
-            bucket_seconds=mean.fixed_seconds if mean else 0.0,
+            call_seconds=mean.fixed_seconds if mean and operation_of(scenario) == "all_reduce" else 0.0,
+            message_seconds=exchange.fixed_seconds / ends,
+            byte_seconds=exchange.unit_seconds / ends,
             bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
         )
 
@@ -330,13 +332,21 @@ def _joined(samples: Iterable[Sample]) -> Repeats:
 
 
 def _work(samples: Iterable[Sample]) -> tuple[Fit, ...]:
-    """For each operation the line of a rank's core-seconds, which do not depend on who else has work."""
+    """For each operation the line of a rank's core-seconds, which do not depend on who else has work.
+
+    The line of the all-reduce is that of its messages, without the call, which the line of the bucket's mean tells.
+    """
     repeats, found = _joined(samples), []
-    for operation in dict.fromkeys(key[0] for key in repeats):
+    call = 0.0
+    for operation in sorted({key[0] for key in repeats}, key=lambda operation: operation != "bucket_mean"):
         own = {key: seconds for key, seconds in repeats.items() if key[0] == operation}
+        if operation == "all_reduce":
+            own = {key: np.maximum(seconds - call, SHORTEST_SECONDS) for key, seconds in own.items()}
         rows = [terms(operation, workers, amount, NOT_OVERSUBSCRIBED) for _, _, workers, amount in own]
         workers = tuple(sorted({key[2] for key in own}))
         found.append(Fit(operation=operation, workers=workers, line=fit_line(rows, list(own.values()))))
+        if operation == "bucket_mean":
+            call = found[-1].line.fixed_seconds
     return tuple(found)
 
 

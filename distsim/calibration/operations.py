@@ -7,7 +7,8 @@
     point_to_point      a + S / B                       one message
     apply               a + S / B                       the server's own work for an update
     compute             (a + S / B) k                   forward and backward; S counts samples, not bytes
-    bucket_mean         a + S / B                       DDP's own work to divide a bucket, beside its all-reduce
+    bucket_mean         a + S / B                       one worker's all-reduce of a bucket under DDP, without messages:
+                                                        a to call it, and S / B to divide the bucket
     ddp                 (a + S / B) k                   a step under DDP without the last bucket's all-reduce; S counts
                                                         buckets, and the batch is the largest measured batch
 
@@ -17,7 +18,7 @@ here.) One process serves a server's link, so k does not apply to that link. On 
 bytes, so k applies only to the latency of a message and to a model's compute.
 
 Where workers compute a model and sum among themselves, the simulator shares the cores (`distsim.cores`) in place of k.
-The core-seconds of one rank in an all-reduce have the same two terms, without k.
+The core-seconds of one rank in an all-reduce have the same two terms, without k, beside those of the call.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Probe:
     def work(self, trace: Trace) -> Iterator[Sample]:
         """The core-seconds of one rank in the exchanges of a trace of this scenario, where the trace tells them."""
         told = trace.metadata.get("exchange_core_seconds")
-        if told and self.shows in ("all_reduce", "ring_schedule"):
+        if told and self.shows in ("all_reduce", "ring_schedule", "bucket_mean"):
             amount = exchanged_bytes(self.scenario)
             yield self.shows, None, self.scenario.cluster.workers, amount, np.array(told[WARM_UP_STEPS:])
 
@@ -141,7 +141,7 @@ class CalibrationPlan:
             pipeline = {"kind": "pipeline", "micro_batches": 1}
             activation = {"activation": gradient["gradient"]}
             yield self._probe("point_to_point", 2, activation, policy=pipeline, kind="ring")
-            # One worker exchanges nothing: what its bucket takes is DDP's own work.
+            # One worker exchanges nothing: its bucket takes the call of the all-reduce, and the division.
             yield self._probe("bucket_mean", 1, gradient, policy=_ddp_with(size), kind="ring")
         for model in self.models:
             for batch in sorted({max(1, self.batch // 4), self.batch // 2, self.batch}):

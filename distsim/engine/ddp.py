@@ -88,8 +88,7 @@ class DdpStory:
         """All-reduces a worker's bucket `number`, whose gradients are computed, after the bucket before it."""
         yield before
         if self.cores is not None:
-            own = self.cores.bucket_seconds + self.cores.bucket_byte_seconds * self.bucket_bytes[number]
-            yield self.hosts.exchange_work(worker, own)
+            yield self.hosts.exchange_work(worker, self.cores.bucket_byte_seconds * self.bucket_bytes[number])
         yield from self.all_reduces.join(self.call(update, number), worker, self.bucket_bytes[number])
 
     def call(self, update: int, number: int) -> int:

@@ -43,6 +43,8 @@ class AllReduces:
             self.arrivals[number] = [0.0] * self.schedule.workers
             self.ends[number] = [0.0] * self.schedule.workers
         self.arrivals[number][worker] = self.hosts.now
+        if self.hosts.cores is not None:
+            yield self.hosts.exchange_work(worker, self.hosts.cores.call_seconds)
         yield self.calls[number].join(worker)
         self.ends[number][worker] = self.hosts.now
 

@@ -23,6 +23,7 @@ from distsim.runtime.machine import usable_cores
 from distsim.runtime.measure import estimated_seconds, measure_all
 from distsim.scenario import Scenario
 from distsim.trace import Trace
+from distsim.units import write
 
 MOST_WORKERS = 4  # each holds the model, its gradients and a batch
 LAUNCHES = 3  # of each kind
@@ -52,6 +53,8 @@ def with_busy_cores(
 def _turn(found: Profile, spec: str, workers: int, steps: int, report: Report | None) -> list[float]:
     """Seconds: of forward and backward alone; of a step under DDP; of forward and backward together; of two on a core.
 
+    The step under DDP is without the call of the all-reduce, which a calibration measures.
+
     The last is NaN where processes cannot be bound to a core.
     """
     lone, ddp = _runs([_scenario(found, spec, 1, steps, exchanges=exchanges) for exchanges in (False, True)], report)
@@ -61,7 +64,8 @@ def _turn(found: Profile, spec: str, workers: int, steps: int, report: Report | 
         with _one_core():
             (two,) = _runs([_scenario(found, spec, 2, steps, exchanges=False)], report)
         sharing = _computing(two)
-    step = np.diff(ddp.updates.time_seconds)[WARM_UP_STEPS:]
+    calls = np.asarray(ddp.metadata["exchange_core_seconds"])  # one for each step: all gradients are in one bucket
+    step = (np.diff(ddp.updates.time_seconds) - calls[1:])[WARM_UP_STEPS:]
     return [float(np.median(seconds)) for seconds in (_computing(lone), step, _computing(together), sharing)]
 
 
@@ -78,9 +82,12 @@ def _runs(scenarios: list[Scenario], report: Report | None) -> list[Trace]:
 
 
 def _scenario(found: Profile, spec: str, workers: int, steps: int, *, exchanges: bool) -> Scenario:
-    """A run under DDP that exchanges in each step, or only in the last."""
+    """A run under DDP in one bucket that exchanges in each step, or only in the last."""
     whole = WARM_UP_STEPS + steps + 1
-    policy: dict[str, Any] = {"kind": "ddp", "accumulate": 1 if exchanges else whole}
+    bucket = write(float(found.gradient_bytes), "byte")
+    policy: dict[str, Any] = {
+        "kind": "ddp", "accumulate": 1 if exchanges else whole, "bucket": bucket, "first_bucket": bucket,
+    }  # fmt: skip
     return Scenario.of(
         {
             "name": f"{workers} at once",

@@ -253,10 +253,12 @@ def test_a_ring_of_more_workers_has_smaller_messages_and_their_bend() -> None:
         assert longer == pytest.approx(3 * shorter, rel=1e-9)  # 6 messages of the same size in place of 2
 
 
-WORK = [  # a rank's core-seconds: 40 us a message sent and received, 2 ns a byte
-    ("all_reduce", None, workers, size, np.full(3, 2 * (workers - 1) * (40e-6 + 2e-9 * size / workers)))
+CALL = 300e-6  # core-seconds to call an all-reduce
+WORK = [  # a rank's core-seconds: a call, 40 us a message sent and received, 2 ns a byte
+    ("all_reduce", None, workers, size, np.full(3, CALL + 2 * (workers - 1) * (40e-6 + 2e-9 * size / workers)))
     for workers in (2, 4) for size in (1e4, 1e6)
-]  # fmt: skip
+] + [("bucket_mean", None, 1, size, np.full(3, CALL + size / 4e9)) for size in (1e4, 1e6)]  # fmt: skip
+MESSAGE = 1e-3  # seconds
 SLOWER = 1.25  # times as long as alone, with both cores busy
 
 
@@ -264,7 +266,7 @@ def sharing(work: list[Sample]) -> MachineCalibration:
     """Two cores, calibrated at 1, 2 and 4 workers."""
     busy = [(*what, SLOWER * seconds) for *what, seconds in compute(2)]
     rings = [
-        ("all_reduce", None, workers, size, np.full(3, workers * (1e-3 + size / 1e9)))
+        ("all_reduce", None, workers, size, np.full(3, workers * (MESSAGE + size / 1e9)))
         for workers in (2, 4) for size in (1e4, 1e6)
     ]  # fmt: skip
     means = [("bucket_mean", None, 1, size, np.full(3, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
@@ -283,6 +285,10 @@ def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], wo
     assert exchange.cores.step_seconds == pytest.approx(2e-3 + 1e-4 * 32)
     assert exchange.cores.message_seconds == pytest.approx(20e-6)
     assert exchange.cores.byte_seconds == pytest.approx(1e-9)
+    # Two workers send two messages each, beside the call.
+    assert exchange.cores.call_seconds == pytest.approx(CALL)
+    assert exchange.cores.bucket_byte_seconds == pytest.approx(0.25e-9)
+    assert exchange.latency_seconds == pytest.approx(MESSAGE - CALL / 2)
     # The links are those of two ranks on two cores, and nothing is counted twice.
     at_two = machine.exchange(asked.replacing({"cluster.workers": 2}))
     assert exchange.bandwidth_bytes_per_second == at_two.bandwidth_bytes_per_second
@@ -316,12 +322,12 @@ def test_a_profiled_model_shares_the_cores_unless_it_computes_on_a_gpu(device: s
     assert exchange.cores is None or exchange.cores.capacity == pytest.approx(2 / SLOWER)
 
 
-def cores_of(workers: int, pace: float, shared_pace: float | None, ddp_seconds: float | None = None) -> Cores:
+def cores_of(workers: int, pace: float, shared_pace: float | None) -> Cores:
     """The shared cores of so many workers with a profile of these paces, on a machine of two cores."""
     layer = Layer("weight", 4000, 1e-3, 2e-3, (1e-3, 1e-3), (2e-3, 2e-3))
     profile = Profile(
         "m.py:build", (layer,), 5e-4, (5e-4, 5e-4), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32, "cpu", "2.9", 10,
-        BusyCores(2, pace, shared_pace), ddp_seconds,
+        BusyCores(2, pace, shared_pace),
     )  # fmt: skip
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": workers})
     found = sharing(WORK).exchange(asked).cores
@@ -337,11 +343,6 @@ def test_a_profile_that_knows_its_own_pace_needs_no_other_models(pace: float, ca
 @pytest.mark.parametrize(("workers", "capacity"), [(2, 1.8), (3, 1.6), (4, 1.6)])
 def test_workers_that_outnumber_cores_have_the_pace_of_a_shared_core(workers: int, capacity: float) -> None:
     assert cores_of(workers, 0.9, 0.8).capacity == pytest.approx(capacity)
-
-
-def test_a_step_under_ddp_has_the_work_on_its_buckets() -> None:
-    assert cores_of(2, 1.0, 1.0).bucket_seconds > 0.0
-    assert cores_of(2, 1.0, 1.0, ddp_seconds=5e-3).bucket_seconds == 0.0
 
 
 def test_a_model_measured_with_one_worker_has_all_cores() -> None:

@@ -98,17 +98,17 @@ def test_where_no_core_lacks_the_run_is_that_without_shared_cores(policy: dict[s
 @settings(max_examples=60)
 @given(
     workers=st.integers(1, 5), policy=st.sampled_from(POLICIES), capacity=st.floats(0.5, 6.0),
-    step=st.floats(1e-3, 0.1), message=st.floats(0.0, 1e-3), byte=st.floats(0.0, 1e-8),
+    step=st.floats(1e-3, 0.1), call=st.floats(0.0, 1e-3), message=st.floats(0.0, 1e-3), byte=st.floats(0.0, 1e-8),
 )  # fmt: skip
 def test_no_run_is_faster_than_its_cores_nor_slower_than_one_after_the_other(
-    workers: int, policy: dict[str, Any], capacity: float, step: float, message: float, byte: float
+    workers: int, policy: dict[str, Any], capacity: float, step: float, call: float, message: float, byte: float
 ) -> None:
     one = scenario(workers, policy, "400 kB", bandwidth="1 GB/s", latency="10 us")
-    trace = run(one, Cores(capacity, step, message, byte))
+    trace = run(one, Cores(capacity, step, call, message, byte))
     calls = trace.spans.of_kind(SpanKind.ALL_REDUCE)
     messages = 2 * (workers - 1) * len(calls)  # of all ranks, each sent once and received once
     exchanged = 2 * (messages * message + byte * 2 * (workers - 1) / workers * float(calls.bytes.sum()))
-    work = workers * STEPS * step + exchanged
+    work = workers * STEPS * step + call * len(calls) + exchanged
     waited = len(calls) * 2 * (workers - 1) * (10e-6 + 400e3 / 1e9) + workers * STEPS * NOTHING
     assert trace.total_seconds >= max(work / capacity, STEPS * step) * (1 - 1e-9)
     assert trace.total_seconds <= (work / min(capacity, 1.0) + waited) * (1 + 1e-9)
@@ -157,7 +157,7 @@ def test_a_profile_computes_on_shared_cores(policy: dict[str, Any]) -> None:
 
 def test_ddp_works_on_each_bucket_before_its_all_reduce() -> None:
     """One worker: a step is 9 ms of computing, and 2 ms for one bucket, or 1.25 ms for the last of four."""
-    cores = Cores(capacity=2.0, step_seconds=9e-3, bucket_seconds=1e-3, bucket_byte_seconds=62.5e-6)
+    cores = Cores(capacity=2.0, step_seconds=9e-3, call_seconds=1e-3, bucket_byte_seconds=62.5e-6)
     one, four = (run(scenario(1, policy, "16 B"), cores).total_seconds for policy in (ONE_BUCKET, FOUR_BUCKETS))
     assert one == pytest.approx(STEPS * (9e-3 + 1e-3 + 16 * 62.5e-6), rel=1e-5)
     assert four == pytest.approx(STEPS * (9e-3 + 1e-3 + 4 * 62.5e-6), rel=1e-5)

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,17 @@ class Stream(ABC):
         count_reduced(self._recorder, math.prod(self.shapes[bucket.index()]))
 
 
+def clock_without(thread: int) -> Callable[[], float]:
+    """A clock of the core-seconds of all threads of this process but `thread`, which computes while others exchange.
+
+    Where the system has no clocks of threads, it tells the seconds of the calling thread alone.
+    """
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.thread_time
+    computing = time.pthread_getcpuclockid(thread)
+    return lambda: time.process_time() - time.clock_gettime(computing)
+
+
 class ThreadStream(Stream):
     """On a CPU: a thread that calls the back end or follows a schedule."""
 
@@ -79,6 +91,7 @@ class ThreadStream(Stream):
         self._runners: dict[tuple[int, int], ScheduleRunner] = {}
         self._schedule = scenario.schedule() if follows_schedule(scenario) else None
         self._queue: SimpleQueue[tuple[Bucket, Mean]] = SimpleQueue()
+        self._other_work = clock_without(threading.get_ident())
         threading.Thread(target=self._work, name="stream", daemon=True).start()
 
     def take(self, bucket: Bucket) -> Mean:
@@ -94,13 +107,14 @@ class ThreadStream(Stream):
     def _work(self) -> None:
         while True:
             bucket, done = self._queue.get()
-            arrival = time.monotonic()
+            arrival, before = time.monotonic(), self._other_work()
             try:
                 mean = self._mean(bucket)
             except Exception as error:  # noqa: BLE001 - torch raises it in the worker's own thread
                 done.set_exception(error)  # type: ignore[arg-type] # torch takes what it says it does not
                 return
             self._recorder.table("all_reduces")((self._call, arrival, time.monotonic()))
+            self._recorder.table("exchange_work")((self._call, self._other_work() - before))
             self._call += 1
             done.set_result(mean)
 
