@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import simpy
@@ -23,15 +24,21 @@ Carried = Callable[[Transfer, float, float, float], None]  # (transfer, bytes, s
 class Gates:
     """The conditions that each transfer of a schedule waits for. They are found once and serve all calls.
 
+    A condition is that a rank joins, or that certain transfers have all ended. Transfers that wait for the same ones
+    share the condition: for N workers, a server's N answers share the one condition that all N gradients have arrived.
+
     transfers: in order of rounds. needs: the number of conditions of each transfer. opens_on_join: by rank, the
-    transfers that wait until the rank joins. opens_on_end: by transfer, the transfers that wait until it ends. parts:
-    by rank, the number of transfers that the rank takes part in.
+    transfers that wait until the rank joins. counts: by condition, how many transfers must end. opens: by condition,
+    the transfers that wait for it. counted_by: by transfer, the conditions that count its end. parts: by rank, the
+    number of transfers that the rank takes part in.
     """
 
     transfers: list[Transfer]
     needs: list[int]
     opens_on_join: list[list[int]]
-    opens_on_end: list[list[int]]
+    counts: list[int]
+    opens: list[list[int]]
+    counted_by: list[list[int]]
     parts: list[int]
 
     @classmethod
@@ -42,33 +49,35 @@ class Gates:
         a rank only receives waits for none of its earlier transfers, so the rank's next send waits for all of them.
         """
         transfers = [transfer for _, transfer in schedule.transfers()]
-        needs = [0] * len(transfers)
-        opens_on_join: list[list[int]] = [[] for _ in range(schedule.ranks)]
-        opens_on_end: list[list[int]] = [[] for _ in transfers]
-        parts = [0] * schedule.ranks
+        gates = cls(
+            transfers, [0] * len(transfers), [[] for _ in range(schedule.ranks)], [], [], [[] for _ in transfers],
+            [0] * schedule.ranks,
+        )  # fmt: skip
         latest: list[list[int]] = [[] for _ in range(schedule.ranks)]  # by rank: when these have ended, all have ended
         arrivals: dict[tuple[int, int], list[int]] = {}  # (rank, chunk): the transfers that brought the chunk
         number = 0
         for members in schedule.rounds:
             this_round: dict[int, list[int]] = {}
             waited: set[int] = set()  # the ranks that begin this round when their earlier transfers have ended
+            conditions: dict[object, int | None] = {}  # by what is ready: a rank, or (rank, its chunks)
             for transfer in members:
                 ready = (transfer.source,) if sends == "eager" else (transfer.source, transfer.target)
-                waits_for: set[int] = set()
                 waited.update(ready)
                 for rank in ready:
-                    opens_on_join[rank].append(number)
-                    needs[number] += 1
+                    gates.opens_on_join[rank].append(number)
+                    gates.needs[number] += 1
                     if schedule.gate == "process":
-                        waits_for.update(latest[rank])
+                        if rank not in conditions:
+                            conditions[rank] = gates._condition(latest[rank])
+                        gates._wait(number, conditions[rank])
                 if schedule.gate == "data":
-                    for chunk in transfer.carried:
-                        waits_for.update(arrivals.get((transfer.source, chunk), ()))
-                for earlier in waits_for:
-                    opens_on_end[earlier].append(number)
-                needs[number] += len(waits_for)
+                    data = (transfer.source, transfer.chunk, transfer.chunks)
+                    if data not in conditions:
+                        brought = [arrivals.get((transfer.source, chunk), ()) for chunk in transfer.carried]
+                        conditions[data] = gates._condition(dict.fromkeys(chain.from_iterable(brought)))
+                    gates._wait(number, conditions[data])
                 for rank in (transfer.source, transfer.target):
-                    parts[rank] += 1
+                    gates.parts[rank] += 1
                     this_round.setdefault(rank, []).append(number)
                 number += 1
             first = number - len(members)
@@ -77,7 +86,22 @@ class Gates:
                     arrivals.setdefault((transfer.target, chunk), []).append(first + offset)
             for rank, own in this_round.items():
                 latest[rank] = own if rank in waited else latest[rank] + own
-        return cls(transfers, needs, opens_on_join, opens_on_end, parts)
+        return gates
+
+    def _condition(self, ended: Collection[int]) -> int | None:
+        """A new condition: that these transfers have ended. None if there is nothing to wait for."""
+        if not ended:
+            return None
+        for earlier in ended:
+            self.counted_by[earlier].append(len(self.counts))
+        self.counts.append(len(ended))
+        self.opens.append([])
+        return len(self.counts) - 1
+
+    def _wait(self, number: int, condition: int | None) -> None:
+        if condition is not None:
+            self.opens[condition].append(number)
+            self.needs[number] += 1
 
 
 @dataclass
@@ -90,11 +114,13 @@ class CollectiveCall:
     send: Send
     carried: Carried
     _needs: list[int] = field(init=False)
+    _counts: list[int] = field(init=False)
     _parts: list[int] = field(init=False)
     _finished: list[simpy.Event] = field(init=False)
 
     def __post_init__(self) -> None:
         self._needs = self.gates.needs.copy()
+        self._counts = self.gates.counts.copy()
         self._parts = self.gates.parts.copy()
         self._finished = [self.environment.event() for _ in self._parts]
 
@@ -117,8 +143,11 @@ class CollectiveCall:
     def _ended(self, number: int, flow: Flow | DelayedTransfer) -> None:
         transfer = self.gates.transfers[number]
         self.carried(transfer, transfer.chunks * self.chunk_bytes, flow.start_seconds, self.environment.now)
-        for waiting in self.gates.opens_on_end[number]:
-            self._open(waiting)
+        for condition in self.gates.counted_by[number]:
+            self._counts[condition] -= 1
+            if not self._counts[condition]:
+                for waiting in self.gates.opens[condition]:
+                    self._open(waiting)
         for rank in (transfer.source, transfer.target):
             self._parts[rank] -= 1
             if not self._parts[rank]:

@@ -11,8 +11,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 import simpy
+
+if TYPE_CHECKING:
+    from distsim.network.flow_columns import FlowColumns
 
 OVER = 1e-15  # a flow is over when what remains takes at most this share of the time now
 
@@ -22,7 +26,7 @@ class Link:
 
     flows: all flows that cross the link, in the order of joining. bottlenecked: the number of flows that the link
     limits. rate: of each limited flow, in bytes/s. end_seconds: the first end of a limited flow at this rate. ends: a
-    heap; the link adds itself whenever end_seconds changes. number: breaks ties in the heap.
+    heap; the link adds itself whenever end_seconds changes. number: counts the network's links; it breaks ties in the heap.
     """
 
     __slots__ = (
@@ -48,25 +52,26 @@ class Link:
     def carry_alone(self, now: float, flow: Flow) -> None:
         """From now on only `flow` runs here, at the full capacity: `limit_flow` and `set_rate` in one call."""
         flow.bottleneck = self
-        flow.end = flow.num_bytes
         self.bottlenecked = 1
         self._limited.append((flow.end, flow.number, flow))
         self._at_seconds = now
         self.rate = self.capacity
-        self.end_seconds = now + flow.num_bytes / self.capacity
+        self.end_seconds = now + flow.end / self.capacity
         heappush(self.ends, (self.end_seconds, self.number, self))
 
     def limit_flow(self, now: float, flow: Flow) -> None:
         """From now on this link is the bottleneck of `flow`; `set_rate` must follow."""
-        remaining = flow.num_bytes
-        bottleneck = flow.bottleneck
-        if bottleneck:
-            remaining = flow.end - (bottleneck._bytes + bottleneck.rate * (now - bottleneck._at_seconds))
-            bottleneck.release(flow)
+        if flow.bottleneck:
+            flow.bottleneck.let_go(now, flow)
         flow.bottleneck = self
-        flow.end = self._bytes + self.rate * (now - self._at_seconds) + remaining
+        flow.end += self._bytes + self.rate * (now - self._at_seconds)
         self.bottlenecked += 1
         heappush(self._limited, (flow.end, flow.number, flow))
+
+    def let_go(self, now: float, flow: Flow) -> None:
+        """This link no longer limits `flow`, which goes on."""
+        flow.end -= self._bytes + self.rate * (now - self._at_seconds)
+        self.release(flow)
 
     def release(self, flow: Flow) -> None:
         """This link no longer limits `flow`. When the link limits no flow, the clock starts again at 0."""
@@ -112,9 +117,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The links that a flow crosses. limit: the capacity of the narrowest, in bytes/s."""
+    """The links that a flow crosses, and their numbers. limit: the capacity of the narrowest, in bytes/s."""
 
     links: tuple[Link, ...]
+    numbers: tuple[int, ...]
     narrowest: Link
     limit: float
 
@@ -122,7 +128,7 @@ class Route:
     def of(cls, links: tuple[Link, ...]) -> Route:
         """The route over these links."""
         narrowest = min(links, key=lambda link: link.capacity)
-        return cls(links, narrowest, narrowest.capacity)
+        return cls(links, tuple(link.number for link in links), narrowest, narrowest.capacity)
 
 
 class Flow(simpy.Event):
@@ -130,12 +136,13 @@ class Flow(simpy.Event):
 
     start_seconds: the start of the latency. number: counts flows as they join; 0: this flow is not under way.
     shared_links: the number of its links that other flows also cross. bottleneck: the link that limits the flow. end:
-    the reading of the bottleneck's clock at which this flow ends.
+    the reading of the bottleneck's clock at which this flow ends; without a bottleneck, the bytes that remain.
+    columns, place: where the flow is kept among many flows.
     """
 
     __slots__ = (
-        "aborted", "bottleneck", "end", "latency_seconds", "num_bytes", "number", "route", "shared_links",
-        "start_seconds",
+        "aborted", "bottleneck", "columns", "end", "latency_seconds", "num_bytes", "number", "place", "route",
+        "shared_links", "start_seconds",
     )  # fmt: skip
 
     def __init__(self, environment: simpy.Environment, route: Route, num_bytes: float, latency_seconds: float) -> None:
@@ -148,7 +155,9 @@ class Flow(simpy.Event):
         self.number = 0
         self.shared_links = 0
         self.bottleneck: Link | None = None
-        self.end = math.nan
+        self.end = num_bytes
+        self.columns: FlowColumns | None = None
+        self.place = 0
         self.aborted = False
 
     def happen(self, _: simpy.Event) -> None:
@@ -163,6 +172,8 @@ class Flow(simpy.Event):
     @property
     def rate(self) -> float:
         """Bytes per second now."""
+        if self.columns is not None:
+            return self.columns.rate(self)
         return self.bottleneck.rate if self.bottleneck else 0.0
 
 

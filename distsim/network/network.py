@@ -33,8 +33,10 @@ from typing import Any
 import simpy
 
 from distsim.network.fairness import bottlenecks
+from distsim.network.flow_columns import FlowColumns
 from distsim.network.link import OVER, Departure, Flow, Link, Route
 
+MANY = 128  # coupled flows; of fewer, a solution in Python is as fast as one in numpy
 AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): events with 2 are the last of an instant
 
 
@@ -61,6 +63,7 @@ class Network:
         self._timer: simpy.Event | None = None
         self._timer_seconds = math.inf
         self._joins = self._join_after_the_latency
+        self._columns: FlowColumns | None = None  # where all flows are kept as long as they are many
 
     def transfer(self, path: tuple[Hashable, ...], num_bytes: float, latency_seconds: float) -> Flow:
         """Sends `num_bytes` over the links of `path`; the flow it returns is an event."""
@@ -108,6 +111,10 @@ class Network:
         now, limit = self.environment.now, flow.route.limit
         self._joined += 1
         flow.number = self._joined
+        if self._columns is not None:
+            self._columns.join(flow)
+            self._settle_at_the_end_of_this_instant(now)
+            return
         for link in flow.route.links:
             flows = link.flows
             if flows:
@@ -129,6 +136,9 @@ class Network:
 
     def _leave(self, flow: Flow) -> None:
         flow.number = 0
+        if self._columns is not None:
+            self._columns.leave(flow)
+            return
         self._coupled -= flow.shared_links > 1
         for link in flow.route.links:
             flows = link.flows
@@ -145,7 +155,7 @@ class Network:
     def _settle_at_the_end_of_this_instant(self, now: float) -> None:
         if self._settling:
             return
-        if not self._changed:
+        if not (self._changed if self._columns is None else self._columns.changed):
             self._wake_at_the_next_end(now)
         elif self.environment.peek() > now:
             self._settle(now)  # this is the end
@@ -155,6 +165,37 @@ class Network:
 
     def _settle(self, now: float) -> None:
         self._settling = False
+        if self._columns is not None and len(self._columns) < MANY // 2:
+            self._keep_by_link(now, self._columns)
+        if self._columns is None:
+            self._settle_links(now)
+        if self._columns is not None:
+            self._columns.share_out(now)
+        self._wake_at_the_next_end(now)
+
+    def _keep_in_columns(self, now: float) -> FlowColumns:
+        """All flows leave their links, and join columns."""
+        columns = FlowColumns(self._links.values())
+        for link in self._links.values():
+            for flow in link.flows:
+                if flow.columns is None:
+                    if flow.bottleneck:
+                        flow.bottleneck.let_go(now, flow)
+                    flow.shared_links = 0
+                    columns.join(flow)
+            link.flows.clear()
+        self._changed.clear()
+        self._coupled = 0
+        return columns
+
+    def _keep_by_link(self, now: float, columns: FlowColumns) -> None:
+        """All flows leave the columns, and join their links."""
+        self._columns, self._settling = None, True
+        for flow in columns.leave_all(now):
+            self._join(flow)
+        self._settling = False
+
+    def _settle_links(self, now: float) -> None:
         changed = self._changed
         while changed:
             link, _ = changed.popitem()
@@ -170,7 +211,6 @@ class Network:
                 for flow in link.flows:
                     if not flow.shared_links:
                         self._run_alone(now, flow)
-        self._wake_at_the_next_end(now)
 
     def _run_alone(self, now: float, flow: Flow) -> None:
         """A flow that shares no link is limited by its narrowest link, or by an equally narrow present bottleneck."""
@@ -201,6 +241,9 @@ class Network:
     def _fill(self, now: float, component: tuple[Link, ...]) -> None:
         """Fills a connected component of links progressively."""
         flows = list(dict.fromkeys(flow for link in component for flow in link.flows))
+        if len(flows) >= MANY:
+            self._columns = self._keep_in_columns(now)
+            return
         paths = [flow.route.links for flow in flows]
         for link, share, held in bottlenecks(paths, {link: link.capacity for path in paths for link in path}):
             for number in held:
@@ -209,11 +252,15 @@ class Network:
             link.set_rate(now, share)
 
     def _wake_at_the_next_end(self, now: float) -> None:
-        ends = self._ends
-        while ends and ends[0][0] != ends[0][2].end_seconds:
-            heappop(ends)
-        if ends and (self._timer is None or ends[0][0] < self._timer_seconds):
-            self._timer_seconds = ends[0][0]
+        if self._columns is None:
+            ends = self._ends
+            while ends and ends[0][0] != ends[0][2].end_seconds:
+                heappop(ends)
+            next_end = ends[0][0] if ends else math.inf
+        else:
+            next_end = self._columns.next_end
+        if next_end < (math.inf if self._timer is None else self._timer_seconds):
+            self._timer_seconds = next_end
             self._timer = self.environment.timeout(max(self._timer_seconds - now, 0.0))
             self._timer.callbacks.append(self._end_flows)
 
@@ -221,13 +268,8 @@ class Network:
         if timer is not self._timer:
             return  # an earlier timer was set since
         self._timer = None
-        now, ends = self.environment.now, self._ends
-        ended: list[Flow] = []
-        soon = now + OVER * now
-        while ends and ends[0][0] <= soon:
-            end_seconds, _, link = heappop(ends)
-            if end_seconds == link.end_seconds:
-                ended += link.end(now)
+        now = self.environment.now
+        ended = self._ended_by_link(now) if self._columns is None else self._columns.ended(now)
         if not ended:
             self._wake_at_the_next_end(now)
             return
@@ -247,6 +289,17 @@ class Network:
         finally:
             self._settling = settling
             self._settle_at_the_end_of_this_instant(now)
+
+
+    def _ended_by_link(self, now: float) -> list[Flow]:
+        """The flows that links release now."""
+        ends, ended = self._ends, []
+        soon = now + OVER * now
+        while ends and ends[0][0] <= soon:
+            end_seconds, _, link = heappop(ends)
+            if end_seconds == link.end_seconds:
+                ended += link.end(now)
+        return ended
 
 
 _number = attrgetter("number")
