@@ -1,10 +1,11 @@
-"""Given flows: the network of flows on a clock, SimGrid, and the two ways of working them out."""
+"""Flows on the network, kept by link and kept in columns: rates at every instant, SimGrid, and one way against the other."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 
 import numpy as np
@@ -14,33 +15,151 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from distsim.network import Network, flow_ends
-from distsim.network.offline_flows import WORTH_COMPILING, in_columns
+from distsim.network import Flow, Network, flow_columns, max_min_rates, network
+from distsim.network.flow_columns import filled
 from tests.counts import reduced
 
 Floats = NDArray[np.float64]
 Problem = tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats, Floats]
+Life = tuple[tuple[int, ...], float, float, float, float]  # path, start, latency, bytes, seconds until it is aborted
 CASES = files("distsim.accuracy") / "simgrid_cases.json"
+NEVER = math.inf
+BY_LINK, SOME, IN_COLUMNS = 10**9, 5, 0  # the number of flows that are many: SOME go to and fro
 
 
-@pytest.fixture(scope="module", params=["numpy", "compiled"])
-def ends_of(request: pytest.FixtureRequest) -> Callable[..., Floats]:
-    if request.param == "numpy":
-        return in_columns
-    pytest.importorskip("numba")
-    from distsim.network import offline_flows_compiled
-
-    return offline_flows_compiled.ends_of
+each_way = pytest.mark.parametrize("many", [BY_LINK, SOME, IN_COLUMNS])
 
 
-def by_the_network(source: Floats, target: Floats, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
+@contextmanager
+def are_many(flows: int) -> Iterator[None]:
+    """So many flows are many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(network, "MANY", flows)
+        yield
+
+
+def check_every_instant(capacities: dict[int, float], lives: list[Life]) -> None:
+    """At the end of each instant every flow has the rate of progressive filling, and at its end all its bytes."""
     environment = simpy.Environment()
-    network = Network(environment, dict(enumerate(capacities.tolist())))
+    carrying = Network(environment, capacities)
+    started: dict[int, Flow] = {}
+    aborted: set[int] = set()
+    received = [0.0] * len(lives)
+    ends: dict[int, float] = {}
+
+    def live(number: int, path: tuple[int, ...], start: float, latency: float, size: float, lasts: float):  # type: ignore[no-untyped-def]
+        yield environment.timeout(start)
+        flow = started[number] = carrying.transfer(path, size, latency)
+        if lasts < NEVER:
+            yield environment.timeout(lasts)
+            if not flow.triggered:
+                carrying.abort(flow)
+                aborted.add(number)
+
+    for number, life in enumerate(lives):
+        environment.process(live(number, *life))
+    rates: dict[int, float] = {}
+    steps = 0
+    while environment.peek() < NEVER:
+        before, now = environment.now, environment.peek()
+        for number, rate in rates.items():
+            received[number] += rate * (now - before)
+        while environment.peek() == now:
+            environment.step()
+            steps += 1
+            assert steps < 100 * len(lives), "the network wakes up again and again"
+        for number, flow in started.items():
+            if flow.triggered and number not in ends:
+                ends[number] = now
+                assert received[number] == pytest.approx(lives[number][3], rel=1e-9)
+        latencies_over = [number for number, flow in started.items() if now >= flow.start_seconds + lives[number][2]]
+        under_way = [number for number in latencies_over if number not in ends and number not in aborted]
+        right = max_min_rates([lives[number][0] for number in under_way], capacities)
+        rates = dict(zip(under_way, right, strict=True))
+        assert [started[number].rate for number in under_way] == pytest.approx(right, rel=1e-10)
+    assert len(ends) + len(aborted) == len(lives)
+
+
+@st.composite
+def few_lives(draw: st.DrawFn) -> tuple[dict[int, float], list[Life]]:
+    """Few different speeds, times and sizes, so that shares, joins, ends and aborts coincide."""
+    link = st.integers(0, 5)
+    path = st.lists(link, min_size=1, max_size=draw(st.integers(1, 3)), unique=True).map(tuple)
+    time = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 2.0))
+    size = st.one_of(st.sampled_from([0.0, 1.0, 2.0]), st.floats(0.1, 9.0))
+    lasts = st.one_of(st.just(NEVER), st.sampled_from([0.0, 0.5, 1.0]))
+    lives = st.lists(st.tuples(path, time, time, size, lasts), min_size=1, max_size=16)
+    return {number: draw(st.sampled_from([1.0, 2.0, 3.0])) for number in range(6)}, draw(lives)
+
+
+@each_way
+@settings(max_examples=reduced(500))
+@given(problem=few_lives())
+def test_every_instant_has_the_rates_of_progressive_filling(
+    many: int, problem: tuple[dict[int, float], list[Life]]
+) -> None:
+    with are_many(many):
+        check_every_instant(*problem)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("many", [BY_LINK, 60, IN_COLUMNS])
+def test_so_has_every_instant_of_a_crowd(many: int, seed: int) -> None:
+    """Some 200 flows at once between 8 hosts; flows come, several at once or one by one, are aborted, and go."""
+    generator = np.random.default_rng(seed)
+    capacities = dict(enumerate(generator.choice([1.0, 2.5, 10.0], 16).tolist()))
+    lives: list[Life] = []
+    for number in range(300):
+        source, further = int(generator.integers(0, 8)), int(generator.integers(1, 8))
+        path = (source, (source + further) % 8 + 8)
+        lasts = float(generator.uniform(0.0, 20.0)) if generator.random() < 0.2 else NEVER
+        start, latency = float(generator.uniform(0.0, 20.0)), float(generator.choice([0.0, 0.5]))
+        start = round(2 * start) / 2 if number % 2 else start
+        lives.append((path, start, latency, float(generator.lognormal(0.0, 1.0)), lasts))
+    with are_many(many):
+        check_every_instant(capacities, lives)
+
+
+def test_only_what_can_change_is_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links of 10, 20 and 90 bytes/s with 10 flows each have rates of 1, 2 and 9; a flow on the second is aborted."""
+    solved: list[int] = []
+    monkeypatch.setattr(
+        flow_columns, "filled", lambda links, free: solved.append(links.shape[1]) or filled(links, free)  # type: ignore[func-returns-value]
+    )  # fmt: skip
+    environment = simpy.Environment()
+    carrying = Network(environment, {"a": 10.0, "b": 20.0, "c": 90.0, "wide": 1e3})
+    with are_many(IN_COLUMNS):
+        flows = [carrying.transfer((link, "wide"), 1e6, 0.5) for link in "abc" for _ in range(10)]
+        environment.run(1.0)
+        carrying.abort(flows[10])
+        environment.run(2.0)
+        carrying.transfer(("c", "wide"), 1e6, 0.0)  # against 10 flows of 9, it reaches 90 / 11
+        environment.run(3.0)
+    assert solved == [30, 19, 11]
+    assert [flow.rate for flow in flows[::15]] == pytest.approx([1.0, 20 / 9])
+
+
+def test_flows_that_are_many_for_a_while_end_as_by_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real number of flows that are many: they go into columns, and come back."""
+    problem = random_flows(600, 8, seed=3)
+    kept: list[str] = []
+    for name in ("_keep_in_columns", "_keep_by_link"):
+        keep = getattr(Network, name)
+        monkeypatch.setattr(Network, name, lambda *args, name=name, keep=keep: kept.append(name) or keep(*args))
+    ends = network_ends(*problem)
+    assert kept[:2] == ["_keep_in_columns", "_keep_by_link"]
+    with are_many(BY_LINK):
+        assert ends == pytest.approx(network_ends(*problem), rel=1e-12)
+
+
+def network_ends(source: Floats, target: Floats, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
+    environment = simpy.Environment()
+    carrying = Network(environment, dict(enumerate(capacities.tolist())))
     ends = np.full(len(joins), np.nan)
 
     def carry(flow: int, path: tuple[int, int], start: float, size: float):  # type: ignore[no-untyped-def]
         yield environment.timeout(start)
-        yield network.transfer(path, size, 0.0)
+        yield carrying.transfer(path, size, 0.0)
         ends[flow] = environment.now
 
     paths = zip(source.tolist(), target.tolist(), strict=True)
@@ -48,24 +167,6 @@ def by_the_network(source: Floats, target: Floats, capacities: Floats, joins: Fl
         environment.process(carry(flow, *row))
     environment.run()
     return ends
-
-
-@st.composite
-def problems(draw: st.DrawFn) -> Problem:
-    """Few different speeds, times and sizes, so that shares, joins and ends coincide."""
-    hosts = draw(st.integers(2, 5))
-    count = draw(st.integers(1, 20))
-    host = st.lists(st.integers(0, hosts - 1), min_size=count, max_size=count)
-    time = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 2.0))
-    size = st.one_of(st.sampled_from([0.0, 1e6, 2e6]), st.floats(1e5, 5e6))
-    speed = st.sampled_from([1e6, 2e6, 3e6])
-    return (
-        np.array(draw(host)),
-        np.array(draw(host)) + hosts,
-        np.array(draw(st.lists(speed, min_size=2 * hosts, max_size=2 * hosts))),
-        np.array(draw(st.lists(time, min_size=count, max_size=count))),
-        np.array(draw(st.lists(size, min_size=count, max_size=count))),
-    )
 
 
 def random_flows(flows: int, hosts: int, seed: int) -> Problem:
@@ -81,21 +182,20 @@ def random_flows(flows: int, hosts: int, seed: int) -> Problem:
     )
 
 
-@settings(max_examples=reduced(150))
-@given(problem=problems())
-def test_ends_are_those_of_the_network_on_a_clock(ends_of: Callable[..., Floats], problem: Problem) -> None:
-    assert ends_of(*problem) == pytest.approx(by_the_network(*problem), rel=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(24))
-def test_links_with_the_same_share_end_as_on_the_network(ends_of: Callable[..., Floats], seed: int) -> None:
+def test_links_with_the_same_share_end_alike(seed: int) -> None:
     """With three speeds shares coincide by and by, but for rounding."""
     problem = random_flows(60, 4, seed)
-    assert ends_of(*problem) == pytest.approx(by_the_network(*problem), rel=1e-12)
+    with are_many(BY_LINK):
+        by_link = network_ends(*problem)
+    for many in (SOME, IN_COLUMNS):
+        with are_many(many):
+            assert network_ends(*problem) == pytest.approx(by_link, rel=1e-12)
 
 
+@each_way
 @pytest.mark.parametrize("name", ["flows_4_10.txt", "flows_8_50.txt", "flows_16_200.txt"])
-def test_ends_are_simgrids(ends_of: Callable[..., Floats], name: str) -> None:
+def test_ends_are_simgrids(many: int, name: str) -> None:
     document = json.loads(CASES.read_text())
     case = next(case for case in document["cases"] if case["input"] == name)
     count, *rest = document["inputs"][name].split()
@@ -103,29 +203,6 @@ def test_ends_are_simgrids(ends_of: Callable[..., Floats], name: str) -> None:
     capacities, rows = numbers[: -4 * int(count)], numbers[-4 * int(count) :].reshape(-1, 4)
     source, target = rows[:, :2].astype(np.int64).T
     joins = rows[:, 2] + 2 * case["L_s_per_link"]
-    ends = ends_of(source, target + case["N"], capacities, joins, rows[:, 3].copy())
+    with are_many(many):
+        ends = network_ends(source, target + case["N"], capacities, joins, rows[:, 3])
     assert ends == pytest.approx(np.array(case["finish_s"]), rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_compiled_or_not_is_the_same(seed: int) -> None:
-    compiled = pytest.importorskip("distsim.network.offline_flows_compiled", exc_type=ImportError)
-    problem = random_flows(1500, 32, seed)
-    assert compiled.ends_of(*problem) == pytest.approx(in_columns(*problem), rel=1e-12)
-
-
-def test_many_flows_need_no_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    source, target, capacities, joins, num_bytes = random_flows(WORTH_COMPILING, 64, seed=1)
-    expected = flow_ends(np.stack([source, target], axis=1), capacities, joins, num_bytes)
-    monkeypatch.setitem(sys.modules, "distsim.network.offline_flows_compiled", None)
-    found = flow_ends(np.stack([source, target], axis=1), capacities, joins, num_bytes)
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_path_has_two_links() -> None:
-    with pytest.raises(ValueError, match="two different links"):
-        flow_ends([[0, 0]], [1.0], 0.0, 1.0)
-
-
-def test_no_flows_have_no_ends() -> None:
-    assert flow_ends(np.empty((0, 2)), [1.0], 0.0, 1.0).tolist() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,16 @@ class Clock(simpy.Environment):
         """SimPy's `run`. Without `until` the clock runs until no event is left and does not call `step`."""
         if until is not None:
             return super().run(until)
+        collecting = gc.isenabled()
+        gc.disable()  # most objects of a run live until it ends: the collector would visit them in vain, many times
+        try:
+            self._run()
+        finally:
+            if collecting:
+                gc.enable()
+        return None
+
+    def _run(self) -> None:
         queue = self._queue
         while queue:
             now, _, _, event = heappop(queue)
@@ -56,7 +67,6 @@ class Clock(simpy.Environment):
                 callback(event)
             if not event._ok and not hasattr(event, "_defused"):
                 raise event._value  # the value of a failed event is its exception
-        return None
 
 
 if not TYPE_CHECKING:

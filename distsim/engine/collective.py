@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -38,7 +39,7 @@ class Gates:
     opens_on_join: list[list[int]]
     counts: list[int]
     opens: list[list[int]]
-    counted_by: list[list[int]]
+    counted_by: list[tuple[int, ...]]
     parts: list[int]
 
     @classmethod
@@ -50,8 +51,8 @@ class Gates:
         """
         transfers = [transfer for _, transfer in schedule.transfers()]
         gates = cls(
-            transfers, [0] * len(transfers), [[] for _ in range(schedule.ranks)], [], [], [[] for _ in transfers],
-            [0] * schedule.ranks,
+            transfers, [0] * len(transfers), [[] for _ in range(schedule.ranks)], [], [],
+            [()] * len(transfers), [0] * schedule.ranks,
         )  # fmt: skip
         latest: list[list[int]] = [[] for _ in range(schedule.ranks)]  # by rank: when these have ended, all have ended
         arrivals: dict[tuple[int, int], list[int]] = {}  # (rank, chunk): the transfers that brought the chunk
@@ -93,7 +94,7 @@ class Gates:
         if not ended:
             return None
         for earlier in ended:
-            self.counted_by[earlier].append(len(self.counts))
+            self.counted_by[earlier] += (len(self.counts),)
         self.counts.append(len(ended))
         self.opens.append([])
         return len(self.counts) - 1
@@ -138,7 +139,7 @@ class CollectiveCall:
         if self._needs[number] == 0:
             transfer = self.gates.transfers[number]
             flow = self.send(transfer.source, transfer.target, transfer.chunks * self.chunk_bytes)
-            flow.callbacks.append(lambda _: self._ended(number, flow))
+            flow.callbacks.append(partial(self._ended, number))
 
     def _ended(self, number: int, flow: Flow | DelayedTransfer) -> None:
         transfer = self.gates.transfers[number]

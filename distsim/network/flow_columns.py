@@ -141,7 +141,7 @@ class FlowColumns:
         if not new:
             return math.inf
         level = self._reached(new)
-        width = max(len(flow.route.numbers) for flow in new)
+        width = max(len(flow.route.links) for flow in new)
         if width > len(self._links) or len(new) > len(self._free):
             self._grow(width, len(self) + len(new))
         places = self._free[-len(new) :]
@@ -150,8 +150,8 @@ class FlowColumns:
             flow.place = place
             self._flows[place] = flow
         # A path of fewer links than the longest also crosses the last link, which is never full.
-        none = (len(self._capacities) - 1,) * len(self._links)
-        numbers = [(*flow.route.numbers, *none)[: len(none)] for flow in new]
+        none = [len(self._capacities) - 1] * len(self._links)
+        numbers = [[link.number for link in flow.route.links] + none[len(flow.route.links) :] for flow in new]
         self._links[:, places] = np.array(numbers).T
         self._rates[places], self._since[places] = math.inf, now
         self._left[places] = [flow.end for flow in new]
@@ -162,9 +162,9 @@ class FlowColumns:
         if len(new) > A_FEW:
             return BELOW_ALL
         level = math.inf
-        for link, newcomers in Counter(number for flow in new for number in flow.route.numbers).items():
-            there = (self._links == link).any(axis=0)
-            level = min(level, water_level(float(self._capacities[link]), self._rates[there], newcomers))
+        for link, newcomers in Counter(link for flow in new for link in flow.route.links).items():
+            there = (self._links == link.number).any(axis=0)
+            level = min(level, water_level(link.capacity, self._rates[there], newcomers))
         return level
 
     def _grow(self, width: int, places: int) -> None:

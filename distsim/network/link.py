@@ -117,10 +117,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The links that a flow crosses, and their numbers. limit: the capacity of the narrowest, in bytes/s."""
+    """The links that a flow crosses. limit: the capacity of the narrowest, in bytes/s."""
 
     links: tuple[Link, ...]
-    numbers: tuple[int, ...]
     narrowest: Link
     limit: float
 
@@ -128,7 +127,7 @@ class Route:
     def of(cls, links: tuple[Link, ...]) -> Route:
         """The route over these links."""
         narrowest = min(links, key=lambda link: link.capacity)
-        return cls(links, tuple(link.number for link in links), narrowest, narrowest.capacity)
+        return cls(links, narrowest, narrowest.capacity)
 
 
 class Flow(simpy.Event):
@@ -178,12 +177,17 @@ class Flow(simpy.Event):
 
 
 class Departure(simpy.Event):
-    """The event at which a flow's latency is over: a cheap timeout, since there are many."""
+    """The event at which the latency of flows that have started together is over: a cheap timeout, as there are many.
 
-    __slots__ = ("flow",)
+    start_seconds: of the flows. latency_seconds: of each of them.
+    """
+
+    __slots__ = ("flows", "latency_seconds", "start_seconds")
 
     def __init__(self, flow: Flow, joins: Callable[[simpy.Event], None]) -> None:
         self.env = flow.env
         self.callbacks = [joins]
         self._ok, self._value = True, None
-        self.flow = flow
+        self.flows = [flow]
+        self.start_seconds = flow.start_seconds
+        self.latency_seconds = flow.latency_seconds

@@ -60,6 +60,7 @@ class Network:
         self._coupled = 0  # flows that share several of their links, and so couple them
         self._changed: dict[Link, None] = {}  # links whose flows need new rates
         self._settling = False
+        self._departure: Departure | None = None  # the latest; flows that start in the same instant may join it
         self._timer: simpy.Event | None = None
         self._timer_seconds = math.inf
         self._joins = self._join_after_the_latency
@@ -84,11 +85,17 @@ class Network:
 
     def start(self, flow: Flow) -> None:
         """The flow begins: it waits its latency, then it joins its links."""
-        flow.start_seconds = self.environment.now
-        if flow.latency_seconds > 0.0:
-            self.environment.schedule(Departure(flow, self._joins), delay=flow.latency_seconds)
-        else:
+        now, latency = self.environment.now, flow.latency_seconds
+        flow.start_seconds = now
+        if latency <= 0.0:
             self._join(flow)
+            return
+        latest = self._departure
+        if latest is not None and latest.start_seconds == now and latest.latency_seconds == latency:
+            latest.flows.append(flow)
+        else:
+            self._departure = Departure(flow, self._joins)
+            self.environment.schedule(self._departure, delay=latency)
 
     def abort(self, flow: Flow) -> None:
         """Takes a flow off the network; its event never happens."""
@@ -100,7 +107,21 @@ class Network:
             self._settle_at_the_end_of_this_instant(self.environment.now)
 
     def _join_after_the_latency(self, departure: simpy.Event) -> None:
-        self._join(departure.flow)  # type: ignore[attr-defined] # it is a Departure
+        flows: list[Flow] = departure.flows  # type: ignore[attr-defined] # it is a Departure
+        if departure is self._departure:
+            self._departure = None
+        if len(flows) == 1:
+            self._join(flows[0])
+        else:
+            self._join_together(flows)
+            self._settle_at_the_end_of_this_instant(self.environment.now)
+
+    def _join_together(self, flows: list[Flow]) -> None:
+        """Several flows join, and nothing is settled before the last of them has joined."""
+        settling, self._settling = self._settling, True
+        for flow in flows:
+            self._join(flow)
+        self._settling = settling
 
     def _join(self, flow: Flow) -> None:
         if flow.aborted:
@@ -190,10 +211,8 @@ class Network:
 
     def _keep_by_link(self, now: float, columns: FlowColumns) -> None:
         """All flows leave the columns, and join their links."""
-        self._columns, self._settling = None, True
-        for flow in columns.leave_all(now):
-            self._join(flow)
-        self._settling = False
+        self._columns = None
+        self._join_together(columns.leave_all(now))
 
     def _settle_links(self, now: float) -> None:
         changed = self._changed
@@ -201,7 +220,9 @@ class Network:
             link, _ = changed.popitem()
             if len(link.flows) > 1:
                 component = _component_of(link) if self._coupled else ()
-                if len(component) > 1:
+                if component is None:
+                    self._columns = self._keep_in_columns(now)
+                elif len(component) > 1:
                     self._fill(now, component)
                     for filled in component:
                         changed.pop(filled, None)
@@ -241,9 +262,6 @@ class Network:
     def _fill(self, now: float, component: tuple[Link, ...]) -> None:
         """Fills a connected component of links progressively."""
         flows = list(dict.fromkeys(flow for link in component for flow in link.flows))
-        if len(flows) >= MANY:
-            self._columns = self._keep_in_columns(now)
-            return
         paths = [flow.route.links for flow in flows]
         for link, share, held in bottlenecks(paths, {link: link.capacity for path in paths for link in path}):
             for number in held:
@@ -313,12 +331,20 @@ def after_all(environment: simpy.Environment, callback: Callable[[simpy.Event], 
     environment.schedule(event, priority=AFTER_ALL)  # type: ignore[arg-type]
 
 
-def _component_of(link: Link) -> tuple[Link, ...]:
-    """The connected component of a link: the links that it reaches over flows that share several of their links."""
+def _component_of(link: Link) -> tuple[Link, ...] | None:
+    """The connected component of a link: the links that it reaches over flows that share several of their links.
+
+    None for a component of many flows.
+    """
     component = {link: None}
     new = [link]
+    crossings = 0  # a flow crosses two links of the component or more
     while new:
-        for flow in new.pop().flows:
+        flows = new.pop().flows
+        crossings += len(flows)
+        if crossings >= 2 * MANY:
+            return None
+        for flow in flows:
             if flow.shared_links > 1:
                 reached = [other for other in flow.route.links if len(other.flows) > 1 and other not in component]
                 component.update(dict.fromkeys(reached))
