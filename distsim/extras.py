@@ -21,7 +21,6 @@ EXTRAS = {
     "kaleido": "course",
     "distributed": "cluster",
     "pyarrow": "cluster",
-    "numba": "fast",
     "sphinx": "site",
     "myst_nb": "site",
     "furo": "site",

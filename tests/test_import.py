@@ -10,7 +10,7 @@ import pytest
 
 import distsim
 
-HEAVY = ("torch", "plotly", "ipywidgets", "jupyter", "jupyterlab", "IPython", "pandas", "scipy", "numba")
+HEAVY = ("torch", "plotly", "ipywidgets", "jupyter", "jupyterlab", "IPython", "pandas", "scipy")
 PUBLIC = [
     "Comparison", "DistsimError", "InputError", "RunError", "Scenario", "Summary", "Trace", "compare", "example",
     "measure", "predict_and_measure", "simulate", "summary",

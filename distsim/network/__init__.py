@@ -6,12 +6,11 @@ Networks, section 6.5.2.
 fairness    the rates of some flows, by progressive filling
 link        one link: the flows that cross it, and the virtual clock of those that it limits
 network     flows on a SimPy clock, for the stories
-offline_flows    the ends of flows that are all known in advance, without a clock; compiled where numba is installed
+flow_columns    the flows of a network while they are many: in columns, and only rates that can change are solved again
 """
 
 from distsim.network.fairness import max_min_rates
 from distsim.network.link import OVER, Flow, Route
 from distsim.network.network import Network, after_all
-from distsim.network.offline_flows import flow_ends
 
-__all__ = ["OVER", "Flow", "Network", "Route", "after_all", "flow_ends", "max_min_rates"]
+__all__ = ["OVER", "Flow", "Network", "Route", "after_all", "max_min_rates"]

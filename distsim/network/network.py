@@ -308,7 +308,6 @@ class Network:
             self._settling = settling
             self._settle_at_the_end_of_this_instant(now)
 
-
     def _ended_by_link(self, now: float) -> list[Flow]:
         """The flows that links release now."""
         ends, ended = self._ends, []

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from distsim.cluster import Cluster
 from distsim.collective_times.max_plus_rounds import ring_ends
-from distsim.collectives import ring
+from distsim.collectives import parameter_server, ring
 from distsim.engine import collective
+from distsim.engine.clock import Clock
 from distsim.learning.optimizers import Sgd
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.replay import replay
-from distsim.network.offline_flows import in_columns
+from distsim.network import Network
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
 
 MILLISECOND = 1e-3
-HOSTS, FLOWS, FLOWS_PER_SECOND = 64, 5_000, 141.0  # flows per second: by each host
+FLOWS, FLOWS_PER_SECOND = 5_000, 141.0  # flows per second: by each host
 GIB = 2.0**30
 LINEAR = 15.0  # ten times the steps, and half as much for caches that they no longer fit in
 
@@ -188,29 +188,53 @@ def _large() -> list[Figure]:
     ]
 
 
-def offline_flows(ends_of: Callable[..., object]) -> Callable[[], Work]:
+def random_flows(hosts: int) -> Callable[[], Work]:
     """`FLOWS` flows between random hosts; each host starts as many per second as in SimGrid's case of 16 hosts."""
 
     def prepare() -> Work:
-        generator = np.random.default_rng(HOSTS)
-        capacities = generator.choice([1.25e9, 3.125e9, 12.5e9], 2 * HOSTS)  # up-links, and then down-links
-        source = generator.integers(0, HOSTS, FLOWS)
-        target = (source + generator.integers(1, HOSTS, FLOWS)) % HOSTS + HOSTS
-        start = np.sort(generator.uniform(0.0, FLOWS / (HOSTS * FLOWS_PER_SECOND), FLOWS))
+        generator = np.random.default_rng(hosts)
+        capacities = generator.choice([1.25e9, 3.125e9, 12.5e9], 2 * hosts)  # up-links, and then down-links
+        source = generator.integers(0, hosts, FLOWS)
+        target = (source + generator.integers(1, hosts, FLOWS)) % hosts + hosts
+        start = np.sort(generator.uniform(0.0, FLOWS / (hosts * FLOWS_PER_SECOND), FLOWS))
         num_bytes = generator.lognormal(np.log(18e6), 1.0, FLOWS).round()
-        return lambda: ends_of(source, target, capacities, start, num_bytes)
+        rows = list(zip(source.tolist(), target.tolist(), start.tolist(), num_bytes.tolist(), strict=True))
+        return lambda: play(dict(enumerate(capacities.tolist())), rows)
+
+    return prepare
+
+
+def play(capacities: dict[int, float], rows: list[tuple[int, int, float, float]]) -> None:
+    """Each row (up-link, down-link, start in seconds, bytes) is a process that sends a flow and waits for its end."""
+    clock = Clock(0.0)
+    network = Network(clock, capacities)
+
+    def carry(up: int, down: int, start: float, num_bytes: float) -> Generator[Any, Any, None]:
+        yield clock.timeout(start)
+        yield network.transfer((up, down), num_bytes, 0.0)
+
+    for row in rows:
+        clock.process(carry(*row))
+    clock.run()
+
+
+def sharded_exchange(workers: int) -> Callable[[], Work]:
+    """One exchange of a gradient of 1 GB through servers on all workers' hosts; all workers begin it at once."""
+
+    def prepare() -> Work:
+        cluster = Cluster(workers=workers, bandwidth="100 Gbit/s", latency="100 us")
+        return lambda: collective.run(parameter_server(workers, workers, colocated=True), cluster, 1e9)
 
     return prepare
 
 
 def _flows() -> list[Figure]:
-    group = f"{FLOWS:,} random flows that are all known beforehand, on {HOSTS} hosts"
-    figures: list[Figure] = [Duration(group, "numpy", 2.5, offline_flows(in_columns), simgrid_seconds=2.486)]
-    if find_spec("numba"):
-        from distsim.network.offline_flows_compiled import ends_of
-
-        figures.append(Duration(group, "compiled by numba", 0.3, offline_flows(ends_of), simgrid_seconds=2.486))
-    return figures
+    random, sharded = f"{FLOWS:,} random flows, story", "256 workers with colocated servers, story"
+    return [
+        Duration(random, "on 64 hosts", 3, random_flows(64), simgrid_seconds=2.5),
+        Duration(random, "on 256 hosts", 8, random_flows(256), simgrid_seconds=4.1),
+        Duration(sharded, "one exchange", 1.5, sharded_exchange(256), simgrid_seconds=0.8),
+    ]
 
 
 def _learning() -> list[Figure]:
