@@ -1,4 +1,4 @@
-"""Flows on the network, kept by link and kept in columns: rates at every instant, SimGrid, and one way against the other."""
+"""Flows on the network, kept by link or in columns: the rates at every instant, SimGrid, and both ways compared."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ from distsim.network.link import OVER, Flow, Link
 NEARLY = 1 - 1e-9  # two links with the same share may hold their flows to rates that differ by rounding
 A_FEW = 8  # flows that join in one instant; of more, the level is not looked for, and all rates are solved again
 BELOW_ALL = 1e-300  # no rate of a flow is as low
-PLACES = 256  # at first, and whenever all are taken so many times more: twice
+PLACES = 256  # at first; twice as many when all are taken
 
 
 class FlowColumns:
@@ -158,7 +158,7 @@ class FlowColumns:
         return level
 
     def _reached(self, new: list[Flow]) -> float:
-        """The level that each new flow at least reaches on its links, whose other flows keep their rates or slow down."""
+        """The level that each new flow at least reaches against the rates of the other flows on its links."""
         if len(new) > A_FEW:
             return BELOW_ALL
         level = math.inf
@@ -212,7 +212,7 @@ def filled(links: Integers, free: Floats) -> Floats:
         bottleneck = np.ones(len(free), dtype=bool)
         bottleneck[links[offers > lowest]] = False
         holding = bottleneck.take(links).any(axis=0)
-        held, others = holding.nonzero()[0], (~holding).nonzero()[0]
+        held, others = np.flatnonzero(holding), np.flatnonzero(~holding)
         got = lowest.take(held)
         rates[flows.take(held)] = got
         # The other flows on their links divide the rest.

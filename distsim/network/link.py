@@ -26,7 +26,8 @@ class Link:
 
     flows: all flows that cross the link, in the order of joining. bottlenecked: the number of flows that the link
     limits. rate: of each limited flow, in bytes/s. end_seconds: the first end of a limited flow at this rate. ends: a
-    heap; the link adds itself whenever end_seconds changes. number: counts the network's links; it breaks ties in the heap.
+    heap; the link adds itself whenever end_seconds changes. number: counts the network's links, and breaks ties in the
+    heap.
     """
 
     __slots__ = (

@@ -1,12 +1,14 @@
 """Flows on a SimPy clock: whenever flows join or leave, the flows that share links with them get new rates.
 
 All changes of one instant are settled together, and only in the part of the network that they affect. There are
-three cases, from cheap to costly:
+four cases, from cheap to costly:
 
 alone        a flow that shares none of its links runs at the capacity of its narrowest link.
 one link     flows that share one link and no other, such as those to a server, divide its capacity.
 component    a flow that shares several of its links couples them. Coupled links form a connected component, which is
              filled progressively.
+many         as soon as a component has many flows, all flows of the network are kept in columns, until few are left.
+             `flow_columns` tells which of their rates are solved again.
 
 An example: links a = 10, b = 4 and c = 6 bytes/s. Flow 1 crosses a and b, flow 2 only b, flow 3 only c.
 
@@ -36,7 +38,7 @@ from distsim.network.fairness import bottlenecks
 from distsim.network.flow_columns import FlowColumns
 from distsim.network.link import OVER, Departure, Flow, Link, Route
 
-MANY = 128  # coupled flows; of fewer, a solution in Python is as fast as one in numpy
+MANY = 64  # flows of a component; fewer are solved faster in Python than in numpy
 AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): events with 2 are the last of an instant
 
 

@@ -222,7 +222,7 @@ def sharded_exchange(workers: int) -> Callable[[], Work]:
     """One exchange of a gradient of 1 GB through servers on all workers' hosts; all workers begin it at once."""
 
     def prepare() -> Work:
-        cluster = Cluster(workers=workers, bandwidth="100 Gbit/s", latency="100 us")
+        cluster = training(SYNCHRONOUS, workers=workers).cluster
         return lambda: collective.run(parameter_server(workers, workers, colocated=True), cluster, 1e9)
 
     return prepare
