@@ -113,6 +113,18 @@ def test_changes_of_one_instant_are_settled_together(monkeypatch: pytest.MonkeyP
     assert rates == [1.0, 1.0 / 50]
 
 
+def test_the_latency_of_flows_that_start_together_is_one_event() -> None:
+    environment = simpy.Environment()
+    network = Network(environment, {"link": 1.0})
+    flows = [network.transfer(("link",), 5.0, latency) for latency in (0.5, 0.5, 0.5, 0.25, 0.25)]
+    assert sorted(event[0] for event in environment._queue) == [0.25, 0.5]
+    network.abort(flows[1])
+    environment.run(0.5)
+    later = network.transfer(("link",), 5.0, 0.5)
+    environment.run(1.25)
+    assert [flow.rate for flow in (*flows, later)] == [0.2, 0.0, 0.2, 0.2, 0.2, 0.2]
+
+
 def test_a_component_is_filled_once_in_an_instant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Flows that share two links each; they end together too."""
     filled: list[int] = []

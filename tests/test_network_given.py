@@ -152,6 +152,17 @@ def test_flows_that_are_many_for_a_while_end_as_by_link(monkeypatch: pytest.Monk
         assert ends == pytest.approx(network_ends(*problem), rel=1e-12)
 
 
+def test_many_flows_to_one_server_stay_by_link_beside_coupled_flows(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Network] = []
+    monkeypatch.setattr(Network, "_keep_in_columns", lambda carrying, _: kept.append(carrying))
+    environment = simpy.Environment()
+    carrying = Network(environment, {"server": 400.0, "a": 2.0, "b": 1.0})
+    flows = [carrying.transfer(path, 5.0, 0.5) for path in [("server",)] * 400 + [("a", "b")] * 2]
+    environment.run(1.0)
+    assert not kept
+    assert [flow.rate for flow in flows] == [1.0] * 400 + [0.5] * 2
+
+
 def network_ends(source: Floats, target: Floats, capacities: Floats, joins: Floats, num_bytes: Floats) -> Floats:
     environment = simpy.Environment()
     carrying = Network(environment, dict(enumerate(capacities.tolist())))

@@ -192,3 +192,25 @@ class Departure(simpy.Event):
         self.flows = [flow]
         self.start_seconds = flow.start_seconds
         self.latency_seconds = flow.latency_seconds
+
+
+def component_of(link: Link, many: int) -> tuple[Link, ...] | None:
+    """The connected component of a link: the links that it reaches over flows that share several of their links.
+
+    many: a number of flows. The result is None for several links with so many flows, where a flow that crosses three
+    links of the component counts for more than one.
+    """
+    component = {link: None}
+    new = [link]
+    crossings = 0  # most flows cross two links of the component
+    while new:
+        flows = new.pop().flows
+        crossings += len(flows)
+        for flow in flows:
+            if flow.shared_links > 1:
+                reached = [other for other in flow.route.links if len(other.flows) > 1 and other not in component]
+                component.update(dict.fromkeys(reached))
+                new += reached
+        if len(component) > 1 and crossings >= 2 * many:
+            return None
+    return tuple(component)

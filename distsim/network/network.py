@@ -36,7 +36,7 @@ import simpy
 
 from distsim.network.fairness import bottlenecks
 from distsim.network.flow_columns import FlowColumns
-from distsim.network.link import OVER, Departure, Flow, Link, Route
+from distsim.network.link import OVER, Departure, Flow, Link, Route, component_of
 
 MANY = 64  # flows of a component; fewer are solved faster in Python than in numpy
 AFTER_ALL = 2  # SimPy's priorities are 0 (urgent) and 1 (normal): events with 2 are the last of an instant
@@ -221,7 +221,7 @@ class Network:
         while changed:
             link, _ = changed.popitem()
             if len(link.flows) > 1:
-                component = _component_of(link) if self._coupled else ()
+                component = component_of(link, MANY) if self._coupled else ()
                 if component is None:
                     self._columns = self._keep_in_columns(now)
                 elif len(component) > 1:
@@ -330,24 +330,3 @@ def after_all(environment: simpy.Environment, callback: Callable[[simpy.Event], 
     event._ok, event._value = True, None
     event.callbacks.append(callback)
     environment.schedule(event, priority=AFTER_ALL)  # type: ignore[arg-type]
-
-
-def _component_of(link: Link) -> tuple[Link, ...] | None:
-    """The connected component of a link: the links that it reaches over flows that share several of their links.
-
-    None for a component of many flows.
-    """
-    component = {link: None}
-    new = [link]
-    crossings = 0  # a flow crosses two links of the component or more
-    while new:
-        flows = new.pop().flows
-        crossings += len(flows)
-        if crossings >= 2 * MANY:
-            return None
-        for flow in flows:
-            if flow.shared_links > 1:
-                reached = [other for other in flow.route.links if len(other.flows) > 1 and other not in component]
-                component.update(dict.fromkeys(reached))
-                new += reached
-    return tuple(component)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator
 from typing import Any
 
@@ -85,3 +86,21 @@ def test_an_error_in_a_process_ends_the_run() -> None:
     clock.process(fails())
     with pytest.raises(ValueError, match="no such rule"):
         clock.run()
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_a_run_leaves_the_garbage_collector_as_it_was(collecting: bool) -> None:
+    clock, seen = Clock(0.0), []
+    clock.timeout(1.0).callbacks.append(lambda _: seen.append(gc.isenabled()))
+    clock.event().fail(RuntimeError("broken"))
+    was = gc.isenabled()
+    (gc.enable if collecting else gc.disable)()
+    try:
+        with pytest.raises(RuntimeError, match="broken"):
+            clock.run()
+        assert gc.isenabled() is collecting
+        clock.run()
+        assert gc.isenabled() is collecting
+        assert seen == [False]
+    finally:
+        (gc.enable if was else gc.disable)()
