@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from distsim.arrays import Floats, Indices
 from distsim.cluster import LinkName
 from distsim.trace import Trace, Transfers
 from distsim.trace.derived import AllReduceTransfers
@@ -21,6 +22,12 @@ def ended(trace: Trace) -> Transfers:
     """The transfers that had ended by the last update."""
     in_time = trace.transfers.end_seconds <= trace.total_seconds * SAME_TIME
     return trace.transfers if in_time.all() else trace.transfers.where(in_time)
+
+
+def ended_count(trace: Trace) -> int:
+    """The number of transfers that had ended by the last update."""
+    derived = isinstance(trace.transfers.derivation, AllReduceTransfers)  # an update is the end of its all-reduces
+    return len(trace.transfers if derived else ended(trace))
 
 
 def why_none(trace: Trace) -> str:
@@ -77,6 +84,25 @@ def pairs(transfers: Transfers) -> tuple[list[tuple[int, int]], NDArray[np.intp]
     place = np.zeros(int(found.max(initial=0)) + 1, dtype=np.intp)
     place[found] = np.arange(len(found))
     return [divmod(number, most) for number in found.tolist()], place[pair]
+
+
+def bytes_by_pair(trace: Trace) -> tuple[Indices, Indices, Floats]:
+    """Source rank, target rank and the bytes from one to the other by the last update; a pair may come several times.
+
+    Where the transfers follow from a few numbers, so do their bytes, and no transfer is computed.
+
+    >>> import distsim
+    >>> trace = distsim.simulate(distsim.example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 1}))
+    >>> [column.tolist() for column in bytes_by_pair(trace)]
+    [[0, 1], [1, 0], [4194304.0, 4194304.0]]
+    """
+    derivation = trace.transfers.derivation
+    if isinstance(derivation, AllReduceTransfers):
+        return derivation.carried()  # an update is the end of its all-reduces
+    in_time = ended(trace)
+    found, pair_of = pairs(in_time)
+    source, target = np.array(found, dtype=np.int32).reshape(-1, 2).T
+    return source, target, np.bincount(pair_of, in_time.bytes, len(found))
 
 
 def carried_by_link(trace: Trace) -> dict[LinkName, float]:

@@ -6,6 +6,8 @@ allows: every worker waits whenever it can.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError
@@ -61,25 +63,41 @@ def _cure(scenario: Scenario, found: int, most: int) -> str:
     return f"write steps = {round_number} or fewer" if round_number else "take fewer workers, or fewer pieces of a step"
 
 
-def check_rows(table: str, found: int) -> None:
-    """Raises InputError where the rows of a table, which are computed when they are read, do not fit this machine."""
+def check_rows(table: str, found: int, start_seconds: float, end_of: Callable[[int], float]) -> None:
+    """Raises InputError where the rows of a table, which are computed when they are read, do not fit this machine.
+
+    start_seconds: of the part of the run that is read. end_of: the end of a part that has so many rows.
+    """
     if found > largest_rows():
+        part = f"{start_seconds:.4g}, {_rounded_down(end_of(largest_rows())):.4g}"
         raise InputError.of(
-            f"{table} of the trace", found, f"are too many rows: {_memory(found)}",
-            "read a part of them: trace.between(start_seconds, end_seconds), or transfers_between",
+            table, found, f"are too many rows: {_memory(found)}",
+            f"read a part that fits: trace.transfers_between({part}), or trace.between",
         )  # fmt: skip
 
 
-def check_events(found: int) -> None:
-    """Raises InputError where so many rows, written as Chrome trace events, do not fit this machine."""
+def check_events(found: int, start_seconds: float, end_of: Callable[[int], float]) -> None:
+    """Raises InputError where so many rows, written as Chrome trace events, do not fit this machine.
+
+    start_seconds, end_of: as for `check_rows`.
+    """
     needed = found * BYTES_PER_EVENT
     if needed > memory_bytes():
+        start, end = start_seconds, _rounded_down(end_of(memory_bytes() // BYTES_PER_EVENT))
         raise InputError.of(
             "trace events", found, f"take {show(needed, 'byte')} of memory, and this machine has "
             f"{show(memory_bytes(), 'byte')}",
-            "save columns (.npz), or a part: trace.between(start_seconds, end_seconds), on the command line "
-            "--start and --end",
+            f"save columns (.npz), or a part that fits: trace.between({start:.4g}, {end:.4g}), on the command line "
+            f'--start "{show(start, "second", 4)}" --end "{show(end, "second", 4)}"',
         )  # fmt: skip
+
+
+def _rounded_down(seconds: float) -> float:
+    """Four digits, which are what a message shows; 0 and below stay."""
+    if seconds <= 0.0:
+        return seconds
+    unit = 10.0 ** (math.floor(math.log10(seconds)) - 3)
+    return math.floor(seconds / unit) * unit
 
 
 def check_schedule(scenario: Scenario) -> None:

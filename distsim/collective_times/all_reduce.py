@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 
 from distsim.arrays import Floats, Indices
+
+Part = tuple[Indices, Indices, Indices, Floats, Floats, Floats]
+Bundle = tuple[Indices, Indices, Floats, int, Floats, Floats]
 
 
 class AllReduce(ABC):
@@ -30,6 +34,28 @@ class AllReduce(ABC):
     @abstractmethod
     def transfers(self, arrivals: Floats, starts: Floats, ends: Floats) -> None:
         """Fills in transfers' `starts` and `ends`, (calls, rows), for joins at `arrivals`, (calls, workers)."""
+
+    def between(self, arrivals: Floats, start: float, end: float) -> Iterator[Part]:
+        """One call's transfers that are under way between two times, part by part, for joins at `arrivals`, (workers,).
+
+        A part is their `columns`, their starts and their ends.
+        """
+        starts, ends = np.empty((2, 1, self.rows))
+        self.transfers(arrivals[None], starts, ends)
+        found = np.flatnonzero((starts[0] < end) & (ends[0] > start))
+        source, target, chunk, num_bytes = self.columns()
+        yield source[found], target[found], chunk[found], num_bytes[found], starts[0, found], ends[0, found]
+
+    def bundles(self, arrivals: Floats, most: int) -> Iterator[Bundle]:  # noqa: ARG002 - here each transfer is its own
+        """Transfers that follow each other from one worker to another, as one, for joins `arrivals`, (calls, workers).
+
+        Yields sources, targets, bytes and number of a bundle's transfers, the start of the first and the end of the
+        last, both of shape (calls, sources). most: bundles of a worker in a call, where the schedule allows so few.
+        """
+        starts, ends = np.empty((2, len(arrivals), self.rows))
+        self.transfers(arrivals, starts, ends)
+        source, target, _, num_bytes = self.columns()
+        yield source, target, num_bytes, 1, starts, ends
 
     def carried(self) -> tuple[Indices, Indices, Floats]:
         """The pairs of workers between which bytes travel, source and target, and the bytes of one call."""

@@ -9,7 +9,8 @@ from typing import Literal
 
 from distsim.cluster import Cluster, LinkName
 from distsim.collective_times.all_reduce import AllReduce
-from distsim.collective_times.max_plus_rounds import Rings, Rounds, RoutedSchedule, may_share
+from distsim.collective_times.max_plus_rounds import Rounds, RoutedSchedule, may_share
+from distsim.collective_times.rings import Rings
 from distsim.collective_times.tree import Tree
 from distsim.collectives import ALL_REDUCES, Collective, RingRound, Topology, parameter_server, tree
 from distsim.communication import Communication, Sends

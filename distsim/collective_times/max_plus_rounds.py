@@ -4,7 +4,7 @@ Here ranks wait only for other ranks, never for a link. Let e[i] be the time whe
 rounds. Its transfer to j starts at max(e[i], e[j]) (eager: at e[i]) and takes d. This is linear in the max-plus algebra
 (Baccelli et al. 1992, Synchronization and Linearity), so one matrix serves every call. The model holds where no link
 ever carries two transfers at once: `is_sequential` of `Schedule` and `may_share` check this. `Rounds` follows any such
-schedule. `Rings` follows a schedule whose ranks stand in rings, and needs no list of transfers.
+schedule. `collective_times.rings` follows a schedule whose ranks stand in rings, and needs no list of transfers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 import numpy as np
 
 from distsim.arrays import Flags, Floats, Indices
 from distsim.cluster import Cluster, LinkName
 from distsim.collective_times.all_reduce import AllReduce
-from distsim.collectives import RingRound, Schedule
+from distsim.collectives import Schedule
 
 HALO = 16  # rounds between two closings of the circle
 MATRIX_PAYS = 1000  # measured with rings: a matrix takes as long as ranks^2 / 1000 calls round by round
@@ -222,96 +222,3 @@ def ring_ends(starts: Floats, transfer_seconds: Floats, rounds: int, *, eager: b
     [9.0, 9.0, 9.0]
     """
     return finished(ring_round_times(starts.T, transfer_seconds, rounds, eager=eager)).T
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Rounds that follow each other in the same rings. size, stride: of `RingRound`.
-
-    seconds: of each rank's transfer to the next in its ring, latency included, shape (workers,).
-    """
-
-    rounds: int
-    size: int
-    stride: int
-    seconds: Floats
-
-    def by_ring(self, of_rank: Floats) -> Floats:
-        """An array of shape (workers, …) as one of shape (size, blocks, stride, …): the members of a ring first."""
-        return np.moveaxis(of_rank.reshape(-1, self.size, self.stride, *of_rank.shape[1:]), 1, 0)
-
-    def by_rank(self, of_ring: Floats) -> Floats:
-        """The opposite of `by_ring`."""
-        return np.moveaxis(of_ring, 0, 1).reshape(-1, *of_ring.shape[3:])
-
-    @property
-    def mixes(self) -> bool:
-        """Whether the last member to join has delayed all of its ring when the phase ends, and all links are alike."""
-        return self.rounds >= self.size - 1 and bool((self.seconds == self.seconds[0]).all())
-
-
-class Rings(MaxPlus):
-    """The collective of a schedule that is `in_rings`, where rings share no link. calls: those of the run."""
-
-    def __init__(self, schedule: Schedule, cluster: Cluster, num_bytes: float, *, eager: bool, calls: int) -> None:
-        self.workers = schedule.workers
-        self.rows = self.workers * len(schedule.rounds)
-        self.eager = eager
-        self.by_matrix = calls * MATRIX_PAYS > self.workers**2
-        self.rounds = [found for found in schedule.rounds if isinstance(found, RingRound)]
-        self.chunk_bytes = num_bytes / schedule.chunks
-        self.phases: list[Phase] = []
-        routes: dict[tuple[int, int], Routes] = {}
-        for (size, stride), together in groupby(self.rounds, key=lambda found: found.rings):
-            members = list(together)
-            if (size, stride) not in routes:
-                source, target, _ = members[0].columns()
-                routes[size, stride] = Routes.of(cluster, source, target)
-            seconds = routes[size, stride].seconds(self.chunk_bytes * members[0].share)
-            self.phases.append(Phase(len(members), size, stride, seconds))
-        self.after = np.full(self.workers, self._alone()) if self._all_mix() else None
-
-    def _all_mix(self) -> bool:
-        """Whether the last rank to join delays all others in the same way: rings of rings that mix hold all ranks."""
-        together = 1
-        for size, stride in sorted({(phase.size, phase.stride) for phase in self.phases}, key=lambda ring: ring[1]):
-            if stride != together:
-                return False
-            together *= size
-        return together == self.workers and all(phase.mixes for phase in self.phases)
-
-    def _alone(self) -> float:
-        """The seconds from the last join to the end, added round by round as in `round_times`."""
-        seconds = 0.0
-        for phase in self.phases:
-            for _ in range(phase.rounds):
-                seconds += float(phase.seconds[0])
-        return seconds
-
-    @property
-    def seconds(self) -> Floats:
-        return np.concatenate([np.tile(phase.seconds, phase.rounds) for phase in self.phases] or [np.empty(0)])
-
-    def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
-        found = [members.columns() for members in self.rounds] or [(np.empty(0, np.int32),) * 3]
-        source, target, chunk = (np.concatenate(column) for column in zip(*found, strict=True))
-        shares = np.repeat([members.share for members in self.rounds], self.workers)
-        return source, target, chunk, shares * self.chunk_bytes
-
-    def carried(self) -> tuple[Indices, Indices, Floats]:
-        members = {found.rings: found for found in self.rounds}
-        shares = dict.fromkeys(members, 0)
-        for found in self.rounds:
-            shares[found.rings] += found.share
-        pairs = [found.columns()[:2] for found in members.values()] or [(np.empty(0, np.int32),) * 2]
-        source, target = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        return source, target, np.repeat(list(shares.values()), self.workers) * self.chunk_bytes
-
-    def round_times(self, starts: Floats) -> RoundTimes:
-        free = starts
-        for phase in self.phases:
-            times = ring_round_times(phase.by_ring(free), phase.by_ring(phase.seconds), phase.rounds, eager=self.eager)
-            for _ in range(phase.rounds):
-                yield phase.by_rank(next(times))
-            free = phase.by_rank(next(times))
-        yield free

@@ -76,10 +76,13 @@ BACKWARD = Look("backward", "#c5e6f8", "")
 EXPOSED = Look("exposed communication", "#cf7500", "")
 HELD = Look("micro-batches held", "#e8d5a8", "")
 
+COMPUTE_BAND = "rgba(86,180,233,0.35)"  # the colour of computing, transparent
+
 # The two directions of a NIC's links, and of messages: up to the server, down from the server.
 UP = Look("up-link", "#00565a", "")
 DOWN = Look("down-link", "#b04a9a", "")
 LINKS = (UP, DOWN)
+UP_BAND = "rgba(0,86,90,0.2)"  # the colour of up-links, transparent
 
 # Several runs, policies, algorithms or answers, in the order of a figure. The sixth repeats the first.
 RUNS = (

@@ -1,35 +1,66 @@
 """The panel of a run with more workers than a screen has lanes for: bands instead of the workers' lanes.
 
-The height of a band tells how many workers compute, communicate or wait at that time. Servers keep their lanes.
+The height of a band tells how many workers compute, communicate or wait at that time. Below the bands are the lanes of
+two workers: the median by compute time, and the slowest. Servers keep their lanes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from distsim.arrays import Floats
+from distsim.arrays import Floats, Indices
 from distsim.figures.theme import CATEGORIES, CATEGORY_OF, INK, Look
 from distsim.figures.timeline_bars import FULL, SERVER_ROWS
 from distsim.figures.timeline_lanes import Drawing, LaneAxis, Window, gradients_lost, of_spans, updates
 from distsim.figures.wording import counted
-from distsim.trace import SpanKind, Spans, Trace
+from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 
 ROWS = 8  # of a server's height, for all workers together
 CELLS = 150  # of time, across the window
 TICKS = 4
 
 
-def axis(trace: Trace) -> LaneAxis:
-    """A scale of workers, from the floor of the bands up, and a lane for each server."""
+def axis(trace: Trace, window: Window) -> LaneAxis:
+    """A scale of workers, from the floor of the bands up, a lane for each of `examples`, and one for each server."""
     counts = [round(trace.workers * part / TICKS) for part in range(TICKS + 1)]
     names = {_height(trace, count): counted(count, "worker") for count in counts}
+    shown = examples(trace, window)
+    for place, (word, worker) in enumerate(shown.items()):
+        names[float(ROWS + place)] = f"{word}, {trace.lane(worker)}"
+    first = ROWS + len(shown)
     for server in range(trace.servers):
-        names[ROWS + SERVER_ROWS * server + 0.5] = trace.lane(trace.workers + server)
-    return LaneAxis(ROWS + SERVER_ROWS * trace.servers, names, trace.servers)
+        names[first + SERVER_ROWS * server + 0.5] = trace.lane(trace.workers + server)
+    return LaneAxis(first + SERVER_ROWS * trace.servers, names, trace.servers)
+
+
+def examples(trace: Trace, window: Window) -> dict[str, int]:
+    """The worker that computes longest in the window and the median one; only the median one if these are alike.
+
+    >>> import distsim
+    >>> slow = {"cluster.workers": 40, "compute.slow": {7: 3.0}}
+    >>> trace = distsim.simulate(distsim.example("synchronous_ring").replacing(slow))
+    >>> examples(trace, Window(0.0, trace.total_seconds))["slowest"]
+    7
+    """
+    spans = trace.spans
+    found = np.flatnonzero(
+        np.isin(spans.kind, COMPUTE_KINDS)
+        & (spans.worker < trace.workers)
+        & window.touches(spans.start_seconds, spans.end_seconds)
+    )
+    bounds = window.start_seconds, window.end_seconds
+    within = spans.end_seconds[found].clip(*bounds) - spans.start_seconds[found].clip(*bounds)
+    seconds = np.bincount(spans.worker[found], within, trace.workers)
+    order = np.argsort(seconds, kind="stable")
+    median, slowest = int(order[trace.workers // 2]), int(order[-1])
+    alike = np.isclose(seconds[median], seconds[slowest])
+    return {"median": median} | ({} if alike else {"slowest": slowest})
 
 
 def bands(trace: Trace, window: Window) -> list[Drawing]:
-    """The drawings of one run: a band for each category, the servers' bars, updates, and gradients not applied."""
+    """The drawings of one run: bands, the lanes of examples and servers, updates, and gradients not applied."""
     edges = np.linspace(window.start_seconds, window.end_seconds, CELLS + 1)
     middles = np.round((edges[1:] + edges[:-1]) / 2 * window.scale, 4)
     drawn: list[Drawing] = []
@@ -37,10 +68,16 @@ def bands(trace: Trace, window: Window) -> list[Drawing]:
     for look, count in workers_busy(trace, edges).items():
         drawn.append(_band(trace, look, middles, below, below + count, window.unit))
         below = below + count
-    of_servers = of_spans(trace, window, trace.spans.where(trace.spans.worker >= trace.workers), edges[1] - edges[0])
-    shift = ROWS - trace.workers
-    drawn += [bars | {"y": bars["y"] + np.float32(shift)} for bars in of_servers]
-    drawn += updates(trace, window, ROWS + SERVER_ROWS * trace.servers)
+    shown = examples(trace, window)
+    ranks = trace.spans.worker
+    few = replace(trace, spans=trace.spans.where(np.isin(ranks, list(shown.values())) | (ranks >= trace.workers)))
+    for place, worker in enumerate(shown.values()):
+        bars = of_spans(few, window, few.spans.where(few.spans.worker == worker))
+        drawn += [of_look | {"y": of_look["y"] + np.float32(ROWS + place - worker)} for of_look in bars]
+    of_servers = of_spans(few, window, few.spans.where(few.spans.worker >= trace.workers), edges[1] - edges[0])
+    first = ROWS + len(shown)
+    drawn += [bars | {"y": bars["y"] + np.float32(first - trace.workers)} for bars in of_servers]
+    drawn += updates(trace, window, first + SERVER_ROWS * trace.servers)
     drawn += [lost | {"y": np.full(len(lost["y"]), -0.5)} for lost in gradients_lost(trace, window)]
     return drawn
 
@@ -55,34 +92,37 @@ def workers_busy(trace: Trace, edges_seconds: Floats) -> dict[Look, Floats]:
     >>> {look.name: count.round(1).tolist() for look, count in workers_busy(trace, np.array([0.0, 0.02])).items()}
     {'compute': [40.0]}
     """
-    of_workers = trace.spans.where(trace.spans.worker < trace.workers)
-    category = np.array([CATEGORIES.index(CATEGORY_OF[kind]) for kind in SpanKind])[of_workers.kind]
+    spans = trace.spans
+    within = (spans.end_seconds > edges_seconds[0]) & (spans.start_seconds < edges_seconds[-1])
+    category = np.array([CATEGORIES.index(CATEGORY_OF[kind]) for kind in SpanKind])[spans.kind]
     free = np.ones((trace.workers, len(edges_seconds) - 1))
     found = {}
     for number, look in enumerate(CATEGORIES):
-        own = of_workers.where(category == number)
-        share = np.minimum(_share_of_time(own, edges_seconds, trace.workers), free)
+        own = np.flatnonzero(within & (category == number) & (spans.worker < trace.workers))
+        if not len(own):
+            continue
+        times = spans.start_seconds[own], spans.end_seconds[own]
+        share = np.minimum(_share_of_time(spans.worker[own], *times, edges_seconds, trace.workers), free)
         free -= share
         if share.any():
             found[look] = np.asarray(share.sum(axis=0))
     return found
 
 
-def _share_of_time(spans: Spans, edges: Floats, workers: int) -> Floats:
-    """For each worker, the share of the time between two edges that the spans cover; at most 1, where they overlap."""
-    if not len(spans):
-        return np.zeros((workers, len(edges) - 1))
-    # Each worker is shifted to a later time, so that one search serves all workers.
-    apart = float(max(spans.end_seconds.max(), edges[-1]) - min(spans.start_seconds.min(), edges[0])) + 1.0
-    times = edges + apart * np.arange(workers)[:, np.newaxis]
+def _share_of_time(worker: Indices, start: Floats, end: Floats, edges: Floats, workers: int) -> Floats:
+    """For each worker, the share of the time between two edges that its spans cover; at most 1, where they overlap."""
+    places = len(edges) + 1
 
     def elapsed(since: Floats) -> Floats:
-        """The sum over all spans of the time that has passed since these moments."""
-        moments = np.sort(since + apart * spans.worker)
-        past = np.searchsorted(moments, times)
-        return np.asarray(past * times - np.concatenate([[0.0], np.cumsum(moments)])[past])
+        """At each edge, the sum over each worker's spans of the time that has passed since these moments."""
+        cell = worker.astype(np.int64) * places + np.searchsorted(edges, since)
+        count, offset = (
+            np.bincount(cell, of, workers * places).reshape(workers, places)[:, :-1].cumsum(axis=1)
+            for of in (None, since - edges[0])
+        )
+        return np.asarray(count * (edges - edges[0]) - offset)
 
-    covered = np.diff(elapsed(spans.start_seconds) - elapsed(spans.end_seconds), axis=1)
+    covered = np.diff(elapsed(start) - elapsed(end), axis=1)
     return np.asarray(np.clip(covered / np.diff(edges), 0.0, 1.0).round(9))
 
 

@@ -22,7 +22,6 @@ from distsim.units import show
 
 FEWEST_STEPS, MOST_STEPS = 2, 10  # of every worker, in a window that nobody chose
 MOST_BARS = 360  # of the workers in all panels; a browser takes about a millisecond for each
-BARS_OF_AN_UPDATE = 3  # where workers have no lanes: its mark, and the server's receive and send
 MOST_LANES = 32  # if there are more workers, `timeline` draws bands instead of their lanes
 MANY_MARKS = 60  # if the window has more updates, they are short ticks at the top of the panel
 DROPPED_SYMBOL = {"dropped": "x", "cancelled": "diamond"}
@@ -81,7 +80,7 @@ def _end_of_window(traces: Sequence[Trace], start_seconds: float) -> float:
     starts = [
         trace.spans.start_seconds[trace.spans.worker < trace.workers]
         if trace.workers <= MOST_LANES
-        else np.repeat(trace.updates.time_seconds, BARS_OF_AN_UPDATE)
+        else np.repeat(trace.updates.time_seconds, _bars_of_an_update(trace))
         for trace in traces
     ]
     drawn = np.sort(np.concatenate(starts))
@@ -91,6 +90,12 @@ def _end_of_window(traces: Sequence[Trace], start_seconds: float) -> float:
         if np.searchsorted(drawn, end) <= MOST_BARS:
             return end
     return max(_end_of_steps(trace, start_seconds, FEWEST_STEPS) for trace in traces)
+
+
+def _bars_of_an_update(trace: Trace) -> int:
+    """Where workers have no lanes: its mark, the server's receive and send, and the spans of two workers."""
+    spans_of_two = 2 * len(trace.spans) / (max(len(trace.updates), 1) * (trace.workers + trace.servers))
+    return 3 + round(spans_of_two)
 
 
 def _end_of_steps(trace: Trace, start_seconds: float, steps: int) -> float:

@@ -6,16 +6,16 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from distsim.cluster import LinkName
+from distsim.figures import traffic_of_many
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import BYTES, DOWN, SMALL, UP, Look, marker, template
-from distsim.figures.wording import counted
-from distsim.link_traffic import bytes_by_link, ended, links, why_none
+from distsim.figures.traffic_wording import nic_name, sentence
+from distsim.link_traffic import bytes_by_pair, carried_by_link, links
 from distsim.trace import Trace
-from distsim.units import show
 
 MOST_WITH_NUMBERS = 12  # if there are more ranks, cells show no numbers
 LANES_NAMED = 20
+MOST_RANKS = 300  # if there are more, ranks share cells, and links are drawn by class
 MEGA = 1e6
 
 
@@ -25,15 +25,20 @@ def traffic(trace: Trace) -> Captioned:
     As in `distsim.metrics`, only transfers that ended by the last update count. A NIC stands in the row of the first
     rank that uses this NIC: a colocated server uses the NIC of its worker, and the workers of a node may share a NIC.
 
+    More than 300 ranks share the cells of the map. Their links are drawn by class: the bytes of each link of the class,
+    the busiest first. The table then tells how much the links of each class carried, and which link carried most.
+
     >>> import distsim
     >>> traffic(distsim.simulate(distsim.example("synchronous_ring"))).summary
     '1.26 GB in 1200 transfers; the busiest link, the up-link of worker 0, carries 315 MB, as much as the mean.'
     """
     ranks = trace.workers + trace.servers
+    source, target, num_bytes = bytes_by_pair(trace)
+    if ranks > MOST_RANKS:
+        return traffic_of_many.drawn(trace, source, target, num_bytes)
     between = np.zeros((ranks, ranks))
-    in_time = ended(trace)
-    np.add.at(between, (in_time.source, in_time.target), in_time.bytes)
-    by_link = bytes_by_link(trace, in_time)
+    np.add.at(between, (source, target), num_bytes)
+    by_link = carried_by_link(trace)
     nics = sorted(host for direction, host in links(trace) if direction == "up")
     up, down = (np.array([by_link.get((direction, nic), 0.0) for nic in nics]) for direction in ("up", "down"))
     figure = make_subplots(cols=2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.03)
@@ -59,7 +64,7 @@ def traffic(trace: Trace) -> Captioned:
         for owner, sent, received in zip(owners, up.tolist(), down.tolist(), strict=True)
     ]
     carried = {(direction, nic): by_link.get((direction, nic), 0.0) for direction in ("up", "down") for nic in nics}
-    return Captioned(figure, _sentence(trace, carried, float(between.sum()), len(in_time)), table)
+    return Captioned(figure, sentence(trace, carried, float(between.sum())), table)
 
 
 def _bar(look: Look, ranks: int) -> dict[str, object]:
@@ -85,43 +90,3 @@ def _lay_out(figure: go.Figure, trace: Trace) -> None:
         template=template(), height=float(np.clip(34 * ranks + 130, 300, 640)), bargap=0.25,
         legend={"x": 0.64}, margin={"t": 46, "b": 54, "l": 10, "r": 14},
     )  # fmt: skip
-
-
-def _sentence(trace: Trace, carried: dict[LinkName, float], total: float, transfers: int) -> str:
-    if not transfers:
-        return nothing_drawn(trace)
-    sent = f"{show(total, 'byte')} in {counted(transfers, 'transfer')}"
-    over_nics = sum(carried.values()) / 2
-    if not over_nics:
-        return f"{sent}, all of them inside nodes: no NIC carries anything."
-    if not np.isclose(total, over_nics):
-        sent += f", {show(total - over_nics, 'byte')} of them inside nodes"
-    link, most = max(carried.items(), key=lambda item: item[1])
-    mean = 2 * over_nics / len(carried)
-    times = "as much as" if np.isclose(most, mean) else f"{most / mean:.3g} times"
-    return f"{sent}; the busiest link, the {link_name(trace, link)}, carries {show(most, 'byte')}, {times} the mean."
-
-
-def nothing_drawn(trace: Trace) -> str:
-    """The sentence for a run without transfers."""
-    reason = why_none(trace)
-    return f"{reason[0].upper()}{reason[1:]}, so no bytes are drawn."
-
-
-def nic_name(trace: Trace, host: int) -> str:
-    """The owner of the NIC that `host` uses: a worker, a server, or a node whose workers share a NIC."""
-    cluster = trace.scenario.cluster if "scenario" in trace.metadata else None
-    if cluster and cluster.nodes and cluster.nodes.nic_per == "node" and host < trace.workers:
-        return f"node {cluster.node_of(host)}"
-    return trace.lane(host)
-
-
-def link_name(trace: Trace, link: LinkName) -> str:
-    """The name of a link: its direction and its owner.
-
-    >>> import distsim
-    >>> link_name(distsim.simulate(distsim.example("synchronous_ring")), ("up", 2))
-    'up-link of worker 2'
-    """
-    direction, host = link
-    return f"{direction}-link of {trace.lane(host) if direction.startswith('fast') else nic_name(trace, host)}"

@@ -5,20 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
-from numpy.typing import NDArray
+from plotly.subplots import make_subplots
 
 from distsim.arrays import Floats
-from distsim.cluster import LinkName
 from distsim.errors import InputError
+from distsim.figures import utilization_of_many
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import DOWN, TOTAL, UP, template
-from distsim.figures.traffic import link_name, nothing_drawn
+from distsim.figures.traffic_wording import link_name, nothing_drawn
+from distsim.figures.utilization_of_many import Crossings, carried_between
 from distsim.figures.wording import time_unit
-from distsim.link_traffic import ended, links, pairs, route
+from distsim.link_traffic import ended
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
+from distsim.trace.derived import AllReduceTransfers
 
+MOST_ALONE = 32  # ranks; of more, the range of the links and a map of workers are drawn, too
+MOST_ROWS = 10**6  # if more transfers follow from a few numbers, those that follow each other are drawn as one
 LINES = {
     UP.name: {"color": UP.colour, "width": 2}, DOWN.name: {"color": DOWN.colour, "width": 2, "dash": "dash"},
     "mean": {"color": TOTAL.colour, "width": 2, "dash": "dot"},
@@ -41,6 +44,10 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
     speed. A trace holds only the start and the end of a transfer, so the bytes are spread evenly over the transfer's
     time. Bytes above the link's speed move to the nearest later time with room.
 
+    Of more than 32 ranks, a band has the middle 80 % of the up-links, and a map below has a row for each up-link, or
+    for the mean of neighbouring up-links. In a run of more than a million transfers that follow from a few numbers,
+    transfers that follow each other from one worker to another are drawn as one.
+
     Raises InputError where `intervals` is no count.
 
     >>> import distsim
@@ -50,86 +57,71 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
     """
     if not is_count(intervals):
         raise InputError.of("utilization(intervals)", intervals, "must be a whole number of at least 1", "take 200")
-    in_time = ended(trace)
+    in_time, together = _drawn_transfers(trace)
     total = trace.total_seconds
     scale, time_axis = time_unit(total)
-    figure = go.Figure()
-    unit = "% of the link's speed" if trace.producer == "simulated" else "MB/s"
-    figure.update_layout(template=template(), height=360, margin={"t": 50, "b": 50, "l": 10, "r": 14})
-    figure.update_xaxes(title_text=f"time ({time_axis})", range=[0.0, scale * total or 1.0])
-    figure.update_yaxes(title_text=f"carried ({unit})", rangemode="tozero")
+    simulated, many = trace.producer == "simulated", trace.workers + trace.servers > MOST_ALONE
+    unit = "% of the link's speed" if simulated else "MB/s"
+    rows = 2 if many and len(in_time) else 1
+    figure = make_subplots(rows=rows, shared_xaxes=True, vertical_spacing=0.08)
+    margin = {"t": 50, "b": 50, "l": 10, "r": 14}
+    figure.update_layout(template=template(), height=360 if rows == 1 else 640, margin=margin)
+    figure.update_xaxes(range=[0.0, scale * total or 1.0])
+    figure.update_xaxes(title_text=f"time ({time_axis})", row=rows, col=1)
+    figure.update_yaxes(title_text=f"carried ({unit})", rangemode="tozero", row=1, col=1)
     if not len(in_time):
         return Captioned(figure, nothing_drawn(trace), [])
     edges = np.linspace(0.0, total, intervals + 1)
-    loads = _loads(trace, in_time, edges)
+    crossings = Crossings.of(trace, in_time)
+    loads = _loads(trace, crossings, edges)
+    told = ""
+    if many:
+        told = utilization_of_many.add(figure, trace, crossings, edges, scale)
     for load in loads:
         figure.add_scatter(
             x=scale * edges, y=np.append(load.values, load.values[-1]), mode="lines", name=load.name,
             line=LINES[load.drawn_as] | {"shape": "hv"},
             hovertemplate=f"%{{x:.4g}} {time_axis}: %{{y:.3g}} {unit.split()[0]}<extra></extra>",
+            row=1, col=1,
         )  # fmt: skip
-    if trace.producer == "simulated":
-        figure.update_yaxes(range=[0, 105])
+    if simulated:
+        figure.update_yaxes(range=[0, 105], row=1, col=1)
     table: list[Row] = [
         {"link": load.name, f"mean ({unit})": float(load.values.mean()), f"most ({unit})": float(load.values.max())}
         for load in loads
     ]
-    return Captioned(figure, _sentence(loads, unit), table)
+    if together:
+        told += " Transfers that follow each other from one worker to another are drawn as one."
+    return Captioned(figure, _sentence(loads, unit) + told, table)
 
 
-def _loads(trace: Trace, in_time: Transfers, edges: Floats) -> list[Load]:
+def _drawn_transfers(trace: Trace) -> tuple[Transfers, bool]:
+    """The transfers that ended by the last update, and whether those that follow each other are drawn as one."""
+    derivation = trace.transfers.derivation
+    if isinstance(derivation, AllReduceTransfers) and len(derivation) > MOST_ROWS:
+        return derivation.bundled(MOST_ROWS)[0], True  # an update is the end of its all-reduces
+    return ended(trace), False
+
+
+def _loads(trace: Trace, crossings: Crossings, edges: Floats) -> list[Load]:
     """The busiest up-link, the busiest down-link, and the mean of all links."""
-    found_links, speeds, member = _members(trace, in_time)
-    used = np.array([(in_time.bytes[rows]).sum() for rows in member]) / speeds
-    duration = np.diff(edges)
-    factor = 100.0 if trace.producer == "simulated" else 1e-6
+    transfers, speeds, duration = crossings.transfers, crossings.speeds, np.diff(edges)
+    used = crossings.carried / speeds
     found = []
     for look in (UP, DOWN):
         direction = look.name.removesuffix("-link")
-        own = [number for number, link in enumerate(found_links) if link[0].removeprefix("fast ") == direction]
+        own = [number for number, link in enumerate(crossings.links) if link[0].removeprefix("fast ") == direction]
         busiest = max(own, key=lambda number: used[number])
-        rows = member[busiest]
-        values = _carried(in_time.where(rows), in_time.bytes[rows] / speeds[busiest], edges) / duration
+        rows = np.flatnonzero((crossings.first == busiest) | (crossings.last == busiest))
+        values = carried_between(transfers.where(rows), transfers.bytes[rows] / speeds[busiest], edges) / duration
         if trace.producer == "simulated":
             values = _within_speed(values)
-        found.append(Load(link_name(trace, found_links[busiest]), look.name, factor * values))
-    weights = np.zeros(len(in_time))
-    for rows, speed in zip(member, speeds, strict=True):
-        weights[rows] += in_time.bytes[rows] / speed / len(found_links)
-    mean = _carried(in_time, weights, edges) / duration
-    return [*found, Load("mean of all links", "mean", factor * mean)]
-
-
-def _members(trace: Trace, in_time: Transfers) -> tuple[list[LinkName], Floats, list[NDArray[np.intp]]]:
-    """The links of the run, their bytes per second (1 if unknown), and the transfers that crossed each link."""
-    found, pair_of = pairs(in_time)
-    of_pair = np.split(np.argsort(pair_of, kind="stable"), np.cumsum(np.bincount(pair_of))[:-1])
-    member: dict[LinkName, list[NDArray[np.intp]]] = {link: [np.empty(0, dtype=np.intp)] for link in links(trace)}
-    for pair, rows in zip(found, of_pair, strict=True):
-        for link in route(trace, *pair):
-            member[link].append(rows)
-    speeds = np.ones(len(member))
-    if trace.producer == "simulated":
-        capacities = trace.scenario.cluster.capacities(trace.scenario.hosts)
-        speeds = np.array([capacities[link] for link in member])
-    return list(member), speeds, [np.concatenate(rows) for rows in member.values()]
-
-
-def _carried(transfers: Transfers, weights: Floats, edges: Floats) -> Floats:
-    """The part of the transfers' weights between neighbouring edges; shape (edges - 1,)."""
-    length = transfers.end_seconds - transfers.start_seconds
-    at_once = length <= 0.0
-    rate = np.where(at_once, 0.0, weights / np.where(at_once, 1.0, length))
-    carried = _grown(transfers.start_seconds, rate, edges) - _grown(transfers.end_seconds, rate, edges)
-    jumps, _ = np.histogram(transfers.end_seconds[at_once], bins=edges, weights=weights[at_once])
-    return np.asarray(np.maximum(np.diff(carried), 0.0) + jumps)
-
-
-def _grown(since: Floats, rate: Floats, edges: Floats) -> Floats:
-    """At each edge t, the sum of rate (t - since) over all rates that began before t, as if no rate ended."""
-    first = np.searchsorted(edges, since)  # the first edge at or after the start of a rate
-    begun, offsets = (np.cumsum(np.bincount(first, of, len(edges) + 1)[:-1]) for of in (rate, rate * since))
-    return np.asarray(edges * begun - offsets)
+        found.append(Load(link_name(trace, crossings.links[busiest]), look.name, crossings.factor * values))
+    weights = np.zeros(len(transfers))
+    for of_link in (crossings.first, crossings.last):
+        weights += np.where(of_link >= 0, transfers.bytes / speeds[of_link] / len(speeds), 0.0)
+    mean = carried_between(transfers, weights, edges) / duration
+    return [*found, Load("mean of all links", "mean", crossings.factor * mean)]
 
 
 def _within_speed(shares: Floats) -> Floats:

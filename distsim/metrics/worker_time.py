@@ -70,9 +70,12 @@ def _covered(trace: Trace, *kinds: SpanKind) -> Floats:
     rows = rows[np.lexsort((spans.start_seconds[rows], spans.worker[rows]))]
     first = np.searchsorted(spans.worker[rows], np.arange(trace.workers + 1))
     seconds = np.zeros(trace.workers)
-    for worker in np.flatnonzero(np.diff(first)):
-        own = rows[first[worker] : first[worker + 1]]
-        latest = np.maximum.accumulate(spans.end_seconds[own].clip(0.0, total))
-        begins = np.maximum(spans.start_seconds[own].clip(0.0, total), np.concatenate([[0.0], latest[:-1]]))
-        seconds[worker] = np.maximum(latest - begins, 0.0).sum()
+    counts = np.diff(first)
+    for count in np.unique(counts[counts > 0]).tolist():  # workers with equally many spans together
+        alike = np.flatnonzero(counts == count)
+        own = rows[first[alike][:, None] + np.arange(count)]
+        latest = np.maximum.accumulate(spans.end_seconds[own].clip(0.0, total), axis=1)
+        before = np.concatenate([np.zeros((len(alike), 1)), latest[:, :-1]], axis=1)
+        begins = np.maximum(spans.start_seconds[own].clip(0.0, total), before)
+        seconds[alike] = np.maximum(latest - begins, 0.0).sum(axis=1)
     return seconds

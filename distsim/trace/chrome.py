@@ -9,10 +9,13 @@ on a link, so they are pairs of asynchronous events ("b", "e"). Updates and cont
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from distsim.trace.derived import MARGIN, AllReduceTransfers, latest
 from distsim.trace.tables import SpanKind, Spans, Table
 from distsim.trace.trace import TABLES, Trace
 from distsim.trace.values import table_of
@@ -23,11 +26,35 @@ RANKS, NETWORK, LEARNING = 1, 2, 3  # "processes", the viewer's groups of tracks
 
 def dumps(trace: Trace) -> str:
     """The JSON text of `trace`, one event per line. Raises InputError where it does not fit this machine's memory."""
-    check_events(sum(len(getattr(trace, name)) for name in TABLES))
+    start_seconds = float(trace.metadata.get("between_seconds", (0.0,))[0])
+    check_events(
+        sum(len(getattr(trace, name)) for name in TABLES), start_seconds, partial(_end_of, trace, start_seconds)
+    )
     events = [*_names(trace), *_spans(trace), *_updates(trace), *_contributions(trace), *_transfers(trace)]
     lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
     other = json.dumps({"distsim": trace.metadata})
     return f'{{"displayTimeUnit":"ms","otherData":{other},"traceEvents":[\n{lines}\n]}}\n'
+
+
+def _end_of(trace: Trace, start_seconds: float, rows: int) -> float:
+    """The end of a part of the run from `start_seconds` on that has about so many rows."""
+    spans, updates, derivation = trace.spans, trace.updates, trace.transfers.derivation
+    begun = np.sort(spans.start_seconds[spans.end_seconds > start_seconds])
+    made = np.sort(updates.time_seconds[updates.time_seconds >= start_seconds])
+    rows_of_update = 1.0 + len(trace.contributions) / max(len(updates), 1)
+    carried: Callable[[float], float] = lambda _: 0.0  # noqa: E731
+    if isinstance(derivation, AllReduceTransfers):
+        carried = derivation.begun_since(start_seconds)
+    else:
+        moved = trace.transfers
+        begun = np.sort(np.concatenate([begun, moved.start_seconds[moved.end_seconds > start_seconds]]))
+
+    def count(seconds: float) -> float:
+        return float(
+            np.searchsorted(begun, seconds) + np.searchsorted(made, seconds) * rows_of_update + carried(seconds)
+        )
+
+    return latest(count, start_seconds, float(spans.end_seconds.max(initial=start_seconds)), MARGIN * rows)
 
 
 def loads(text: str) -> Trace:

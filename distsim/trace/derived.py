@@ -7,20 +7,40 @@ computed when a caller reads them, for the whole run or for a part of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distsim.arrays import Floats
+from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.cluster import Cluster, LinkName
 from distsim.collective_times.all_reduce import AllReduce
 from distsim.collective_times.call_site import CallSite
 from distsim.communication import Communication
 from distsim.trace.tables import Transfers, blank_columns
+from distsim.trace_size import check_rows
+
+LEAST_ROWS_BY_CALL = 10**7  # of whole updates; fewer rows are computed at once
+MOST_BUNDLES = 2 * 10**6
+HALVINGS = 50
+MARGIN = 0.8  # of the rows of a part that fits, as `begun_since` is not exact
+
+
+def latest(count: Callable[[float], float], start: float, end: float, most: float) -> float:
+    """The latest moment from `start` to `end` at which a count that grows with time is at most `most`.
+
+    >>> round(latest(lambda seconds: 10.0 * seconds, 0.0, 8.0, 25.0), 6)
+    2.5
+    """
+    if count(end) <= most:
+        return end
+    for _ in range(HALVINGS):
+        middle = (start + end) / 2
+        start, end = (middle, end) if count(middle) <= most else (start, middle)
+    return start
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,24 +70,87 @@ class AllReduceTransfers:
         return self.calls * self.all_reduces[0].rows if self.all_reduces else 0
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """All rows."""
+        """All rows. Raises InputError where they fit no memory."""
+        check_rows("transfers of the trace", len(self), 0.0, partial(self._end_of, 0.0))
         return self._rows(slice(None))
 
     def between(self, start_seconds: float, end_seconds: float) -> Transfers:
-        """The transfers under way at some moment between the two, from the calls under way then."""
+        """The transfers under way at some moment between the two, from the calls under way then.
+
+        Raises InputError where they fit no memory.
+        """
+        under_way = self._under_way(start_seconds, end_seconds)
+        of_updates = under_way.any(axis=1)
+        if of_updates.sum() * len(self) <= LEAST_ROWS_BY_CALL * len(self.arrivals):
+            found = Transfers(**self._rows(np.flatnonzero(of_updates)))
+            return found.where((found.start_seconds < end_seconds) & (found.end_seconds > start_seconds))
+        parts, rows = [Transfers.empty()], 0
+        end_of = partial(self._end_of, start_seconds)
+        for update, number in np.argwhere(under_way).tolist():
+            call = update * len(self.all_reduces) + number
+            arrivals = self.arrivals[update, number]
+            for source, target, chunk, num_bytes, start, end in self.all_reduces[number].between(
+                arrivals, start_seconds, end_seconds
+            ):
+                rows += len(source)
+                check_rows("transfers between the two times", rows, start_seconds, end_of)
+                parts.append(Transfers(source, target, num_bytes, start, end, chunk, np.full(len(source), call)))
+        columns = [part.columns() for part in parts]
+        return Transfers(**{name: np.concatenate([one[name] for one in columns]) for name in Transfers.dtypes})
+
+    def _under_way(self, start_seconds: float, end_seconds: float) -> Flags:
+        """For each call, (updates, all-reduces), whether it is under way at some moment between the two."""
         first = self.arrivals.min(axis=2)
         last = np.stack([one.ends(self.arrivals[:, n]).max(axis=-1) for n, one in enumerate(self.all_reduces)], axis=1)
-        under_way = ((first < end_seconds) & (last > start_seconds)).any(axis=1)
-        found = Transfers(**self._rows(np.flatnonzero(under_way)))
-        return found.where((found.start_seconds < end_seconds) & (found.end_seconds > start_seconds))
+        return np.asarray((first < end_seconds) & (last > start_seconds))
+
+    def bundled(self, most: int) -> tuple[Transfers, Integers]:
+        """About `most` rows, or as many as the schedule allows, that stand for all transfers.
+
+        A row stands for transfers that follow each other from one worker to another: it has their bytes, the start of
+        the first and the end of the last. The second result is the number of transfers in each row.
+        """
+        parts, counts = [Transfers.empty()], [np.empty(0, np.int64)]
+        each = most // max(self.arrivals.size, 1)
+        for number, one in enumerate(self.all_reduces):
+            for source, target, num_bytes, count, start, end in one.bundles(self.arrivals[:, number], each):
+                call = np.arange(len(start)) * len(self.all_reduces) + number
+                columns = (source, target, num_bytes, start, end, 0, call[:, None])
+                parts.append(Transfers(*(np.broadcast_to(column, start.shape).ravel() for column in columns)))
+                counts.append(np.full(start.size, count))
+        columns_of = [part.columns() for part in parts]
+        joined = {name: np.concatenate([one[name] for one in columns_of]) for name in Transfers.dtypes}
+        return Transfers(**joined), np.concatenate(counts)
+
+    def begun_since(self, start_seconds: float) -> Callable[[float], float]:
+        """A function of a moment: about how many transfers begin between `start_seconds` and then."""
+        bundles, counts = self.bundled(MOST_BUNDLES)
+        chosen = bundles.end_seconds > start_seconds
+        bundles, counts = bundles.where(chosen), counts[chosen]
+        length = np.maximum(bundles.end_seconds - bundles.start_seconds, 1e-300)
+
+        def begun(seconds: float) -> float:
+            return float(counts @ np.clip((seconds - bundles.start_seconds) / length, 0.0, 1.0))
+
+        before = begun(start_seconds)
+        return lambda seconds: begun(seconds) - before
+
+    def _end_of(self, start_seconds: float, rows: int) -> float:
+        last = float(self.arrivals.max(initial=0.0)) + 1.0
+        return latest(self.begun_since(start_seconds), start_seconds, last, MARGIN * rows)
+
+    def carried(self) -> tuple[Indices, Indices, Floats]:
+        """The pairs of workers between which bytes travel, source and target, and the bytes of the whole run."""
+        parts = [one.carried() for one in self.all_reduces] or [(np.empty(0, np.int32),) * 2 + (np.empty(0),)]
+        source, target, num_bytes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return source, target, num_bytes * len(self.arrivals)
 
     def by_link(self) -> dict[LinkName, float]:
         """The bytes that each link carried in the whole run; links that carried nothing are left out."""
+        source, target, num_bytes = self.carried()
         found = np.zeros(len(self.cluster.link_capacities))
-        for one in self.all_reduces:
-            source, target, num_bytes = one.carried()
-            for links in self.cluster.route_numbers(source, target)[:2]:
-                found += np.bincount(links, num_bytes * len(self.arrivals), len(found))
+        for links in self.cluster.route_numbers(source, target)[:2]:
+            found += np.bincount(links, num_bytes, len(found))
         return {self.cluster.link_name(link): float(found[link]) for link in np.flatnonzero(found).tolist()}
 
     def stored(self) -> tuple[dict[str, Any], Floats]:

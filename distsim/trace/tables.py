@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.trace.texts import TextColumn, Texts
-from distsim.trace_size import check_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +80,7 @@ class Derivation(Protocol):
         """The number of rows."""
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """The columns by name."""
+        """The columns by name. Raises InputError where they fit no memory."""
 
 
 @dataclass(frozen=True)
@@ -153,10 +152,9 @@ class Table:
             return object.__getattribute__(self, name)
 
     def _work_out(self) -> None:
-        """Computes the columns of a table made by `later`. Raises InputError where they fit no memory."""
+        """Computes the columns of a table made by `later`."""
         if next(iter(self.dtypes)) in self.__dict__ or self.derivation is None:
             return
-        check_rows(type(self).__name__.lower(), len(self))
         table = self.of_columns(self.derivation.columns())
         assert len(table) == len(self), "the number of rows that was told"
         self.__dict__.update(table.__dict__)
