@@ -117,6 +117,20 @@ class Cluster(ValidatedTable):
         last = np.where(inside, fast_down + target, down + target // share * share)
         return first, last, np.where(inside, self.nodes.latency_seconds, self.latency_seconds)
 
+    @property
+    def link_numbers(self) -> Indices:
+        """The numbers of all links of the workers, in the order of `capacities`.
+
+        >>> cluster = Cluster(workers=2, bandwidth="1 GB/s", latency="1 ms")
+        >>> [cluster.link_name(number) for number in cluster.link_numbers]
+        [('up', 0), ('up', 1), ('down', 0), ('down', 1)]
+        """
+        workers = np.arange(self.workers, dtype=np.int32)
+        if self.nodes is None:
+            return np.arange(2 * self.workers, dtype=np.int32)
+        nics = workers[:: self.nodes.per_node if self.nodes.nic_per == "node" else 1]
+        return np.concatenate([nics, self.workers + nics, 2 * self.workers + workers, 3 * self.workers + workers])
+
     def link_name(self, number: int) -> LinkName:
         """The name of a link by its number."""
         way, host = divmod(int(number), self.workers)

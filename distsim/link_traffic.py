@@ -16,6 +16,7 @@ from distsim.trace import Trace, Transfers
 from distsim.trace.derived import AllReduceTransfers
 
 SAME_TIME = 1.0 + 1e-12
+MOST_PAIRS = 10**7  # that are counted in an array
 
 
 def ended(trace: Trace) -> Transfers:
@@ -80,6 +81,9 @@ def pairs(transfers: Transfers) -> tuple[list[tuple[int, int]], NDArray[np.intp]
     """The (source, target) pairs with transfers, and for each transfer the place of its pair among the pairs."""
     most = int(transfers.target.max(initial=0)) + 1
     pair = transfers.source.astype(np.int64) * most + transfers.target
+    if most**2 > MOST_PAIRS:
+        numbers, place_of = np.unique(pair, return_inverse=True)
+        return [divmod(number, most) for number in numbers.tolist()], place_of
     found = np.flatnonzero(np.bincount(pair))  # ranks are few and transfers many, so do not sort transfers
     place = np.zeros(int(found.max(initial=0)) + 1, dtype=np.intp)
     place[found] = np.arange(len(found))

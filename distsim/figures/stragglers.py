@@ -1,11 +1,13 @@
 """The time of a step on one worker, and the cost of waiting for many workers: the order statistics.
 
 The left panel shows the distribution of one worker's time, and the expected k-th smallest time of all workers. The
-right panel shows the expected slowest and slowest but one against the number of workers.
+right panel shows the expected slowest and slowest but one against the number of workers. Of a run of many workers, two
+more panels show the times by step, and a map of workers and steps.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +16,7 @@ from plotly.subplots import make_subplots
 
 from distsim.arrays import Floats
 from distsim.errors import InputError
+from distsim.figures import stragglers_by_step
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import COMPUTE, FORMULA, INK, LABEL_PAPER, MEASURED, PREDICTED, SMALL, Look, marker, template
 from distsim.figures.wording import above_or_below, time_unit
@@ -33,7 +36,8 @@ def stragglers(times: Sequence[WorkerTime], trace: Trace | None = None) -> Capti
     """Draws the distribution and the order statistics of workers' step times, and how the slowest time grows.
 
     times: one per worker, from `distsim.theory.stragglers.worker_times`. trace: a run of as many workers. Its compute
-    times are drawn beside the distribution, and the mean over steps of the slowest time beside the formula.
+    times are drawn beside the distribution, and the mean over steps of the slowest time beside the formula. A run of
+    more than 32 workers also shows how its compute times vary from step to step and from worker to worker.
 
     Raises InputError where there is no worker, or the trace has another number of workers or the policy FlexRR.
 
@@ -49,25 +53,33 @@ waiting for the slowest 85.9 ms. The slowest of 256 would take 306 ms.'
         rule = f"must be {len(times)}, one per time"
         raise InputError.of("stragglers(trace): workers", trace.workers, rule, "take the times of its scenario")
     drawn = _compute_seconds(trace) if trace is not None else np.empty((0, len(times)))
-    mean = float(np.mean([time.mean_seconds for time in times]))
+    groups = Counter(times)
+    mean = sum(count * time.mean_seconds for time, count in groups.items()) / len(times)
     ranks = _ranks(len(times))
-    order = {k: expected_order_statistic_seconds(times, k) for k in ranks}
+    order = {k: expected_order_statistic_seconds(groups, k) for k in ranks}
     growth = _growth(times)
     scale, unit = time_unit(mean)
-    figure = make_subplots(cols=2, column_widths=[0.58, 0.42], horizontal_spacing=0.1)
-    _add_distribution(figure, times, drawn, order[len(times)], scale, unit)
+    by_step = trace is not None and drawn.size > 0 and len(times) > MOST_MARKS
+    figure = make_subplots(
+        rows=2 if by_step else 1, cols=2, column_widths=[0.58, 0.42], horizontal_spacing=0.1, vertical_spacing=0.17
+    )
+    _add_distribution(figure, groups, drawn, order[len(times)], scale, unit)
     _add_order(figure, order, mean, scale, unit)
     of_run = PREDICTED if trace is not None and trace.producer == "simulated" else MEASURED
     _add_growth(figure, growth, drawn, of_run, scale, unit)
-    which = "workers N" if len(set(times)) == 1 else "the first N workers"
+    which = "workers N" if len(groups) == 1 else "the first N workers"
     figure.update_xaxes(title_text=which, row=1, col=2)
     figure.update_layout(template=template(), height=400, barmode="overlay", bargap=0.0)
     figure.update_layout(margin={"t": 70, "b": 50, "l": 10, "r": 14})
+    told = ""
+    if by_step:
+        figure.update_layout(height=740)
+        told = stragglers_by_step.add(figure, drawn, of_run, scale, unit)
     table: list[Row] = [
         {"workers": n, "slowest (ms)": 1e3 * slowest, "slowest but one (ms)": None if but is None else 1e3 * but}
         for n, (slowest, but) in growth.items()
     ]
-    return Captioned(figure, _sentence(times, mean, growth, drawn, trace), table)
+    return Captioned(figure, _sentence(times, mean, growth, drawn, trace) + told, table)
 
 
 def of_files(trace: Trace) -> Captioned:
@@ -103,24 +115,24 @@ def _ranks(workers: int) -> list[int]:
 
 def _growth(times: Sequence[WorkerTime]) -> dict[int, tuple[float, float | None]]:
     """For each number N of workers: the expected slowest and slowest but one of the first N workers."""
-    alike = len(set(times)) == 1
+    alike = len(Counter(times)) == 1
     most = max(LARGEST, len(times)) if alike else len(times)
     counts = sorted({*(2**power for power in range(most.bit_length()) if 2**power <= most), len(times), most})
     found: dict[int, tuple[float, float | None]] = {}
     for count in counts:
-        of = [times[0]] * count if alike else times[:count]
+        of = Counter({times[0]: count}) if alike else Counter(times[:count])
         but = expected_order_statistic_seconds(of, count - 1) if count > 1 else None
         found[count] = expected_order_statistic_seconds(of, count), but
     return found
 
 
 def _add_distribution(
-    figure: go.Figure, times: Sequence[WorkerTime], drawn: Floats, slowest: float, scale: float, unit: str
+    figure: go.Figure, times: Counter[WorkerTime], drawn: Floats, slowest: float, scale: float, unit: str
 ) -> None:
     """Draws the shares of the times in equal intervals: the expected and the recorded shares."""
     low, high = _reach(times, drawn, slowest)
     edges = np.linspace(low, high, BINS + 1)
-    survival = np.mean([time.survival(edges) for time in times], axis=0)
+    survival = _mean_survival(times, edges)
     middle, width = scale * (edges[:-1] + edges[1:]) / 2, scale * (edges[1] - edges[0])
     figure.add_bar(
         x=middle, y=-100.0 * np.diff(survival), width=width, name="one worker's time, expected",
@@ -139,17 +151,20 @@ def _add_distribution(
     figure.update_yaxes(title_text="share of the steps (%)", rangemode="tozero", row=1, col=1)
 
 
-def _reach(times: Sequence[WorkerTime], drawn: Floats, slowest: float) -> tuple[float, float]:
+def _mean_survival(times: Counter[WorkerTime], seconds: Floats) -> Floats:
+    """The share of the workers' steps that take longer than this; same shape as `seconds`."""
+    return np.asarray(sum(count * time.survival(seconds) for time, count in times.items()) / times.total())
+
+
+def _reach(times: Counter[WorkerTime], drawn: Floats, slowest: float) -> tuple[float, float]:
     """The ends of the time axis. Hardly any time is outside, and the expected slowest time is inside."""
-    ends = np.array(
-        [time.slow_factor * time.undisturbed.quantile(np.array([0.001, 1.0 - TAIL])) for time in set(times)]
-    )
+    ends = np.array([time.slow_factor * time.undisturbed.quantile(np.array([0.001, 1.0 - TAIL])) for time in times])
     paused = max(time.pause_seconds if time.pause_probability else 0.0 for time in times)
     low, high = float(ends[:, 0].min()), float(ends[:, 1].max()) + paused
     if drawn.size:
         low, high = min(low, float(drawn.min())), max(high, float(drawn.max()))
     grid = np.linspace(low, high, 400)
-    longer = np.mean([time.survival(grid) for time in times], axis=0)
+    longer = _mean_survival(times, grid)
     if drawn.size:
         longer = np.maximum(longer, 1.0 - np.searchsorted(np.sort(drawn, axis=None), grid, side="right") / drawn.size)
     high = max(float(grid[longer > TAIL].max(initial=low)), 1.03 * slowest)
@@ -214,7 +229,7 @@ def _add_growth(
             row=1, col=2,
         )  # fmt: skip
     powers = [4**power for power in range(12)] if counts[-1] > 16 else [2**power for power in range(5)]
-    figure.update_xaxes(type="log", tickvals=powers, row=1, col=2)
+    figure.update_xaxes(type="log", tickvals=powers, tickformat="d", tickangle=0, row=1, col=2)
     figure.update_yaxes(title_text=f"expected time ({unit})", rangemode="tozero", row=1, col=2)
 
 

@@ -19,9 +19,10 @@ CELLS = 128  # of the map, in each direction
 POINTS = 200  # of a class's line
 FAR_APART = 50.0  # the axis is logarithmic if the most is more times the least
 NAMES = {"up": "up-links", "down": "down-links", "fast up": "up-links in nodes", "fast down": "down-links in nodes"}
-LINES = {
-    "up": {"color": UP.colour}, "down": {"color": DOWN.colour, "dash": "dash"},
-    "fast up": {"color": UP.colour, "dash": "dot"}, "fast down": {"color": DOWN.colour, "dash": "dashdot"},
+LINES = {  # of up-links are wide, since those of down-links often lie on them
+    "up": {"color": UP.colour, "width": 6}, "down": {"color": DOWN.colour, "width": 2},
+    "fast up": {"color": UP.colour, "width": 6, "dash": "dot"},
+    "fast down": {"color": DOWN.colour, "width": 2, "dash": "dot"},
 }  # fmt: skip
 MEGA = 1e6
 
@@ -41,7 +42,7 @@ def drawn(trace: Trace, source: Indices, target: Indices, num_bytes: Floats) -> 
     _add_map(figure, trace, source, target, num_bytes)
     _add_classes(figure, trace, carried, classes)
     figure.update_layout(
-        template=template(), height=560, margin={"t": 90, "b": 54, "l": 10, "r": 14}, legend={"y": 1.06}
+        template=template(), height=560, margin={"t": 74, "b": 54, "l": 10, "r": 14}, legend={"y": 1.05}
     )
     table: list[Row] = [
         {
@@ -89,7 +90,7 @@ def _add_classes(
         values = np.array([carried[found[place]] for place in places.tolist()]) / MEGA
         figure.add_scatter(
             x=100.0 * (places + 0.5) / len(found), y=values, mode="lines", name=NAMES[direction],
-            line=LINES[direction] | {"width": 2.5},
+            line=LINES[direction],
             hovertemplate=f"{NAMES[direction]}, at %{{x:.3g}} % of them: %{{y:.4g}} MB<extra></extra>",
             row=1, col=2,
         )  # fmt: skip

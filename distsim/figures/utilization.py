@@ -85,7 +85,8 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
             row=1, col=1,
         )  # fmt: skip
     if simulated:
-        figure.update_yaxes(range=[0, 105], row=1, col=1)
+        most = max(float(load.values.max()) for load in loads)
+        figure.update_yaxes(range=[0, min(105.0, 1.2 * most or 105.0) if many else 105.0], row=1, col=1)
     table: list[Row] = [
         {"link": load.name, f"mean ({unit})": float(load.values.mean()), f"most ({unit})": float(load.values.max())}
         for load in loads

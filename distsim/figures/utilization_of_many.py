@@ -12,6 +12,7 @@ from distsim.cluster import LinkName
 from distsim.figures.theme import BYTES, SMALL, UP_BAND
 from distsim.link_traffic import links, pairs, route
 from distsim.trace import Trace, Transfers
+from distsim.trace.derived import AllReduceTransfers
 
 MAP_ROWS = 64
 LOW, HIGH = 0.1, 0.9  # of the band
@@ -35,16 +36,26 @@ class Crossings:
     @classmethod
     def of(cls, trace: Trace, transfers: Transfers) -> Crossings:
         """Those of these transfers of the run."""
+        derivation, simulated = trace.transfers.derivation, trace.producer == "simulated"
+        if isinstance(derivation, AllReduceTransfers):
+            cluster = derivation.cluster
+            numbers = cluster.link_numbers
+            place_of = np.full(len(cluster.link_capacities), -1)
+            place_of[numbers] = np.arange(len(numbers))
+            first, last = (place_of[of] for of in cluster.route_numbers(transfers.source, transfers.target)[:2])
+            names = [cluster.link_name(number) for number in numbers.tolist()]
+            speeds, factor = (cluster.link_capacities[numbers], 100.0) if simulated else (np.ones(len(names)), 1e-6)
+            return cls(transfers, names, speeds, first, last, factor)
         found, pair_of = pairs(transfers)
-        all_links = links(trace)
-        place = {link: number for number, link in enumerate(all_links)}
+        names = links(trace)
+        place = {link: number for number, link in enumerate(names)}
         routes = [route(trace, *pair) for pair in found]
         ends = np.array([[place[link] for link in crossed] or [-1, -1] for crossed in routes]).reshape(-1, 2)
-        speeds, factor = np.ones(len(all_links)), 1e-6
-        if trace.producer == "simulated":
+        speeds, factor = np.ones(len(names)), 1e-6
+        if simulated:
             capacities = trace.scenario.cluster.capacities(trace.scenario.hosts)
-            speeds, factor = np.array([capacities[link] for link in all_links]), 100.0
-        return cls(transfers, all_links, speeds, ends[pair_of, 0], ends[pair_of, 1], factor)
+            speeds, factor = np.array([capacities[link] for link in names]), 100.0
+        return cls(transfers, names, speeds, ends[pair_of, 0], ends[pair_of, 1], factor)
 
     @property
     def carried(self) -> Floats:
@@ -65,21 +76,15 @@ def carried_between(
     at_once = length <= 0.0
     rate = np.where(at_once, 0.0, weights / np.where(at_once, 1.0, length))
     of_group = np.zeros(len(transfers), dtype=np.int64) if group is None else group.astype(np.int64)
-    places = len(edges) + 1
-
-    def grown(since: Floats, sign: float) -> Floats:
-        """At each edge t, the sum of rate (t - since) over all rates that began before t, as if no rate ended."""
-        first = of_group * places + np.searchsorted(edges, since)  # the first edge at or after the start of a rate
-        begun, offsets = (
-            np.bincount(first, of, groups * places).reshape(groups, places)[:, :-1].cumsum(axis=1)
-            for of in (rate, rate * since)
-        )
-        return np.asarray(sign * (edges * begun - offsets))
-
-    carried = np.maximum(np.diff(grown(transfers.start_seconds, 1.0) + grown(transfers.end_seconds, -1.0), axis=1), 0.0)
-    for row in np.flatnonzero(at_once).tolist():
-        cell = min(max(int(np.searchsorted(edges, transfers.end_seconds[row], side="right")) - 1, 0), len(edges) - 2)
-        carried[of_group[row], cell] += weights[row]
+    # At each edge t, the sum of rate (t - since) over all rates that began before t, less that of the rates that ended.
+    since, rates = np.concatenate([transfers.start_seconds, transfers.end_seconds]), np.concatenate([rate, -rate])
+    place = np.tile(of_group * len(edges), 2) + np.searchsorted(edges[:-1], since)  # the first edge from there on
+    grown, offsets = (np.bincount(place, of, groups * len(edges)).reshape(groups, -1) for of in (rates, rates * since))
+    np.cumsum(grown, axis=1, out=grown)
+    np.cumsum(offsets, axis=1, out=offsets)
+    carried = np.maximum(np.diff(edges * grown - offsets, axis=1), 0.0)
+    cell = np.searchsorted(edges[1:-1], transfers.end_seconds[at_once], side="right")
+    np.add.at(carried, (of_group[at_once], cell), weights[at_once])
     return np.asarray(carried if group is not None else carried[0])
 
 
@@ -108,7 +113,7 @@ def add(figure: go.Figure, trace: Trace, crossings: Crossings, edges: Floats, sc
     unit = "%" if trace.producer == "simulated" else "MB/s"
     figure.add_heatmap(
         z=means.astype(np.float32), x=middles, y0=(group - 1) / 2, dy=group, colorscale=BYTES, zmin=0.0,
-        zmax=100.0 if unit == "%" else float(means.max()), name="up-links",
+        zmax=float(means.max()) or 1.0, name="up-links",
         colorbar={"thickness": 12, "len": 0.46, "y": 0.0, "yanchor": "bottom", "title": {"text": unit}},
         hovertemplate=f"around NIC %{{y:d}}, %{{x:.4g}}: %{{z:.3g}} {unit}<extra></extra>", row=2, col=1,
     )  # fmt: skip
