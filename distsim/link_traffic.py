@@ -106,7 +106,7 @@ def bytes_by_pair(trace: Trace) -> tuple[Indices, Indices, Floats]:
     in_time = ended(trace)
     found, pair_of = pairs(in_time)
     source, target = np.array(found, dtype=np.int32).reshape(-1, 2).T
-    return source, target, np.bincount(pair_of, in_time.bytes, len(found))
+    return source, target, np.bincount(pair_of, in_time.bytes, len(found)).astype(np.float64)
 
 
 def carried_by_link(trace: Trace) -> dict[LinkName, float]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distsim.errors import InputError
@@ -120,6 +121,68 @@ def test_rows_that_fit_no_memory_are_not_computed_and_the_rest_is_there(
     trace.between(first - 1e-6, first).save(tmp_path / "part.json")
     assert len(Trace.load(tmp_path / "part.json").transfers) == 3000
     assert max(carried_by_link(trace).values()) == pytest.approx(6 * 2 * 2999 / 3000 * 4 * 2**20)
+
+
+@settings(max_examples=40)
+@given(trace=RUNS, bounds=st.tuples(st.floats(-0.1, 1.2), st.floats(-0.1, 1.2)))
+def test_a_part_that_is_computed_call_by_call_has_the_same_rows(trace: Trace, bounds: tuple[float, float]) -> None:
+    start, end = (share * trace.total_seconds for share in sorted(bounds))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("distsim.trace.derived.LEAST_ROWS_BY_CALL", -1)
+        part = trace.transfers_between(start, end)
+    assert part == trace.transfers_between(start, end)
+
+
+@settings(max_examples=40)
+@given(trace=RUNS, most=st.sampled_from([1, 100, 1000, 10**6]))
+def test_bundles_have_all_bytes_and_begin_and_end_with_their_transfers(trace: Trace, most: int) -> None:
+    derivation, rows = trace.transfers.derivation, plain(trace)
+    assert isinstance(derivation, AllReduceTransfers)
+    bundles, counts = derivation.bundled(most)
+    assert counts.sum() == len(rows)
+    assert bytes_by_link(trace, bundles) == pytest.approx(bytes_by_link(trace, rows), rel=1e-12)
+    call = ["source", "target", "collective"]
+    of_rows, of_bundles = (
+        table.to_pandas().groupby(call).agg({"start_seconds": "min", "end_seconds": "max", "bytes": "sum"})
+        for table in (rows, bundles)
+    )
+    assert (of_rows.index == of_bundles.index).all()
+    assert of_bundles.to_numpy() == pytest.approx(of_rows.to_numpy(), rel=1e-12)
+    if most == 10**6:
+        assert (counts == 1).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_part_that_a_refusal_names_fits(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the table of transfers, and for a file of events; from the start of the run, and from a moment within."""
+    nodes = {"per_node": 4, "bandwidth": "100 GB/s", "latency": "2 us"}
+    cluster = {"workers": 64, "bandwidth": "1 Gbit/s", "latency": "100 us"} | (
+        {"nodes": nodes} if kind == "hierarchical" else {}
+    )
+    trace = simulate(scenario({"kind": "synchronous"}, kind, cluster=cluster, steps=20))
+    rows = plain(simulate(trace.scenario))
+    monkeypatch.setattr("distsim.trace_size.memory_bytes", lambda: len(rows) // 3 * 100)
+    monkeypatch.setattr("distsim.trace.derived.LEAST_ROWS_BY_CALL", -1)
+    with pytest.raises(InputError) as whole:
+        _ = trace.transfers.source
+    part = trace.transfers_between(*named(str(whole.value)))
+    assert len(rows) / 9 < len(part) <= len(rows) // 3
+    start = float(np.quantile(rows.start_seconds, 0.4))
+    with pytest.raises(InputError, match="transfers between the two times") as within:
+        trace.transfers_between(start, trace.total_seconds)
+    assert len(rows) / 9 < len(trace.transfers_between(*named(str(within.value)))) <= len(rows) // 3
+    monkeypatch.setattr("distsim.trace_size.memory_bytes", lambda: len(rows) * 1500)
+    with pytest.raises(InputError, match=r'trace events = .*--start "0 s" --end') as events:
+        trace.save(tmp_path / "run.json")
+    trace.between(*named(str(events.value))).save(tmp_path / "run.json")
+    assert 0 < len(Trace.load(tmp_path / "run.json").spans) < len(trace.spans)
+
+
+def named(message: str) -> tuple[float, float]:
+    """The two times in the cure."""
+    found = re.search(r"between\(([-.e\d]+), ([-.e\d]+)\)", message)
+    assert found is not None, message
+    return float(found[1]), float(found[2])
 
 
 DAMAGE: dict[str, dict[str, Any]] = {

@@ -61,12 +61,12 @@ class Crossings:
     def carried(self) -> Floats:
         """The bytes of each link."""
         places = len(self.links) + 1  # the last is for what crosses no link
-        both = (np.bincount(of_link % places, self.transfers.bytes, places) for of_link in (self.first, self.last))
-        return np.asarray(sum(both)[:-1])
+        both = [np.bincount(of_link % places, self.transfers.bytes, places) for of_link in (self.first, self.last)]
+        return np.asarray((both[0] + both[1])[:-1])
 
 
 def carried_between(
-    transfers: Transfers, weights: Floats, edges: Floats, group: Integers | None = None, groups: int = 1
+    transfers: Transfers, weights: Floats, edges: Floats, group: Integers | Indices | None = None, groups: int = 1
 ) -> Floats:
     """The part of the transfers' weights between neighbouring edges; shape (edges - 1,), or (groups, edges - 1).
 

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from distsim.trace.derived import MARGIN, AllReduceTransfers, latest
+from distsim.trace.derived import AllReduceTransfers, latest
 from distsim.trace.tables import SpanKind, Spans, Table
 from distsim.trace.trace import TABLES, Trace
 from distsim.trace.values import table_of
 from distsim.trace_size import check_events
+
+SUGGESTED = 0.1  # of the rows that fit: a file that takes about a minute to write
 
 RANKS, NETWORK, LEARNING = 1, 2, 3  # "processes", the viewer's groups of tracks
 
@@ -54,7 +56,9 @@ def _end_of(trace: Trace, start_seconds: float, rows: int) -> float:
             np.searchsorted(begun, seconds) + np.searchsorted(made, seconds) * rows_of_update + carried(seconds)
         )
 
-    return latest(count, start_seconds, float(spans.end_seconds.max(initial=start_seconds)), MARGIN * rows)
+    last = float(spans.end_seconds.max(initial=start_seconds))
+    ends = [latest(count, start_seconds, last, share * rows) for share in (SUGGESTED, 1.0)]
+    return ends[0] if ends[0] > start_seconds else ends[1]
 
 
 def loads(text: str) -> Trace:

@@ -21,7 +21,7 @@ from distsim.collective_times.all_reduce import AllReduce
 from distsim.collective_times.call_site import CallSite
 from distsim.communication import Communication
 from distsim.trace.tables import Transfers, blank_columns
-from distsim.trace_size import check_rows
+from distsim.trace_size import check_rows, largest_rows
 
 LEAST_ROWS_BY_CALL = 10**7  # of whole updates; fewer rows are computed at once
 MOST_BUNDLES = 2 * 10**6
@@ -84,8 +84,11 @@ class AllReduceTransfers:
         if of_updates.sum() * len(self) <= LEAST_ROWS_BY_CALL * len(self.arrivals):
             found = Transfers(**self._rows(np.flatnonzero(of_updates)))
             return found.where((found.start_seconds < end_seconds) & (found.end_seconds > start_seconds))
+        what, end_of = "transfers between the two times", partial(self._end_of, start_seconds)
+        estimate = round(self.begun_since(start_seconds)(end_seconds))
+        if MARGIN * estimate > largest_rows():  # otherwise the rows are counted
+            check_rows(what, estimate, start_seconds, end_of)
         parts, rows = [Transfers.empty()], 0
-        end_of = partial(self._end_of, start_seconds)
         for update, number in np.argwhere(under_way).tolist():
             call = update * len(self.all_reduces) + number
             arrivals = self.arrivals[update, number]
@@ -93,7 +96,7 @@ class AllReduceTransfers:
                 arrivals, start_seconds, end_seconds
             ):
                 rows += len(source)
-                check_rows("transfers between the two times", rows, start_seconds, end_of)
+                check_rows(what, rows, start_seconds, end_of)
                 parts.append(Transfers(source, target, num_bytes, start, end, chunk, np.full(len(source), call)))
         columns = [part.columns() for part in parts]
         return Transfers(**{name: np.concatenate([one[name] for one in columns]) for name in Transfers.dtypes})

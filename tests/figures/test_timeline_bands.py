@@ -62,8 +62,9 @@ def test_bands_of_a_whole_run_sum_to_its_time() -> None:
 def test_lanes_become_bands_above_the_most_lanes() -> None:
     lanes, bands = (timeline(run(workers)).figure for workers in (MOST_LANES, MOST_LANES + 1))
     assert {drawn.type for drawn in lanes.data if drawn.name == "compute"} == {"bar"}
-    (band,) = [drawn for drawn in bands.data if drawn.name == "compute"]
+    band, *of_two = [drawn for drawn in bands.data if drawn.name == "compute"]
     assert (band.type, band.fill) == ("scatter", "toself")
+    assert [drawn.type for drawn in of_two] == ["bar", "bar"]  # the lanes of the median and the slowest worker
     assert max(band.customdata) == MOST_LANES + 1
     assert bands.layout.yaxis.ticktext[0] == "0 workers"
     assert bands.layout.yaxis.ticktext[-1] == f"server {MOST_LANES + 1}"
