@@ -6,8 +6,7 @@ pipeline    stages that pass micro-batches on
 server      servers that wait for all, or one server that cancels late steps
 colocated   servers on workers' hosts that wait for all, where workers form a few groups
 These modules use: `all_reduce_sequence` (the calls of a run, one after the other) with the kinds of one call,
-`max_plus_rounds` (such as the ring) and `tree`; `sharing` of one link; and `rows`, the drawn times and the rows of the
-trace.
+`rings`, `max_plus_rounds` and `tree`; `sharing` of one link; and `rows`, the drawn times and the rows of the trace.
 """
 
 from __future__ import annotations
