@@ -39,6 +39,7 @@ STEPS = 3  # whose exchanges are timed
 LARGE = 40_000.0  # the largest number of a gradient; half precision ends at 65,504
 FROM_THE_ROOT = {"broadcast", "scatter"}
 ENVELOPE_BYTES = 800  # of a tensor that travels as a Python object, with its name
+SETTINGS_PACKED = 4  # an optimizer's settings fill as many envelopes
 HALF_CLOSE = 4e-3  # at most four sums in half precision, of the largest number
 ODD = (3, 5, 7)
 PIXELS, CLASSES = 64, 10  # of the script's images
@@ -107,7 +108,8 @@ def mean_and_sum(testbed: Testbed) -> Finding:
             added = np.sum(tensors, axis=0, dtype=np.result_type(tensors[0], np.int64))
             right = added if total else added / world
             for rank, result in enumerate(run.results):
-                if observed := _about_tensor(result["found"][place], result["given"][place], tensors[rank], right):
+                observed = _about_tensor(result["found"][place], result["given"][place], tensors[rank], right)
+                if observed := observed or ("" if result["new"][place] else "the argument itself comes back"):
                     kind = "sum" if total else "mean"
                     told = f"{kind} of tensors of {tensors[0].dtype} and shape {tensors[0].shape}"
                     where = f"rank {rank} of {world}, {told}, on {backend}"
@@ -183,8 +185,10 @@ def optimizer_state_of_the_root(testbed: Testbed) -> Finding:
                     told = f"{_listed(made_steps)} steps on ranks 0 to {world - 1}, root {root}"
                     where = f"rank {rank}, {optimizer}, after {told}"
                     return Finding.of(observed=observed, expected=expected, passed=False, where=where)
-        states = [np.size(one) for (*_, root), own in zip(cases, alone, strict=True) for one in own[root]["state"]]
-        if reason := _more_than_from_the_root(run, 8 * sum(states), len(states)):
+        roots = [own[root] for (*_, root), own in zip(cases, alone, strict=True)]
+        numbers = sum(np.size(one) for own in roots for one in own["state"])
+        packed = sum(own["tensors"] + SETTINGS_PACKED for own in roots)
+        if reason := _more_than_from_the_root(run, 8 * numbers, packed):
             where = f"{world} ranks, {len(cases)} optimizers"
             return Finding.of(observed=reason, expected="state and settings once", passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
@@ -196,7 +200,7 @@ def optimizer_state_of_the_root(testbed: Testbed) -> Finding:
     how="Sum each .grad with all_reduce, in one order on all ranks, divide, and only then call the class's own step.",
 )
 def steps_as_one_process(testbed: Testbed) -> Finding:
-    """Tied, frozen and unused parameters, two groups, state from before, changing rates; after every step.
+    """Tied, frozen, unused and empty parameters, two groups, state from before, changing rates; after every step.
 
     On gloo, too, where exchanges under way really share what memory they have been given.
     """
@@ -231,21 +235,24 @@ def steps_as_one_process(testbed: Testbed) -> Finding:
 def exchanges_beside_backward(testbed: Testbed) -> Finding:
     """When each gradient leaves and how long steps take, against the formula; on fast and on slow links.
 
-    With one and with two backwards for a step; on one of the links, one rank is slower than the others, and on the
-    other one the optimizer has the layers in another order than the model.
+    With one and with two backwards for a step; on one of the links, one rank is slower than the others. With one
+    optimizer the layers are in another order than in the model, and with one they are in two groups.
     """
     rng = testbed.rng
     passes = [int(one) for one in rng.permutation([1, 2])]
     orders = rng.permutation([[*range(LAYERS)], _other_order(rng)]).tolist()
+    seconds_begin = rng.permutation([0, int(rng.integers(1, LAYERS))]).tolist()
     weights = _weights(rng)
-    for bandwidth, slow, count, order in zip(("40 kB/s", "10 kB/s"), (1.0, 1.5), passes, orders, strict=True):
+    for bandwidth, slow, count, order, second in zip(
+        ("40 kB/s", "10 kB/s"), (1.0, 1.5), passes, orders, seconds_begin, strict=True
+    ):
         cluster = Cluster.model_validate({"workers": 4, "bandwidth": bandwidth, "latency": "1 ms"})
         seconds = [SECONDS] * cluster.workers
         seconds[int(rng.integers(cluster.workers))] *= slow
         arguments = [
             {
                 "weights": weights, "order": order, "inputs": rng.normal(size=(4, WIDTH)), "seconds": one,
-                "rest": REST_SECONDS, "passes": count, "steps": STEPS,
+                "rest": REST_SECONDS, "passes": count, "steps": STEPS, "second": second,
             }
             for one in seconds
         ]  # fmt: skip
@@ -256,7 +263,8 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
         expected = f"{STEPS} steps of {1e3 * step:.1f} ms, each with all-reduces that begin at {ready}"
         if run.failure:
             return Finding.failed(run, expected)
-        told = f"in the order {_listed(order)} in the optimizer"
+        groups = f"; a second group begins at place {second}" if second else ""
+        told = f"in the order {_listed(order)} in the optimizer{groups}"
         where = f"4 ranks, {LAYERS} layers, {told}, {count} backwards for a step, links of {bandwidth}"
         if reason := _other_times(run, seconds, count, order, step):
             return Finding.of(observed=reason, expected=expected, passed=False, where=where)
@@ -265,15 +273,15 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
             return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     arguments = [{"weights": weights, "inputs": rng.normal(size=(4, WIDTH)), "counts": passes} for _ in range(2)]
     run = testbed.run("refusals", arguments=arguments)
-    refused = "an AssertionError while gradients are being exchanged, and a ValueError for wrong options"
+    refused = "an AssertionError while gradients are exchanged or complete, and a ValueError for wrong options"
     if run.failure:
         return Finding.failed(run, refused)
     for rank, results in enumerate(run.results):
         for count, result in zip(passes, results, strict=True):
-            for name, was in result.items():
-                if not was:
+            for observed, is_so in result.items():
+                if is_so:
                     where = f"rank {rank} of 2, {count} backwards for a step"
-                    return Finding.of(observed=f"{name} goes through", expected=refused, passed=False, where=where)
+                    return Finding.of(observed=observed, expected=refused, passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
@@ -428,94 +436,150 @@ class _Script:
 class _Updates:
     """Some updates by an optimizer: what each rank is given, and what must come of it.
 
-    passes: backwards for an update. clips: by update; 0: none. options: of the optimizer. closure: whether steps get
-    one. large: whether gradients reach `LARGE` on all ranks alike.
+    passes: backwards for an update. clips: by update; 0: none. options: of the optimizer. calls: how often a step calls
+    a closure; 0: steps without one. short: whether the second update has one backward less. large: how many times
+    `LARGE` gradients reach, on all ranks alike; 0: as they come. second: whether some layers have another optimizer.
+    reset: how gradients become zero. On one rank one layer has no gradient, in any update.
     """
 
     def __init__(
-        self, rng: Generator, world: int, passes: int, clips: Sequence[float], *,
-        closure: bool = False, large: bool = False, **options: Any,
+        self, rng: Generator, world: int, passes: int, clips: Sequence[float], *, reset: str = "to None",
+        calls: int = 0, short: bool = False, large: float = 0.0, second: bool = False, **options: Any,
     ) -> None:  # fmt: skip
-        frozen, other = ([], []) if large else ([int(one)] for one in rng.choice(range(1, LAYERS), 2, replace=False))
-        self.world, self.passes, self.clips, self.options = world, passes, clips, options
-        self.exchanged = [layer for layer in range(LAYERS) if layer not in frozen + other]
-        self.exchanges = len(clips) * len(self.exchanged)
+        layers = [int(one) for one in rng.choice(range(1, LAYERS - second), 3, replace=False)]
+        frozen, other, missing = ([], [], layers[2:]) if large else (layers[:1], layers[1:2], layers[2:])
+        other += [LAYERS - 1] if second else []  # whose gradients come first
+        self.world, self.passes, self.clips, self.options, self.reset = world, passes, clips, options, reset
+        self.calls = max(calls, 1)
+        self.parts = [[layer for layer in range(LAYERS) if layer not in frozen + other], *([other] if second else [])]
+        self.exchanged = sorted(layer for part in self.parts for layer in part)
+        self.exchanges = len(clips) * self.calls * len(self.exchanged)
         self.half = options.get("compression") == "fp16"
         self.num_bytes = WIDTH * WIDTH * (2 if self.half else 8)
         self.kind = "sum" if options.get("op") == "Sum" else "mean"
         self.weights = _weights(rng)
+        # With two optimizers, a rank that sends less beside backward would send in another order than the others.
+        self.missing = [missing if rank == world - 1 and not second else [] for rank in range(world)]
         base, spread = (rng.normal(size=(4, WIDTH)), 0.01) if large else (np.zeros((4, WIDTH)), 1.0)
-        batches = len(clips) * passes
-        self.inputs = [[base + spread * rng.normal(size=(4, WIDTH)) for _ in range(batches)] for _ in range(world)]
-        own = [_gradients(self.weights, batches[0])[1] for batches in self.inputs]
-        self.scale = LARGE / max(np.max(np.abs(layer)) for layers in own for layer in layers) if large else 1.0
+        counts = [passes - (short and update == 1) for update in range(len(clips))]
+        self.inputs = [
+            [[base + spread * rng.normal(size=(4, WIDTH)) for _ in range(count)] for count in counts]
+            for _ in range(world)
+        ]
+        self.scale, self.largest = 1.0, large * LARGE
+        if large:
+            own = [self._sums(self.weights, rank, 0)[1] for rank in range(world)]
+            self.scale = self.largest / max(np.max(np.abs(layer)) for layers in own for layer in layers)
         self.arguments = [
             {
                 "weights": self.weights, "inputs": inputs, "passes": passes, "clips": list(clips), "frozen": frozen,
-                "others": other, "scale": self.scale, "options": options, "closure": closure,
+                "others": other, "missing": missing, "scale": self.scale, "options": options, "closure": calls > 0,
+                "calls": self.calls, "reset": reset, "second": second,
             }
-            for inputs in self.inputs
+            for inputs, missing in zip(self.inputs, self.missing, strict=True)
         ]  # fmt: skip
         given = "".join(f", {name}={value}" for name, value in options.items())
-        steps = "steps with closures" if closure else "clipping" if any(clips) else "no clipping"
-        self.told = f"{world} ranks, {passes} backwards for each update, {steps}{given}"
+        steps = f"steps that call a closure {calls} times" if calls else "steps without closures"
+        clipping = f"{'clipping' if any(clips) else 'no clipping'}, gradients set {reset}"
+        several = ", two optimizers" if second else ""
+        self.told = f"{world} ranks, {_listed(counts)} backwards for the updates, {steps}, {clipping}{several}{given}"
 
     def about(self, results: Sequence[Any]) -> str | None:
         """What is wrong with the ranks' losses, gradients and weights of the updates."""
         weights = self.weights
-        tolerance = HALF_CLOSE * LARGE if self.half else CLOSE
+        tolerance = HALF_CLOSE * self.largest if self.half else CLOSE
+        gradients = [iter(result["gradients"]) for result in results]
         for update, clip in enumerate(self.clips):
-            own = [self._sums(weights, inputs, update) for inputs in self.inputs]
-            sums = [np.sum([layers[layer] for _, layers in own], axis=0) for layer in range(LAYERS)]
-            exchanged = {layer: sums[layer] / (1 if self.kind == "sum" else self.world) for layer in self.exchanged}
-            norm = np.sqrt(sum(np.sum(gradient**2) for gradient in exchanged.values()))
-            factor = min(1.0, clip / (norm + 1e-6)) if clip else 1.0  # as torch's clip_grad_norm_ has it
-            weights = [weight - RATE * factor * exchanged.get(layer, 0.0) for layer, weight in enumerate(weights)]
+            for call in range(self.calls):
+                own = [self._sums(weights, rank, update) for rank in range(self.world)]
+                sums = np.sum([layers for _, layers in own], axis=0)
+                exchanged = {layer: sums[layer] / (1 if self.kind == "sum" else self.world) for layer in self.exchanged}
+                for rank, result in enumerate(results):
+                    where = f"rank {rank}, update {update + 1}"
+                    if call == 0 and not _close(result["losses"][update], own[rank][0]):
+                        found = _first(result["losses"][update])
+                        return f"{where}: step returns {found}; the loss is {own[rank][0]:.6g}"
+                    # What is clipped is seen in every call of a closure, and else what the last one leaves.
+                    found = next(gradients[rank]) if clip or call == self.calls - 1 else exchanged
+                    for layer, right in exchanged.items():
+                        if found[layer] is None or not _near(found[layer], right, tolerance):
+                            told = "no gradient" if found[layer] is None else _first(found[layer])
+                            return f"{where}, layer {layer}: {told}; the {self.kind} is {_first(right)}"
+                for part in self.parts:
+                    factor = _clipping(clip, [exchanged[layer] for layer in part])
+                    for layer in part:
+                        weights = [
+                            *weights[:layer],
+                            weights[layer] - RATE * factor * exchanged[layer],
+                            *weights[layer + 1 :],
+                        ]
             for rank, result in enumerate(results):
-                where = f"rank {rank}, update {update + 1}"
-                if not _close(result["losses"][update], own[rank][0]):
-                    return f"{where}: step returns {_first(result['losses'][update])}; the loss is {own[rank][0]:.6g}"
                 for layer, weight in enumerate(weights):
-                    found, right = result["gradients"][update][layer], exchanged.get(layer)
-                    if right is not None and (found is None or not _near(found, right, tolerance)):
-                        told = "no gradient" if found is None else _first(found)
-                        return f"{where}, layer {layer}: {told}; the {self.kind} is {_first(right)}"
                     if not _near(result["weights"][update][layer], weight, RATE * tolerance + CLOSE):
-                        return f"{where}, layer {layer}: other weights than the step makes of the right gradient"
+                        where = f"rank {rank}, update {update + 1}, layer {layer}"
+                        return f"{where}: other weights than the step makes of the right gradient"
+        return self._about_resets(results)
+
+    def _about_resets(self, results: Sequence[Any]) -> str | None:
+        """What zero_grad left in place of None or, with set_to_none=False, of zeros."""
+        for rank, result in enumerate(results):
+            for found in result["resets"][1:]:
+                for layer in self.exchanged:
+                    zeros = found[layer] is not None and not np.any(found[layer])
+                    if not (zeros if self.reset == "to zero" else found[layer] is None):
+                        left = "None" if found[layer] is None else _first(found[layer])
+                        return f"rank {rank}, layer {layer}: gradients set {self.reset} are {left}"
         return None
 
-    def _sums(self, weights: list[Array], inputs: list[Array], update: int) -> tuple[float, list[Array]]:
+    def _sums(self, weights: list[Array], rank: int, update: int) -> tuple[float, list[Array]]:
         """The loss and the gradients of one rank, added up over the backwards of an update."""
-        batches = inputs[update * self.passes : (update + 1) * self.passes]
-        found = [_gradients(weights, batch) for batch in batches]
+        found = [_gradients(weights, batch, self.missing[rank]) for batch in self.inputs[rank][update]]
         gradients = [self.scale * np.sum([layers[layer] for _, layers in found], axis=0) for layer in range(LAYERS)]
         return self.scale * sum(loss for loss, _ in found), gradients
+
+
+def _clipping(clip: float, gradients: list[Array]) -> float:
+    """What gradients are multiplied by, as torch's clip_grad_norm_ has it; clip: 0 for none."""
+    norm = np.sqrt(sum(np.sum(gradient**2) for gradient in gradients))
+    return float(min(1.0, clip / (norm + 1e-6))) if clip else 1.0
 
 
 def _cases(rng: Generator) -> list[list[_Updates]]:
     """Every option, alone and with others. The cases of one list have one number of ranks, and make one run."""
     clip = float(rng.uniform(0.05, 0.1))
     even, odd = int(rng.choice((2, 4))), int(rng.choice(ODD))
+    large = float(rng.uniform(3.0, 8.0))  # too large for half precision before the division, on each rank and together
+    calls = int(rng.integers(2, 4))
     return [
         [
-            _Updates(rng, even, 1, (clip, 0.0), gradient_predivide_factor=float(rng.uniform(1.5, 4.0))),
-            _Updates(rng, even, 1, (0.0,), large=True, compression="fp16", gradient_predivide_factor=float(even)),
+            _Updates(
+                rng, even, 1, (clip, 0.0), reset="by the model", gradient_predivide_factor=float(rng.uniform(1.5, 4.0))
+            ),
+            _Updates(rng, even, 1, (0.0,), large=large, compression="fp16", gradient_predivide_factor=large * even),
+            _Updates(rng, even, 1, (0.0, clip), second=True, reset="to zero"),
         ],
-        [_Updates(rng, odd, 3, (0.0, clip)), _Updates(rng, odd, 2, (0.0, 0.0), closure=True, op="Sum")],
+        [
+            _Updates(rng, odd, 3, (0.0, clip, 0.0), short=True),
+            _Updates(rng, odd, 2, (0.0, 0.0), calls=calls, op="Sum"),
+            _Updates(rng, odd, 1, (clip, clip), calls=2, reset="to zero"),
+        ],
     ]
 
 
-def _gradients(weights: list[Array], inputs: Array) -> tuple[float, list[Array]]:
-    """The loss of the model of layers, and the gradient of each layer: the squares' sum of tanh after tanh."""
-    values = [inputs]
-    for weight in weights:
-        values.append(np.tanh(values[-1] @ weight))
-    arriving, gradients = 2 * values[-1], []
-    for weight, before, after in zip(reversed(weights), values[-2::-1], values[:0:-1], strict=True):
+def _gradients(weights: list[Array], inputs: Array, missing: Sequence[int] = ()) -> tuple[float, list[Array]]:
+    """The loss of the model of layers, and the gradient of each layer: the squares' sum of tanh after tanh.
+
+    missing: layers that are left out; their gradients are zero.
+    """
+    values, used = [inputs], [layer for layer in range(len(weights)) if layer not in missing]
+    for layer in used:
+        values.append(np.tanh(values[-1] @ weights[layer]))
+    arriving, gradients = 2 * values[-1], [np.zeros_like(weight) for weight in weights]
+    for layer, before, after in zip(reversed(used), values[-2::-1], values[:0:-1], strict=True):
         arriving = arriving * (1 - after**2)
-        gradients.append(before.T @ arriving)
-        arriving = arriving @ weight.T
-    return float(np.sum(values[-1] ** 2)), gradients[::-1]
+        gradients[layer] = before.T @ arriving
+        arriving = arriving @ weights[layer].T
+    return float(np.sum(values[-1] ** 2)), gradients
 
 
 def _place(rank: object, size: object, local: object, local_size: object, met: Sequence[object]) -> str:
@@ -540,16 +604,31 @@ def _tensors(rng: Generator) -> list[Array]:
 
 
 def _optimizers(rng: Generator, optimizer: str, made_steps: list[int], root: int) -> list[dict[str, Any]]:
-    """Each rank's optimizer: with rates of its own, after as many steps as it has made. The further step is for all."""
+    """Each rank's optimizer: with settings of its own, after as many steps as it has made. The further step is for all.
+
+    The root has a scheduler's initial_lr, too, as after a checkpoint.
+    """
     shapes = [(60, 40), (5,), (), (2,)]
     further = [np.asarray(rng.normal(size=shape)) for shape in shapes]
     return [
         {
-            "optimizer": optimizer, "rates": [float(one) for one in rng.uniform(0.05, 0.5, 2)], "root": root,
+            "optimizer": optimizer, "root": root,
+            "settings": [_settings(rng, optimizer, of_the_root=rank == root) for _ in range(2)],
             "gradients": [*([np.asarray(rng.normal(size=shape)) for shape in shapes] for _ in range(count)), further],
         }
-        for count in made_steps
+        for rank, count in enumerate(made_steps)
     ]  # fmt: skip
+
+
+def _settings(rng: Generator, optimizer: str, *, of_the_root: bool) -> dict[str, Any]:
+    """All settings of a group of parameters that a script may choose. The root's are not the default ones."""
+    chosen = {"lr": float(rng.uniform(0.05, 0.5)), "weight_decay": float(rng.uniform(0.01, 0.1))}
+    if of_the_root:
+        chosen |= {"maximize": True, "initial_lr": float(rng.uniform(0.5, 1.0))}
+    if optimizer == "Adam":
+        betas = [float(one) for one in rng.uniform(0.5, 0.99, 2)]
+        return {**chosen, "betas": betas, "eps": float(10 ** rng.uniform(-8, -4)), "amsgrad": of_the_root}
+    return {**chosen, "momentum": float(rng.uniform(0.5, 0.99)), "nesterov": of_the_root}
 
 
 def _weights(rng: Generator) -> list[Array]:

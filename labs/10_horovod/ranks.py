@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -28,7 +28,10 @@ OPTIMIZERS = {
 
 
 class Network(nn.Module):
-    """Two tied layers, a frozen one, and two alike that only samples with a first number above 0 go through."""
+    """Two tied layers, a frozen one, and two alike that only samples with a first number above 0 go through.
+
+    Also a parameter without dimensions, and two without numbers.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -38,6 +41,8 @@ class Network(nn.Module):
         self.second = nn.Linear(WIDTH, WIDTH)
         self.second.weight = self.first.weight
         self.last = nn.Linear(WIDTH, WIDTH)
+        self.scale = nn.Parameter(torch.ones(()))
+        self.empty = nn.ParameterList([torch.zeros(0), torch.zeros(0)])
         self.double()
         generator = torch.Generator().manual_seed(seed)
         for weight in self.parameters():
@@ -49,7 +54,22 @@ class Network(nn.Module):
         chosen = (inputs[:, :1] > 0).double()
         if chosen.any():
             hidden = hidden + chosen * torch.tanh(self.special(hidden))
-        return self.last(hidden)
+        return self.scale * self.last(hidden) + sum(one.sum() for one in self.empty)
+
+
+class Repeated(torch.optim.SGD):
+    """Calls a closure several times, as LBFGS does, and makes a step each time."""
+
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Any:  # type: ignore[override]
+        """The loss of the first call. Without a closure, one step."""
+        if closure is None:
+            return super().step()
+        losses = []
+        for _ in range(self.param_groups[0]["calls"]):
+            with torch.enable_grad():
+                losses.append(closure())
+            super().step()
+        return losses[0]
 
 
 class Timed(torch.autograd.Function):
@@ -69,19 +89,19 @@ class Timed(torch.autograd.Function):
 
 
 class Layers(nn.Module):
-    """Linear layers of one width; each one's backward takes `seconds`. Some are frozen."""
+    """Linear layers of one width; each one's backward takes `seconds`. Some are frozen, and some may be left out."""
 
     def __init__(self, weights: list[Tensor], seconds: float = 0.0, frozen: list[int] | None = None) -> None:
         super().__init__()
         self.weights = nn.ParameterList([nn.Parameter(weight.clone()) for weight in weights])
-        self.seconds = seconds
+        self.seconds, self.missing = seconds, []
         for number in frozen or []:
             self.weights[number].requires_grad_(False)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The layers one after the other."""
         values = inputs.clone().requires_grad_()
-        for weight in self.weights:
+        for weight in (one for number, one in enumerate(self.weights) if number not in self.missing):
             # The seconds of a layer's backward pass before its own gradient is there.
             values = Timed.apply(torch.tanh(values @ weight), self.seconds)
         return values
@@ -119,7 +139,8 @@ def allreduce(tasks: ModuleType, *, tensors: list[Tensor], totals: list[bool]) -
     kept = [tensor.detach().clone() for tensor in found]
     for tensor in found:
         tensor.detach().zero_()
-    return {"found": kept, "given": [tensor.detach().clone() for tensor in given]}
+    new = [one is not own for one, own in zip(found, given, strict=True)]
+    return {"found": kept, "given": [tensor.detach().clone() for tensor in given], "new": new}
 
 
 def _laid(tensor: Tensor, *, columns: bool) -> Tensor:
@@ -145,12 +166,14 @@ def broadcast_one_model(
     """A model's tensors afterwards, and what `broadcast` makes of the first ones.
 
     order: in which this rank gives them. form: "state_dict", "pairs" (a list of named parameters), or "iterator".
+    The first weight lies as it is given; further matrices are columns of a larger one, or lie column by column.
     """
     model = nn.Module()
     for place, weight in enumerate(weights):
-        model.register_parameter(f"weight{place}", nn.Parameter(weight.clone(), requires_grad=place > 0))
+        laid = _laid(weight, columns=place % 2 == 1) if place else weight.clone()
+        model.register_parameter(f"weight{place}", nn.Parameter(laid, requires_grad=place > 0))
     for place, buffer in enumerate(buffers):
-        model.register_buffer(f"buffer{place}", buffer.clone())
+        model.register_buffer(f"buffer{place}", _laid(buffer, columns=place % 2 == 1).detach())
     named = list(model.state_dict().items() if form == "state_dict" else model.named_parameters())
     own = [named[place] for place in order]
     given = {"state_dict": dict, "pairs": list, "iterator": iter}[form](own)
@@ -166,25 +189,29 @@ def optimizer_states(tasks: ModuleType | None, *, cases: list[dict[str, Any]]) -
 
 
 def optimizer_state(
-    tasks: ModuleType | None, *, optimizer: str, rates: list[float], gradients: list[list[Tensor]], root: int
+    tasks: ModuleType | None,
+    *,
+    optimizer: str,
+    settings: list[dict[str, Any]],
+    gradients: list[list[Tensor]],
+    root: int,
 ) -> dict[str, Any]:
     """State and settings after the broadcast, and what a further step makes of ones. Without tasks: no broadcast.
 
-    rates: of the first parameter, and of the others, which are a group of their own. gradients: of as many steps before
-    the broadcast as there are but one; the last one's are those of the further step. Before, the last parameter has no
+    settings: of the group of the first parameter, and of that of the others. gradients: of as many steps before the
+    broadcast as there are but one; the last one's are those of the further step. Before, the last parameter has no
     gradient, and so no state.
     """
     parameters = [nn.Parameter(torch.ones_like(gradient)) for gradient in gradients[-1]]
     made = OPTIMIZERS[optimizer]([{"params": parameters[:1]}, {"params": parameters[1:]}])
-    for group, rate in zip(made.param_groups, rates, strict=True):
-        group["lr"] = rate
-        group["weight_decay"] = rate / 8
+    for group, given in zip(made.param_groups, settings, strict=True):
+        group.update({name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
     for step in gradients[:-1]:
         _step(made, parameters[:-1], step[:-1])
     if tasks is not None:
         tasks.broadcast_optimizer_state(made, root_rank=root)
     kept = [_flat_state(made.state.get(parameter, {})) for parameter in parameters]
-    settings = {
+    found = {
         f"{name} of group {number}": repr(value)
         for number, group in enumerate(made.param_groups)
         for name, value in sorted(group.items())
@@ -193,8 +220,10 @@ def optimizer_state(
     before = [parameter.detach().clone() for parameter in parameters]
     for parameter in parameters:
         nn.init.ones_(parameter)
+    tensors = sum(len(made.state.get(parameter, {})) for parameter in parameters)
     _step(made, parameters, gradients[-1])
-    return {"state": kept, "settings": settings, "before": before, "after": [one.detach() for one in parameters]}
+    after = [one.detach() for one in parameters]
+    return {"state": kept, "tensors": tensors, "settings": found, "before": before, "after": after}
 
 
 def _step(made: torch.optim.Optimizer, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
@@ -229,8 +258,8 @@ def steps_of_one(
     """
     model = Network(seed)
     weights = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    biases = [parameter for parameter in model.parameters() if parameter.dim() == 1]
-    plain = OPTIMIZERS[optimizer]([{"params": weights}, {"params": biases, "lr": 0.05}])
+    others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    plain = OPTIMIZERS[optimizer]([{"params": weights}, {"params": others, "lr": 0.05}])
     mse_loss(model(earlier[0]), earlier[1]).backward()
     plain.step()
     used = tasks.DistributedOptimizer(plain, named_parameters=model.named_parameters()) if tasks else plain
@@ -253,15 +282,17 @@ def steps_of_one(
 
 def overlap(
     tasks: ModuleType, *, weights: list[Tensor], order: list[int], inputs: Tensor, seconds: float, rest: float,
-    passes: int, steps: int,
+    passes: int, steps: int, second: int,
 ) -> None:  # fmt: skip
     """Steps of so many backwards each; a backward takes so many seconds in each layer.
 
-    order: of the layers in the optimizer. rest: seconds between the last backward and the step.
+    order: of the layers in the optimizer, from number `second` on in a second group; 0: all in one. rest: seconds
+    between the last backward and the step.
     """
     model = Layers(weights, seconds)
     given = [model.weights[layer] for layer in order]
-    sgd = _distributed(tasks, given, model, backward_passes_per_step=passes)
+    groups = [{"params": part} for part in (given[:second], given[second:]) if part]
+    sgd = _distributed(tasks, groups, model, backward_passes_per_step=passes)
     for _ in range(steps):
         sgd.zero_grad()
         for _ in range(passes):
@@ -276,30 +307,44 @@ def refusals(tasks: ModuleType, *, weights: list[Tensor], inputs: Tensor, counts
 
 
 def refusals_of_one(tasks: ModuleType, weights: list[Tensor], inputs: Tensor, passes: int) -> dict[str, bool]:
-    """Whether zero_grad, and one backward more, are refused between the last backward and the step, first or second.
+    """What should not be so, and whether it is: what goes through and should raise, or raises and should go through.
 
-    And whether options that are not offered are refused. A backward more changes gradients that travel, so what arrives
-    afterwards is not defined, and no step follows.
+    Between the last backward and the step, first or second, zero_grad and one backward more should raise. The backward
+    should so, too, where the first parameter in turn has no gradient, so that all others wait for their turn; as
+    nothing has been sent then, zero_grad should go through. A backward more changes gradients that travel, so what
+    arrives afterwards is not defined, and no step follows.
     """
-    model = Layers(weights)
     wrong = [{"op": tasks.Adasum}, {"op": tasks.Sum, "gradient_predivide_factor": 2.0}]
-    options = all(
-        _refuses(lambda given=given: _distributed(tasks, model.parameters(), model, **given)) for given in wrong
-    )
-    refused = {"zero_grad": True, "one backward more": True, "an option that is not offered": options}
-    for steps in (1, 2):
-        model = Layers(weights)
-        sgd = _distributed(tasks, model.parameters(), model, backward_passes_per_step=passes)
-        for step in range(steps):
-            sgd.zero_grad()
-            for _ in range(passes):
-                model(inputs).square().sum().backward()
-            for set_to_none in (False, True):
-                refused["zero_grad"] &= _refuses(lambda none=set_to_none, sgd=sgd: sgd.zero_grad(set_to_none=none))
-            if step + 1 < steps:
-                sgd.step()
-        refused["one backward more"] &= _refuses(model(inputs).square().sum().backward)
-    return refused
+    model = Layers(weights)
+    found = {
+        "an option that is not offered goes through": not all(
+            _refuses(lambda given=given: _distributed(tasks, model.parameters(), model, **given)) for given in wrong
+        )
+    }
+    for waiting in (False, True):
+        for steps in (1, 2):
+            model = Layers(weights)
+            given = [*model.parameters()]
+            if waiting:
+                model.idle = nn.Parameter(torch.zeros(2))
+                given.append(model.idle)
+            sgd = _distributed(tasks, given, model, backward_passes_per_step=passes)
+            for step in range(steps):
+                sgd.zero_grad()
+                for _ in range(passes):
+                    model(inputs).square().sum().backward()
+                if not waiting:
+                    told = "zero_grad goes through while gradients are exchanged"
+                    refused = [_refuses(lambda sgd=sgd, none=none: sgd.zero_grad(none)) for none in (False, True)]
+                    found[told] = found.get(told, False) or not all(refused)
+                if step + 1 < steps:
+                    sgd.step()
+            if waiting:
+                raises = _refuses(lambda sgd=sgd: sgd.zero_grad(set_to_none=False))
+                found["zero_grad raises before any exchange has begun"] = raises
+            told = f"one backward more goes through{' while all gradients wait for their turn' if waiting else ''}"
+            found[told] = found.get(told, False) or not _refuses(model(inputs).square().sum().backward)
+    return found
 
 
 def updates(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -308,54 +353,63 @@ def updates(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> list[dict[str,
 
 
 def updates_of_one(
-    tasks: ModuleType,
-    *,
-    weights: list[Tensor],
-    inputs: list[Tensor],
-    passes: int,
-    clips: list[float],
-    frozen: list[int],
-    others: list[int],
-    scale: float,
-    options: dict[str, Any],
-    closure: bool,
-) -> dict[str, Any]:
-    """The gradients and the weights after each update, which adds up so many backwards.
+    tasks: ModuleType, *, weights: list[Tensor], inputs: list[list[Tensor]], passes: int, clips: list[float],
+    frozen: list[int], others: list[int], missing: list[int], scale: float, options: dict[str, Any], closure: bool,
+    calls: int, reset: str, second: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The gradients and the weights after each update, which adds up one backward for each of its inputs.
 
-    clips: by update, the largest norm of its gradient, and then the way with `synchronize`; 0: any. frozen: layers that
-    are not trained; others: layers that the optimizer does not have. scale: of the loss. options: of the optimizer.
-    closure: whether steps make their backwards in a closure. Before it all, an error ends a `skip_synchronize`.
+    passes: backwards_passes_per_step. clips: by update, the largest norm of its gradient, and then the way with
+    `synchronize`; 0: any. frozen: layers that are not trained; others: layers that the optimizer does not have, which a
+    `second` one may have. missing: layers that are left out on this rank. scale: of the loss. options: of the
+    optimizer. closure: whether steps make their backwards in a closure, which the step calls so many times, and which
+    itself synchronizes and clips. reset: how gradients become zero. Before it all, an error ends a `skip_synchronize`.
     """
     model = Layers(weights, frozen=frozen)
+    model.missing = missing
     own = [weight for number, weight in enumerate(model.weights) if number not in others]
+    parts = [own, [model.weights[number] for number in others]] if second else [own]
     named = {"compression": tasks.Compression, "op": tasks}
     given = {name: getattr(named[name], value) if name in named else value for name, value in options.items()}
-    sgd = _distributed(tasks, own, model, backward_passes_per_step=passes, **given)
-    with suppress(RuntimeError), sgd.skip_synchronize():
-        raise RuntimeError
-    gradients, states, losses = [], [], []
-    for number, clip in enumerate(clips):
+    made = [
+        _distributed(
+            tasks, [{"params": part, "calls": calls}], model, Repeated, backward_passes_per_step=passes, **given
+        )
+        for part in parts
+    ]
+    for sgd in made:
+        with suppress(RuntimeError), sgd.skip_synchronize():
+            raise RuntimeError
+    gradients, states, losses, resets = [], [], [], []
 
-        def backwards(update: int = number) -> Tensor:
-            sgd.zero_grad()
-            return sum(_backward(model, batch, scale) for batch in inputs[update * passes : (update + 1) * passes])
-
-        if closure:
-            losses.append(sgd.step(backwards))
-            gradients.append(_gradients(model))
-        else:
-            losses.append(backwards())
-            if clip:
+    def backwards(update: int) -> Tensor:
+        if reset == "by the model":
+            model.zero_grad()
+        for sgd in made if reset != "by the model" else []:
+            sgd.zero_grad(**{"to None": {}, "to zero": {"set_to_none": False}}[reset])
+        resets.append(_gradients(model))
+        loss = sum(_backward(model, batch, scale) for batch in inputs[update])
+        if clips[update]:
+            for sgd in made:
                 sgd.synchronize()
-                gradients.append(_gradients(model))
-                nn.utils.clip_grad_norm_(own, clip)
-                with sgd.skip_synchronize():
-                    sgd.step()
-            else:
-                sgd.step()
-                gradients.append(_gradients(model))
+            gradients.append(_gradients(model))
+            for part in parts:
+                nn.utils.clip_grad_norm_(part, clips[update])
+        return loss
+
+    for update, clip in enumerate(clips):
+        if not closure:
+            losses.append(backwards(update))
+        with ExitStack() as stack:
+            for sgd in made if clip else []:
+                stack.enter_context(sgd.skip_synchronize())
+            for sgd in made:
+                loss = sgd.step(lambda update=update: backwards(update)) if closure else sgd.step()
+                losses += [loss] if closure else []
+        if not clip:
+            gradients.append(_gradients(model))
         states.append([weight.detach().clone() for weight in model.weights])
-    return {"gradients": gradients, "weights": states, "losses": losses}
+    return {"gradients": gradients, "weights": states, "losses": losses, "resets": resets}
 
 
 def _backward(model: Layers, batch: Tensor, scale: float) -> Tensor:
@@ -364,8 +418,10 @@ def _backward(model: Layers, batch: Tensor, scale: float) -> Tensor:
     return loss.detach()
 
 
-def _distributed(tasks: ModuleType, parameters: Any, model: nn.Module, **options: Any) -> Any:
-    plain = torch.optim.SGD(parameters, lr=0.1)
+def _distributed(
+    tasks: ModuleType, parameters: Any, model: nn.Module, kind: type[torch.optim.SGD] = torch.optim.SGD, **options: Any
+) -> Any:
+    plain = kind(parameters, lr=0.1)
     return tasks.DistributedOptimizer(plain, named_parameters=model.named_parameters(), **options)
 
 

@@ -120,12 +120,15 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
     """Gives every rank's tensors the values that those of `root_rank` have. Each travels once, and no other does.
 
     params: a model's state_dict(), with buffers of any type, or pairs of name and tensor such as its
-    named_parameters(). Tensors are filled in place. What has the same name belongs together: the ranks have the same
-    names, and not always in the same order.
+    named_parameters(). Tensors are filled in place; one may be a part of a larger tensor, or lie column by column. What
+    has the same name belongs together: the ranks have the same names, and not always in the same order. Names, and what
+    else packs a tensor into a Python object, may travel with it.
     """
     # write
     for _, tensor in sorted(dict(params).items()):
-        dist.broadcast(tensor.detach(), src=root_rank)
+        travelling = tensor.detach().contiguous()
+        dist.broadcast(travelling, src=root_rank)
+        tensor.detach().copy_(travelling)
     # end
 
 
@@ -133,9 +136,9 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int) 
     """Gives every rank's optimizer the state and the settings that the one of `root_rank` has. They travel once.
 
     State is what an optimizer keeps for each parameter (momentum, second moments, counts of steps). Settings are what
-    each of its param_groups holds beside the parameters, such as the learning rate. Afterwards each rank has as much
-    state as the root, whether it had more or none: often the root alone has read a checkpoint. Parameters stay what
-    they are.
+    each of its param_groups holds beside the parameters, such as the learning rate; the root may have some that others
+    lack. Afterwards each rank has as much state as the root, whether it had more or none: often the root alone has read
+    a checkpoint. Parameters stay what they are.
     """
     # write
     found = [optimizer.state_dict() if rank() == root_rank else None]
@@ -154,7 +157,7 @@ class Distributed(torch.optim.Optimizer):
         """Remembers what the exchange needs, calls `begin`, and has `ready` called whenever a gradient was added to.
 
         The parameters to exchange are those of all param_groups that are trained (`requires_grad`), each by itself, and
-        always in the same order, whatever order their gradients come in: the last of param_groups is the first.
+        always in the same order, whatever order their gradients come in: the last one of the last group is the first.
         """
         self.passes, self.compression, self.synchronizes = passes, compression, True
         self.divided_before, self.divided_after = divided_before, divided_after
@@ -248,7 +251,7 @@ class Distributed(torch.optim.Optimizer):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """As the optimizer's own. Raises AssertionError where exchanges have begun that nobody has waited for.
 
-        What arrives would still become gradients.
+        What arrives would still become gradients. Before the first exchange begins, gradients may be set to zero.
         """
         # write
         if self.sent:
@@ -271,7 +274,8 @@ def DistributedOptimizer(
     checkpoints take it for one; and it does what `Distributed` says. It may be the given object itself.
 
     One all-reduce is made for each trained parameter of the optimizer and each step (or synchronize), and nothing else
-    is sent. Frozen parameters, and those of the model that this optimizer does not have, stay at home.
+    is sent. Frozen parameters, and those of the model that this optimizer does not have, stay at home. A script may
+    have several such optimizers at once. Gradients may be set to zero without it, by the model say.
 
     named_parameters: those of the model, from which Horovod takes the names; not needed here.
     backward_passes_per_step: how many backwards come before each step; their gradients add up on their rank, and the
