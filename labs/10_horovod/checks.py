@@ -26,7 +26,7 @@ Generator = np.random.Generator
 CLOSE = 1e-9  # double precision loses far less, the smallest mistake far more
 SINGLE_CLOSE = 1e-5
 LAYERS, WIDTH = 6, 8  # of the model of layers
-LAYER_BYTES = WIDTH * WIDTH * 8
+FAST_SECONDS, SLOW_SECONDS = 0.0128, 0.0512  # of a link, for one layer's bytes
 SMALL_WIDTH = 6  # of the network with tied, frozen and special layers
 SECONDS = 0.050  # of a layer's backward
 REST_SECONDS = 0.010  # between the last backward and the step: less than any exchange
@@ -236,28 +236,31 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
     """When each gradient leaves and how long steps take, against the formula; on fast and on slow links.
 
     With one and with two backwards for a step; on one of the links, one rank is slower than the others. With one
-    optimizer the layers are in another order than in the model, and with one they are in two groups.
+    optimizer the layers are in another order than in the model, with one they are in two groups, and with one each
+    layer has a single number.
     """
     rng = testbed.rng
     passes = [int(one) for one in rng.permutation([1, 2])]
     orders = rng.permutation([[*range(LAYERS)], _other_order(rng)]).tolist()
     seconds_begin = rng.permutation([0, int(rng.integers(1, LAYERS))]).tolist()
-    weights = _weights(rng)
-    for bandwidth, slow, count, order, second in zip(
-        ("40 kB/s", "10 kB/s"), (1.0, 1.5), passes, orders, seconds_begin, strict=True
+    widths = [int(one) for one in rng.permutation([1, WIDTH])]
+    for layer_seconds, slow, count, order, second, width in zip(
+        (FAST_SECONDS, SLOW_SECONDS), (1.0, 1.5), passes, orders, seconds_begin, widths, strict=True
     ):
+        layer_bytes = 8 * width * width
+        bandwidth = f"{layer_bytes / layer_seconds:.0f} B/s"
         cluster = Cluster.model_validate({"workers": 4, "bandwidth": bandwidth, "latency": "1 ms"})
-        seconds = [SECONDS] * cluster.workers
+        weights, seconds = _weights(rng, width), [SECONDS] * cluster.workers
         seconds[int(rng.integers(cluster.workers))] *= slow
         arguments = [
             {
-                "weights": weights, "order": order, "inputs": rng.normal(size=(4, WIDTH)), "seconds": one,
+                "weights": weights, "order": order, "inputs": rng.normal(size=(4, width)), "seconds": one,
                 "rest": REST_SECONDS, "passes": count, "steps": STEPS, "second": second,
             }
             for one in seconds
         ]  # fmt: skip
         run = testbed.run("overlap", arguments=arguments, cluster=cluster)
-        each = ring_all_reduce_seconds(LAYER_BYTES, 4, cluster.bandwidth_bytes_per_second, cluster.latency_seconds)
+        each = ring_all_reduce_seconds(layer_bytes, 4, cluster.bandwidth_bytes_per_second, cluster.latency_seconds)
         step = overlapped_step_seconds(_ready(max(seconds), count, order), [each] * LAYERS)
         ready = _milliseconds(_ready(SECONDS, count, order))
         expected = f"{STEPS} steps of {1e3 * step:.1f} ms, each with all-reduces that begin at {ready}"
@@ -265,12 +268,14 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
             return Finding.failed(run, expected)
         groups = f"; a second group begins at place {second}" if second else ""
         told = f"in the order {_listed(order)} in the optimizer{groups}"
-        where = f"4 ranks, {LAYERS} layers, {told}, {count} backwards for a step, links of {bandwidth}"
+        layers = f"{LAYERS} layers of {width * width} numbers"
+        where = f"4 ranks, {layers}, {told}, {count} backwards for a step, links of {bandwidth}"
         if reason := _other_times(run, seconds, count, order, step):
             return Finding.of(observed=reason, expected=expected, passed=False, where=where)
         if abs(run.seconds - STEPS * step) > 1e-6:
             observed = f"{1e3 * run.seconds:.1f} ms for {STEPS} steps"
             return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+    weights = _weights(rng)
     arguments = [{"weights": weights, "inputs": rng.normal(size=(4, WIDTH)), "counts": passes} for _ in range(2)]
     run = testbed.run("refusals", arguments=arguments)
     refused = "an AssertionError while gradients are exchanged or complete, and a ValueError for wrong options"
@@ -496,9 +501,10 @@ class _Updates:
                 exchanged = {layer: sums[layer] / (1 if self.kind == "sum" else self.world) for layer in self.exchanged}
                 for rank, result in enumerate(results):
                     where = f"rank {rank}, update {update + 1}"
-                    if call == 0 and not _close(result["losses"][update], own[rank][0]):
-                        found = _first(result["losses"][update])
-                        return f"{where}: step returns {found}; the loss is {own[rank][0]:.6g}"
+                    loss = result["losses"][update]
+                    if call == 0 and (loss is None or not _close(loss, own[rank][0])):
+                        told = "nothing" if loss is None else _first(loss)
+                        return f"{where}: step returns {told}; the loss is {own[rank][0]:.6g}"
                     # What is clipped is seen in every call of a closure, and else what the last one leaves.
                     found = next(gradients[rank]) if clip or call == self.calls - 1 else exchanged
                     for layer, right in exchanged.items():
@@ -559,7 +565,7 @@ def _cases(rng: Generator) -> list[list[_Updates]]:
             _Updates(rng, even, 1, (0.0, clip), second=True, reset="to zero"),
         ],
         [
-            _Updates(rng, odd, 3, (0.0, clip, 0.0), short=True),
+            _Updates(rng, odd, 3, (0.0, clip, 0.0), short=True, gradient_predivide_factor=float(rng.uniform(1.5, 4.0))),
             _Updates(rng, odd, 2, (0.0, 0.0), calls=calls, op="Sum"),
             _Updates(rng, odd, 1, (clip, clip), calls=2, reset="to zero"),
         ],
@@ -598,7 +604,7 @@ def _milliseconds(seconds: Sequence[float]) -> str:
 def _tensors(rng: Generator) -> list[Array]:
     """Numbers, matrices, a vector, an empty tensor, most shapes twice or more, and tensors of three types."""
     numbers, matrices = [np.asarray(rng.normal()) for _ in range(2)], [rng.normal(size=(30, 40)) for _ in range(4)]
-    single = [rng.normal(size=5).astype(np.float32) for _ in range(3)]
+    single = [rng.normal(size=size).astype(np.float32) for size in (5, 2000, 2000)]
     whole = [rng.integers(-(2**57), 2**57, size=(2, 3)) for _ in range(2)]
     return [*numbers, *matrices, *single, np.zeros(0), rng.normal(size=1), *whole, rng.normal(size=60)]
 
@@ -631,8 +637,8 @@ def _settings(rng: Generator, optimizer: str, *, of_the_root: bool) -> dict[str,
     return {**chosen, "momentum": float(rng.uniform(0.5, 0.99)), "nesterov": of_the_root}
 
 
-def _weights(rng: Generator) -> list[Array]:
-    return [rng.normal(size=(WIDTH, WIDTH)) / WIDTH**0.5 for _ in range(LAYERS)]
+def _weights(rng: Generator, width: int = WIDTH) -> list[Array]:
+    return [rng.normal(size=(width, width)) / width**0.5 for _ in range(LAYERS)]
 
 
 def _state(rng: Generator) -> dict[str, Any]:

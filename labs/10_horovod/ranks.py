@@ -21,6 +21,7 @@ from distsim.testbed import rank
 
 WIDTH = 6  # of the small network
 SCRIPT = "train.py"
+REST_SECONDS = 1.0
 OPTIMIZERS = {
     "SGD with momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01),
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.02, betas=(0.8, 0.95)),
@@ -333,8 +334,9 @@ def refusals_of_one(tasks: ModuleType, weights: list[Tensor], inputs: Tensor, pa
                 sgd.zero_grad()
                 for _ in range(passes):
                     model(inputs).square().sum().backward()
+                rank.busy(REST_SECONDS, "rest")  # so that what has been sent has arrived
                 if not waiting:
-                    told = "zero_grad goes through while gradients are exchanged"
+                    told = "zero_grad goes through before anybody has waited for what was sent"
                     refused = [_refuses(lambda sgd=sgd, none=none: sgd.zero_grad(none)) for none in (False, True)]
                     found[told] = found.get(told, False) or not all(refused)
                 if step + 1 < steps:
