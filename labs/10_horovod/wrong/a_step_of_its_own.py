@@ -1,4 +1,4 @@
-# caught by: steps_as_one_process, the_training_script
+# caught by: steps_as_one_process, one_exchange_for_each_update, the_training_script
 """Subtracts the mean gradient itself: plain SGD, whatever the optimizer is."""
 
 
