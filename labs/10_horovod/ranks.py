@@ -63,14 +63,13 @@ class Repeated(torch.optim.SGD):
 
     def step(self, closure: Callable[[], Tensor] | None = None) -> Any:  # type: ignore[override]
         """The loss of the first call. Without a closure, one step."""
-        if closure is None:
-            return super().step()
         losses = []
-        for _ in range(self.param_groups[0]["calls"]):
-            with torch.enable_grad():
-                losses.append(closure())
-            super().step()
-        return losses[0]
+        for _ in range(self.param_groups[0]["calls"] if closure else 1):
+            if closure:
+                with torch.enable_grad():
+                    losses.append(closure())
+            torch.optim.SGD.step(self)
+        return losses[0] if losses else None
 
 
 class Timed(torch.autograd.Function):

@@ -1,4 +1,4 @@
-# caught by: steps_as_one_process, exchanges_beside_backward
+# caught by: steps_as_one_process, exchanges_beside_backward, one_exchange_for_each_update
 """Where a rank has no gradient, it sends in another order than the others."""
 
 
