@@ -633,7 +633,7 @@ def _settings(rng: Generator, optimizer: str, *, of_the_root: bool) -> dict[str,
         chosen |= {"maximize": True, "initial_lr": float(rng.uniform(0.5, 1.0))}
     if optimizer == "Adam":
         betas = [float(one) for one in rng.uniform(0.5, 0.99, 2)]
-        return {**chosen, "betas": betas, "eps": float(10 ** rng.uniform(-8, -4)), "amsgrad": of_the_root}
+        return {**chosen, "betas": betas, "eps": float(10 ** rng.uniform(-8, -4))}
     return {**chosen, "momentum": float(rng.uniform(0.5, 0.99)), "nesterov": of_the_root}
 
 

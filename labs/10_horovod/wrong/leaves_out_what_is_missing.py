@@ -1,4 +1,4 @@
-# caught by: steps_as_one_process
+# caught by: steps_as_one_process, one_exchange_for_each_update
 """A rank without a gradient sends none, and the others wait for it."""
 
 
