@@ -1,7 +1,8 @@
 """Vary some keys of a scenario, simulate every combination of values, and collect one tidy table.
 
-A sweep runs on any `concurrent.futures.Executor`. It writes each result to a journal at once, so an interrupted sweep
-continues where it stopped.
+A sweep runs on any `concurrent.futures.Executor`, in this process, on this machine or on a cluster. The executor gets
+pieces of work of one run or of several short runs. The sweep writes each result to a journal at once, so an interrupted
+sweep continues where it stopped.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from distsim.calibration import Calibration
 from distsim.errors import InputError
 from distsim.metrics import METRICS, summary
 from distsim.progress import Phase, Report
@@ -26,6 +29,7 @@ from distsim.scenario import Scenario, check_scenario, with_changes
 from distsim.simulation import simulate
 
 MOST_COMBINATIONS = 100_000  # each is held as a scenario, of about 10 kB
+PIECE_WORKER_STEPS = 20_000  # of the runs of one piece of work: 0.1 s, or some seconds by the story
 BOUND = re.compile(r"-?[0-9]{1,30}")
 
 Row = dict[str, Any]
@@ -81,38 +85,52 @@ def _value(text: str) -> Any:
         return text
 
 
-def combinations(scenario: Scenario, vary: Mapping[str, Sequence[Any]]) -> list[tuple[Row, Scenario | InputError]]:
+def combinations(
+    scenario: Scenario, vary: Mapping[str, Sequence[Any]], calibration: Calibration | None = None
+) -> list[tuple[Row, Scenario | InputError]]:
     """Every combination of the varied values with its scenario, or with the reason why it is impossible.
 
-    Raises InputError where no combination is possible, or where there are more than `MOST_COMBINATIONS`.
+    A combination to which no measurement of `calibration` applies is impossible. Raises InputError where no combination
+    is possible, or where there are more than `MOST_COMBINATIONS`.
     """
     check_size(vary)
     found: list[tuple[Row, Scenario | InputError]] = []
     for values in itertools.product(*vary.values()):
         changes = dict(zip(vary, values, strict=True))
         try:
-            found.append((changes, scenario.replacing(changes)))
+            one = scenario.replacing(changes)
+            if calibration is not None:
+                calibration.of(one)
+            found.append((changes, one))
         except InputError as error:
             found.append((changes, error))
     if all(isinstance(one, InputError) for _, one in found):
-        raise InputError(f"no combination of the varied values is possible; the first: {found[0][1]}")
+        raise _none_possible(found[0][1])
     return found
+
+
+def _none_possible(first: object) -> InputError:
+    return InputError(f"no combination of the varied values is possible; the first: {first}")
 
 
 def sweep(
     scenario: Scenario,
     vary: Mapping[str, Sequence[Any]],
+    calibration: Calibration | None = None,
     *,
     executor: Executor | None = None,
+    together: int = 1,
     journal: Path | None = None,
     progress: Report | None = None,
 ) -> list[Row]:
     """One row for each combination: the varied keys, the metrics of the simulated run, and `error`.
 
-    error: why the combination is impossible, else None. executor: where to run (default: in this process). journal: a
-    file that keeps finished rows; another call with this journal does not compute them again. progress: called with
-    the `Phase`, which counts runs. A varied key of the name of a metric, such as `failures`, takes the place of the
-    metric's column.
+    error: why the combination is impossible, else None. calibration: measured links and overheads, as in `simulate`.
+    executor: where to run (default: in this process). together: the most runs of one piece of work, for an executor
+    to which a piece costs about as much time as a run. journal: a file that keeps finished rows; another call with
+    this journal does not compute them again. progress: called with the `Phase`, which counts runs. A varied key of the
+    name of a metric, such as `failures`, takes the place of the metric's column. Raises InputError where no
+    combination is possible.
 
     >>> from distsim import example
     >>> rows = sweep(example("backup_server"), {"policy.backups": [0, 1]})
@@ -120,9 +138,10 @@ def sweep(
     (1, True)
     """
     check_scenario(scenario)
-    planned = combinations(scenario, vary)
+    planned = combinations(scenario, vary, calibration)
     known = {key: row for key, row in _read(journal) if row.keys() == set(RESULTS)} if journal else {}
-    keys = [_key(one) if isinstance(one, Scenario) else "" for _, one in planned]
+    measured = "" if calibration is None else json.dumps(calibration.as_dict())
+    keys = [_key(one, measured) if isinstance(one, Scenario) else "" for _, one in planned]
     results: list[Row | None] = [
         _impossible(one) if isinstance(one, InputError) else known.get(key)
         for (_, one), key in zip(planned, keys, strict=True)
@@ -133,13 +152,16 @@ def sweep(
     report = progress or (lambda _: None)
     report(Phase.counted("run", len(planned) - len(waiting), len(planned)))
     start = time.monotonic()
-    for computed, (number, result) in enumerate(_results(waiting, executor), start=1):
-        results[number] = result
-        if journal:
-            _append(journal, keys[number], result)
-        done = len(planned) - len(waiting) + computed
-        expected = (time.monotonic() - start) * len(waiting) / computed
-        report(Phase.counted("run", done, len(planned), expected))
+    with closing(_results(waiting, calibration, executor, together)) as finished:
+        for computed, (number, result) in enumerate(finished, start=1):
+            results[number] = result
+            if journal and result["error"] is None:
+                _append(journal, keys[number], result)
+            done = len(planned) - len(waiting) + computed
+            expected = (time.monotonic() - start) * len(waiting) / computed
+            report(Phase.counted("run", done, len(planned), expected))
+    if all(result is not None and result["error"] is not None for result in results):
+        raise _none_possible((results[0] or {})["error"])
     return [changes | (result or {}) | changes for (changes, _), result in zip(planned, results, strict=True)]
 
 
@@ -171,9 +193,18 @@ def reason(row: Row) -> str:
     return str(row["error"]).removeprefix(with_changes(varied)).removeprefix(": ").lstrip()
 
 
-def run_one(table: dict[str, Any]) -> Row:
-    """The metrics of a scenario's simulated run by column. Runs in any process that can import distsim."""
-    values = summary(simulate(Scenario.of(table))).values
+def run_some(tables: Sequence[Mapping[str, Any]], calibration: Calibration | None = None) -> list[Row]:
+    """The rows of some scenarios, one after the other. Runs in any process that can import distsim."""
+    return [run_one(table, calibration) for table in tables]
+
+
+def run_one(table: Mapping[str, Any], calibration: Calibration | None = None) -> Row:
+    """The metrics of a scenario's simulated run by column, or why the run is impossible, as where it needs too much
+    memory."""
+    try:
+        values = summary(simulate(Scenario.of(dict(table)), calibration)).values
+    except InputError as error:
+        return _impossible(error)
     return {metric.column: values.get(metric.name) for metric in METRICS} | {"error": None}
 
 
@@ -181,24 +212,52 @@ def _impossible(error: InputError) -> Row:
     return dict.fromkeys(RESULTS) | {"error": str(error)}
 
 
-def _results(waiting: Mapping[int, Scenario], executor: Executor | None) -> Iterator[tuple[int, Row]]:
+def _results(
+    waiting: Mapping[int, Scenario], calibration: Calibration | None, executor: Executor | None, together: int
+) -> Generator[tuple[int, Row], None, None]:
     if executor is None:
         for number, scenario in waiting.items():
-            yield number, run_one(scenario.table())
+            yield number, run_one(scenario.table(), calibration)
         return
-    futures: dict[Future[Row], int] = {
-        executor.submit(run_one, scenario.table()): number for number, scenario in waiting.items()
+    futures: dict[Future[list[Row]], list[int]] = {
+        executor.submit(run_some, [waiting[number].table() for number in numbers], calibration): numbers
+        for numbers in pieces(waiting, together)
     }
     try:
         for future in as_completed(futures):
-            yield futures[future], future.result()
+            yield from zip(futures[future], future.result(), strict=True)
     finally:
         for future in futures:
             future.cancel()
 
 
-def _key(scenario: Scenario) -> str:
-    return hashlib.sha256(scenario.dumps().encode("utf-8")).hexdigest()
+def pieces(waiting: Mapping[int, Scenario], together: int) -> Iterator[list[int]]:
+    """The numbers of the runs of each piece of work, in order.
+
+    A piece has at most `together` runs, of at most `PIECE_WORKER_STEPS` workers x steps; a longer run is a piece of its
+    own.
+
+    >>> from distsim import example
+    >>> scenario = example("backup_server")
+    >>> list(pieces({0: scenario, 1: scenario, 2: scenario.replacing({"steps": 100_000}), 3: scenario}, together=10))
+    [[0, 1], [2], [3]]
+    """
+    piece: list[int] = []
+    size = 0
+    for number, scenario in waiting.items():
+        own = scenario.steps * scenario.cluster.workers
+        if piece and (len(piece) >= together or size + own > PIECE_WORKER_STEPS):
+            yield piece
+            piece, size = [], 0
+        piece.append(number)
+        size += own
+    if piece:
+        yield piece
+
+
+def _key(scenario: Scenario, measured: str) -> str:
+    """What a row of the journal depends on. measured: the calibration as JSON; empty without one."""
+    return hashlib.sha256((scenario.dumps() + measured).encode("utf-8")).hexdigest()
 
 
 def _append(journal: Path, key: str, row: Row) -> None:

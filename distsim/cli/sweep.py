@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from math import isnan
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 from rich.table import Table
 from rich.text import Text
 
+from distsim.calibration import Calibration, far_beyond, lacking
 from distsim.cli.before_start import agree, yes_option
+from distsim.cli.dask_cluster import dask_cluster, executor_of, together
 from distsim.cli.footnotes import of_step
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn
 from distsim.cli.process_pool import process_pool
 from distsim.errors import InputError
-from distsim.extras import need, pip_install
+from distsim.extras import need
 from distsim.files import check_writable, replaced, write_text
 from distsim.metrics import METRICS, Metric
 from distsim.progress import bar
 from distsim.scenario import Scenario
-from distsim.sweep import check_size, parse_values, reason, without_effect
+from distsim.sweep import check_size, combinations, parse_values, reason, without_effect
 from distsim.sweep import sweep as run
 
 SUFFIXES = (".csv", ".parquet")
 LOCAL_STEPS = frozenset({"policy.period", "policy.accumulate"})
 MOST_REASONS = 10
+MOST_WARNINGS = 5  # of a calibration
 MANY_RUNS = 5000  # more are asked for
 MOST_PROCESSES = 256
 
@@ -45,6 +47,7 @@ MOST_PROCESSES = 256
     metavar="KEY=VALUES",
     help="A key and its values, such as policy.backups=0:4; repeat for a grid.",
 )
+@click.option("--calibration", type=PATH, help="Use the links and overheads of this calibration file.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://127.0.0.1:8786.")
 @click.option(
     "--workers", type=click.IntRange(1, MOST_PROCESSES), help="Processes on this machine (default: one per core)."
@@ -57,6 +60,7 @@ MOST_PROCESSES = 256
 def sweep(
     file: Path,
     vary: tuple[str, ...],
+    calibration: Path | None,
     scheduler: str | None,
     workers: int | None,
     out: Path | None,
@@ -67,12 +71,18 @@ def sweep(
     scenario = Scenario.load(file)
     varied = dict(parse_values(text) for text in vary)
     runs = check_size(varied)
+    known = Calibration.load(calibration) if calibration else None
     journal = _journal(out)
+    if known:
+        warn(_warnings(known, scenario, varied))
     if runs > MANY_RUNS:
         counts = f"makes {runs} runs"
         agree("--vary", " ".join(vary), counts, "take wider steps, as in cluster.workers=1:1000:100", yes=yes)
-    with bar(f"sweep {scenario.name}", shown=not as_json) as progress, _executor(scheduler, workers) as executor:
-        rows = run(scenario, varied, executor=executor, journal=journal, progress=progress)
+    with (
+        bar(f"sweep {scenario.name}", shown=not as_json) as progress,
+        _executor(scheduler, workers, runs) as (executor, most),
+    ):
+        rows = run(scenario, varied, known, executor=executor, together=most, journal=journal, progress=progress)
     warn(f"varying {key} changed nothing in this scenario" for key in without_effect(rows, varied))
     if out and journal:
         _write(rows, out)
@@ -82,6 +92,14 @@ def sweep(
     else:
         console().print(_table(scenario.name, rows, list(varied)))
         print_notes([*_of_step(scenario, varied), *_reasons(rows)])
+
+
+def _warnings(known: Calibration, scenario: Scenario, varied: Mapping[str, Sequence[Any]]) -> list[str]:
+    """What predictions by the calibration lack, each sentence once."""
+    possible = [one for _, one in combinations(scenario, varied, known) if isinstance(one, Scenario)]
+    found = list(dict.fromkeys(told for one in possible for told in [*far_beyond(known, one), *lacking(known, one)]))
+    more = len(found) - MOST_WARNINGS
+    return found[:MOST_WARNINGS] + ([f"and {more} more warnings of this kind"] if more > 0 else [])
 
 
 def _journal(out: Path | None) -> Path | None:
@@ -96,39 +114,35 @@ def _journal(out: Path | None) -> Path | None:
 
 
 @contextmanager
-def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor]:
+def _executor(scheduler: str | None, workers: int | None, runs: int) -> Iterator[tuple[Executor, int]]:
+    """The executor, and how many of `runs` one piece of its work should have."""
     if scheduler is None:
         with process_pool(workers) as processes:
-            yield processes
+            yield processes, 1
         return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InputError.of(
-            "--scheduler", scheduler, "needs Dask, which is not installed", pip_install("distributed")
-        ) from None
-    try:
-        address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
-        if not address.port:
-            raise ValueError("it has no port")
-        client = Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        rule = f"does not answer ({error or type(error).__name__})"
-        raise InputError.of(
-            "--scheduler", scheduler, rule, "start it with dask scheduler, and name its address"
-        ) from None
-    with client, client.get_executor() as executor:  # type: ignore[no-untyped-call]
-        yield executor
+    with dask_cluster(scheduler) as client, executor_of(client) as executor:
+        yield executor, together(client, runs)
 
 
 def _write(rows: Sequence[dict[str, Any]], out: Path) -> None:
     if out.suffix == ".csv":
         write_text(out, _csv(rows))
         return
-    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import parquet
 
     with replaced(out) as stream:
-        pd.DataFrame(rows).to_parquet(stream, index=False)
+        parquet.write_table(pa.table(_columns(rows)), stream)
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The table by column. A Parquet column has values of one kind: other columns are written as text."""
+    columns = {column: [row[column] for row in rows] for column in rows[0]}
+    for column, values in columns.items():
+        kinds = {type(value) for value in values if value is not None}
+        if (len(kinds) > 1 and kinds != {int, float}) or kinds & {dict, list}:
+            columns[column] = [None if value is None else str(value) for value in values]
+    return columns
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -1,0 +1,79 @@
+"""A Dask cluster that somebody started, as an executor.
+
+Dask gives the work of a lost worker process to another process. A piece of work that has ended several processes
+ends the command, with a message.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Executor
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from distsim.cli.output import warn
+from distsim.errors import InputError, RunError
+from distsim.extras import pip_install
+
+MOST_TOGETHER = 32  # runs in one piece of work: a short run takes as long as Dask's scheduler needs for a piece
+PIECES_PER_THREAD = 8  # at least, so that all threads are busy until the end
+
+
+@contextmanager
+def dask_cluster(scheduler: str) -> Iterator[Any]:
+    """The client of the cluster with this scheduler's address. An error or Ctrl-C gives up unfinished work.
+
+    Raises InputError where Dask is missing or the address does not answer, and RunError where the cluster is lost.
+    """
+    try:
+        from distributed import Client
+        from distributed.scheduler import KilledWorker
+    except ImportError:
+        raise InputError.of(
+            "--scheduler", scheduler, "needs Dask, which is not installed", pip_install("distributed")
+        ) from None
+    try:
+        address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+        if not address.port:
+            raise ValueError("it has no port")
+        client = Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        rule = f"does not answer ({error or type(error).__name__})"
+        raise InputError.of(
+            "--scheduler", scheduler, rule, "start it with dask scheduler, and name its address"
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the messages here tell all that matters
+    with client:
+        try:
+            yield client
+        except KilledWorker as error:
+            raise RunError(
+                f"--scheduler {scheduler}: {error.allowed_failures + 1} worker processes ended one after the other "
+                "while they computed the same runs. Cure: give workers more memory, and repeat the command, which goes "
+                "on where it stopped with --out"
+            ) from None
+        except CancelledError:
+            raise RunError(
+                f"--scheduler {scheduler}: the scheduler is gone. Cure: start a cluster, and repeat the command, which "
+                "goes on where it stopped with --out"
+            ) from None
+
+
+@contextmanager
+def executor_of(client: Any) -> Iterator[Executor]:
+    """The executor of the cluster."""
+    executor = client.get_executor(pure=False)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False)
+
+
+def together(client: Any, runs: int) -> int:
+    """How many of `runs` are one piece of work on the threads that the cluster has now."""
+    threads: int = sum(client.ncores().values())
+    if not threads:
+        warn(["the Dask cluster has no worker yet; the sweep waits for one"])
+    return max(1, min(MOST_TOGETHER, runs // (PIECES_PER_THREAD * max(threads, 1))))
