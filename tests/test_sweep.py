@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -107,36 +107,6 @@ def test_a_process_pool_gives_the_same_rows() -> None:
         assert plain(sweep(SMALL, GRID, executor=pool)) == plain(sweep(SMALL, GRID))
 
 
-@pytest.fixture
-def dask_address() -> Iterator[str]:
-    """A real Dask cluster of two worker processes on loopback."""
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
-    ) as cluster:
-        yield cluster.scheduler_address
-
-
-@pytest.mark.filterwarnings("ignore")  # Dask's own, at its start and end
-def test_a_dask_cluster_gives_the_same_rows(
-    dask_address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "s.toml").write_text(SMALL.dumps())
-    arguments = [
-        "--vary",
-        "policy.backups=0,2,5",
-        "--vary",
-        "compute.cv=0.1,0.5",
-        "--scheduler",
-        dask_address,
-        "--json",
-    ]
-    monkeypatch.setattr(sys, "argv", ["distsim", "sweep", str(tmp_path / "s.toml"), *arguments])
-    main()
-    assert json.loads(capsys.readouterr().out) == json.loads(plain(sweep(SMALL, GRID)))
-
-
 def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = tmp_path / "journal"
     impossible, kept = 2, 3
@@ -152,7 +122,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypat
         stream.write('["cut off')  # an interrupt in the middle of a line
     computed = []
     true_run = sweep_module.run_one
-    monkeypatch.setattr(sweep_module, "run_one", lambda table: computed.append(table) or true_run(table))
+    monkeypatch.setattr(sweep_module, "run_one", lambda *given: computed.append(given) or true_run(*given))
     seen: list[Phase] = []
     rows = sweep(SMALL, GRID, journal=journal, progress=seen.append)
     assert len(computed) == 4 - kept

@@ -22,14 +22,35 @@ PIECES_PER_THREAD = 8  # at least, so that all threads are busy until the end
 
 
 @contextmanager
-def dask_cluster(scheduler: str) -> Iterator[Any]:
-    """The client of the cluster with this scheduler's address. An error or Ctrl-C gives up unfinished work.
+def dask_cluster(scheduler: str, runs: int) -> Iterator[tuple[Executor, int]]:
+    """The executor of the cluster with this scheduler's address, and how many of `runs` one piece of work should have.
 
-    Raises InputError where Dask is missing or the address does not answer, and RunError where the cluster is lost.
+    An error or Ctrl-C gives up unfinished work. Raises InputError where Dask is missing or the address does not answer,
+    and RunError where the cluster is lost.
     """
+    again = "and repeat the command, which goes on where it stopped with --out"
+    with _connected(scheduler) as client:
+        from distributed.scheduler import KilledWorker
+
+        executor = client.get_executor(pure=False)
+        try:
+            yield executor, _together(client, runs)
+        except KilledWorker as error:
+            raise RunError(
+                f"--scheduler {scheduler}: {error.allowed_failures + 1} worker processes ended one after the other "
+                f"while they computed the same runs. Cure: give workers more memory, {again}"
+            ) from None
+        except CancelledError:
+            raise RunError(f"--scheduler {scheduler}: the scheduler is gone. Cure: start a cluster, {again}") from None
+        finally:
+            executor.shutdown(wait=False)
+
+
+@contextmanager
+def _connected(scheduler: str) -> Iterator[Any]:
+    """Dask's client. Its log is silent meanwhile: it shows tracebacks where the messages here tell all that matters."""
     try:
         from distributed import Client
-        from distributed.scheduler import KilledWorker
     except ImportError:
         raise InputError.of(
             "--scheduler", scheduler, "needs Dask, which is not installed", pip_install("distributed")
@@ -44,35 +65,15 @@ def dask_cluster(scheduler: str) -> Iterator[Any]:
         raise InputError.of(
             "--scheduler", scheduler, rule, "start it with dask scheduler, and name its address"
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the messages here tell all that matters
-    with client:
-        try:
-            yield client
-        except KilledWorker as error:
-            raise RunError(
-                f"--scheduler {scheduler}: {error.allowed_failures + 1} worker processes ended one after the other "
-                "while they computed the same runs. Cure: give workers more memory, and repeat the command, which goes "
-                "on where it stopped with --out"
-            ) from None
-        except CancelledError:
-            raise RunError(
-                f"--scheduler {scheduler}: the scheduler is gone. Cure: start a cluster, and repeat the command, which "
-                "goes on where it stopped with --out"
-            ) from None
-
-
-@contextmanager
-def executor_of(client: Any) -> Iterator[Executor]:
-    """The executor of the cluster."""
-    executor = client.get_executor(pure=False)
+    logging.disable()
     try:
-        yield executor
+        with client:
+            yield client
     finally:
-        executor.shutdown(wait=False)
+        logging.disable(logging.NOTSET)
 
 
-def together(client: Any, runs: int) -> int:
-    """How many of `runs` are one piece of work on the threads that the cluster has now."""
+def _together(client: Any, runs: int) -> int:
     threads: int = sum(client.ncores().values())
     if not threads:
         warn(["the Dask cluster has no worker yet; the sweep waits for one"])

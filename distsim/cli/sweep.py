@@ -17,7 +17,7 @@ from rich.text import Text
 
 from distsim.calibration import Calibration, far_beyond, lacking
 from distsim.cli.before_start import agree, yes_option
-from distsim.cli.dask_cluster import dask_cluster, executor_of, together
+from distsim.cli.dask_cluster import dask_cluster
 from distsim.cli.footnotes import of_step
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn
 from distsim.cli.process_pool import process_pool
@@ -120,8 +120,8 @@ def _executor(scheduler: str | None, workers: int | None, runs: int) -> Iterator
         with process_pool(workers) as processes:
             yield processes, 1
         return
-    with dask_cluster(scheduler) as client, executor_of(client) as executor:
-        yield executor, together(client, runs)
+    with dask_cluster(scheduler, runs) as found:
+        yield found
 
 
 def _write(rows: Sequence[dict[str, Any]], out: Path) -> None:

@@ -19,11 +19,11 @@ from distsim.learning.replay import replay
 from distsim.network import Network
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
-from distsim.speed.figure import Duration, Figure, Growth, Memory, Work
+from distsim.speed.figure import Duration, Figure, Growth, Memory, Process, Work
 
 MILLISECOND = 1e-3
 FLOWS, FLOWS_PER_SECOND = 5_000, 141.0  # flows per second: by each host
-GIB = 2.0**30
+MEGABYTE, GIB = 1e6, 2.0**30
 LINEAR = 15.0  # ten times the steps, and half as much for caches that they no longer fit in
 
 SYNCHRONOUS: dict[str, Any] = {"kind": "synchronous"}
@@ -267,7 +267,57 @@ def _memory() -> list[Figure]:
     ]
 
 
+def large_cluster(
+    policy: dict[str, Any], kind: str, workers: int, steps: int, changes: dict[str, Any]
+) -> Callable[[], Scenario]:
+    """The run of `training` on a large cluster, with some keys changed."""
+    return lambda: training(policy, kind, workers=workers, steps=steps).replacing(changes)
+
+
+NODES: dict[str, Any] = {
+    "cluster.nodes": {"per_node": 8, "bandwidth": "2400 Gbit/s", "latency": "5 us"},
+    "communication.kind": "hierarchical",
+}
+GIGABYTE_IN_BUCKETS: dict[str, Any] = {
+    "workload.gradient": "1 GB",
+    "workload.layers": 160,
+    "policy": {"kind": "ddp", "bucket": "25 MiB"},
+}
+STAGES: dict[str, Any] = {
+    "policy": PIPELINE | {"micro_batches": 256}, "workload.layers": 64, "workload.activation": "1 MB",
+    "compute.mean": "2 s",
+}  # fmt: skip
+
+LARGE_CLUSTERS: dict[str, tuple[float, float | None, Callable[[], Scenario]]] = {
+    "ring, 1,024 × 50": (2, 500 * MEGABYTE, large_cluster(SYNCHRONOUS, "ring", 1024, 50, {})),
+    "ring, 100 × 10,000": (3, GIB, large_cluster(SYNCHRONOUS, "ring", 100, 10_000, {})),
+    "DDP, 1 GB in 25 MiB, 1,024 × 50": (3, 500 * MEGABYTE, large_cluster(DDP, "ring", 1024, 50, GIGABYTE_IN_BUCKETS)),
+    "nodes of 8, 8,192 × 100": (5, GIB, large_cluster(SYNCHRONOUS, "ring", 8192, 100, NODES)),
+    "nodes of 8, 65,536 × 10": (10, 2 * GIB, large_cluster(SYNCHRONOUS, "ring", 65_536, 10, NODES)),
+    "1f1b of 256, 64 stages × 20": (2, 500 * MEGABYTE, large_cluster(SYNCHRONOUS, "ring", 64, 20, STAGES)),
+    "backup, 4 servers, 100 × 2,000": (
+        8, None, large_cluster(BACKUP, "parameter_server", 100, 2000, {"communication.servers": 4}),
+    ),
+    "backup, 10 servers, 1,000 × 300": (
+        30, 1.5 * GIB,
+        large_cluster(BACKUP | {"backups": 20}, "parameter_server", 1000, 300, {"communication.servers": 10}),
+    ),
+}  # fmt: skip
+
+
+def _large_clusters() -> list[Figure]:
+    """By name: the bounds in seconds and bytes, and the scenario."""
+    group = "Large clusters, workers × steps: a whole process with its imports"
+    times = [Process(group, name, seconds, scenario) for name, (seconds, _, scenario) in LARGE_CLUSTERS.items()]
+    memory = [
+        Memory(f"{group}, peak memory", name, most, scenario)
+        for name, (_, most, scenario) in LARGE_CLUSTERS.items()
+        if most is not None
+    ]
+    return [*times, *memory]
+
+
 FIGURES: tuple[Figure, ...] = (
     *_rings(), *_whole_runs(), *_several_servers_and_stages(), *_engines(),
-    *_large(), *_flows(), *_learning(), *_growth(), *_memory(),
+    *_large(), *_flows(), *_learning(), *_growth(), *_memory(), *_large_clusters(),
 )  # fmt: skip

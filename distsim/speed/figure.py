@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.speed.floor import scaled_seconds, timeouts_per_second
-from distsim.speed.memory import peak_bytes
+from distsim.speed.whole_process import spent
 
 Unit = Literal["seconds", "times", "bytes"]
 Work = Callable[[], object]
@@ -119,8 +119,26 @@ class Growth:
 
 
 @dataclass(frozen=True)
+class Process:
+    """The processor time of a process that only simulates a scenario; Python and its imports are included."""
+
+    group: str
+    name: str
+    seconds: float
+    scenario: Callable[[], Scenario]
+
+    def measure(self, rounds: int = ROUNDS) -> Result:
+        """The best time and the best floor of at most `FEWEST_ROUNDS` rounds. Every process is a fresh one."""
+        scenario, rounds = self.scenario(), min(rounds, FEWEST_ROUNDS)
+        floors, times = zip(*[(timeouts_per_second(), spent(scenario).seconds) for _ in range(rounds)], strict=True)
+        best, floor = min(times), max(floors)
+        scaled = scaled_seconds(best, floor)
+        return Result(self.group, self.name, "seconds", best, floor, scaled, self.seconds, rounds)
+
+
+@dataclass(frozen=True)
 class Memory:
-    """The peak memory of a process that only simulates a scenario; Python and its modules are included."""
+    """The peak memory of such a process."""
 
     group: str
     name: str
@@ -129,7 +147,7 @@ class Memory:
 
     def measure(self, rounds: int = ROUNDS) -> Result:  # noqa: ARG002 - memory does not vary
         """Measures one run."""
-        found = peak_bytes(self.scenario())
+        found = spent(self.scenario()).peak_bytes
         return Result(self.group, self.name, "bytes", found, None, found, self.bytes, 1)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from distsim.examples import example
 from distsim.scenario import Scenario
-from distsim.speed import figure, floor, memory
+from distsim.speed import figure, floor, whole_process
 from distsim.speed.figure import Duration, Growth, Memory, Result, alternating
 
 Clock = Callable[[], float]
@@ -115,8 +115,8 @@ def test_peak_memory_is_of_the_run_alone() -> None:
     """What this process holds does not count; what the run needs does."""
     held = bytearray(300 * 2**20)
     held[:: 2**12] = bytes(len(held[:: 2**12]))
-    small, large = (memory.peak_bytes(of_steps(steps)) for steps in (10, 10_000))
-    assert memory.own_peak_bytes() > 300 * 2**20
+    small, large = (whole_process.spent(of_steps(steps)).peak_bytes for steps in (10, 10_000))
+    assert whole_process.own_peak_bytes() > 300 * 2**20
     assert 20 * 2**20 < small < 250 * 2**20
     assert large > small + 10 * 2**20
     result = Memory("group", "name", 2**20, lambda: of_steps(10)).measure()

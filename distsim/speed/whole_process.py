@@ -1,31 +1,43 @@
-"""The peak memory of a simulation in a fresh process."""
+"""What a simulation costs in a fresh process: processor time and peak memory, Python and its imports included."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from distsim.metrics import summary
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
 STATUS = Path("/proc/self/status")  # Linux
-CHILD = "from distsim.speed.memory import tell; tell()"
+CHILD = "from distsim.speed.whole_process import tell; tell()"
 
 
-def peak_bytes(scenario: Scenario) -> float:
-    """Peak resident bytes of a process that starts, simulates `scenario`, and ends."""
+@dataclass(frozen=True)
+class Spent:
+    """What a process has taken from its start. seconds: of processor time; peak_bytes: of resident memory."""
+
+    seconds: float
+    peak_bytes: float
+
+
+def spent(scenario: Scenario) -> Spent:
+    """What a process takes that starts, simulates `scenario`, and sums the run up, as `distsim simulate` does."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD], input=scenario.dumps(), capture_output=True, text=True, check=True
     )
-    return float(done.stdout)
+    seconds, peak_bytes = map(float, done.stdout.split())
+    return Spent(seconds, peak_bytes)
 
 
 def tell() -> None:
-    """The child process: reads a scenario from standard input, writes its peak to standard output."""
+    """The child process: reads a scenario from standard input, writes what it has taken to standard output."""
     trace = simulate(Scenario.loads(sys.stdin.read(), source="standard input"))
-    assert len(trace.updates)
-    print(own_peak_bytes())
+    assert summary(trace).updates
+    print(time.process_time(), own_peak_bytes())
 
 
 def own_peak_bytes() -> float:
