@@ -68,8 +68,12 @@ def about(seconds: float) -> str:
     return f"about {max(1, round(seconds / size)):,} {name}"
 
 
-def progress(items: Iterable[Any], label: str, total: int | None = None) -> Iterator[Any]:
+def progress(
+    items: Iterable[Any], label: str, total: int | None = None, name: Callable[[Any], str] | None = None
+) -> Iterator[Any]:
     """Yields `items`. In a terminal or a notebook, their progress is shown if they take longer than `DELAY_SECONDS`.
+
+    name: of an item, to be shown while the item is in work.
 
     >>> list(progress([1, 2, 3], "counting"))
     [1, 2, 3]
@@ -77,7 +81,8 @@ def progress(items: Iterable[Any], label: str, total: int | None = None) -> Iter
     known = len(items) if total is None and isinstance(items, Sized) else total or 0
     with _shown(label, DELAY_SECONDS) as shown:
         for done, item in enumerate(items):
-            shown.tell(Phase(f"{done} of {known}" if known else str(done), done, known))
+            counted = f"{done} of {known}" if known else str(done)
+            shown.tell(Phase(f"{counted}, {name(item)}" if name else counted, done, known))
             yield item
 
 

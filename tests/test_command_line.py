@@ -314,7 +314,7 @@ def test_validate_prints_the_contracts_object(run: Run) -> None:
     code, out, _ = run("validate", "--simgrid", SHIPPED, "--json")
     found = json.loads(out)
     assert code == 0
-    assert found.keys() == {"algorithms"}
+    assert found.keys() == {"algorithms", "slow"}
     assert found["algorithms"]["ring"].keys() == {"cases", "skipped", "max_relative_error"}
     code, out, _ = run("validate", "--simgrid", SHIPPED)
     assert "train_ps" in out

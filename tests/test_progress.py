@@ -55,6 +55,13 @@ def test_progress_is_shown_unless_the_environment_forbids_it(
         assert (words in terminal.getvalue()) is shown
 
 
+def test_the_item_in_work_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = placed(monkeypatch)
+    assert list(progress.progress([1, 2], "counting", name=lambda item: f"item {item}")) == [1, 2]
+    assert "counting: 0 of 2, item 1" in terminal.getvalue()
+    assert "counting: 1 of 2, item 2" in terminal.getvalue()
+
+
 def test_nothing_is_shown_in_a_pipe_or_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = placed(monkeypatch)
     with progress.bar("measure", shown=False) as report:

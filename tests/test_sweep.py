@@ -21,11 +21,14 @@ from pydantic_core import PydanticSerializationError
 
 import distsim
 from distsim import sweep as sweep_module
+from distsim.calibration import Calibration, Exchange
 from distsim.cli.main import main
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.progress import Phase
-from distsim.sweep import RESULTS, _read, combinations, parse_values, sweep, without_effect
+from distsim.scenario import Scenario
+from distsim.sweep import PIECE_WORKER_STEPS, RESULTS, _read, combinations, parse_values, pieces, sweep, without_effect
+from distsim.trace import Trace
 
 SMALL = example("backup_server").replacing({"steps": 5})
 GRID = {"policy.backups": [0, 2, 5], "compute.cv": [0.1, 0.5]}
@@ -102,9 +105,79 @@ def test_a_sweep_without_a_possible_combination_is_refused() -> None:
         combinations(SMALL, {"policy.backupz": [1]})
 
 
-def test_a_process_pool_gives_the_same_rows() -> None:
+@pytest.mark.parametrize("together", [1, 4])
+def test_a_process_pool_gives_the_same_rows(together: int) -> None:
     with ProcessPoolExecutor(2) as pool:
-        assert plain(sweep(SMALL, GRID, executor=pool)) == plain(sweep(SMALL, GRID))
+        assert plain(sweep(SMALL, GRID, executor=pool, together=together)) == plain(sweep(SMALL, GRID))
+
+
+def test_short_runs_are_one_piece_of_work_and_long_runs_are_not() -> None:
+    long = SMALL.replacing({"steps": PIECE_WORKER_STEPS})
+    waiting = dict(enumerate([SMALL] * 5 + [long] * 2 + [SMALL] * 3))
+    found = list(pieces(waiting, together=4))
+    assert found == [[0, 1, 2, 3], [4], [5], [6], [7, 8, 9]]
+    assert list(pieces(waiting, together=1)) == [[number] for number in waiting]
+    quarter = SMALL.replacing({"steps": PIECE_WORKER_STEPS // (4 * SMALL.cluster.workers)})
+    assert [len(piece) for piece in pieces(dict.fromkeys(range(9), quarter), together=100)] == [4, 4, 1]
+
+
+def calibration(bandwidth: float = 2e8) -> Calibration:
+    """Of a server with the workers of `SMALL`."""
+    return Calibration((Exchange("parameter_server", SMALL.cluster.workers, bandwidth, 1e-3, 0.0, ((1e6, 1e-2),)),))
+
+
+def test_a_sweep_with_a_calibration_predicts_as_simulate_does(tmp_path: Path, run: Any) -> None:
+    known, workers = calibration(), SMALL.cluster.workers
+    known.save(tmp_path / "machine.json")
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    vary = {"seed": [1, 2], "cluster.workers": [workers, workers + 1]}
+    options = ["--vary", "seed=1,2", "--vary", f"cluster.workers={workers},{workers + 1}", "--workers", 1, "--json"]
+    code, out, err = run("sweep", tmp_path / "s.toml", *options, "--calibration", tmp_path / "machine.json")
+    assert (code, err.count("\n")) == (0, 0)
+    rows = json.loads(out)
+    assert rows == sweep(SMALL, vary, known)
+    for row in rows:
+        changes = {key: row[key] for key in vary}
+        if row["cluster.workers"] == workers:
+            expected = distsim.simulate(SMALL.replacing(changes), known).total_seconds
+            assert row["total_seconds"] == expected != distsim.simulate(SMALL.replacing(changes)).total_seconds
+        else:
+            assert f"workers = {workers + 1}: the calibration holds" in row["error"]
+
+
+def test_a_calibrations_warnings_are_told_once(tmp_path: Path, run: Any) -> None:
+    calibration().save(tmp_path / "machine.json")
+    (tmp_path / "s.toml").write_text(SMALL.replacing({"workload.gradient": "1 GB"}).dumps())
+    options = ["--vary", "seed=1:3", "--workers", 1, "--calibration", tmp_path / "machine.json"]
+    code, _, err = run("sweep", tmp_path / "s.toml", *options)
+    assert code == 0
+    assert err.count("1 GB on 6 workers are far beyond the 1 MB on 6 that was measured") == 1
+
+
+def test_a_journal_of_another_calibration_is_not_used(tmp_path: Path) -> None:
+    journal, vary = tmp_path / "journal", {"seed": [1, 2]}
+    for known in (None, calibration(), calibration(3e8)):
+        assert sweep(SMALL, vary, known, journal=journal) == sweep(SMALL, vary, known)
+    assert len(list(_read(journal))) == 6
+
+
+def test_a_run_that_is_refused_is_a_row_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a run that does not fit into the memory of the machine: the next machine may have more."""
+    true_simulate, journal, vary = sweep_module.simulate, tmp_path / "journal", {"seed": [1, 2]}
+
+    def refusing(scenario: Scenario, known: Calibration | None) -> Trace:
+        if scenario.seed == 2:
+            raise InputError("too large")
+        return true_simulate(scenario, known)
+
+    monkeypatch.setattr(sweep_module, "simulate", refusing)
+    rows = sweep(SMALL, vary, journal=journal)
+    assert [row["error"] for row in rows] == [None, "too large"]
+    assert rows[1]["total_seconds"] is None
+    with pytest.raises(InputError, match="no combination of the varied values is possible; the first: too large"):
+        sweep(SMALL, {"seed": [2]})
+    monkeypatch.setattr(sweep_module, "simulate", true_simulate)
+    assert sweep(SMALL, vary, journal=journal) == sweep(SMALL, vary)
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,9 +384,28 @@ def test_the_table_is_written_and_the_journal_removed(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml", out.name]
 
 
+def test_parquet_takes_values_of_several_kinds_as_text(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    values = ["--vary", "cluster.bandwidth=1e9,10 Gbit/s", "--vary", "compute.cv=0.5,1", "--workers", 1]
+    code, *_ = run("sweep", tmp_path / "s.toml", *values, "--out", tmp_path / "t.parquet")
+    assert code == 0
+    frame = pd.read_parquet(tmp_path / "t.parquet")
+    assert frame["cluster.bandwidth"].tolist() == ["1000000000.0"] * 2 + ["10 Gbit/s"] * 2
+    assert frame["compute.cv"].tolist() == [0.5, 1.0] * 2
+
+
+def test_parquet_without_pyarrow_names_its_extra(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    monkeypatch.setattr("distsim.extras.installed", lambda package: package != "pyarrow")
+    code, _, err = run("sweep", tmp_path / "s.toml", "--vary", "seed=1,2", "--out", tmp_path / "t.parquet")
+    assert code == 2
+    assert 'needs pyarrow, which is not installed. Cure: pip install "distsim-course[cluster]"' in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
+        (["--vary", "steps=1", "--calibration", "absent.json"], "calibration file"),
         (["--vary", "steps=1:2", "--out", "table.txt"], "must end in .csv or .parquet"),
         (["--vary", "steps=1:2", "--out", "absent/table.csv"], "cannot be written"),
         (["--vary", "steps"], "--vary"),

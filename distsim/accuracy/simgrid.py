@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+import time
 from collections.abc import Callable, Generator
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -22,7 +23,7 @@ from pydantic import AllowInfNan, BaseModel, ConfigDict, Field, ValidationError
 from distsim import files
 from distsim.accuracy.claim import EXACT
 from distsim.cluster import Cluster
-from distsim.collectives import Schedule, halving_doubling, parameter_server, tree
+from distsim.collectives import parameter_server
 from distsim.engine import collective
 from distsim.engine.simulated_hosts import SimulatedHosts
 from distsim.errors import InputError, shown
@@ -38,6 +39,9 @@ Inputs = dict[str, str]
 Rows = dict[str, dict[str, float | int | None]]
 
 SHIPPED = resources.files(__package__).joinpath("simgrid_cases.json")
+MOST_HOSTS = 4096
+SLOW_SECONDS, MOST_SLOW = 1.0, 5  # a case that takes longer is named; so many are
+MOMENT = 1e-9  # seconds; a scenario has to compute
 LARGEST_MEGABYTES = 100  # of a file of cases
 
 
@@ -46,7 +50,7 @@ class Values(BaseModel):
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    N: Annotated[int, Field(ge=1, le=500)]
+    N: Annotated[int, Field(ge=1, le=MOST_HOSTS)]
     S_bytes: Annotated[float, Field(ge=0.0, le=BOUNDS["byte"][1])]
     B_bytes_per_s: Annotated[float, Field(ge=BOUNDS["byte/second"][0], le=BOUNDS["byte/second"][1])] | None
     L_s_per_link: Annotated[float, Field(ge=0.0, le=BOUNDS["second"][1] / 2)]
@@ -56,15 +60,18 @@ class Values(BaseModel):
     finish_s: list[Annotated[float, AllowInfNan(True)]] | None = None
 
 
-def validate(path: Path | Traversable = SHIPPED) -> dict[str, Rows]:
-    """`{"algorithms": {NAME: {"cases": n, "skipped": n, "max_relative_error": x}}}` for the file `path`.
+def validate(path: Path | Traversable = SHIPPED) -> dict[str, Any]:
+    """`{"algorithms": {NAME: {"cases": n, "skipped": n, "max_relative_error": x}}, "slow": {CASE: seconds}}` of a file.
 
-    An algorithm that cannot be simulated yet counts its cases as skipped; its error is None.
+    An algorithm that cannot be simulated yet counts its cases as skipped; its error is None. slow: the slowest cases,
+    the slowest first, of those that took longer than `SLOW_SECONDS`. Progress names the case that is computed now.
     Raises InputError if the file is not of that format.
     """
     document = read(path)
     algorithms: Rows = {}
-    for case in progress(document["cases"], "SimGrid cases"):
+    seconds: dict[str, float] = {}
+    for case in progress(document["cases"], "SimGrid cases", name=_name):
+        start = time.perf_counter()
         row = algorithms.setdefault(case["algorithm"], {"cases": 0, "skipped": 0, "max_relative_error": None})
         row["cases"] = int(row["cases"] or 0) + 1
         recompute = RECOMPUTE.get(case["algorithm"])
@@ -77,13 +84,19 @@ def validate(path: Path | Traversable = SHIPPED) -> dict[str, Rows]:
         except (KeyError, IndexError, TypeError, ValueError) as problem:
             found = findings(problem) if isinstance(problem, ValidationError) else problem
             raise InputError.of(
-                f"{path}: case {shown(case.get('case'))}",
+                f"{path}: case {_name(case)}",
                 case["algorithm"],
                 f"lacks something, or has a value that no case has ({found})",
                 "see the file's meta",
             ) from None
         row["max_relative_error"] = max(error, row["max_relative_error"] or 0.0)
-    return {"algorithms": algorithms}
+        seconds[_name(case)] = time.perf_counter() - start
+    slowest = sorted(seconds, key=lambda name: seconds[name], reverse=True)[:MOST_SLOW]
+    return {"algorithms": algorithms, "slow": {name: seconds[name] for name in slowest if seconds[name] > SLOW_SECONDS}}
+
+
+def _name(case: Case) -> str:
+    return shown(case.get("case"))
 
 
 def disagreeing(algorithms: Rows) -> list[str]:
@@ -152,26 +165,36 @@ def _nics(ups: list[float], downs: list[float], server: bool, case: Case) -> dic
     return {"bandwidth": write(case["B_bytes_per_s"] or max(ups + downs), "byte/second"), "nic": nics}
 
 
-def _training(sends: str, kind: str, policy: dict[str, str] | None = None) -> Callable[[Case, Inputs], list[float]]:
-    """Training steps of a scenario, simulated as a user's scenario; synchronous by default."""
+def _training(
+    sends: str, kind: str, policy: dict[str, str] | None = None, servers: int = 1
+) -> Callable[[Case, Inputs], list[float]]:
+    """Training steps of a scenario, simulated as a user's scenario; synchronous by default.
+
+    A case without compute times is one step that computes for a `MOMENT`. servers: more than one are colocated with the
+    workers.
+    """
 
     def recompute(case: Case, inputs: Inputs) -> list[float]:
-        rows = _compute_table(inputs[case["input"]]) if case["input"] else [[0.0] * case["N"]]
-        server = kind == "parameter_server"
+        server = kind == "parameter_server" and servers == 1
+        exchange: dict[str, Any] = {"kind": kind, "sends": sends}
+        if kind == "parameter_server":
+            exchange |= {"receive": "concurrent", "servers": servers, "colocated": servers > 1}
+        table = {
+            "steps": 1,
+            "cluster": _cluster_table(case, inputs, case["N"] + server, server),
+            "compute": {"mean": write(MOMENT, "second")},
+            "workload": {"gradient": write(case["S_bytes"], "byte")},
+            "policy": policy or {"kind": "synchronous"},
+            "communication": exchange,
+        }
+        if not case["input"]:
+            return [seconds - MOMENT for seconds in _finish(simulate(Scenario.of(table)))]
+        rows = _compute_table(inputs[case["input"]])
         with tempfile.TemporaryDirectory() as folder:
             times = Path(folder) / "times.csv"
             times.write_text("\n".join(",".join(repr(x) for x in row) for row in rows), "utf-8")
-            scenario = Scenario.of(
-                {
-                    "steps": len(rows),
-                    "cluster": _cluster_table(case, inputs, case["N"] + server, server),
-                    "compute": {"distribution": "replay", "file": str(times)},
-                    "workload": {"gradient": write(case["S_bytes"], "byte")},
-                    "policy": policy or {"kind": "synchronous"},
-                    "communication": {"kind": kind, "sends": sends} | ({"receive": "concurrent"} if server else {}),
-                }
-            )
-            return _finish(simulate(scenario))
+            replayed = {"steps": len(rows), "compute": {"distribution": "replay", "file": str(times)}}
+            return _finish(simulate(Scenario.of(table | replayed)))
 
     return recompute
 
@@ -182,15 +205,13 @@ def _finish(trace: Trace) -> list[float]:
     return [float(last.end_seconds[last.worker == worker].max()) for worker in range(trace.workers)]
 
 
-def _collective(schedule_of: Callable[[int], Schedule]) -> Callable[[Case, Inputs], list[float]]:
-    """One all-reduce that all ranks start at 0."""
-
-    def recompute(case: Case, inputs: Inputs) -> list[float]:
-        schedule = schedule_of(case["N"])
-        cluster = Cluster.model_validate(_cluster_table(case, inputs, schedule.ranks, schedule.servers == 1))
-        return collective.run(schedule, cluster, case["S_bytes"]).ends_seconds[: schedule.workers]
-
-    return recompute
+def _sharded_servers(case: Case, inputs: Inputs) -> list[float]:
+    """One exchange with a server beside each worker. A rank has finished when its server has sent all answers."""
+    if case["link_capacities"] is None and case["N"] > 1:
+        return _training("rendezvous", "parameter_server", servers=case["N"])(case, inputs)
+    schedule = parameter_server(case["N"], case["N"], colocated=True)
+    cluster = Cluster.model_validate(_cluster_table(case, inputs, schedule.ranks, False))
+    return collective.run(schedule, cluster, case["S_bytes"]).ends_seconds
 
 
 def _flows(case: Case, inputs: Inputs) -> list[float]:
@@ -229,10 +250,10 @@ def _check_flow(row: list[float], hosts: int) -> None:
 RECOMPUTE: dict[str, Callable[[Case, Inputs], list[float]]] = {
     "ring": _training("rendezvous", "ring"),
     "ring_eager": _training("eager", "ring"),
-    "ps1": _collective(parameter_server),
-    "psN": _collective(lambda workers: parameter_server(workers, workers, colocated=True)),
-    "rhd": _collective(halving_doubling),
-    "tree": _collective(tree),
+    "ps1": _training("rendezvous", "parameter_server"),
+    "psN": _sharded_servers,
+    "rhd": _training("rendezvous", "halving_doubling"),
+    "tree": _training("rendezvous", "tree"),
     "train_ps": _training("rendezvous", "parameter_server"),
     "train_async": _training("rendezvous", "parameter_server", {"kind": "asynchronous", "stop": "per_worker"}),
     "train_ring": _training("rendezvous", "ring"),

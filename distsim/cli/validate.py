@@ -95,6 +95,7 @@ def _simgrid(cases: Path, as_json: bool) -> None:
         print_json(found)
     else:
         console().print(simgrid_table(cases.name, found["algorithms"]))
+        print_notes(f"slow: {name} took {seconds:.1f} s" for name, seconds in found["slow"].items())
     _end(_simgrid_misses(found["algorithms"]))
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distsim.accuracy import simgrid
 from distsim.accuracy.simgrid import SHIPPED, relative_error, validate
 from distsim.errors import InputError
 from tests.counts import reduced
@@ -57,7 +60,7 @@ def test_an_unknown_algorithm_is_skipped(tmp_path: Path) -> None:
     document["cases"] = [document["cases"][0] | {"algorithm": "telepathy"}]
     (tmp_path / "unknown.json").write_text(json.dumps(document))
     row = {"cases": 1, "skipped": 1, "max_relative_error": None}
-    assert validate(tmp_path / "unknown.json") == {"algorithms": {"telepathy": row}}
+    assert validate(tmp_path / "unknown.json") == {"algorithms": {"telepathy": row}, "slow": {}}
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -89,10 +92,50 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
         validate(tmp_path / "other.json")
 
 
+def exact(algorithm: str, workers: int) -> dict[str, Any]:
+    """A case of equal links whose time has a closed form, on a number of workers that is a power of two."""
+    num_bytes, rate, latency = 1e8, 1.25e9, 5e-6
+    seconds = {
+        "ring": 2 * (workers - 1) * (num_bytes / workers / rate + 2 * latency),
+        "rhd": 2 * (num_bytes * (1 - 1 / workers) / rate + math.log2(workers) * 2 * latency),
+        "ps1": 2 * (workers * num_bytes / rate + 2 * latency),
+        "psN": 2 * ((workers - 1) * num_bytes / workers / rate + 2 * latency),
+    }
+    return {
+        "case": f"{algorithm} of {workers}", "algorithm": algorithm, "N": workers, "S_bytes": num_bytes,
+        "B_bytes_per_s": rate, "L_s_per_link": latency, "input": None, "link_capacities": None,
+        "makespan_s": seconds[algorithm],
+    }  # fmt: skip
+
+
+def test_cases_of_thousands_of_hosts_are_recomputed_without_a_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distsim.engine.story.run", None)
+    monkeypatch.setattr("distsim.engine.collective.run", None)
+    cases = [exact("ring", 512), exact("rhd", 4096), exact("ps1", 4096), exact("psN", 32)]
+    (tmp_path / "large.json").write_text(json.dumps({"cases": cases, "inputs": {}}))
+    found = validate(tmp_path / "large.json")["algorithms"]
+    assert found.keys() == {"ring", "rhd", "ps1", "psN"}
+    assert max(row["max_relative_error"] for row in found.values()) <= 1e-9
+
+
+def test_slow_cases_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+    """With a clock that says how long each case took."""
+    moments = iter([0.0, 0.5, 1.0, 3.0, 3.0, 7.0])
+    monkeypatch.setattr(simgrid, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    cases = [exact("ring", workers) for workers in (2, 4, 8)]
+    (tmp_path / "cases.json").write_text(json.dumps({"cases": cases, "inputs": {}}))
+    code, out, _ = run("validate", "--simgrid", tmp_path / "cases.json")
+    assert code == 0
+    notes = [line.strip() for line in out.splitlines() if line.strip().startswith("slow: ")]
+    assert notes == ["slow: 'ring of 8' took 4.0 s", "slow: 'ring of 4' took 2.0 s"]
+
+
 SPOILT: list[tuple[str, str, Any, str]] = [
     ("ring", "N", "4", "N = '4' must be a whole number"),
     ("ring", "N", 4.5, "N = 4.5 must be a whole number"),
-    ("ring", "N", 10**9, "N = 1000000000 must be at most 500"),
+    ("ring", "N", 10**9, "N = 1000000000 must be at most 4096"),
     ("ring", "N", -4, "N = -4 must be at least 1"),
     ("tree", "S_bytes", "much", "S_bytes = 'much' must be a number"),
     ("tree", "S_bytes", float("nan"), "S_bytes = nan must be a finite number"),
