@@ -121,9 +121,10 @@ def test_short_runs_are_one_piece_of_work_and_long_runs_are_not() -> None:
     assert [len(piece) for piece in pieces(dict.fromkeys(range(9), quarter), together=100)] == [4, 4, 1]
 
 
-def calibration(bandwidth: float = 2e8) -> Calibration:
+def calibration(bandwidth: float = 2e8, measured_bytes: float = 1e9) -> Calibration:
     """Of a server with the workers of `SMALL`."""
-    return Calibration((Exchange("parameter_server", SMALL.cluster.workers, bandwidth, 1e-3, 0.0, ((1e6, 1e-2),)),))
+    points = ((measured_bytes, 1e-2),)
+    return Calibration((Exchange("parameter_server", SMALL.cluster.workers, bandwidth, 1e-3, 0.0, points),))
 
 
 def test_a_sweep_with_a_calibration_predicts_as_simulate_does(tmp_path: Path, run: Any) -> None:
@@ -146,12 +147,12 @@ def test_a_sweep_with_a_calibration_predicts_as_simulate_does(tmp_path: Path, ru
 
 
 def test_a_calibrations_warnings_are_told_once(tmp_path: Path, run: Any) -> None:
-    calibration().save(tmp_path / "machine.json")
+    calibration(measured_bytes=1e6).save(tmp_path / "machine.json")
     (tmp_path / "s.toml").write_text(SMALL.replacing({"workload.gradient": "1 GB"}).dumps())
     options = ["--vary", "seed=1:3", "--workers", 1, "--calibration", tmp_path / "machine.json"]
     code, _, err = run("sweep", tmp_path / "s.toml", *options)
     assert code == 0
-    assert err.count("1 GB on 6 workers are far beyond the 1 MB on 6 that was measured") == 1
+    assert err.count("are far beyond the 1 MB") == err.count("\n") == 1
 
 
 def test_a_journal_of_another_calibration_is_not_used(tmp_path: Path) -> None:
