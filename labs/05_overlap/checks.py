@@ -5,7 +5,7 @@ The space of the inputs:
   fast ones;
 * float64 and float32 models; matrices, vectors, single numbers, parameters without a number; two of one shape;
 * layers that are frozen, that come twice in a model (tied), that a rank does not use, and that are not used in the
-  order of the parameters; backwards of other lengths for each layer and rank;
+  order of the parameters, in another order on each rank; backwards of other lengths for each layer and rank;
 * buckets of one parameter, of several and of all; bytes that just fill a bucket; a bucket of 400 kB and more;
 * several updates, each of several batches; gradients that are kept for the next update; `no_sync` inside `no_sync`, and
   one that an error leaves;
@@ -36,7 +36,9 @@ Part = Literal["results", "exchanges", "times"]  # of what a run is judged by, i
 
 LAYERS, WIDTH = 6, 8
 LARGE_WIDTHS = (320, 400)  # of a model whose buckets have some 100,000 numbers
-OUT_OF_ORDER = (0, 1, 4, 5, 2, 3)  # of layers in a forward whose second bucket of two layers is whole before the first
+# Orders of layers in a forward, on the first ranks out of order; further ranks have one that is drawn. When the first
+# bucket leaves, one of two layers has waited for it, or all the others have, or two of one layer, and later two more.
+OUT_OF_ORDER = ((0, 1, 4, 5, 2, 3), (5, 0, 1, 2, 3, 4), (2, 1, 0, 5, 4, 3))
 SHORTEST, LONGEST = 0.020, 0.060  # seconds of one layer's backward
 MOST_LATE = 0.001  # seconds; a question whether an all-reduce is over takes some microseconds
 LINKS = {"slow": ("15 kB/s", "1 ms"), "fast": ("1 GB/s", "10 us"), "as backward": ("40 kB/s", "1 ms")}
@@ -131,10 +133,10 @@ def one_all_reduce_for_each_bucket(testbed: Testbed) -> Finding:
 )
 def communication_beside_backward(testbed: Testbed) -> Finding:
     """Each bucket leaves when it is whole and has its turn, and no backward waits, not even after the last bucket."""
-    for layers_in_bucket, links, in_order in ((1, "slow", True), (2, "as backward", False), (3, "fast", True)):
+    for layers_in_bucket, links, in_order in ((2, "slow", True), (1, "as backward", False), (3, "fast", True)):
         world = _small_even(testbed) if in_order else _small_odd(testbed)
         options = {"in_order": in_order, "layers_in_bucket": layers_in_bucket, "skipping": layers_in_bucket == 3}
-        options["frozen"] = int(layers_in_bucket == 1)
+        options["frozen"] = int(layers_in_bucket == 2)
         training = _Training.drawn(testbed, world, links, batches=[1, 1, 1], **options)  # type: ignore[arg-type]
         if lost := _lost_in(testbed, training, {"exchanges", "times"}):
             return lost
@@ -231,10 +233,13 @@ class _Training:
             for place, shape in zip(_some(testbed, LAYERS, 3), ((width,), (), (0,)), strict=True):
                 shapes[place] = shape  # type: ignore[assignment]
         weights = [np.asarray(rng.normal(size=shape) / width ** (len(shape) / 4), dtype=dtype) for shape in shapes]
-        path = list(range(LAYERS)) if in_order else list(OUT_OF_ORDER)
+        drawn = [rng.permutation(LAYERS).tolist() for _ in range(world)]
+        orders = [range(LAYERS)] * world if in_order else [*OUT_OF_ORDER, *drawn][:world]
+        paths = [list(order) for order in orders]
         if tied:
-            path.insert(_whole(testbed, 1, len(path)), path[-1])
-        paths = [list(path) for _ in range(world)]
+            again = _whole(testbed, 1, LAYERS)
+            for own in paths:
+                own.insert(again, own[-1])
         if skipping:
             for own, layer in zip(paths, rng.permutation(LAYERS).tolist() * 2, strict=False):
                 own.remove(layer)

@@ -1,4 +1,4 @@
-# caught by: layers_that_a_rank_does_not_use, communication_beside_backward, nothing_is_sent_inside_no_sync
+# caught by: gradients_are_the_mean, layers_that_a_rank_does_not_use, communication_beside_backward, nothing_is_sent_inside_no_sync
 """Where a rank does not use a layer, its buckets leave in another order, and different buckets are added up."""
 
 
