@@ -27,14 +27,15 @@ Sent = NDArray[np.int64]
 Call = dict[str, Any]  # the arguments of one rank's call, or what it gave
 
 # The space of all inputs. The corners are in every check; the rest is drawn.
-WORLDS = (1, 2, 9)  # 9: log2 rounded, or rounded down, is too small, and so are the rounds of the notebook's 8 ranks
-MORE_WORLDS = (3, 4, 5, 6, 7, 8)  # one of them in each check
+WORLDS = (1, 2, 3, 9)  # 9: log2 rounded, or rounded down, is too small, and so are the rounds of the notebook's 8 ranks
+MORE_WORLDS = ((5, 7), (4, 6, 8))  # one of each in each check
 GLOO_WORLD = 2
 FEW_NUMBERS = ((), (1,))  # one of them in each run, in turn, and one without numbers
 NO_NUMBERS = ((0,), (2, 0, 3))  # not on gloo, which cannot receive nothing from anybody
 SOME_NUMBERS = (1, 10, 10)  # enough for a piece for each rank, and they take less time than the latency
 BYTES = (4000, 8000)  # of all other tensors: they take a few times as long as the latency
-KINDS = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2, "int64": 0.0, "int32": 0.0, "uint8": 0.0}  # and rounding
+FLOATS = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # and rounding
+KINDS = {**FLOATS, "int64": 0.0, "int32": 0.0, "uint8": 0.0}
 LINKS = ((1e6, 1e-3), (1e7, 1e-4))  # bytes per second, and seconds of latency
 MARK = 77  # what a caller writes into its tensor right after a call
 SLOT_SECONDS = 1.0  # from one call to the next: each begins when all is quiet
@@ -205,8 +206,10 @@ def all_reduce_alike_to_the_last_bit(testbed: Testbed) -> Finding:
 def _judged(testbed: Testbed, task: Task) -> Finding:
     """The first wrong tensor or forbidden collective costs all points, else the first waste costs half of them."""
     waste: Finding | None = None
-    kinds = [str(kind) for kind in testbed.rng.permutation(list(KINDS))]
-    for turn, world in enumerate((*WORLDS, int(testbed.rng.choice(MORE_WORLDS)))):
+    pairs = zip(testbed.rng.permutation(list(FLOATS)), testbed.rng.permutation(list(KINDS)[len(FLOATS) :]), strict=True)
+    kinds = [str(kind) for pair in pairs for kind in testbed.rng.permutation(pair)]
+    more = [int(testbed.rng.choice(worlds)) for worlds in MORE_WORLDS]
+    for turn, world in enumerate((*WORLDS, *more)):
         trial = Trial(testbed.rng, task, world, kinds, turn)
         run = testbed.run(task.function, trial.arguments(), cluster=trial.cluster())
         if (wrong := trial.wrong(run)) is not None:
@@ -224,7 +227,7 @@ class Trial:
     The last of the quiet calls has the root of the first one, which knows by then what it is to be root. Before the two
     calls after it, one rank is later than all others: what is meant for the second call may come before the first one
     is over. turn: the number of the run in its check; in any three that follow each other, large tensors have all
-    kinds.
+    kinds, and in each of them one kind has a point and the other has none.
     """
 
     def __init__(
