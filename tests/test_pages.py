@@ -35,6 +35,7 @@ PROGRAMS = {
     "sbatch",
     "pre-commit",
 }
+LONG_PASSAGE = 120  # characters; shorter ones, such as the head of a table, may stand twice
 OF_REAL_RUNS = ("REAL_RUNS", "GPUS_AND_MACHINES", "FIGURES", "SPEED", "ACCURACY")
 NODES = re.compile(r"^node(\d)\$ (distsim measure .+)$", re.MULTILINE)
 
@@ -46,6 +47,13 @@ def run_python(code: str, folder: Path) -> str:
     """What the code prints, with warnings as errors, in a folder without the repository."""
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@every_page
+def test_a_page_says_nothing_twice(page: Page) -> None:
+    """A passage that an edit pasted once more shows as a paragraph, an item or a heading that stands twice."""
+    passages = [passage for passage in re.split(r"\n\s*\n|\n(?=[*#] )", page.prose) if len(passage) > LONG_PASSAGE]
+    assert len(passages) == len(set(passages)), [one for one in set(passages) if passages.count(one) > 1]
 
 
 @every_page

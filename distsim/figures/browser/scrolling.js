@@ -4,7 +4,8 @@
 const WIDE = ".table-wrapper, .distsim-figure, .distsim-numbers, div.output, article pre, div.math, .scroll";
 
 function mark(box) {
-  const scrolls = box.scrollWidth > box.clientWidth + 1;
+  const may = ["auto", "scroll"].includes(getComputedStyle(box).overflowX);
+  const scrolls = may && box.scrollWidth > box.clientWidth + 1;
   box.classList.toggle("distsim-scrolls", scrolls);
   if (scrolls) box.tabIndex = 0;
   else if (!box.matches(".distsim-figure")) box.removeAttribute("tabindex");
