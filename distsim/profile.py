@@ -19,12 +19,14 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from distsim import files
 from distsim.errors import InputError
 from distsim.scenario_errors import findings
-from distsim.units import BOUNDS
+from distsim.units import BOUNDS, show
 from distsim.validated_table import LARGEST_COUNT
 
 LARGEST_MEGABYTES = 10
 LARGEST_NAME = 1000  # characters
 CURE = "name a file that distsim profile wrote"
+BUSY_STEP = 1.25  # times as long as the step's own core-seconds: other work had the core
+FASTEST_PACE = 1.15  # beside one worker alone; two workers cannot make each other faster, but times vary
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 Time = Annotated[float, Ge(0.0), Le(BOUNDS["second"][1])]
@@ -141,6 +143,20 @@ class Profile:
     def step_seconds(self) -> float:
         """Seconds of forward, backward and optimizer."""
         return self.forward_seconds + self.backward_seconds + self.optimizer_seconds
+
+    def warnings(self) -> list[str]:
+        """A sentence if these times tell that the machine did other work while they were measured."""
+        spent = sum(asdict(self.core_seconds).values())
+        signs = []
+        if self.device == "cpu" and spent and self.step_seconds > BUSY_STEP * spent:
+            signs.append(f"a step took {show(self.step_seconds, 'second')}, and only {show(spent, 'second')} of a core")
+        paces = [pace for pace in (self.busy.pace, self.busy.shared_pace) if pace] if self.busy else []
+        if max(paces, default=0.0) > FASTEST_PACE:
+            signs.append(f"workers at once computed at {100 * max(paces):.0f} % of the pace of one alone")
+        cure = "do not trust predictions from this profile: measure it again while nothing else runs"
+        return [f"the machine did other work while {self.model} was measured: {', and '.join(signs)}; {cure}"] * bool(
+            signs
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The content of the file as plain values."""

@@ -15,10 +15,11 @@ from distsim.calibration import Calibration, Exchange
 from distsim.engine.selection import Engine
 from distsim.errors import InputError
 from distsim.metrics import regime
-from distsim.profile import CoreSeconds, Layer, Profile, stage_times
+from distsim.profile import BusyCores, CoreSeconds, Layer, Profile, stage_times
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, violations
+from distsim.units import show
 
 READY = (2e-3, 3e-3, 9e-3, 10e-3)
 FORWARD = (1e-3, 2e-3, 0.5e-3, 1.5e-3)
@@ -36,6 +37,26 @@ def profile_of(forward: tuple[float, ...] = FORWARD, ready: tuple[float, ...] = 
         "my_model.py:build", layers, OPTIMIZER, (OPTIMIZER, OPTIMIZER), CoreSeconds(5e-3, 1e-2, 1e-3), 10**8, 32,
         "cpu", "2.9.0", steps=20,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("step", "busy", "sign"),
+    [
+        (1.0, None, ""),
+        (1.2, BusyCores(2, 0.9, 0.8), ""),
+        (1.0, BusyCores(2, 1.1, 1.1), ""),
+        (1.3, None, f"a step took {show(STEP, 'second')}, and only {show(STEP / 1.3, 'second')} of a core"),
+        (1.0, BusyCores(2, 1.29, 0.9), "at 129 % of the pace"),
+        (1.0, BusyCores(2, 0.9, 2.36), "at 236 % of the pace"),
+    ],
+)
+def test_a_profile_of_a_busy_machine_says_so(step: float, busy: BusyCores | None, sign: str) -> None:
+    """step: seconds of a step for each core-second."""
+    found = replace(profile_of(), core_seconds=CoreSeconds(0.0, STEP / step, 0.0), busy=busy)
+    warnings = found.warnings()
+    assert len(warnings) == bool(sign)
+    assert not sign or sign in warnings[0]
+    assert not replace(found, device="NVIDIA H100", busy=None).warnings()
 
 
 @pytest.fixture

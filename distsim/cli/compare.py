@@ -81,6 +81,8 @@ def compare(
         if known:
             warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
         warn(sentence for scenario in scenarios for sentence in lacking(known, scenario))
+        profiles = {id(found): found for scenario in scenarios if (found := scenario.workload.profile)}
+        warn(sentence for found in profiles.values() for sentence in found.warnings())
         agree_to_runs(scenarios, yes=yes, emulate=emulate, deadline=deadline, shown=not as_json)
         run = predict_and_emulate if emulate else predict_and_measure
         compared = []

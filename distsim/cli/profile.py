@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from distsim.cli.output import PATH, console, json_option, print_json, print_notes, table
+from distsim.cli.output import PATH, console, json_option, print_json, print_notes, table, warn
 from distsim.extras import need
 from distsim.files import check_writable
 from distsim.profile import Profile, Quartiles
@@ -69,6 +69,7 @@ def profile(
         return
     console().print(_table(found))
     print_notes(_notes(found))
+    warn(found.warnings())
     click.echo(f'Next: write profile = "{out.name}" in [workload] of a scenario, and simulate it.' if out
                else "Next: add --out profile.json, and write its name in [workload] of a scenario.")  # fmt: skip
 
