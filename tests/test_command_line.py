@@ -514,7 +514,7 @@ def test_results_of_ones_own_that_differ_are_named(run: Run, tmp_path: Path, opt
     assert "simgrid: tree: 1.0e-03" in err
     assert "rhd" not in err
     if options:
-        assert json.loads(out).keys() == {"algorithms"}
+        assert json.loads(out).keys() == {"algorithms", "slow"}
         assert json.loads(out)["algorithms"]["tree"]["max_relative_error"] == pytest.approx(1e-3, rel=0.01)
 
 

@@ -135,6 +135,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
         {
             "file": read(".toml"),
             "vary": [*TEXTS, "x", "=", "seed", "seed=", "=1", "seed=1:1000000000000", "seed=3:1", "seed=1:9:0"],
+            "calibration": read(".json"),
             "scheduler": ["", "a\0b", "x", "tcp://", "tcp://x:0", "tcp://x:99999999", f"x:{DIGITS}"],
             "workers": [*WHOLE, "0", "257", DIGITS],
             "out": [*written(".csv", ".parquet"), "x", "x.txt"],

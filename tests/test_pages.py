@@ -34,6 +34,7 @@ PROGRAMS = {
     "jupyter",
     "sbatch",
     "pre-commit",
+    "dask",
 }
 LONG_PASSAGE = 120  # characters; shorter ones, such as the head of a table, may stand twice
 OF_REAL_RUNS = ("REAL_RUNS", "GPUS_AND_MACHINES", "FIGURES", "SPEED", "ACCURACY")

@@ -1,7 +1,7 @@
 """The panel of a run with more workers than a screen has lanes for: bands instead of the workers' lanes.
 
 The height of a band tells how many workers compute, communicate or wait at that time. Below the bands are the lanes of
-two workers: the median by compute time, and the slowest. Servers keep their lanes.
+two workers: the median by compute time, and the slowest, in figures of one or two runs. Servers keep their lanes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,25 @@ from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 ROWS = 8  # of a server's height, for all workers together
 CELLS = 150  # of time, across the window
 TICKS = 4
+TOO_MANY_PANELS = 3
 
 
-def axis(trace: Trace, window: Window) -> LaneAxis:
+def axis(trace: Trace, window: Window, panels: int) -> LaneAxis:
     """A scale of workers, from the floor of the bands up, a lane for each of `examples`, and one for each server."""
     counts = [round(trace.workers * part / TICKS) for part in range(TICKS + 1)]
     names = {_height(trace, count): counted(count, "worker") for count in counts}
-    shown = examples(trace, window)
+    shown = _shown(trace, window, panels)
     for place, (word, worker) in enumerate(shown.items()):
         names[float(ROWS + place)] = f"{word}, {trace.lane(worker)}"
     first = ROWS + len(shown)
     for server in range(trace.servers):
         names[first + SERVER_ROWS * server + 0.5] = trace.lane(trace.workers + server)
     return LaneAxis(first + SERVER_ROWS * trace.servers, names, trace.servers)
+
+
+def _shown(trace: Trace, window: Window, panels: int) -> dict[str, int]:
+    """The workers with lanes. Three panels have no room for them, and a browser would draw too many things."""
+    return examples(trace, window) if panels < TOO_MANY_PANELS else {}
 
 
 def examples(trace: Trace, window: Window) -> dict[str, int]:
@@ -59,7 +65,7 @@ def examples(trace: Trace, window: Window) -> dict[str, int]:
     return {"median": median} | ({} if alike else {"slowest": slowest})
 
 
-def bands(trace: Trace, window: Window) -> list[Drawing]:
+def bands(trace: Trace, window: Window, panels: int) -> list[Drawing]:
     """The drawings of one run: bands, the lanes of examples and servers, updates, and gradients not applied."""
     edges = np.linspace(window.start_seconds, window.end_seconds, CELLS + 1)
     middles = np.round((edges[1:] + edges[:-1]) / 2 * window.scale, 4)
@@ -68,15 +74,15 @@ def bands(trace: Trace, window: Window) -> list[Drawing]:
     for look, count in workers_busy(trace, edges).items():
         drawn.append(_band(trace, look, middles, below, below + count, window.unit))
         below = below + count
-    shown = examples(trace, window)
+    shown = list(_shown(trace, window, panels).values())
     ranks = trace.spans.worker
-    few = replace(trace, spans=trace.spans.where(np.isin(ranks, list(shown.values())) | (ranks >= trace.workers)))
-    for place, worker in enumerate(shown.values()):
-        bars = of_spans(few, window, few.spans.where(few.spans.worker == worker))
-        drawn += [of_look | {"y": of_look["y"] + np.float32(ROWS + place - worker)} for of_look in bars]
-    of_servers = of_spans(few, window, few.spans.where(few.spans.worker >= trace.workers), edges[1] - edges[0])
+    few = replace(trace, spans=trace.spans.where(np.isin(ranks, shown) | (ranks >= trace.workers)))
     first = ROWS + len(shown)
-    drawn += [bars | {"y": bars["y"] + np.float32(first - trace.workers)} for bars in of_servers]
+    lanes = np.arange(trace.workers + 1, dtype=np.float64)  # of examples, and of the first server
+    lanes[[*shown, trace.workers]] = range(ROWS, first + 1)
+    for bars in of_spans(few, window, few.spans, edges[1] - edges[0]):
+        own = np.minimum(np.rint(bars["y"]).astype(np.int64), trace.workers)
+        drawn.append(bars | {"y": bars["y"] + (lanes[own] - own).astype(np.float32)})
     drawn += updates(trace, window, first + SERVER_ROWS * trace.servers)
     drawn += [lost | {"y": np.full(len(lost["y"]), -0.5)} for lost in gradients_lost(trace, window)]
     return drawn
