@@ -26,10 +26,11 @@ def timeline(
     """Draws the lanes of one or more runs from `start_seconds` to `end_seconds`, a panel for each run.
 
     All panels have the same time axis. A run of more than 32 workers has bands instead of the workers' lanes: they tell
-    how many workers compute, communicate or wait. Below are the lanes of the median and the slowest worker, if there are
-    at most two runs. The summary tells which part is drawn, and the error of a simulated run's total against measured
-    runs. end_seconds: None shows the first steps of every worker, about ten updates if each update waits for all
-    workers, and fewer of many workers. names: of the panels; None takes the producer of the trace, "simulated" or "measured".
+    how many workers compute, communicate or wait. Below are the lanes of the median and the slowest worker, if there
+    are at most two runs. The summary tells which part is drawn, and the error of a simulated run's total against
+    measured runs. end_seconds: None shows the first steps of every worker, about ten updates if each update waits for
+    all workers, and fewer of many workers. names: of the panels; None takes the producer of the trace, "simulated" or
+    "measured".
 
     Raises InputError where there is no trace or the window is empty.
 
