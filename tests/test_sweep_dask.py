@@ -17,6 +17,7 @@ import pytest
 from distsim.cli.sweep import _csv
 from distsim.examples import example
 from distsim.sweep import _read, sweep
+from tests.pages import Page, run_command
 from tests.test_sweep import GRID, SMALL, came_true
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, at its start and end
@@ -75,6 +76,17 @@ def test_a_dask_cluster_gives_the_same_rows(two_workers: Any, run: Any, tmp_path
     code, out, err = run("sweep", tmp_path / "s.toml", *varied, "--scheduler", two_workers.scheduler_address, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == json.loads(json.dumps(sweep(SMALL, GRID)))
+
+
+@pytest.mark.more
+def test_the_command_of_the_speed_page_works(two_workers: Any, tmp_path: Path) -> None:
+    (words,) = [words for words in Page("course/SPEED.md").commands("distsim") if "--scheduler" in words]
+    (tmp_path / "run.toml").write_text(MANY.dumps())
+    here = {"SCHEDULER:8786": two_workers.scheduler_address, "seed=1:10000": "seed=1:10"}
+    assert here.keys() <= set(words)
+    done = run_command([here.get(word, word) for word in words], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.toml", "sweep.parquet"]
 
 
 @pytest.mark.more
