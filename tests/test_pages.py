@@ -158,7 +158,8 @@ def test_commands_run_in_their_order(page: Page, prepared: Path) -> None:
     if page.path.stem == "GPUS_AND_MACHINES":  # Slurm's part of it
         shutil.copyfile(prepared / "run.toml", prepared / "measured.toml")
         assert run_command(["distsim", "measure", "run.toml", "--trace", "measured.npz"], prepared).returncode == 0
-    # `course` serves until Ctrl-C; tests/test_course_command.py starts and ends it. tests/test_sweep_dask.py has a cluster.
+    # `course` serves until Ctrl-C; tests/test_course_command.py starts and ends it. tests/test_sweep_dask.py has a
+    # cluster for `--scheduler`.
     for words in [words for words in page.commands("distsim") if words[1] != "course" and "--scheduler" not in words]:
         done = run_command(words, prepared)
         told = all(line.startswith("distsim: warning: ") for line in done.stderr.splitlines())
