@@ -104,8 +104,10 @@ def test_the_command_writes_what_simulate_takes(tmp_path: Path) -> None:
     assert ("ranks shared" in done.stderr) == (machine.cores < 3)
     assert {found.workers for found in machine.measured if found.operation == "compute"} == {1, 2, 3}
     assert all(found.repeats >= 6 for found in machine.measured)
-    assert [fit.operation for fit in machine.work] == ["all_reduce", "ring_schedule"]
-    for fit in machine.work:  # a core copies more than 10 MB and less than 1 TB a second
+    call, *exchanges = machine.work
+    assert (call.operation, call.workers) == ("bucket_mean", (1,))
+    assert [fit.operation for fit in exchanges] == ["all_reduce", "ring_schedule"]
+    for fit in exchanges:  # a core copies more than 10 MB and less than 1 TB a second
         assert fit.workers == (2,)
         assert 1e-12 < fit.line.unit_seconds < 1e-7
     assert "core time" in done.stdout
