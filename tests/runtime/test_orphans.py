@@ -67,6 +67,25 @@ def test_no_rank_outlives_the_launching_process(
     assert came_true(lambda: not list(tmp_path.glob("distsim-run-*")), 5.0), "the run's folder is left"
 
 
+@pytest.fixture
+def slow_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All processes of the run wait for a second before they remove a folder, as on a busy machine."""
+    lines = "import shutil, time\nat_once = shutil.rmtree\nshutil.rmtree = lambda *a, **k: (time.sleep(1), at_once(*a, **k))"
+    (tmp_path / "sitecustomize.py").write_text(lines)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("slow_removal")
+@pytest.mark.parametrize("fault", ["wait"])
+def test_torchrun_does_not_end_before_the_folder_of_the_abandoned_run_is_removed(
+    parent: subprocess.Popen[bytes], tmp_path: Path, processes_left: Callable[[], int]
+) -> None:
+    parent.kill()
+    parent.wait()
+    assert came_true(lambda: not processes_left(), 10.0), "ranks go on without the process that launched them"
+    assert not list(tmp_path.glob("distsim-run-*")), "the run's folder is left"
+
+
 @pytest.mark.parametrize("fault", ["deaf"])
 def test_no_rank_outlives_the_launching_process_and_torchrun_together(
     parent: subprocess.Popen[bytes], tmp_path: Path, processes_left: Callable[[], int]

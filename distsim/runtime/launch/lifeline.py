@@ -7,6 +7,7 @@ agent inherits the read end as its standard input, and each rank inherits it fro
 from __future__ import annotations
 
 import os
+import select
 import stat
 import threading
 from collections.abc import Callable
@@ -35,3 +36,10 @@ def keep(at_end: Callable[[], None], *, inherit: bool) -> None:
         at_end()
 
     threading.Thread(target=watch, name="lifeline", daemon=True).start()
+
+
+def broken() -> bool:
+    """Whether standard input is a lifeline, and the launching process is gone."""
+    watched = select.poll()
+    watched.register(0, 0)  # asks for the hang-up alone, which poll always tells
+    return RUN_VARIABLE in os.environ and any(event & select.POLLHUP for _, event in watched.poll(0))

@@ -81,4 +81,11 @@ def _among(node: Node) -> list[str]:
 
 
 if __name__ == "__main__":
-    end(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
+    of_run = Path(sys.argv[1])
+    try:
+        status = main(of_run, int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    finally:
+        # Ranks end with the launching process too. torchrun may see that before the lifeline's thread is done.
+        if lifeline.broken():
+            process_tree.abandon(of_run)
+    end(status)
