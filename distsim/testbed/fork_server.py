@@ -71,7 +71,9 @@ def _without_input() -> int:
 def _serve(channel: socket.socket, held: Iterable[int]) -> None:
     """Takes one job from a testbed and forks its runner, which lets go of the descriptors that this process holds."""
     job = frames.receive(channel)
-    _, descriptors, _, _ = socket.recv_fds(channel, 1, job["ranks"] + 1)
+    told, descriptors, _, _ = socket.recv_fds(channel, 1, job["ranks"] + 1)
+    if not told:
+        raise EOFError("the testbed is gone before it has given the descriptors of its run")
     if job["optimizers"] and OPTIMIZERS not in sys.modules:
         _import_for_optimizers()
         _settle_memory()

@@ -88,7 +88,7 @@ def test_the_site_is_whole(site: Path) -> None:
 def _check_figures(site: Path) -> None:
     for path in CHAPTERS:
         saved = list(figures_of(path))
-        shown = parsed(in_site(site, path)).select(".distsim-figure")
+        shown = parsed(in_site(site, path)).select(f".distsim-figure:not(.{MOVING} *)")
         assert [json.loads(one.script.get_text()) for one in shown] == saved, path.name
         assert saved
         assert all(len(one["aria-label"]) > 20 and one["role"] == "figure" for one in shown)
@@ -109,6 +109,13 @@ def _check_explorers(site: Path) -> None:
         middle = len(every) // 2
         assert found[middle] == explored(entry, every[middle])
         assert len(parsed(path).select("script[src*='plotly.min.js']")) == 1
+
+
+    for path in CHAPTERS:
+        cells = (cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+        shown = re.findall(r"from distsim\.explorers\.(\w+) import explorer", "\n".join(cells))
+        titles = [str(element["aria-label"]) for element in parsed(in_site(site, path)).select(f".{MOVING}")]
+        assert titles == [explorers.EXPLORERS[name].title for name in shown], path
 
 
 def _check_menu(site: Path) -> None:

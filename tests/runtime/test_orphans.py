@@ -70,8 +70,11 @@ def test_no_rank_outlives_the_launching_process(
 @pytest.fixture
 def slow_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All processes of the run wait for a second before they remove a folder, as on a busy machine."""
-    lines = "import shutil, time\nat_once = shutil.rmtree\nshutil.rmtree = lambda *a, **k: (time.sleep(1), at_once(*a, **k))"
-    (tmp_path / "sitecustomize.py").write_text(lines)
+    (tmp_path / "sitecustomize.py").write_text(
+        "import shutil, time\n"
+        "at_once = shutil.rmtree\n"
+        "shutil.rmtree = lambda *a, **k: (time.sleep(1), at_once(*a, **k))\n"
+    )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,17 +36,16 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
     below = menu(Path(app.srcdir), page)
     notebook = app.env.doc2path(page).suffix == ".ipynb"
     if notebook:
-        source[0] = for_reading(page, source[0], below, _moving(app, page))
+        index = Index(Path(app.srcdir) / FOLDER, ".html").html() if page == EXPLORERS else ""
+        source[0] = for_reading(page, source[0], below, partial(_moving, Path(app.config[MOVING_FOLDER])), index)
     else:
         source[0] = source[0].replace(TABLE, markdown()) + below
 
 
-def _moving(app: Sphinx, page: str) -> str:
-    """The HTML of the page's explorer, of the page of all explorers, or none."""
-    if page == EXPLORERS:
-        return Index(Path(app.srcdir) / FOLDER, ".html").html()
-    path = Path(app.config[MOVING_FOLDER]) / f"{Path(page).name}.html"
-    return path.read_text("utf-8") if page.startswith(f"{FOLDER}/") and path.exists() else ""
+def _moving(folder: Path, explorer: str) -> str:
+    """The HTML of the explorer that moves; "" for one that has no page."""
+    path = folder / f"{explorer}.html"
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 def _scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:  # noqa: ARG001

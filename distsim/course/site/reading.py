@@ -7,6 +7,8 @@ readers, and browsers without scripts, give the figure's sentence instead.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -18,31 +20,38 @@ from distsim.figures.theme import config
 
 FIGURE = "distsim-figure"  # the class of an element that holds a figure
 NO_CODE = "remove-input"  # a cell's tag for MyST-NB
+SHOWS_EXPLORER = re.compile(r"^from distsim\.explorers\.(\w+) import explorer$", re.MULTILINE)
 HOW = {
     "course": "Here a chapter is read, with outputs of our run. `distsim course` opens it to guess, run and answer.",
     "labs": "Here a lab is read. `distsim lab start` copies it, with the file that you write, to where you work on it.",
 }
 
 
-def for_reading(page: str, source: str, menu: str, moving: str = "") -> str:
+def for_reading(page: str, source: str, menu: str, explorer: Callable[[str], str] = lambda _: "", index: str = "") -> str:
     """The text of a notebook for the site.
 
-    menu: Markdown to add at its end. moving: HTML to show below its heading, in place of all else.
+    menu: Markdown to add at its end. explorer: the HTML of the explorer with this name that moves, or "". It takes the
+    place of the outputs of the cell that shows the explorer. index: HTML that takes the place of a cell's outputs.
+    On the page of an explorer, and on the index of explorers, that HTML below the heading is all there is.
     """
     notebook = nbformat.reads(source, as_version=4)
-    if moving:
-        for cell in notebook.cells:
-            if cell.cell_type == "markdown":
-                cell.source = cell.source.partition("\n")[0]
-            else:
-                cell.metadata = nbformat.from_dict({"tags": [NO_CODE]})
+    alone = page.startswith(FOLDER)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            shown = SHOWS_EXPLORER.search(cell.source)
+            moving = explorer(shown[1]) if shown else index
+            if moving:
                 cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": moving})]
+            if alone:
+                cell.metadata = nbformat.from_dict({"tags": [NO_CODE]})
+        elif alone:
+            cell.source = cell.source.partition("\n")[0]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             for output in cell.outputs:
                 if PLOTLY_MIME in output.get("data", {}):
                     output.data = _drawn(output.data)
-    if notebook.cells and notebook.cells[0].cell_type == "markdown" and not page.startswith(FOLDER):
+    if notebook.cells and notebook.cells[0].cell_type == "markdown" and not alone:
         notebook.cells[0].source = _with_how(notebook.cells[0].source, page)
     if menu:
         notebook.cells.append(nbformat.v4.new_markdown_cell(menu, id="menu"))
