@@ -56,6 +56,23 @@ class Phase:
 
 
 Report = Callable[[Phase], object]
+SHARE = 1000  # of an equal part of work, in the units of a bar
+
+
+def part(report: Report, what: str, done: int, of: int, seconds: float | None = None) -> Report:
+    """The report of one of `of` equal parts, after `done` parts are done: one bar and one time are for all parts.
+
+    seconds: how long all parts are expected to take.
+
+    >>> part(lambda phase: print(phase.doing, phase.share), "run", 1, 4)(Phase.counted("step", 12, 24))
+    run 2 of 4: step 12 of 24 0.375
+    """
+
+    def tell(phase: Phase) -> None:
+        here = round(SHARE * (done + phase.share))
+        report(Phase(f"{what} {done + 1} of {of}: {phase.doing}", here, SHARE * of, seconds))
+
+    return tell
 
 
 def about(seconds: float) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import types
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -45,7 +47,8 @@ def _line(finding: Any, model: type[BaseModel]) -> str:
         return f"{where} = {shown(value)} {text}"
     if kind == "extra_forbidden":
         table = f"the table [{'.'.join(path[:-1])}]" if path[:-1] else "the top level"
-        return unknown_key(where, value, table, list(_fields(model, path[:-1])))
+        places = [] if path[:-1] else _places(model, where)
+        return unknown_key(where, value, table, list(_fields(model, path[:-1])), places)
     if kind == "missing":
         return missing_key(where, _fields(model, path[:-1])[path[-1]])
     rule, cure = _rule_and_cure(finding)
@@ -88,9 +91,12 @@ def _rule_and_cure(finding: Any) -> tuple[str, str]:
     return text[0].lower() + text[1:], "give it such a value"
 
 
-def unknown_key(key: str, value: object, table: str, known: list[str]) -> str:
-    """The message about a key that `table` does not have. The cure names the closest known key."""
-    close = difflib.get_close_matches(key.rpartition(".")[2], known, n=1)
+def unknown_key(key: str, value: object, table: str, known: list[str], places: Sequence[str] = ()) -> str:
+    """The message about a key that `table` does not have. The cure names the closest known key.
+
+    places: keys of other tables that have this name, such as policy.backups. They come first.
+    """
+    close = [" or ".join(places)] if places else difflib.get_close_matches(key.rpartition(".")[2], known, n=1)
     cure = f"write {close[0]}" if close else f"remove it; the keys are {', '.join(known) or 'none'}"
     return problem(key, value, f"is not a key of {table}", cure)
 
@@ -115,6 +121,22 @@ def _fields(model: Any, path: list[str]) -> dict[str, FieldInfo]:
         field = _of_model(model).get(part)
         model = _model_in(field.annotation) if field else None
     return _of_model(model)
+
+
+def _places(model: type[BaseModel], name: str) -> list[str]:
+    """The keys with this name in the tables of the scenario; a table with kinds has the keys of all kinds."""
+    tables = {table: _model_in(field.annotation) for table, field in _of_model(model).items()}
+    return [
+        f"{table}.{name}" for table, inner in tables.items() if name in _of_model(inner) or name in _of_kinds(inner)
+    ]
+
+
+def _of_kinds(kind: Any) -> set[str]:
+    """The fields of a dataclass and of all classes below it."""
+    if not is_dataclass(kind):
+        return set()
+    below: list[Any] = type.__subclasses__(kind)  # type: ignore[arg-type] # it is a class
+    return {field.name for field in fields(kind)}.union(*map(_of_kinds, below))
 
 
 def _of_model(model: Any) -> dict[str, FieldInfo]:

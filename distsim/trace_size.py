@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LARGEST_SCHEDULE = 10**7  # transfers of one all-reduce, each of which the story keeps as an object with its gates
 BYTES_PER_ROW = 100  # of memory while a run is simulated, for each row that `rows` counts
 BYTES_PER_EVENT = 2_000  # of memory while a row is written as a Chrome trace event
+COMFORT = 0.8  # the share of the memory that a cure takes, for other programs run as well
 
 
 def memory_bytes() -> int:
@@ -49,7 +50,7 @@ def check(scenario: Scenario, *, derived: bool = True) -> None:
         steps, workers = scenario.steps, scenario.cluster.workers
         raise ValueError(
             f"steps = {steps} on {workers} workers with policy.kind = {scenario.policy.kind!r} make a trace of about "
-            f"{found / 1e6:.5g} million rows, {_memory(found)}. Cure: {_cure(scenario, found, most)}"
+            f"{found / 1e6:.5g} million rows, {_memory(found)}. Cure: {_cure(scenario, found, int(COMFORT * most))}"
         )
 
 
@@ -69,7 +70,7 @@ def check_rows(table: str, found: int, start_seconds: float, end_of: Callable[[i
     start_seconds: of the part of the run that is read. end_of: the end of a part that has so many rows.
     """
     if found > largest_rows():
-        part = f"{start_seconds:.4g}, {_rounded_down(end_of(largest_rows())):.4g}"
+        part = f"{start_seconds:.4g}, {_rounded_down(end_of(int(COMFORT * largest_rows()))):.4g}"
         raise InputError.of(
             table, found, f"are too many rows: {_memory(found)}",
             f"read a part that fits: trace.transfers_between({part}), or trace.between",
@@ -83,7 +84,7 @@ def check_events(found: int, start_seconds: float, end_of: Callable[[int], float
     """
     needed = found * BYTES_PER_EVENT
     if needed > memory_bytes():
-        start, end = start_seconds, _rounded_down(end_of(memory_bytes() // BYTES_PER_EVENT))
+        start, end = start_seconds, _rounded_down(end_of(int(COMFORT * memory_bytes()) // BYTES_PER_EVENT))
         raise InputError.of(
             "trace events", found, f"take {show(needed, 'byte')} of memory, and this machine has "
             f"{show(memory_bytes(), 'byte')}",

@@ -48,6 +48,16 @@ def changed(**changes: object) -> dict[str, Any]:
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "an unknown table": (changed(learning={"key": 1}), "learning = {'key': 1}", "is not a key of the top level"),
     "an unknown empty table": (changed(learning={}), "learning = {}", "is not a key of the top level"),
+    "a key of a policy at the top": (
+        changed(backups=1),
+        "backups = 1",
+        "is not a key of the top level. Cure: write policy.backups",
+    ),
+    "a key of a table at the top": (
+        changed(mean="1 ms"),
+        "mean",
+        "is not a key of the top level. Cure: write compute.mean",
+    ),
     "unknown key at the top": (changed(stesp=1), "stesp = 1", "is not a key of the top level. Cure: write steps"),
     "unknown key that is like a refused one": (
         changed(learnin={}),

@@ -33,6 +33,7 @@ from distsim.sweep import sweep as run
 SUFFIXES = (".csv", ".parquet")
 LOCAL_STEPS = frozenset({"policy.period", "policy.accumulate"})
 MOST_REASONS = 10
+SHOWN_ROWS = 200  # of a longer table: its first and its last rows
 MOST_WARNINGS = 5  # of a calibration
 MANY_RUNS = 5000  # more are asked for
 MOST_PROCESSES = 256
@@ -91,7 +92,7 @@ def sweep(
         print_json(rows)
     else:
         console().print(_table(scenario.name, rows, list(varied)))
-        print_notes([*_of_step(scenario, varied), *_reasons(rows)])
+        print_notes([*_left_out(rows), *_of_step(scenario, varied), *_reasons(rows)])
 
 
 def _warnings(known: Calibration, scenario: Scenario, varied: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -164,13 +165,23 @@ def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Tabl
         table.add_column(column)
     for metric in shown:
         table.add_column(metric.heading, justify="right")
-    for row in rows:
+    left_out = range(SHOWN_ROWS // 2, len(rows) - SHOWN_ROWS // 2)
+    for number, row in enumerate(rows):
+        if number in left_out:
+            if number == left_out[0]:
+                table.add_row(*["…"] * len(table.columns), style="dim")
+            continue
         values = [str(row[key]) for key in varied]
         if row["error"] is not None:
             table.add_row(*values, "impossible", style="dim")
             continue
         table.add_row(*values, *(_shown(row[metric.column], metric.unit.scale) for metric in shown))
     return table
+
+
+def _left_out(rows: Sequence[dict[str, Any]]) -> list[str]:
+    more = len(rows) - SHOWN_ROWS
+    return [f"{more:,} rows in the middle are left out here: --out and --json have all"] if more > 0 else []
 
 
 def _applies(metric: Metric, rows: Sequence[dict[str, Any]]) -> bool:

@@ -21,6 +21,7 @@ from distsim.trace import PAUSE_KINDS, SpanKind, Trace
 from distsim.units import alike
 
 Value = float | int | None
+ROUNDING = 1e-12  # a share of the time below this is what rounding left of two equal times
 
 
 class Run:
@@ -41,7 +42,8 @@ class Run:
             return {}
         seconds: dict[Any, Any] = dict.fromkeys(PAUSE_KINDS, 0.0)
         seconds |= paused_seconds(self.trace) | worker_seconds(self.trace)
-        return {part: float(np.mean(found) / total) for part, found in seconds.items()}
+        shares = {part: float(np.mean(found) / total) for part, found in seconds.items()}
+        return {part: share if share > ROUNDING else 0.0 for part, share in shares.items()}
 
     def of_steps(self, statistic: Callable[[Floats], Any]) -> float | None:
         """A statistic of the steps' seconds; None where no step ended."""

@@ -6,10 +6,11 @@ nothing. Times differ from launch to launch, by 20 % at times, so each kind is l
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from distsim.arrays import Floats
 from distsim.calibration.exchange import WARM_UP_STEPS
 from distsim.calibration.plan import NOMINAL_LINKS, model_seconds
 from distsim.profile import BusyCores, Profile
-from distsim.progress import Report
+from distsim.progress import Report, part
+from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.machine import usable_cores
 from distsim.runtime.measure import estimated_seconds, measure_all
 from distsim.scenario import Scenario
@@ -43,42 +45,59 @@ def with_busy_cores(
     workers = min(usable_cores(), MOST_WORKERS) if workers is None else workers
     if workers < 2 or found.device != "cpu":
         return found
-    turns = [_turn(found, spec, workers, steps, report) for _ in range(LAUNCHES)]
-    alone, under_ddp, together, sharing = np.median(turns, axis=0).tolist()
-    shared_pace = None if np.isnan(sharing) else 2 * alone / sharing
-    busy = BusyCores(workers, alone / together, shared_pace)
+    lone, ddp = (_scenario(found, spec, 1, steps, exchanges=exchanges) for exchanges in (False, True))
+    together = _scenario(found, spec, workers, steps, exchanges=False)
+    launches = [_Launch([lone, ddp]), _Launch([together])]
+    if hasattr(os, "sched_setaffinity"):
+        launches.append(_Launch([_scenario(found, spec, 2, steps, exchanges=False)], one_core=True))
+    turns = np.median([_times(traces) for traces in _in_turns(launches, report)], axis=0).tolist()
+    alone, under_ddp, side_by_side, *sharing = turns
+    busy = BusyCores(workers, alone / side_by_side, 2 * alone / sharing[0] if sharing else None)
     return replace(found, ddp_seconds=under_ddp, busy=busy)
 
 
-def _turn(found: Profile, spec: str, workers: int, steps: int, report: Report | None) -> list[float]:
+@dataclass(frozen=True)
+class _Launch:
+    """Scenarios that are run one after the other. one_core: by ranks that share a core."""
+
+    scenarios: list[Scenario]
+    one_core: bool = False
+
+    def run(self, report: Report | None) -> list[Trace]:
+        deadline = estimated_seconds(self.scenarios) + PATIENCE_SECONDS
+        called = [scenario.name for scenario in self.scenarios]
+        with _one_core() if self.one_core else nullcontext():
+            return measure_all(self.scenarios, deadline_seconds=deadline, progress=report, called=called)
+
+
+def _in_turns(launches: list[_Launch], report: Report | None) -> Iterator[list[Trace]]:
+    """The traces of each turn. report: is told of one run out of all."""
+    expected = LAUNCHES * sum(expected_seconds(launch.scenarios) for launch in launches)
+    runs = itertools.count()
+
+    def told() -> Report | None:
+        done = next(runs)
+        return None if report is None else part(report, "run", done, LAUNCHES * len(launches), expected)
+
+    for _ in range(LAUNCHES):
+        yield [trace for launch in launches for trace in launch.run(told())]
+
+
+def _times(traces: list[Trace]) -> list[float]:
     """Seconds: of forward and backward alone; of a step under DDP; of forward and backward together; of two on a core.
 
-    The step under DDP is without the call of the all-reduce, which a calibration measures.
-
-    The last is NaN where processes cannot be bound to a core.
+    The step under DDP is without the call of the all-reduce, which a calibration measures. The last is missing where
+    processes cannot be bound to a core.
     """
-    lone, ddp = _runs([_scenario(found, spec, 1, steps, exchanges=exchanges) for exchanges in (False, True)], report)
-    (together,) = _runs([_scenario(found, spec, workers, steps, exchanges=False)], report)
-    sharing = np.full(1, np.nan)
-    if hasattr(os, "sched_setaffinity"):
-        with _one_core():
-            (two,) = _runs([_scenario(found, spec, 2, steps, exchanges=False)], report)
-        sharing = _computing(two)
+    lone, ddp, *others = traces
     calls = np.asarray(ddp.metadata["exchange_core_seconds"])  # one for each step: all gradients are in one bucket
     step = (np.diff(ddp.updates.time_seconds) - calls[1:])[WARM_UP_STEPS:]
-    return [float(np.median(seconds)) for seconds in (_computing(lone), step, _computing(together), sharing)]
+    return [float(np.median(seconds)) for seconds in (_computing(lone), step, *map(_computing, others))]
 
 
 def _computing(trace: Trace) -> Floats:
     """Forward and backward of the slowest worker in each step, but the last, which exchanges."""
     return model_seconds(trace)[:-1]
-
-
-def _runs(scenarios: list[Scenario], report: Report | None) -> list[Trace]:
-    return measure_all(
-        scenarios, deadline_seconds=estimated_seconds(scenarios) + PATIENCE_SECONDS, progress=report,
-        called=[scenario.name for scenario in scenarios],
-    )  # fmt: skip
 
 
 def _scenario(found: Profile, spec: str, workers: int, steps: int, *, exchanges: bool) -> Scenario:

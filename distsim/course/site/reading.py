@@ -27,7 +27,9 @@ HOW = {
 }
 
 
-def for_reading(page: str, source: str, menu: str, explorer: Callable[[str], str] = lambda _: "", index: str = "") -> str:
+def for_reading(
+    page: str, source: str, menu: str, explorer: Callable[[str], str] = lambda _: "", index: str = ""
+) -> str:
     """The text of a notebook for the site.
 
     menu: Markdown to add at its end. explorer: the HTML of the explorer with this name that moves, or "". It takes the
