@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -317,6 +318,20 @@ def test_a_flood_of_reasons_is_cut(
     lines = capsys.readouterr().out.splitlines()
     assert sum("impossible: scenario with" in line for line in lines) == 10
     assert lines[-1].strip() == "and 3 more reasons, which --json and --out tell"
+
+
+def test_a_long_table_is_shown_by_its_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    arguments = ["sweep", str(tmp_path / "s.toml"), "--vary", "seed=1:203", "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["distsim", *arguments])
+    main()
+    text = capsys.readouterr().out
+    seeds = [int(found) for found in re.findall(r"^\W*(\d+)\b", text, re.MULTILINE)]
+    assert seeds[:-1] == [*range(1, 101), *range(104, 204)]
+    assert seeds[-1] == 3
+    assert "3 rows in the middle are left out here: --out and --json have all" in text
 
 
 def test_a_sweep_over_checkpoints_has_goodput_in_every_form(
