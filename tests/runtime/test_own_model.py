@@ -15,6 +15,7 @@ import torch
 from distsim.errors import InputError
 from distsim.policies import Ddp
 from distsim.profile import BusyCores, Profile
+from distsim.progress import Phase, Report
 from distsim.runtime.busy_profile import LAUNCHES, with_busy_cores
 from distsim.runtime.profiling.own_model import load, resized
 from distsim.runtime.profiling.profile import profile
@@ -178,8 +179,9 @@ def test_the_paces_are_the_ratios_of_the_runs(model: str, monkeypatch: pytest.Mo
     cores = os.sched_getaffinity(0)
     asked: list[tuple[int, int]] = []
 
-    def measured(scenarios: list[Scenario], **_: object) -> list[Trace]:
+    def measured(scenarios: list[Scenario], *, progress: Report, **_: object) -> list[Trace]:
         found = []
+        progress(Phase.counted("step", 1, 2))
         for scenario in scenarios:
             workers, on_cores = scenario.cluster.workers, len(os.sched_getaffinity(0))
             asked.append((workers, on_cores))
@@ -192,7 +194,11 @@ def test_the_paces_are_the_ratios_of_the_runs(model: str, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr("distsim.runtime.busy_profile.measure_all", measured)
-    found = with_busy_cores(profile(model, steps=1, warm_up=1), model, workers=4, steps=3)
+    told: list[Phase] = []
+    found = with_busy_cores(profile(model, steps=1, warm_up=1), model, workers=4, steps=3, report=told.append)
+    assert [phase.doing for phase in told] == [f"run {number} of 9: step 1 of 2" for number in range(1, 10)]
+    assert [phase.share for phase in told] == pytest.approx([(number + 0.5) / 9 for number in range(9)], abs=1e-3)
+    assert len({phase.seconds for phase in told}) == 1
     assert found.busy == BusyCores(4, pytest.approx(0.4), pytest.approx(0.5))
     assert found.ddp_seconds == pytest.approx(0.003 - CALL)
     assert asked == LAUNCHES * [(1, len(cores)), (1, len(cores)), (4, len(cores)), (2, 1)]
