@@ -158,8 +158,13 @@ class _Judge:
         return self._begin + slot * self._of.slot_seconds
 
     def _here(self, seconds: float) -> bool:
-        last = self._number == len(self._of.trainings) - 1
-        return self._begin <= seconds and (last or seconds < self._end)
+        """Whether a moment belongs to this training.
+
+        The slot before a training is empty. Its middle is the border, since a rank that waits for the begin may begin a
+        rounding error earlier.
+        """
+        last, early = self._number == len(self._of.trainings) - 1, self._of.slot_seconds / 2
+        return self._begin - early <= seconds and (last or seconds < self._end - early)
 
     def _at(self, seconds: float) -> str:
         return f"{1e3 * (seconds - self._begin):.2f} ms"

@@ -110,7 +110,6 @@ def _check_explorers(site: Path) -> None:
         assert found[middle] == explored(entry, every[middle])
         assert len(parsed(path).select("script[src*='plotly.min.js']")) == 1
 
-
     for path in CHAPTERS:
         cells = (cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
         shown = re.findall(r"from distsim\.explorers\.(\w+) import explorer", "\n".join(cells))

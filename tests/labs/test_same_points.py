@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from distsim.grading.grade import grade
 from distsim.grading.lab import Lab, all_labs
 from distsim.grading.submission import Submission
+from distsim.testbed import Testbed
 
 LABS = Path(__file__).parents[2] / "labs"
 KEYS = [lab.key for lab in all_labs(LABS)]
 BUSY = "while True: pass"
 OTHER_SOURCES = {"random", "secrets", "uuid", "time", "os", "torch"}
+SPOILED = {"07_asynchronous": [371419505]}
 GRADED = [pytest.param(key, marks=() if key == KEYS[0] else pytest.mark.thorough) for key in KEYS]
 
 
@@ -54,6 +59,26 @@ def test_the_points_are_the_same_each_time(key: str, whole: Callable[[int, int],
             busy = [grade(submission, lab) for _ in range(whole(1, 3))]
         points = [[result.points for result in one.results] for one in (*idle, *busy)]
         assert points == [points[0]] * len(points), submission.student
+
+
+@pytest.mark.real
+@pytest.mark.more
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.timeout(3600)
+def test_right_solutions_have_all_points_with_any_seed(
+    key: str, whole: Callable[[int, int], int], tmp_path: Path
+) -> None:
+    """An instructor may take any seed. SPOILED are those with which a right solution once lost points."""
+    lab = Lab.at(LABS / key)
+    drawn = np.random.default_rng(18).integers(2**31, size=whole(1, 10)).tolist()
+    for path in lab.pristine:
+        shutil.copy(path, tmp_path)
+    with Testbed(tmp_path, trusted=True) as testbed:
+        for name, seed in product(("solution.py", "other.py"), [*SPOILED.get(key, ()), *drawn]):
+            shutil.copy(lab.folder / name, tmp_path / "tasks.py")
+            testbed.seed = seed
+            for check in lab.checks.values():
+                assert (judged := check.judged(testbed)).full, f"{name}, seed {seed}: {judged.text()}"
 
 
 @pytest.mark.parametrize("key", KEYS)
