@@ -10,6 +10,7 @@ Trainings are drawn from this space, and its corners are always among them:
     staleness      no bound, 0, 1, and more
     updates        1 to 4 for each worker
     parameters     1 to 9 numbers; a vector of its own, or a column of a matrix
+    gradients      any numbers; of a single parameter, the last of several workers has gradients of zero
     links          10 Gbit/s and 1 us, or 100 Mbit/s and 20 us
     compute times  such that workers are held at the bound, several are released at once, and some at the end
 """
@@ -56,6 +57,7 @@ def asynchronous_updates(testbed: Testbed) -> Finding:
             testbed, expected
         )
         yield _talk([_training(rng, 6, None, columns=3), _training(rng, 6, None, updates=2)]).finding(testbed, expected)
+        yield _talk([_training(rng, 2, None, size=1)]).finding(testbed, expected)
         yield _talk([_training(rng, 2, None)], students=BOTH).on_gloo(testbed, expected)
 
     return first_finding(findings())
@@ -72,7 +74,7 @@ def the_staleness_of_each_update(testbed: Testbed) -> Finding:
     rng = testbed.rng
     workers = int(rng.integers(2, MOST_WORKERS + 1))
     trainings = [
-        _training(rng, workers, None),
+        _training(rng, workers, None, size=1),
         _training(rng, workers, None, slots=FAR_AHEAD[: min(workers, 3)]),
     ]
     return _talk(trainings, books=True).finding(testbed, "worker and staleness of each update")
@@ -101,17 +103,21 @@ def nobody_waits(testbed: Testbed) -> Finding:
     "most min(counts) + staleness are answered, in the order of their ranks, with the version of this moment.",
 )
 def stale_synchronous_updates(testbed: Testbed) -> Finding:
-    """Bounds of 0, 1 and drawn ones, few workers and many: who makes each update, how stale, what is answered, when."""
+    """Bounds of 0, 1 and drawn ones, few workers and many: who makes each update, how stale, what is answered, when.
+
+    In two of the trainings one gradient is as stale as the bound allows.
+    """
     rng = testbed.rng
     expected = "updates of workers within the bound"
     four = [_training(rng, 4, bound, slots=RELEASED_TOGETHER) for bound in (0, 1)]
     drawn = _training(rng, 4, int(rng.integers(2, 4)), updates=14)
+    stalest = [_stalest(rng, 4, bound) for bound in (0, int(rng.integers(1, 3)))]
     two = [_training(rng, 2, bound, size=size) for bound, size in ((0, 1), (1, 0))]
     one = [_training(rng, 1, bound) for bound in (0, 2)]
     seven = [_training(rng, 7, bound, updates=7 * ROUNDS_OF_ALL, slots=BY_RANK) for bound in (0, 1)]
     runs = (
         _talk(talk, links, books=True)
-        for talk, links in (([*four, drawn], FAST), (two, SLOW), (one, SLOW), (seven, FAST))
+        for talk, links in (([*four, drawn, *stalest], FAST), (two, SLOW), (one, SLOW), (seven, FAST))
     )
     return first_finding(run.finding(testbed, expected) for run in runs)
 
@@ -196,6 +202,16 @@ def _talk(
 ) -> Conversation:
     """A conversation in which those who are released at once are answered by rank."""
     return Conversation(trainings, links=links, in_turn=True, books=books, **options)
+
+
+def _stalest(rng: np.random.Generator, workers: int, bound: int) -> ServedTraining:
+    """A training in which a gradient of worker 0 is as stale as the bound allows, and is used as any other.
+
+    It is begun `bound` steps ahead of the others, who all are as far ahead as they may be when it comes.
+    """
+    others, steps = workers - 1, 2 * bound + 1
+    slots = ((1,) * bound + (others * (steps + 2),), *((bound + 1 + one, *(others,) * steps) for one in range(others)))
+    return _training(rng, workers, bound, updates=bound + others * steps + 3, slots=slots)
 
 
 def _training(
