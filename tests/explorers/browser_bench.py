@@ -341,7 +341,7 @@ def main(names: Sequence[str], only: str, moves: int, file: Path | None) -> None
     """Measure how long redraws take in a browser, beside an empty redraw of the same page.
 
     Every control of every explorer is measured at its default and at its largest possible setting. The whole takes
-    about half an hour on two quiet cores. A missed bound is no failure: the exit code is 0.
+    about 40 minutes on two quiet cores. A missed bound is no failure: the exit code is 0.
     """
     redraws: list[Redraw] = []
     quick: list[Quick] = []

@@ -33,7 +33,7 @@ def for_reading(
     """The text of a notebook for the site.
 
     menu: Markdown to add at its end. explorer: the HTML of the explorer with this name that moves, or "". It takes the
-    place of the outputs of the cell that shows the explorer. index: HTML that takes the place of a cell's outputs.
+    place of the cell that shows the explorer. index: HTML that takes the place of a cell.
     On the page of an explorer, and on the index of explorers, that HTML below the heading is all there is.
     """
     notebook = nbformat.reads(source, as_version=4)
@@ -44,7 +44,6 @@ def for_reading(
             moving = explorer(shown[1]) if shown else index
             if moving:
                 cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": moving})]
-            if alone:
                 cell.metadata = nbformat.from_dict({"tags": [NO_CODE]})
         elif alone:
             cell.source = cell.source.partition("\n")[0]
