@@ -37,7 +37,7 @@ def chapters() -> dict[str, int]:
 
 def labs() -> dict[str, tuple[int, int]]:
     """Minutes and points by number and name."""
-    rows = re.findall(r"^\| (\d\d [\w ]+) \| [^|]+ \| (\d+) \| (\d+) \|$", LABS, re.MULTILINE)
+    rows = re.findall(r"^\| \[(\d\d [\w ]+)\]\(\S+\) \| [^|]+ \| (\d+) \| (\d+) \|$", LABS, re.MULTILINE)
     return {name: (int(minutes), int(points)) for name, minutes, points in rows}
 
 

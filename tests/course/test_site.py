@@ -245,9 +245,9 @@ def test_a_chapter_is_drawn_without_a_network(site: Path, page: Any, problems: l
     page.on("request", lambda request: asked.append(request.url))
     chapter = CHAPTERS[2]
     page.goto(in_site(site, chapter).as_uri())
-    saved = list(figures_of(chapter))
+    figures = len(list(figures_of(chapter))) + page.locator(f".{MOVING}").count()
     page.wait_for_function(
-        "number => document.querySelectorAll('.distsim-plot:has(.main-svg)').length == number", arg=len(saved)
+        "number => document.querySelectorAll('.distsim-plot:has(.main-svg)').length == number", arg=figures
     )
     for drawn in page.locator(".distsim-plot").all():
         box = drawn.bounding_box()

@@ -22,7 +22,8 @@ FIGURE = "distsim-figure"  # the class of an element that holds a figure
 NO_CODE = "remove-input"  # a cell's tag for MyST-NB
 SHOWS_EXPLORER = re.compile(r"^from distsim\.explorers\.(\w+) import explorer$", re.MULTILINE)
 HOW = {
-    "course": "Here a chapter is read, with outputs of our run. `distsim course` opens it to guess, run and answer.",
+    "course": "Here a chapter is read, with outputs of our run; its explorer has the main controls. `distsim course` "
+    "opens the chapter to guess, run and answer, and its explorer with all controls.",
     "labs": "Here a lab is read. `distsim lab start` copies it, with the file that you write, to where you work on it.",
 }
 
