@@ -115,3 +115,29 @@ def test_on_a_phone_a_figure_keeps_the_width_that_it_needs(page: Any, problems: 
     assert page.locator(".distsim-plot .main-svg").first.bounding_box()["width"] > least - 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
     assert not problems, problems
+
+
+SIZES = """() => {
+    const plot = document.querySelector(".distsim-plot"), {width, height} = plot._fullLayout;
+    return [plot.clientWidth, plot.clientHeight, width, height];
+}"""
+FILLS = f"() => {{ const [width, , drawn] = ({SIZES})(); return Math.abs(width - drawn) <= 1; }}"
+
+
+@pytest.mark.parametrize("name", ["collectives", "backup_workers"])
+def test_a_figure_keeps_its_height_when_the_phone_is_turned(page: Any, tmp_path: Path, name: str) -> None:
+    """After a move of a control, the place of the figure once shrank to nothing."""
+    mover = Moving.of(EXPLORERS[name]).movers[0]
+    page.set_viewport_size({"width": 700, "height": 1000})
+    opened(page, tmp_path, name, Move(mover.control.field, mover.stops[mover.start - 1 : mover.start + 2]))
+    for key, width, tall in (("ArrowRight", 1000, 700), ("ArrowLeft", 700, 1000)) * 2:
+        before = page.locator(".distsim-summary").text_content()
+        page.get_by_label(mover.control.label, exact=True).press(key)
+        page.wait_for_function(
+            "before => document.querySelector('.distsim-summary').textContent !== before", arg=before
+        )
+        page.wait_for_function(FILLS)
+        page.set_viewport_size({"width": width, "height": tall})
+        page.wait_for_function(FILLS)
+        _, place, _, drawn = page.evaluate(SIZES)
+        assert place == drawn > 200

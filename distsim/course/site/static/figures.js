@@ -18,6 +18,8 @@ async function distsimDraw(element, figure, frame) {
     element.append(place);
   }
   place.style.setProperty("--least-width", `${figure.layout.meta?.leastWidth ?? 0}px`);
+  // plotly forgets the figure's height when the window changes, and takes that of the element.
+  place.style.height = figure.layout.height ? `${figure.layout.height}px` : "";
   await Plotly.react(place, { ...figure, config: { ...figure.config, responsive: true } });
   if (frame !== undefined) await Plotly.animate(place, [figure.frames[frame].name], AT_ONCE).catch(interrupted);
   return place;
