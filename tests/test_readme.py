@@ -15,6 +15,7 @@ from distsim.scenario import Scenario
 from tests.pages import README, ROOT, Page, run_command
 
 MOST_BYTES = 9216
+WARNS_WHEN_BUSY = ("calibrate", "profile")  # of a machine that does other work meanwhile
 OF_LABS = ("lab", "grade")
 
 
@@ -65,7 +66,7 @@ def test_commands_run_in_their_order(tmp_path: Path) -> None:
         done = run_command(words, tmp_path)
         assert done.returncode == 0, (words, done.stderr)
         warned = all(line.startswith("distsim: warning: ") for line in done.stderr.splitlines())
-        assert warned if words[1] == "calibrate" else not done.stderr, (words, done.stderr)
+        assert warned if words[1] in WARNS_WHEN_BUSY else not done.stderr, (words, done.stderr)
     assert (tmp_path / "report.html").exists()
 
 

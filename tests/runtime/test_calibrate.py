@@ -106,7 +106,7 @@ def test_the_command_writes_what_simulate_takes(tmp_path: Path) -> None:
     assert all(found.repeats >= 6 for found in machine.measured)
     call, *exchanges = machine.work
     assert (call.operation, call.workers) == ("bucket_mean", (1,))
-    assert [fit.operation for fit in exchanges] == ["all_reduce", "ring_schedule"]
+    assert sorted(fit.operation for fit in exchanges) == ["all_reduce", "ring_schedule"]
     for fit in exchanges:  # a core copies more than 10 MB and less than 1 TB a second
         assert fit.workers == (2,)
         assert 1e-12 < fit.line.unit_seconds < 1e-7
