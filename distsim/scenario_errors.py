@@ -7,7 +7,7 @@ import json
 import types
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -132,11 +132,17 @@ def _places(model: type[BaseModel], name: str) -> list[str]:
 
 
 def _of_kinds(kind: Any) -> set[str]:
-    """The fields of a dataclass and of all classes below it."""
+    """The keys of a dataclass and of all classes below it, as a file spells them."""
     if not is_dataclass(kind):
         return set()
+    hints = get_type_hints(kind, include_extras=True)
     below: list[Any] = type.__subclasses__(kind)  # type: ignore[arg-type] # it is a class
-    return {field.name for field in fields(kind)}.union(*map(_of_kinds, below))
+    return {_alias(hints[field.name]) or field.name for field in fields(kind)}.union(*map(_of_kinds, below))
+
+
+def _alias(hint: Any) -> str | None:
+    """The name of a key in a file, where its type names it."""
+    return next((found.alias for found in getattr(hint, "__metadata__", ()) if isinstance(found, FieldInfo)), None)
 
 
 def _of_model(model: Any) -> dict[str, FieldInfo]:

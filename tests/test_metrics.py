@@ -319,3 +319,10 @@ def test_a_models_own_time_is_no_sleep() -> None:
     assert shares is not None
     assert shares["computed"] * trace.total_seconds == pytest.approx(0.01 * trace.scenario.steps)
     assert shares["shared"] == 0.0
+
+
+@pytest.mark.parametrize("workers", [2, 5, 7])
+def test_what_rounding_leaves_of_idle_time_is_none(workers: int) -> None:
+    """With constant times nobody waits; the sums of the parts leave some 1e-15 of the total."""
+    constant = {"cluster.workers": workers, "compute": {"mean": "30 ms", "distribution": "constant"}}
+    assert summary(simulate(example("synchronous_ring").replacing(constant))).idle_share == 0.0

@@ -53,6 +53,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "backups = 1",
         "is not a key of the top level. Cure: write policy.backups",
     ),
+    "a key of a policy at the top that has another name in Python": (
+        changed(bucket="1 MiB"),
+        "bucket",
+        "is not a key of the top level. Cure: write policy.bucket",
+    ),
     "a key of a table at the top": (
         changed(mean="1 ms"),
         "mean",
