@@ -10,6 +10,7 @@ from distsim.calibration import Calibration, fit, probes
 from distsim.comparison import Comparison, compare, link_differences, network_difference, rule_difference
 from distsim.errors import InputError
 from distsim.progress import Report, bar
+from distsim.runtime import other_work
 from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario, check_scenario
@@ -59,7 +60,8 @@ def predict_and_measure(
         )
     known = Calibration((fit(probed),)) if calibration is None else calibration
     predicted = simulate(scenario, known, rule=rule)
-    return Experiment(compare(predicted, measured), predicted, measured, [known.describe(scenario)])
+    notes = [known.describe(scenario), *other_work.notes(measured.metadata)]
+    return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 
 def predict_and_emulate(
@@ -99,6 +101,7 @@ def predict_and_emulate(
             notes.append("the prediction uses this measured latency in place of the scenario's")
         if work := _server_seconds(measured.metadata):
             notes.append(f"the server's own work per update takes {show(work, 'second')}, measured in the warm-up")
+    notes += other_work.notes(measured.metadata)
     return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 

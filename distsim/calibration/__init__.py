@@ -1,13 +1,13 @@
 """Calibration: from times measured on a machine to the links of a scenario.
 
-exchange    one exchange at one number of workers, measured with the scenario itself
-operations  the operations that `distsim calibrate` measures, and their cost formulas
-plan        the scenarios of a calibration, and the times in their traces
-line        latency and bandwidth, with intervals, from measured times
-imposed     the emulated links of a calibration
-machine     all lines of a machine, for scenarios of other sizes, numbers of workers and policies
-file        the calibration file, which `simulate` reads
-reach       whether a scenario lies far beyond the measured sizes and numbers of workers
+exchange       one exchange at one number of workers, measured with the scenario itself
+operations     the operations that `distsim calibrate` measures, and their cost formulas
+plan           the scenarios of a calibration, and the times in their traces
+fitted_line    latency and bandwidth, with intervals, from measured times
+imposed        the emulated links of a calibration
+machine        all lines of a machine, for scenarios of other sizes, numbers of workers and policies
+file           the calibration file, which `simulate` reads
+measured_range whether a scenario lies far beyond what was measured, and what the calibration lacks
 """
 
 from distsim.calibration.exchange import (
@@ -22,7 +22,7 @@ from distsim.calibration.exchange import (
 from distsim.calibration.file import Calibration
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.machine import MachineCalibration, fitted
-from distsim.calibration.measured_range import far_beyond, lacking
+from distsim.calibration.measured_range import cautions, far_beyond
 from distsim.calibration.plan import CalibrationPlan
 
 __all__ = [
@@ -33,11 +33,11 @@ __all__ = [
     "Imposed",
     "MachineCalibration",
     "calibrated",
+    "cautions",
     "exchange_seconds",
     "exchanged_bytes",
     "far_beyond",
     "fit",
     "fitted",
-    "lacking",
     "probes",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ from distsim.units import BOUNDS
 from distsim.validated_table import Count, ValidatedTable
 from distsim.workload import Model, Workload
 
+NOTED_SHARE = 0.1  # of all cores; other programs take less on every machine now and then
 FASTEST_BYTES_PER_SECOND = 1e13  # the bandwidth if more bytes took no longer; no memory copy reaches it
 
 SHORTEST_SECONDS, LONGEST_SECONDS = BOUNDS["second"]
@@ -71,6 +72,10 @@ class Fit(_OfOperation):
         return title_of(self.operation, self.model)
 
 
+def _cores(count: int) -> str:
+    return "1 core" if count == 1 else f"{count} cores"
+
+
 def title_of(operation: Operation, model: Model | None) -> str:
     """The operation's name in tables and messages."""
     return TITLES[operation] if model is None else f"{TITLES[operation]}, {model}"
@@ -82,6 +87,7 @@ class MachineCalibration(ValidatedTable):
     imposed: the emulated links; None without emulation, and in files of earlier versions.
     fits: for each operation, one at each number of workers, and one over all numbers, for numbers not measured.
     work: for each all-reduce, core-seconds of one rank over all numbers of workers; empty in earlier files.
+    other_work: how many cores other programs took on average, in the launch in which they took most.
     """
 
     cores: Count
@@ -90,6 +96,7 @@ class MachineCalibration(ValidatedTable):
     measured: tuple[Measured, ...]
     fits: Annotated[tuple[Fit, ...], MinLen(1)]
     work: tuple[Fit, ...] = ()
+    other_work: Annotated[float, Ge(0.0)] = 0.0
 
     @model_validator(mode="after")
     def _imposed_where_emulated(self) -> MachineCalibration:
@@ -239,13 +246,22 @@ class MachineCalibration(ValidatedTable):
         )
         return [alone[key] / together[key] for key in alone if key in together and busy > 1]
 
+    def busy_warnings(self) -> list[str]:
+        """A sentence if other programs took cores while this machine was measured."""
+        if self.other_work < NOTED_SHARE * self.cores:
+            return []
+        return [
+            f"other programs took {self.other_work:.1f} of {_cores(self.cores)} while this machine was calibrated: do "
+            "not trust predictions from the calibration; make it again while nothing else runs"
+        ]
+
     def warnings(self) -> list[str]:
         """Warnings about predictions from this calibration."""
-        found = []
+        found = self.busy_warnings()
         most = max(fit.workers[-1] + (fit.operation == "parameter_server") for fit in self.fits)
         if most > self.cores:
             found.append(
-                f"up to {most} ranks shared {self.cores} {'core' if self.cores == 1 else 'cores'}: times vary, "
+                f"up to {most} ranks shared {_cores(self.cores)}: times vary, "
                 "and predictions for other numbers of workers assume that times grow with ranks per core"
             )
         poor = {fit.title: max(f.line.largest_miss for f in self.fits if f.title == fit.title) for fit in self.fits}
@@ -290,11 +306,11 @@ Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model,
 
 def fitted(
     samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None,
-    work: Iterable[Sample] = (),
+    work: Iterable[Sample] = (), other_work: float = 0.0,
 ) -> MachineCalibration:  # fmt: skip
     """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
 
-    work: core-seconds of one rank in place of seconds.
+    work: core-seconds of one rank in place of seconds. other_work: cores that other programs took meanwhile.
 
     >>> import numpy as np
     >>> one = [("point_to_point", None, 2, size, np.full(20, 1e-4 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
@@ -316,6 +332,7 @@ def fitted(
     return MachineCalibration(
         cores=cores, emulated=emulated, imposed=imposed, fits=tuple(fits),
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
+        other_work=other_work,
     )  # fmt: skip
 
 

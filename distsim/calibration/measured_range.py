@@ -1,4 +1,4 @@
-"""The reach of a calibration: a warning if a scenario lies far beyond the measured sizes or numbers of workers.
+"""What to know before a prediction is trusted: how far it lies beyond the calibration, and what the calibration lacks.
 
 Towards small sizes a line ends at the latency, and is safe. Towards large sizes and more workers it holds only as
 long as caches, memory and the sharing of cores behave as measured.
@@ -15,6 +15,19 @@ from distsim.units import show
 from distsim.workload import Model
 
 FAR_AMOUNT, FAR_WORKERS = 4, 2  # far beyond: more than so many times the largest measured
+
+
+def cautions(calibration: Calibration | None, scenario: Scenario) -> list[str]:
+    """All sentences on why not to trust a prediction of `scenario`. None: a calibration of its exchange alone.
+
+    Raises InputError if no measurement applies.
+    """
+    profile = scenario.workload.profile
+    found = profile.warnings() if profile else []
+    if calibration is not None:
+        found += calibration.machine.busy_warnings() if calibration.machine else []
+        found += far_beyond(calibration, scenario)
+    return found + lacking(calibration, scenario)
 
 
 def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:

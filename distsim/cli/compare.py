@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from distsim.calibration import Calibration, far_beyond, lacking
+from distsim.calibration import Calibration, cautions
 from distsim.cli.before_start import agree_to_runs, with_own_models, yes_option
 from distsim.cli.footnotes import footnotes, of_step
 from distsim.cli.measure import deadline_option, emulate_option
@@ -78,11 +78,7 @@ def compare(
         for scenario in scenarios:
             check_simulated(scenario)
         scenarios = with_own_models(scenarios, shown=not as_json)
-        if known:
-            warn(sentence for scenario in scenarios for sentence in far_beyond(known, scenario))
-        warn(sentence for scenario in scenarios for sentence in lacking(known, scenario))
-        profiles = {id(found): found for scenario in scenarios if (found := scenario.workload.profile)}
-        warn(sentence for found in profiles.values() for sentence in found.warnings())
+        warn(dict.fromkeys(sentence for scenario in scenarios for sentence in cautions(known, scenario)))
         agree_to_runs(scenarios, yes=yes, emulate=emulate, deadline=deadline, shown=not as_json)
         run = predict_and_emulate if emulate else predict_and_measure
         compared = []

@@ -17,6 +17,7 @@ from distsim.errors import InputError, RunError
 from distsim.files import check_writable
 from distsim.metrics import summary
 from distsim.progress import bar
+from distsim.runtime import other_work
 from distsim.runtime.emulation.report import describe
 from distsim.runtime.launch.launcher import INTERRUPTS
 from distsim.runtime.launch.node import Node, shares
@@ -103,7 +104,8 @@ def measure(
         print_json(found.as_dict())
     else:
         console().print(summary_table(scenario.name, "measured", found))
-        print_notes([*footnotes(measured), *([describe(measured.metadata["emulation"])] if emulate else [])])
+        emulation = [describe(measured.metadata["emulation"])] if emulate else []
+        print_notes([*footnotes(measured), *emulation, *other_work.notes(measured.metadata)])
 
 
 def _tell_done(node: Node, ranks: Sequence[int], as_json: bool) -> None:

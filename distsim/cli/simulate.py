@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from distsim.calibration import Calibration, far_beyond, lacking
+from distsim.calibration import Calibration, cautions
 from distsim.cli.footnotes import footnotes
 from distsim.cli.output import PATH, console, json_option, print_json, print_notes, seconds, trace_option, warn
 from distsim.cli.summary_tables import summary_table
@@ -40,7 +40,7 @@ def simulate(
     scenario = Scenario.load(file)
     known = Calibration.load(calibration) if calibration else None
     if known:
-        warn([*far_beyond(known, scenario), *lacking(known, scenario)])
+        warn(cautions(known, scenario))
     if trace:
         check_writable(trace)
     with bar(f"simulate {scenario.name}", shown=not as_json) as report:

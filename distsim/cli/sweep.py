@@ -15,7 +15,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.calibration import Calibration, far_beyond, lacking
+from distsim.calibration import Calibration, cautions
 from distsim.cli.before_start import agree, yes_option
 from distsim.cli.dask_cluster import dask_cluster
 from distsim.cli.footnotes import of_step
@@ -98,7 +98,7 @@ def sweep(
 def _warnings(known: Calibration, scenario: Scenario, varied: Mapping[str, Sequence[Any]]) -> list[str]:
     """What predictions by the calibration lack, each sentence once."""
     possible = [one for _, one in combinations(scenario, varied, known) if isinstance(one, Scenario)]
-    found = list(dict.fromkeys(told for one in possible for told in [*far_beyond(known, one), *lacking(known, one)]))
+    found = list(dict.fromkeys(told for one in possible for told in cautions(known, one)))
     more = len(found) - MOST_WARNINGS
     return found[:MOST_WARNINGS] + ([f"and {more} more warnings of this kind"] if more > 0 else [])
 

@@ -37,6 +37,7 @@ def calibrate(
     samples: list[Sample] = []
     work: list[Sample] = []
     latencies: list[float | None] = []
+    taken = 0.0
     done = 0
     for number, probes in enumerate(launches, start=1):
         launch = Phase(f"launch {number} of {len(launches)}", done, total, expected)
@@ -44,11 +45,14 @@ def calibrate(
             [probe.scenario for probe in probes], emulate=plan.emulated, progress=_within(launch, progress)
         )
         latencies += [trace.metadata["emulation"]["latency_seconds"] for trace in traces if plan.emulated]
+        taken = max([taken, *(trace.metadata["other_work"]["taken"] for trace in traces)])
         done += sum(probe.scenario.steps for probe in probes)
         for probe, trace in zip(probes, traces, strict=True):
             samples += _no_shorter(probe.samples(trace))
             work += _no_shorter(probe.work(trace))
-    return fitted(samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work)
+    return fitted(
+        samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work, other_work=taken
+    )
 
 
 def _no_shorter(samples: Iterable[Sample]) -> list[Sample]:

@@ -23,6 +23,7 @@ from distsim.runtime.launch.launcher import Launch, Stage, launched
 from distsim.runtime.launch.node import Node, shares
 from distsim.runtime.limits import check_available, check_nodes
 from distsim.runtime.machine import check_memory
+from distsim.runtime.other_work import other_work
 from distsim.runtime.recording.merge import merge
 from distsim.runtime.recording.partial_trace import partial_trace
 from distsim.runtime.roles import roles
@@ -97,11 +98,13 @@ def measure_all(
     if progress is not None:
         stages, expected = _stages(scenarios, called), expected_seconds(scenarios, emulate=emulate)
         launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
-    with launched(replace(launch, entry=entry)) as folder:
+    with other_work(len(launch.roles)) as others, launched(replace(launch, entry=entry)) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
         emulation = coordination.imposed(folder)
+    around = {"other_work": others.as_dict()}
     return [
-        replace(trace, metadata=trace.metadata | _added(rule, emulation)) for trace, rule in zip_longest(traces, rules)
+        replace(trace, metadata=trace.metadata | around | _added(rule, emulation))
+        for trace, rule in zip_longest(traces, rules)
     ]
 
 

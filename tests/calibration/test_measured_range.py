@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distsim.calibration import Calibration, Exchange, far_beyond, fitted, lacking
+from distsim.calibration import Calibration, Exchange, cautions, far_beyond, fitted
 from distsim.calibration.machine import Sample
+from distsim.calibration.measured_range import lacking
 from distsim.calibration.operations import Operation
 from distsim.examples import example
 from distsim.scenario import Scenario
@@ -91,3 +92,11 @@ def test_a_prediction_tells_what_its_calibration_lacks() -> None:
     (told,) = lacking(Calibration(machine=fitted([*rings, *alone], cores=2, work=rings)), asked)
     assert told.endswith("Calibrate with --workers 1,2")
     assert lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2, work=rings)), asked) == []
+
+
+@pytest.mark.parametrize(("taken", "told"), [(0.0, False), (0.15, False), (0.9, True)])
+def test_a_calibration_of_a_busy_machine_is_not_to_be_trusted(taken: float, told: bool) -> None:
+    machine = fitted(at("all_reduce", 4), cores=2, other_work=taken)
+    busy = "other programs took 0.9 of 2 cores while this machine was calibrated"
+    for sentences in (machine.warnings(), cautions(Calibration(machine=machine), RING)):
+        assert [sentence.startswith(busy) for sentence in sentences if "other programs" in sentence] == [True] * told

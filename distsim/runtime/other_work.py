@@ -1,0 +1,72 @@
+"""What other programs took of this machine's cores while a real run lasted: times of such a run tell little."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import psutil
+
+from distsim.calibration.machine import NOTED_SHARE
+from distsim.runtime.machine import usable_cores
+
+PARTS = ("user", "system", "nice", "steal")  # steal: what the host of a virtual machine gave to others
+
+
+@dataclass
+class OtherWork:
+    """Cores of this machine, and how many of them other programs took on average. processes: of the run."""
+
+    cores: int
+    processes: int
+    taken: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, for a trace's metadata."""
+        return asdict(self)
+
+
+@contextmanager
+def other_work(processes: int) -> Iterator[OtherWork]:
+    """Measures other programs' work until the block ends, in which a run starts `processes` and waits for their end."""
+    found = OtherWork(usable_cores(), processes)
+    start, everyone, own = time.monotonic(), _everyones_seconds(), _own_seconds()
+    yield found
+    seconds = time.monotonic() - start
+    others = _everyones_seconds() - everyone - (_own_seconds() - own)
+    found.taken = round(min(max(others / seconds, 0.0), found.cores), 2) if seconds > 0 else 0.0
+
+
+def _everyones_seconds() -> float:
+    """Core-seconds of all programs since the machine started, on the cores that this process may use."""
+    of_each = psutil.cpu_times(percpu=True)
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(of_each))
+    return sum(getattr(of_each[core], part, 0.0) for core in usable if core < len(of_each) for part in PARTS)
+
+
+def _own_seconds() -> float:
+    """Core-seconds of this process, and of all processes that it and they have waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def notes(metadata: Mapping[str, Any]) -> list[str]:
+    """A sentence if other programs took cores that the measured run with this metadata needed.
+
+    >>> notes({"other_work": {"cores": 2, "processes": 2, "taken": 0.0}})
+    []
+    """
+    if "other_work" not in metadata:
+        return []
+    work = OtherWork(**metadata["other_work"])
+    if work.taken < NOTED_SHARE * work.cores or work.processes <= work.cores - work.taken:
+        return []
+    cores = "1 core" if work.cores == 1 else f"{work.cores} cores"
+    return [
+        f"other programs took {work.taken:.1f} of this machine's {cores} during the real run, so its times are longer "
+        "than on a quiet machine; run it again while nothing else runs"
+    ]

@@ -1,0 +1,50 @@
+"""What other programs take of the cores during a real run is told, and the run's own work is not taken for theirs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from distsim.runtime import other_work
+
+TICK_SECONDS = 0.05  # the kernel counts a core's work by ticks, and each process's apart
+WORKS = "import time\nwhile time.process_time() < 0.5: pass\nprint(time.process_time())"
+
+
+def test_work_of_a_child_is_own_and_everyones() -> None:
+    everyone, own = other_work._everyones_seconds(), other_work._own_seconds()
+    child = subprocess.run([sys.executable, "-c", WORKS], capture_output=True, text=True, check=True)
+    worked = float(child.stdout)
+    assert other_work._own_seconds() - own > worked - TICK_SECONDS
+    assert other_work._everyones_seconds() - everyone > worked - TICK_SECONDS
+
+
+def test_work_of_a_process_that_nobody_waits_for_is_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    everyone = iter([100.0, 104.0])
+    own, clock = iter([10.0, 11.0]), iter([0.0, 2.0])
+    monkeypatch.setattr(other_work, "_everyones_seconds", lambda: next(everyone))
+    monkeypatch.setattr(other_work, "_own_seconds", lambda: next(own))
+    monkeypatch.setattr(other_work.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(other_work, "usable_cores", lambda: 4)
+    with other_work.other_work(3) as found:
+        pass
+    assert found.as_dict() == {"cores": 4, "processes": 3, "taken": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("cores", "processes", "taken", "told"),
+    [
+        (2, 2, 0.3, True),
+        (2, 2, 0.1, False),
+        (64, 8, 20.0, False),
+        (64, 48, 20.0, True),
+        (1, 2, 0.5, True),
+    ],
+)  # fmt: skip
+def test_only_cores_that_the_run_needed_are_noted(cores: int, processes: int, taken: float, told: bool) -> None:
+    notes = other_work.notes({"other_work": {"cores": cores, "processes": processes, "taken": taken}})
+    assert len(notes) == told
+    assert all(f"took {taken:.1f} of this machine's {cores} core" in note for note in notes)
+    assert other_work.notes({}) == []
