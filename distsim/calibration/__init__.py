@@ -5,6 +5,7 @@ operations     the operations that `distsim calibrate` measures, and their cost 
 plan           the scenarios of a calibration, and the times in their traces
 fitted_line    latency and bandwidth, with intervals, from measured times
 imposed        the emulated links of a calibration
+samples        from measured times to the lines of a machine
 machine        all lines of a machine, for scenarios of other sizes, numbers of workers and policies
 file           the calibration file, which `simulate` reads
 measured_range whether a scenario lies far beyond what was measured, and what the calibration lacks
@@ -21,9 +22,10 @@ from distsim.calibration.exchange import (
 )
 from distsim.calibration.file import Calibration
 from distsim.calibration.imposed import Imposed
-from distsim.calibration.machine import MachineCalibration, fitted
+from distsim.calibration.machine import MachineCalibration
 from distsim.calibration.measured_range import cautions, far_beyond
 from distsim.calibration.plan import CalibrationPlan
+from distsim.calibration.samples import fitted
 
 __all__ = [
     "WARM_UP_STEPS",

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge, Le, MinLen
 from pydantic import ConfigDict, Field, model_validator
 
-from distsim.arrays import Floats
 from distsim.calibration.exchange import Exchange, exchanged_bytes
-from distsim.calibration.fitted_line import POOR_MISS, Line, fit_line
+from distsim.calibration.fitted_line import POOR_MISS, Line
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.operations import (
     NOT_OVERSUBSCRIBED,
-    OPERATIONS,
     TITLES,
     Operation,
     Oversubscription,
@@ -299,77 +296,3 @@ def operation_of(scenario: Scenario) -> Operation:
 def bytes_per_second(seconds_per_byte: float) -> float:
     """The bandwidth, finite even if bytes cost no measurable time."""
     return max(1.0 / max(seconds_per_byte, 1.0 / FASTEST_BYTES_PER_SECOND), BOUNDS["byte/second"][0])
-
-
-Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model, workers, amount, seconds of the repeats
-
-
-def fitted(
-    samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None,
-    work: Iterable[Sample] = (), other_work: float = 0.0,
-) -> MachineCalibration:  # fmt: skip
-    """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
-
-    work: core-seconds of one rank in place of seconds. other_work: cores that other programs took meanwhile.
-
-    >>> import numpy as np
-    >>> one = [("point_to_point", None, 2, size, np.full(20, 1e-4 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
-    >>> machine = fitted(one, cores=2)
-    >>> round(machine.seconds("point_to_point", 2, 5e6), 9)
-    0.0051
-    """
-    repeats, fits = _joined(samples), []
-    for operation, model in dict.fromkeys((operation, model) for operation, model, _, _ in repeats):
-        own = {key: seconds for key, seconds in repeats.items() if key[:2] == (operation, model)}
-        numbers = sorted({workers for _, _, workers, _ in own})
-        for at in [(number,) for number in numbers] + ([tuple(numbers)] if len(numbers) > 1 else []):
-            points = {key: seconds for key, seconds in own.items() if key[2] in at}
-            rows = [
-                terms(operation, workers, amount, oversubscription(operation, workers, cores, emulated=emulated))
-                for _, _, workers, amount in points
-            ]
-            fits.append(Fit(operation=operation, model=model, workers=at, line=fit_line(rows, list(points.values()))))
-    return MachineCalibration(
-        cores=cores, emulated=emulated, imposed=imposed, fits=tuple(fits),
-        measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
-        other_work=other_work,
-    )  # fmt: skip
-
-
-Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats
-
-
-def _joined(samples: Iterable[Sample]) -> Repeats:
-    """All repeats of the same operation, model, workers and amount together, in the order of tables."""
-    together: dict[tuple[Operation, Model | None, int, float], list[Floats]] = {}
-    for operation, model, workers, amount, seconds in samples:
-        together.setdefault((operation, model, workers, amount), []).append(seconds)
-    order = sorted(together, key=lambda key: (OPERATIONS.index(key[0]), key[1] or "", *key[2:]))
-    return {key: np.concatenate(together[key]) for key in order}
-
-
-def _work(samples: Iterable[Sample]) -> tuple[Fit, ...]:
-    """For each operation the line of a rank's core-seconds, which do not depend on who else has work.
-
-    The line of the all-reduce is that of its messages, without the call, which the line of the bucket's mean tells.
-    """
-    repeats, found = _joined(samples), []
-    call = 0.0
-    for operation in sorted({key[0] for key in repeats}, key=lambda operation: operation != "bucket_mean"):
-        own = {key: seconds for key, seconds in repeats.items() if key[0] == operation}
-        if operation == "all_reduce":
-            own = {key: np.maximum(seconds - call, SHORTEST_SECONDS) for key, seconds in own.items()}
-        rows = [terms(operation, workers, amount, NOT_OVERSUBSCRIBED) for _, _, workers, amount in own]
-        workers = tuple(sorted({key[2] for key in own}))
-        found.append(Fit(operation=operation, workers=workers, line=fit_line(rows, list(own.values()))))
-        if operation == "bucket_mean":
-            call = found[-1].line.fixed_seconds
-    return tuple(found)
-
-
-def _measured(operation: Operation, model: Model | None, workers: int, amount: float, seconds: Floats) -> Measured:
-    low, middle, high = np.quantile(seconds, [0.25, 0.5, 0.75])
-    return Measured(
-        operation=operation, model=model, workers=workers, amount=amount, seconds=float(middle),
-        quartiles=(float(low), float(high)), repeats=len(seconds),
-    )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from distsim.arrays import Floats
 from distsim.calibration.exchange import WARM_UP_STEPS, exchange_seconds, exchanged_bytes
-from distsim.calibration.machine import Sample
+from distsim.calibration.samples import Sample
 from distsim.errors import InputError
 from distsim.policies import Ddp
 from distsim.scenario import Scenario

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from distsim.calibration import CalibrationPlan, Imposed, MachineCalibration, fitted
-from distsim.calibration.machine import Sample
+from distsim.calibration.samples import Sample
 from distsim.progress import Phase, Report
 from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.limits import check_available

@@ -13,8 +13,8 @@ import pytest
 
 from distsim.calibration import Calibration, CalibrationPlan, Exchange, MachineCalibration, fitted
 from distsim.calibration.fitted_line import Floats
-from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
+from distsim.calibration.samples import Sample
 from distsim.cores import Cores
 from distsim.errors import InputError
 from distsim.profile import BusyCores, CoreSeconds, Layer, Profile

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from distsim.calibration import Calibration, Exchange, cautions, far_beyond, fitted
-from distsim.calibration.machine import Sample
 from distsim.calibration.measured_range import lacking
 from distsim.calibration.operations import Operation
+from distsim.calibration.samples import Sample
 from distsim.examples import example
 from distsim.scenario import Scenario
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distsim.calibration import Calibration, Exchange, far_beyond, fitted
-from distsim.calibration.machine import Sample
+from distsim.calibration.samples import Sample
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.explorers import real_run

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration, exchange_seconds, fitted
-from distsim.calibration.machine import Sample
 from distsim.calibration.plan import Probe
+from distsim.calibration.samples import Sample
 from distsim.examples import example
 from distsim.runtime.machine import usable_cores
 from distsim.runtime.measure import measure_all
