@@ -163,10 +163,13 @@ class Compute(ValidatedTable):
         """How many times longer this worker takes than the others (1.0 for a normal one)."""
         return self.slow.get(worker, 1.0)
 
-    def replayed(self, worker: int) -> Floats | None:
-        """The times in seconds that this worker replays in order, or None where its times are drawn."""
+    def replayed(self, worker: int, *, alone: bool) -> Floats | None:
+        """The times in seconds that this worker replays in order, or None where its times are drawn.
+
+        alone: whether there is no other worker, so that a single column is its own.
+        """
         table = self._table
-        return None if table is None or table.shape[1] == 1 else table[:, worker]
+        return None if table is None or (table.shape[1] == 1 and not alone) else table[:, worker]
 
     def check_workers(self, workers: int, *, recorded: bool = False) -> None:
         """Raises ValueError where the table, or the file of times, names workers that the cluster does not have.
@@ -198,8 +201,10 @@ class ComputeTimes:
     True
     """
 
-    def __init__(self, compute: Compute, seed: int, batch: int) -> None:
+    def __init__(self, compute: Compute, seed: int, batch: int, *, alone: bool = False) -> None:
+        """alone: whether the cluster has one worker."""
         self._compute = compute
+        self._alone = alone
         self._batch = batch
         self._seed = seed
         self._drawn: dict[int, Floats] = {}
@@ -225,7 +230,7 @@ class ComputeTimes:
 
     def _draw(self, worker: int, start: int, count: int) -> Floats:
         compute = self._compute
-        replayed = compute.replayed(worker)
+        replayed = compute.replayed(worker, alone=self._alone)
         if replayed is not None:
             times = replayed[np.arange(start, start + count) % len(replayed)]
         else:
@@ -246,8 +251,8 @@ class ComputeTimes:
 def read_times(path: Path) -> Floats:
     """A table of times in seconds, shape (rows, columns): text, one row per step, separated by commas or spaces.
 
-    One column: every worker draws from it at random, with replacement. One per worker: worker i replays
-    column i from the top, and starts again after the end. Raises InputError.
+    One per worker: worker i replays column i from the top, and starts again after the end. One column for several
+    workers: every worker draws from it at random, with replacement. Raises InputError.
     """
     try:
         return _read_times(path, files.changed(path))

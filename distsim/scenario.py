@@ -239,7 +239,7 @@ class Scenario(ValidatedTable):
 
     def compute_times(self) -> ComputeTimes:
         """The seeded seconds of every worker's work: the same draws in simulation and real run."""
-        return ComputeTimes(self.compute, self.seed, self.workload.batch)
+        return ComputeTimes(self.compute, self.seed, self.workload.batch, alone=self.cluster.workers == 1)
 
     def simulated_times(self) -> ComputeTimes:
         """The seconds of every worker's whole steps in a simulation: the drawn seconds, and those of a profile.
@@ -251,7 +251,7 @@ class Scenario(ValidatedTable):
             return self.compute_times()
         own = profile.step_seconds - (profile.optimizer_seconds if self.server_decides else 0.0)
         whole = self.compute.model_copy(update={"added_seconds": self.compute.added_seconds + own})
-        return ComputeTimes(whole, self.seed, self.workload.batch)
+        return ComputeTimes(whole, self.seed, self.workload.batch, alone=self.cluster.workers == 1)
 
     @classmethod
     def of(

@@ -156,7 +156,10 @@ def test_a_column_per_worker_is_replayed_in_order_and_starts_over(tmp_path: Path
 
 
 def test_one_column_is_drawn_from_by_every_worker(tmp_path: Path) -> None:
-    replayed = times(distribution="replay", file=table_file(tmp_path, "0.1\n0.2\n0.4\n"))
+    file = table_file(tmp_path, "0.1\n0.2\n0.4\n")
+    alone = ComputeTimes(Compute(distribution="replay", file=file), seed=7, batch=1, alone=True)
+    assert alone.first(0, 4)[:4].tolist() == [0.1, 0.2, 0.4, 0.1]
+    replayed = times(distribution="replay", file=file)
     drawn = np.stack([replayed.first(worker, 3000)[:3000] for worker in range(2)])
     assert set(drawn.ravel()) == {0.1, 0.2, 0.4}
     for time in (0.1, 0.2, 0.4):

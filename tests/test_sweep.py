@@ -334,6 +334,20 @@ def test_a_long_table_is_shown_by_its_ends(
     assert "3 rows in the middle are left out here: --out and --json have all" in text
 
 
+def test_a_narrow_terminal_cuts_no_cell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SMALL.dumps())
+    varied = ["--vary", "policy.backups=0:1", "--vary", "compute.cv=0.125", "--vary", "cluster.workers=4,8"]
+    monkeypatch.setattr(sys, "argv", ["distsim", "sweep", str(tmp_path / "s.toml"), *varied, "--workers", "1"])
+    monkeypatch.setattr("distsim.cli.output.PIPE_WIDTH", 80)
+    main()
+    text = capsys.readouterr().out
+    assert "…" not in text
+    for part in ("policy.", "backups", "compute.", "cv", "cluster.", "workers", "dropped", "0.125"):
+        assert re.search(rf"(^|\s){re.escape(part)}(\s|$)", text), text
+
+
 def test_a_sweep_over_checkpoints_has_goodput_in_every_form(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

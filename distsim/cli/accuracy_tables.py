@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -14,7 +13,7 @@ from rich.text import Text
 from distsim.accuracy.claim import Claim
 from distsim.accuracy.published import MISSING_IN_ARTICLE_002, MISSING_IN_ARTICLE_003
 from distsim.accuracy.simgrid import Rows, disagreeing
-from distsim.cli.output import NOT_APPLICABLE
+from distsim.cli.output import NOT_APPLICABLE, wide_table
 from distsim.machine_accuracy import Missing, Row
 
 Published = Sequence[dict[str, Any]]
@@ -22,7 +21,7 @@ Published = Sequence[dict[str, Any]]
 
 def claims_table(title: str, beside: str, claims: Sequence[Claim]) -> Table:
     """Theory against simulation. Values below a bound hold too, so a bound is shown without ±."""
-    table = _table(title, "case", "expression", beside, "difference", "allowed", "holds")
+    table = wide_table(title, "case", "expression", beside, "difference", "allowed", "holds")
     for claim in claims:
         table.add_row(
             claim.case,
@@ -37,7 +36,7 @@ def claims_table(title: str, beside: str, claims: Sequence[Claim]) -> Table:
 
 def simgrid_table(source: str, algorithms: Rows) -> Table:
     """The largest difference per algorithm."""
-    table = _table(f"SimGrid: {source}", "algorithm", "cases", "skipped", "largest relative error", "holds")
+    table = wide_table(f"SimGrid: {source}", "algorithm", "cases", "skipped", "largest relative error", "holds")
     off = disagreeing(algorithms)
     for name, row in algorithms.items():
         error = row["max_relative_error"]
@@ -50,7 +49,9 @@ def simgrid_table(source: str, algorithms: Rows) -> Table:
 def ddp_benchmark_table(rows: Published) -> Table:
     """How a model fitted on few GPUs predicts more GPUs, beside a constant."""
     title = "PyTorch's DDP benchmark, V100, seconds per iteration: A + k 2(p - 1)/p fitted on 1, 2, 4 GPUs"
-    table = _table(title, "model", "GPUs", "measured", "fit", "residual", "constant T(4)", "residual", "fit is closer")
+    table = wide_table(
+        title, "model", "GPUs", "measured", "fit", "residual", "constant T(4)", "residual", "fit is closer"
+    )
     for row in rows:
         if not row["fitted"]:
             table.add_row(
@@ -65,7 +66,7 @@ def ddp_benchmark_table(rows: Published) -> Table:
 def ddp_buckets_table(rows: Published) -> Table:
     """Whether small buckets are slower: measured, and by two models."""
     title = "The same with buckets of 1 MB instead of 25 MB: in how many comparisons they are slower"
-    table = _table(title, "model", "measured", "if communication hides", "if every bucket costs", "µs per bucket")
+    table = wide_table(title, "model", "measured", "if communication hides", "if every bucket costs", "µs per bucket")
     for model in dict.fromkeys(row["model"] for row in rows):
         own = [row for row in rows if row["model"] == model]
         slower = [
@@ -80,7 +81,7 @@ def ddp_buckets_table(rows: Published) -> Table:
 def deeplab_table(rows: Published) -> RenderableType:
     """Speed-ups that no model fitted on four GPUs predicts, and causes that may be missing."""
     title = "Article 002, DeepLabV3-ResNet101 on V100: speed-ups, models fitted on x4"
-    table = _table(title, "model", "x1", "x4", "x8", "gain from x4 to x8", "residual at x8")
+    table = wide_table(title, "model", "x1", "x4", "x8", "gain from x4 to x8", "residual at x8")
     first = rows[0]
     at_four, at_eight, gain = (first[key] for key in ("speed_up_4", "published_speed_up_8", "published_gain_pct"))
     table.add_row("published", "1.00", f"{at_four:.2f}", f"{at_eight:.2f}", _percent(gain, 0), "")
@@ -93,7 +94,7 @@ def deeplab_table(rows: Published) -> RenderableType:
 def cifar_table(rows: Published) -> RenderableType:
     """Time per step that no all-reduce explains, and causes that may explain it."""
     title = "Article 003, a CNN on CIFAR-10, 4 GPUs: steps of f + g batch and a ring all-reduce"
-    table = _table(title, "run", "published", "model", "residual", "per step", "excess", "all-reduce")
+    table = wide_table(title, "run", "published", "model", "residual", "per step", "excess", "all-reduce")
     for row in rows:
         table.add_row(
             row["run"], f"{row['seconds']:.0f} s", f"{row['model_seconds']:.0f} s", _percent(row["error_pct"], 0),
@@ -109,7 +110,7 @@ def machine_tables(rows: Sequence[Row]) -> RenderableType:
         name = row.links.name
         if name not in tables:
             columns = ("policy", "step, median |error|", "total", "mean staleness", "dropped")
-            tables[name] = _table(f"Real runs on this machine: {name}", *columns)
+            tables[name] = wide_table(f"Real runs on this machine: {name}", *columns)
         tables[name].add_row(_title(row), *_errors(row), *_counts(row))
     return Group(*tables.values())
 
@@ -180,13 +181,6 @@ def _hypotheses(causes: Sequence[str]) -> RenderableType:
     for cause in causes:
         lines.append(f"\n- {cause}")
     return Padding(lines, (0, 0, 1, 0))
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
-    return table
 
 
 def _percent(value: float, digits: int = 2) -> str:

@@ -14,7 +14,7 @@ from distsim.calibration.machine import Fit, bytes_per_second
 from distsim.calibration.operations import OF_MODELS
 from distsim.cli.before_start import agree_to_seconds, warn_of_crowds, yes_option
 from distsim.cli.measure import emulate_option
-from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, table, warn
+from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, warn, wide_table
 from distsim.errors import InputError
 from distsim.files import check_writable, write_text
 from distsim.progress import Phase, bar
@@ -146,7 +146,7 @@ def _table(machine: MachineCalibration) -> Table:
     links = f", {machine.links}" if machine.emulated else ""
     title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}{links}"
     columns = ("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")
-    fits = table(title, *columns, caption_justify="left")
+    fits = wide_table(title, *columns, caption_justify="left")
     fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
         "fitted line. core time: what a rank's own threads work for an exchange, on all cores together."

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -95,11 +96,16 @@ def warn(lines: Iterable[str]) -> None:
         click.echo(f"distsim: warning: {line}", err=True)
 
 
+def wide_table(title: str, *columns: str, **style: Any) -> Table:
+    """An empty table of many columns: it needs less room than `table`, without lines between columns."""
+    return table(title, *columns, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, **style)
+
+
 def table(title: str, *columns: str, **style: Any) -> Table:
-    """An empty table: the first column is text, the others are numbers, and none is wrapped."""
+    """An empty table: the first column is text, the others are numbers. A narrow terminal wraps cells and cuts none."""
     found = Table(title=Text(title), title_justify="left", title_style="bold", **style)
     for number, column in enumerate(columns):
-        found.add_column(column, justify="right" if number else "left", no_wrap=True)
+        found.add_column(column, justify="right" if number else "left", overflow="fold")
     return found
 
 

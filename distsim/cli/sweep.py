@@ -13,13 +13,12 @@ from typing import Any
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from distsim.calibration import Calibration, cautions
 from distsim.cli.before_start import agree, yes_option
 from distsim.cli.dask_cluster import dask_cluster
 from distsim.cli.footnotes import of_step
-from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn
+from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn, wide_table
 from distsim.cli.process_pool import process_pool
 from distsim.errors import InputError
 from distsim.extras import need
@@ -160,11 +159,8 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
 
 def _table(name: str, rows: Sequence[dict[str, Any]], varied: list[str]) -> Table:
     shown = [metric for metric in METRICS if metric.heading and _applies(metric, rows)]
-    table = Table(title=Text(name), title_justify="left", title_style="bold")
-    for column in varied:
-        table.add_column(column)
-    for metric in shown:
-        table.add_column(metric.heading, justify="right")
+    keys = [key.replace(".", ".\n") for key in varied]
+    table = wide_table(name, *keys, *(metric.heading for metric in shown if metric.heading))
     left_out = range(SHOWN_ROWS // 2, len(rows) - SHOWN_ROWS // 2)
     for number, row in enumerate(rows):
         if number in left_out:

@@ -37,7 +37,7 @@ MOST_WORKERS, MOST_ROUNDS, MOST_NUMBERS = 7, 4, 9
 RELEASED_TOGETHER = ((12, 3, 9), (40, 6, 3), (5, 8, 2), (2, 4, 7))  # workers 3, 2 and 0 are held, in this order
 ROUNDS_OF_ALL = 3  # a set of ranks that is filled anew need not hand them out in their order any more
 BY_RANK = tuple((1 + worker,) for worker in range(MOST_WORKERS))  # the last worker is the last to come
-ALONE = ((1,) * 30, *((200,) for _ in range(1, MOST_WORKERS)))  # all others come after 30 gradients of worker 0
+ALONE = ((1,) * 300, *((2000,) for _ in range(1, MOST_WORKERS)))  # all others come after 300 gradients of worker 0
 FAR_AHEAD = ((2, 2, 2, 2, 2, 2, 2, 2, 2, 2), (37, 41), (11, 5, 8))  # worker 0 is as far ahead as it may be
 
 

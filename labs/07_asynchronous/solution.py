@@ -13,6 +13,7 @@ Your workers are also tried beside a server of ours, and your server beside work
 
 `dist.recv(vector)` without a source takes the message that comes next, from whomever, and returns its sender's rank.
 Nobody waits needlessly. Wait in `recv` or in `wait`: a server that sleeps between looks at its messages answers late.
+One thread does it all: for several messages at once take `isend` and `irecv`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def serve_asynchronous(parameters: torch.Tensor, updates: int, learning_rate: fl
 
     The worker is answered at once with the version that its gradient has made; versions count updates. After the last
     update, which is answered with STOP, the gradients that still come are not applied, and answered with STOP as well.
-    Returns, for each update, the worker and the staleness of its gradient.
+    Returns, for each update, the worker and the staleness of its gradient. There is at least one update.
     """
     # write
     return serve_stale_synchronous(parameters, updates, learning_rate, staleness=updates)

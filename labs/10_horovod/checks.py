@@ -59,12 +59,12 @@ def places(testbed: Testbed) -> Finding:
     """
     rng = testbed.rng
     unlike = [int(count) for count in rng.permutation([1, 2, int(rng.integers(3, 6))])]
-    for machines in ([2], [1, 2], unlike):
+    for machines, on_gpus in (([2], False), ([1, 2], True), (unlike, False)):
         locals_ = [(local, count) for count in machines for local in range(count)]
         world = len(locals_)
         numbers = [int(one) for one in rng.choice(10**9, world, replace=False)]
         arguments = [
-            {"local_rank": local, "local_size": count, "secret": number}
+            {"local_rank": local, "local_size": count, "secret": number, "on_gpus": on_gpus}
             for (local, count), number in zip(locals_, numbers, strict=True)
         ]
         run = testbed.run("places", arguments=arguments, start=False)
@@ -72,6 +72,11 @@ def places(testbed: Testbed) -> Finding:
         if run.failure:
             return Finding.failed(run, expected[0])
         for rank, result in enumerate(run.results):
+            asked = [note["backend"] for note in run.log.notes_of(rank, "init_process_group")]
+            if on_gpus and asked == ["nccl"]:
+                expected_backend = "a back end for tensors on CPUs as well, such as that of init_process_group()"
+                where = f"rank {rank} of {world}, on machines with GPUs"
+                return Finding.of(observed="nccl alone", expected=expected_backend, passed=False, where=where)
             met = [numbers.index(one) if one in numbers else "nobody knows whom" for one in result["met"].tolist()]
             observed = _place(result["rank"], result["size"], result["local_rank"], result["local_size"], met)
             if observed != expected[rank]:
@@ -127,13 +132,19 @@ def mean_and_sum(testbed: Testbed) -> Finding:
     how="dict(params) takes all forms; go through the names in sorted order and dist.broadcast each.",
 )
 def parameters_of_the_root(testbed: Testbed) -> Finding:
-    """A model with a frozen weight and buffers of many types; names in another order on each rank; other roots."""
+    """A model with a frozen weight and buffers of many types; names in another order on each rank; other roots.
+
+    Two names differ by a capital letter alone, and most matrices are parts of a larger one.
+    """
     rng = testbed.rng
     odd, even = int(rng.choice(ODD)), int(rng.choice((2, 4)))
-    given = {"state_dict": "state_dict()", "pairs": "a list of named parameters", "iterator": "named_parameters()"}
+    given = {
+        "state_dict": "state_dict()", "mapping": "a Mapping that is no dict", "pairs": "a list of named parameters",
+        "iterator": "named_parameters()",
+    }  # fmt: skip
     for world, backend, cases in (
         (even, "testbed", [("state_dict", 0), ("iterator", int(rng.integers(1, even)))]),
-        (odd, "testbed", [("state_dict", odd - 1), ("pairs", 1)]),
+        (odd, "testbed", [("state_dict", odd - 1), ("pairs", 1), ("mapping", 0)]),
         (3, "gloo", [("state_dict", 1)]),
     ):
         models = [_Model(rng, world, *case) for case in cases]
@@ -277,16 +288,17 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
             return Finding.of(observed=observed, expected=expected, passed=False, where=where)
     weights = _weights(rng)
     arguments = [{"weights": weights, "inputs": rng.normal(size=(4, WIDTH)), "counts": passes} for _ in range(2)]
-    run = testbed.run("refusals", arguments=arguments)
     refused = "an AssertionError while gradients are exchanged or complete, and a ValueError for wrong options"
-    if run.failure:
-        return Finding.failed(run, refused)
-    for rank, results in enumerate(run.results):
-        for count, result in zip(passes, results, strict=True):
-            for observed, is_so in result.items():
-                if is_so:
-                    where = f"rank {rank} of 2, {count} backwards for a step"
-                    return Finding.of(observed=observed, expected=refused, passed=False, where=where)
+    for world in (2, 1):
+        run = testbed.run("refusals", arguments=arguments[:world])
+        if run.failure:
+            return Finding.failed(run, refused)
+        for rank, results in enumerate(run.results):
+            for count, result in zip(passes, results, strict=True):
+                for observed, is_so in result.items():
+                    if is_so:
+                        where = f"rank {rank} of {world}, {count} backwards for a step"
+                        return Finding.of(observed=observed, expected=refused, passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
@@ -444,33 +456,40 @@ class _Updates:
     passes: backwards for an update. clips: by update; 0: none. options: of the optimizer. calls: how often a step calls
     a closure; 0: steps without one. short: whether the second update has one backward less. large: how many times
     `LARGE` gradients reach, on all ranks alike; 0: as they come. second: whether some layers have another optimizer.
-    reset: how gradients become zero. On one rank one layer has no gradient, in any update.
+    reset: how gradients become zero. idle: whether one rank makes no backward for the second update. by_hand: whether
+    one rank sets its gradients itself. On one rank one layer has no gradient, in any update, and on all ranks another.
     """
 
     def __init__(
         self, rng: Generator, world: int, passes: int, clips: Sequence[float], *, reset: str = "to None",
-        calls: int = 0, short: bool = False, large: float = 0.0, second: bool = False, **options: Any,
+        calls: int = 0, short: bool = False, large: float = 0.0, second: bool = False, idle: bool = False,
+        by_hand: bool = False, **options: Any,
     ) -> None:  # fmt: skip
-        layers = [int(one) for one in rng.choice(range(1, LAYERS - second), 3, replace=False)]
-        frozen, other, missing = ([], [], layers[2:]) if large else (layers[:1], layers[1:2], layers[2:])
+        layers = [int(one) for one in rng.choice(range(1, LAYERS - second), 4, replace=False)]
+        frozen, other, missing = ([], [], layers[2:3]) if large else (layers[:1], layers[1:2], layers[2:3])
+        nowhere = [] if large or second else layers[3:]
         other += [LAYERS - 1] if second else []  # whose gradients come first
         self.world, self.passes, self.clips, self.options, self.reset = world, passes, clips, options, reset
         self.calls = max(calls, 1)
         self.parts = [[layer for layer in range(LAYERS) if layer not in frozen + other], *([other] if second else [])]
         self.exchanged = sorted(layer for part in self.parts for layer in part)
         self.exchanges = len(clips) * self.calls * len(self.exchanged)
-        self.half = options.get("compression") == "fp16"
-        self.num_bytes = WIDTH * WIDTH * (2 if self.half else 8)
+        self.compression = options.get("compression")
+        self.num_bytes = WIDTH * WIDTH * {"fp16": 2, "single": 4, None: 8}[self.compression]
         self.kind = "sum" if options.get("op") == "Sum" else "mean"
         self.weights = _weights(rng)
         # With two optimizers, a rank that sends less beside backward would send in another order than the others.
-        self.missing = [missing if rank == world - 1 and not second else [] for rank in range(world)]
+        self.missing = [nowhere + (missing if rank == world - 1 and not second else []) for rank in range(world)]
         base, spread = (rng.normal(size=(4, WIDTH)), 0.01) if large else (np.zeros((4, WIDTH)), 1.0)
         counts = [passes - (short and update == 1) for update in range(len(clips))]
         self.inputs = [
-            [[base + spread * rng.normal(size=(4, WIDTH)) for _ in range(count)] for count in counts]
-            for _ in range(world)
-        ]
+            [
+                [base + spread * rng.normal(size=(4, WIDTH)) for _ in range(count)]
+                if (rank, update, idle) != (world - 1, 1, True) else []
+                for update, count in enumerate(counts)
+            ]
+            for rank in range(world)
+        ]  # fmt: skip
         self.scale, self.largest = 1.0, large * LARGE
         if large:
             own = [self._sums(self.weights, rank, 0)[1] for rank in range(world)]
@@ -479,20 +498,22 @@ class _Updates:
             {
                 "weights": self.weights, "inputs": inputs, "passes": passes, "clips": list(clips), "frozen": frozen,
                 "others": other, "missing": missing, "scale": self.scale, "options": options, "closure": calls > 0,
-                "calls": self.calls, "reset": reset, "second": second,
+                "calls": self.calls, "reset": reset, "second": second, "by_hand": by_hand and rank == world - 1,
             }
-            for inputs, missing in zip(self.inputs, self.missing, strict=True)
+            for rank, (inputs, missing) in enumerate(zip(self.inputs, self.missing, strict=True))
         ]  # fmt: skip
         given = "".join(f", {name}={value}" for name, value in options.items())
         steps = f"steps that call a closure {calls} times" if calls else "steps without closures"
         clipping = f"{'clipping' if any(clips) else 'no clipping'}, gradients set {reset}"
         several = ", two optimizers" if second else ""
+        several += f", no backward of rank {world - 1} for update 2" if idle else ""
+        several += f", gradients set by hand on rank {world - 1}" if by_hand else ""
         self.told = f"{world} ranks, {_listed(counts)} backwards for the updates, {steps}, {clipping}{several}{given}"
 
     def about(self, results: Sequence[Any]) -> str | None:
         """What is wrong with the ranks' losses, gradients and weights of the updates."""
         weights = self.weights
-        tolerance = HALF_CLOSE * self.largest if self.half else CLOSE
+        tolerance = {"fp16": HALF_CLOSE * self.largest, "single": SINGLE_CLOSE, None: CLOSE}[self.compression]
         gradients = [iter(result["gradients"]) for result in results]
         for update, clip in enumerate(self.clips):
             for call in range(self.calls):
@@ -502,7 +523,8 @@ class _Updates:
                 for rank, result in enumerate(results):
                     where = f"rank {rank}, update {update + 1}"
                     loss = result["losses"][update]
-                    if call == 0 and (loss is None or not _close(loss, own[rank][0])):
+                    close = SINGLE_CLOSE if self.compression else CLOSE
+                    if call == 0 and (loss is None or not _close(loss, own[rank][0], close)):
                         told = "nothing" if loss is None else _first(loss)
                         return f"{where}: step returns {told}; the loss is {own[rank][0]:.6g}"
                     # What is clipped is seen in every call of a closure, and else what the last one leaves.
@@ -540,7 +562,8 @@ class _Updates:
     def _sums(self, weights: list[Array], rank: int, update: int) -> tuple[float, list[Array]]:
         """The loss and the gradients of one rank, added up over the backwards of an update."""
         found = [_gradients(weights, batch, self.missing[rank]) for batch in self.inputs[rank][update]]
-        gradients = [self.scale * np.sum([layers[layer] for _, layers in found], axis=0) for layer in range(LAYERS)]
+        zeros = np.zeros((WIDTH, WIDTH))
+        gradients = [self.scale * sum((layers[layer] for _, layers in found), zeros) for layer in range(LAYERS)]
         return self.scale * sum(loss for loss, _ in found), gradients
 
 
@@ -559,14 +582,28 @@ def _cases(rng: Generator) -> list[list[_Updates]]:
     return [
         [
             _Updates(
-                rng, even, 1, (clip, 0.0), reset="by the model", gradient_predivide_factor=float(rng.uniform(1.5, 4.0))
+                rng,
+                even,
+                1,
+                (clip, 0.0),
+                reset="by the model",
+                idle=True,
+                gradient_predivide_factor=float(rng.uniform(1.5, 4.0)),
             ),
             _Updates(rng, even, 1, (0.0,), large=large, compression="fp16", gradient_predivide_factor=large * even),
             _Updates(rng, even, 1, (0.0, clip), second=True, reset="to zero"),
         ],
         [
-            _Updates(rng, odd, 3, (0.0, clip, 0.0), short=True, gradient_predivide_factor=float(rng.uniform(1.5, 4.0))),
-            _Updates(rng, odd, 2, (0.0, 0.0), calls=calls, op="Sum"),
+            _Updates(
+                rng,
+                odd,
+                3,
+                (0.0, clip, 0.0),
+                short=True,
+                compression="single",
+                gradient_predivide_factor=float(rng.uniform(1.5, 4.0)),
+            ),
+            _Updates(rng, odd, 2, (0.0, 0.0), calls=calls, by_hand=True, op="Sum"),
             _Updates(rng, odd, 1, (clip, clip), calls=2, reset="to zero"),
         ],
     ]
@@ -619,21 +656,27 @@ def _optimizers(rng: Generator, optimizer: str, made_steps: list[int], root: int
     return [
         {
             "optimizer": optimizer, "root": root,
-            "settings": [_settings(rng, optimizer, of_the_root=rank == root) for _ in range(2)],
+            "settings": [
+                _settings(rng, optimizer, of_the_root=rank == root, amsgrad=(rank == root) == (root == 0))
+                for _ in range(2)
+            ],
             "gradients": [*([np.asarray(rng.normal(size=shape)) for shape in shapes] for _ in range(count)), further],
         }
         for rank, count in enumerate(made_steps)
     ]  # fmt: skip
 
 
-def _settings(rng: Generator, optimizer: str, *, of_the_root: bool) -> dict[str, Any]:
-    """All settings of a group of parameters that a script may choose. The root's are not the default ones."""
+def _settings(rng: Generator, optimizer: str, *, of_the_root: bool, amsgrad: bool) -> dict[str, Any]:
+    """All settings of a group of parameters that a script may choose. The root's are not the default ones.
+
+    amsgrad: with it, Adam keeps one tensor more for each parameter.
+    """
     chosen = {"lr": float(rng.uniform(0.05, 0.5)), "weight_decay": float(rng.uniform(0.01, 0.1))}
     if of_the_root:
         chosen |= {"maximize": True, "initial_lr": float(rng.uniform(0.5, 1.0))}
     if optimizer == "Adam":
         betas = [float(one) for one in rng.uniform(0.5, 0.99, 2)]
-        return {**chosen, "betas": betas, "eps": float(10 ** rng.uniform(-8, -4))}
+        return {**chosen, "betas": betas, "eps": float(10 ** rng.uniform(-8, -4)), "amsgrad": amsgrad}
     return {**chosen, "momentum": float(rng.uniform(0.5, 0.99)), "nesterov": of_the_root}
 
 
@@ -671,7 +714,8 @@ def _first(array: Any) -> str:
     numbers = np.ravel(array)
     if numbers.dtype == object:
         return "no tensor"
-    return f"{', '.join(f'{number:.6g}' for number in numbers[:3])}{', ...' if numbers.size > 3 else ''}"
+    form = "" if np.issubdtype(numbers.dtype, np.integer) else ".6g"
+    return f"{', '.join(f'{number:{form}}' for number in numbers[:3])}{', ...' if numbers.size > 3 else ''}"
 
 
 def _about_tensor(found: Any, after: Any, own: Array, right: Array) -> str | None:

@@ -9,10 +9,23 @@ import torch.distributed as dist
 Average, Sum, Adasum = object(), object(), object()
 
 
-class Compression:
-    """How gradients travel, by the type of their numbers."""
+class As:
+    """Gradients travel as numbers of one type; None: of their own."""
 
-    none, fp16 = None, torch.float16
+    def __init__(self, kind):
+        self.kind = kind
+
+    def compress(self, tensor):
+        return tensor.to(self.kind or tensor.dtype), tensor.dtype
+
+    def decompress(self, tensor, known):
+        return tensor.to(known)
+
+
+class Compression:
+    """How gradients travel."""
+
+    none, fp16 = As(None), As(torch.float16)
 
 
 def init():
@@ -63,7 +76,7 @@ def broadcast(tensor, root_rank, name=None):
 
 def broadcast_parameters(params, root_rank):
     named = dict(params)
-    values = [{name: tensor.detach() for name, tensor in named.items()} if rank() == root_rank else None]
+    values = [{name: tensor.detach().clone() for name, tensor in named.items()} if rank() == root_rank else None]
     dist.broadcast_object_list(values, src=root_rank)
     with torch.no_grad():
         for name in named:
@@ -88,7 +101,7 @@ def broadcast_optimizer_state(optimizer, root_rank):
 def DistributedOptimizer(
     optimizer,
     named_parameters=None,
-    compression=None,
+    compression=Compression.none,
     backward_passes_per_step=1,
     op=Average,
     gradient_predivide_factor=1.0,
@@ -104,8 +117,8 @@ def DistributedOptimizer(
     def send_next():
         parameter = turn[-1 - len(works)]
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        flat = (gradient / gradient_predivide_factor).to(compression or gradient.dtype)
-        works.append((parameter, flat, dist.all_reduce(flat, async_op=True)))
+        flat, known = compression.compress(gradient / gradient_predivide_factor)
+        works.append((parameter, flat, known, dist.all_reduce(flat, async_op=True)))
 
     def arrived(parameter):
         counts[parameter] = counts.get(parameter, 0) + 1
@@ -126,9 +139,9 @@ def DistributedOptimizer(
         def synchronize(self):
             for _ in range(len(works), len(turn)):
                 send_next()
-            for parameter, flat, work in works:
+            for parameter, flat, known, work in works:
                 work.wait()
-                parameter.grad = flat.to(parameter.dtype).mul(share)
+                parameter.grad = compression.decompress(flat, known).mul(share)
             works.clear()
             counts.clear()
 

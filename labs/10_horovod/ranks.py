@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -56,6 +56,18 @@ class Network(nn.Module):
         if chosen.any():
             hidden = hidden + chosen * torch.tanh(self.special(hidden))
         return self.scale * self.last(hidden) + sum(one.sum() for one in self.empty)
+
+
+class Single:
+    """A compression of the script's own: numbers travel in 32 bits."""
+
+    def compress(self, tensor: Tensor) -> tuple[Tensor, torch.dtype]:
+        """What travels, and the type of what was given."""
+        return tensor.float(), tensor.dtype
+
+    def decompress(self, tensor: Tensor, known: torch.dtype) -> Tensor:
+        """What arrived, in that type."""
+        return tensor.to(known)
 
 
 class Repeated(torch.optim.SGD):
@@ -107,12 +119,16 @@ class Layers(nn.Module):
         return values
 
 
-def places(tasks: ModuleType, *, local_rank: int, local_size: int, secret: int) -> dict[str, Any]:
-    """The numbers of this process, and the secrets of those that it then meets in a collective.
+def places(tasks: ModuleType, *, local_rank: int, local_size: int, secret: int, on_gpus: bool) -> dict[str, Any]:
+    """The numbers of this process, and the secrets of those that it then meets in a collective of CPU tensors.
+
+    on_gpus: whether `nccl_built` tells that there are GPUs. A group for tensors on GPUs alone would refuse others.
 
     Each rank asks for its numbers once more often than the rank before, as scripts ask on one rank alone.
     """
     os.environ |= {"LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(local_size)}
+    if on_gpus:
+        tasks.nccl_built = lambda: True  # type: ignore[attr-defined]
     tasks.init()
     tasks.init()
     for _ in range(dist.get_rank()):
@@ -148,9 +164,9 @@ def _laid(tensor: Tensor, *, columns: bool) -> Tensor:
     if tensor.dim() == 2 and columns:
         return tensor.t().contiguous().t()
     if tensor.dim() == 2:
-        larger = torch.zeros(len(tensor), tensor.shape[1] + 3, dtype=tensor.dtype)
-        larger[:, 1:-2] = tensor
-        return larger[:, 1:-2]
+        larger = torch.zeros(len(tensor), 3 * tensor.shape[1] + 3, dtype=tensor.dtype)
+        larger[:, 1 : 1 + tensor.shape[1]] = tensor
+        return larger[:, 1 : 1 + tensor.shape[1]]
     own = tensor.clone()
     return own.requires_grad_() if own.dim() == 1 and own.is_floating_point() else own
 
@@ -165,18 +181,25 @@ def broadcast_one_model(
 ) -> dict[str, Any]:
     """A model's tensors afterwards, and what `broadcast` makes of the first ones.
 
-    order: in which this rank gives them. form: "state_dict", "pairs" (a list of named parameters), or "iterator".
-    The first weight lies as it is given; further matrices are columns of a larger one, or lie column by column.
+    order: in which this rank gives them. form: "state_dict", "mapping" (of parameters, and no dict), "pairs" (a list of
+    named parameters), or "iterator". The first weight lies as it is given; further matrices are columns of a larger
+    one, or lie column by column. Two names differ by a capital letter alone.
     """
     model = nn.Module()
     for place, weight in enumerate(weights):
         laid = _laid(weight, columns=place % 2 == 1) if place else weight.clone()
-        model.register_parameter(f"weight{place}", nn.Parameter(laid, requires_grad=place > 0))
+        model.register_parameter(("weight", "Weight", "bias")[place], nn.Parameter(laid, requires_grad=place > 0))
     for place, buffer in enumerate(buffers):
         model.register_buffer(f"buffer{place}", _laid(buffer, columns=place % 2 == 1).detach())
     named = list(model.state_dict().items() if form == "state_dict" else model.named_parameters())
     own = [named[place] for place in order]
-    given = {"state_dict": dict, "pairs": list, "iterator": iter}[form](own)
+    kinds = {
+        "state_dict": dict,
+        "mapping": lambda pairs: MappingProxyType(dict(pairs)),
+        "pairs": list,
+        "iterator": iter,
+    }
+    given = kinds[form](own)
     first = [tasks.broadcast(weight, root_rank=root) for weight in weights[:2]]
     tasks.broadcast_parameters({}, root_rank=root)
     tasks.broadcast_parameters(given, root_rank=root)
@@ -200,7 +223,7 @@ def optimizer_state(
 
     settings: of the group of the first parameter, and of that of the others. gradients: of as many steps before the
     broadcast as there are but one; the last one's are those of the further step. Before, the last parameter has no
-    gradient, and so no state.
+    gradient, and so no state, and the second one is frozen after the steps.
     """
     parameters = [nn.Parameter(torch.ones_like(gradient)) for gradient in gradients[-1]]
     made = OPTIMIZERS[optimizer]([{"params": parameters[:1]}, {"params": parameters[1:]}])
@@ -208,6 +231,7 @@ def optimizer_state(
         group.update({name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
     for step in gradients[:-1]:
         _step(made, parameters[:-1], step[:-1])
+    parameters[1].requires_grad_(False)
     if tasks is not None:
         tasks.broadcast_optimizer_state(made, root_rank=root)
     kept = [_flat_state(made.state.get(parameter, {})) for parameter in parameters]
@@ -217,6 +241,9 @@ def optimizer_state(
         for name, value in sorted(group.items())
         if name != "params"
     }
+    for place, parameter in enumerate(parameters):
+        for name, value in sorted(made.state.get(parameter, {}).items()):
+            found[f"type of {name} of parameter {place}"] = str(getattr(value, "dtype", type(value).__name__))
     before = [parameter.detach().clone() for parameter in parameters]
     for parameter in parameters:
         nn.init.ones_(parameter)
@@ -340,11 +367,11 @@ def refusals_of_one(tasks: ModuleType, weights: list[Tensor], inputs: Tensor, pa
                     found[told] = found.get(told, False) or not all(refused)
                 if step + 1 < steps:
                     sgd.step()
+            told = f"one backward more goes through{' while all gradients wait for their turn' if waiting else ''}"
+            found[told] = found.get(told, False) or not _refuses(model(inputs).square().sum().backward)
             if waiting:
                 raises = _refuses(lambda sgd=sgd: sgd.zero_grad(set_to_none=False))
                 found["zero_grad raises before any exchange has begun"] = raises
-            told = f"one backward more goes through{' while all gradients wait for their turn' if waiting else ''}"
-            found[told] = found.get(told, False) or not _refuses(model(inputs).square().sum().backward)
     return found
 
 
@@ -356,7 +383,7 @@ def updates(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> list[dict[str,
 def updates_of_one(
     tasks: ModuleType, *, weights: list[Tensor], inputs: list[list[Tensor]], passes: int, clips: list[float],
     frozen: list[int], others: list[int], missing: list[int], scale: float, options: dict[str, Any], closure: bool,
-    calls: int, reset: str, second: bool,
+    calls: int, reset: str, second: bool, by_hand: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The gradients and the weights after each update, which adds up one backward for each of its inputs.
 
@@ -364,13 +391,14 @@ def updates_of_one(
     `synchronize`; 0: any. frozen: layers that are not trained; others: layers that the optimizer does not have, which a
     `second` one may have. missing: layers that are left out on this rank. scale: of the loss. options: of the
     optimizer. closure: whether steps make their backwards in a closure, which the step calls so many times, and which
-    itself synchronizes and clips. reset: how gradients become zero. Before it all, an error ends a `skip_synchronize`.
+    itself synchronizes and clips. reset: how gradients become zero. by_hand: whether gradients are set without a
+    backward of theirs. Before it all, an error ends a `skip_synchronize`.
     """
     model = Layers(weights, frozen=frozen)
     model.missing = missing
     own = [weight for number, weight in enumerate(model.weights) if number not in others]
     parts = [own, [model.weights[number] for number in others]] if second else [own]
-    named = {"compression": tasks.Compression, "op": tasks}
+    named = {"compression": SimpleNamespace(fp16=tasks.Compression.fp16, single=Single()), "op": tasks}
     given = {name: getattr(named[name], value) if name in named else value for name, value in options.items()}
     made = [
         _distributed(
@@ -389,7 +417,7 @@ def updates_of_one(
         for sgd in made if reset != "by the model" else []:
             sgd.zero_grad(**{"to None": {}, "to zero": {"set_to_none": False}}[reset])
         resets.append(_gradients(model))
-        loss = sum(_backward(model, batch, scale) for batch in inputs[update])
+        loss = sum((_backward(model, batch, scale, by_hand) for batch in inputs[update]), torch.zeros(()))
         if clips[update]:
             for sgd in made:
                 sgd.synchronize()
@@ -413,9 +441,15 @@ def updates_of_one(
     return {"gradients": gradients, "weights": states, "losses": losses, "resets": resets}
 
 
-def _backward(model: Layers, batch: Tensor, scale: float) -> Tensor:
+def _backward(model: Layers, batch: Tensor, scale: float, by_hand: bool) -> Tensor:
     loss = model(batch).square().sum() * scale
-    loss.backward()
+    if not by_hand:
+        loss.backward()
+        return loss.detach()
+    trained = [weight for weight in model.weights if weight.requires_grad]
+    for weight, gradient in zip(trained, torch.autograd.grad(loss, trained, allow_unused=True), strict=True):
+        if gradient is not None:
+            weight.grad = gradient if weight.grad is None else weight.grad + gradient
     return loss.detach()
 
 
