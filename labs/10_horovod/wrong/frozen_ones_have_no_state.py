@@ -3,7 +3,9 @@
 
 
 def broadcast_optimizer_state(optimizer, root_rank):
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
+    parameters = [
+        parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad
+    ]
     settings = [{key: group[key] for key in group if key != "params"} for group in optimizer.param_groups]
     found = [(settings, [optimizer.state.get(parameter, {}) for parameter in parameters])]
     dist.broadcast_object_list(found, src=root_rank)
