@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -79,8 +80,66 @@ def clock_without(thread: int) -> Callable[[], float]:
     return lambda: time.process_time() - time.clock_gettime(computing)
 
 
-class ThreadStream(Stream):
-    """On a CPU: a thread that calls the back end or follows a schedule."""
+def stream_on_cpu(scenario: Scenario, worker: int, slot: StatusSlot) -> Stream:
+    """The stream of a worker on a CPU."""
+    return ScheduleStream(scenario, worker, slot) if follows_schedule(scenario) else BackendStream(scenario)
+
+
+class BackendStream(Stream):
+    """On a CPU, by the back end, whose own threads make the all-reduces. It gets one bucket at a time.
+
+    A further thread would wait for its turn on a busy core before each bucket, some milliseconds long.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario)
+        self._queue: deque[tuple[Bucket, Mean]] = deque()
+        self._under_way = False
+        self._lock = threading.Lock()  # of both: the computing thread adds buckets, and the back end's take them
+        self._other_work = clock_without(threading.get_ident())
+
+    def take(self, bucket: Bucket) -> Mean:
+        """Hands the bucket to the back end, or leaves that to whoever sees the end of the one before it."""
+        done: Mean = torch.futures.Future()
+        self.last_handed_over = ON_CPU.moment()
+        with self._lock:
+            self._queue.append((bucket, done))
+            begins, self._under_way = not self._under_way, True
+        if begins:
+            self._begin()
+        return done
+
+    def tell(self) -> None:
+        """Does nothing: each all-reduce is recorded as it ends."""
+
+    def _begin(self) -> None:
+        """Begins the all-reduce of the first bucket in the queue."""
+        bucket, done = self._queue.popleft()
+        call, arrival, before = self._call, time.monotonic(), self._other_work()
+        self._call += 1
+        self._note_shape(bucket)
+        self._count(bucket)
+
+        def ended(mean: Mean) -> None:
+            try:
+                found = mean.value()
+                self._recorder.table("all_reduces")((call, arrival, time.monotonic()))
+                self._recorder.table("exchange_work")((call, self._other_work() - before))
+                with self._lock:
+                    self._under_way = bool(self._queue)
+                    goes_on = self._under_way
+                if goes_on:
+                    self._begin()
+            except Exception as error:  # noqa: BLE001 - torch raises it in the worker's own thread
+                done.set_exception(error)  # type: ignore[arg-type] # torch takes what it says it does not
+            else:
+                done.set_result(found)
+
+        backend.bucket_mean(bucket, None, halved=self._halved).add_done_callback(ended)
+
+
+class ScheduleStream(Stream):
+    """On a CPU: a thread that follows a schedule."""
 
     def __init__(self, scenario: Scenario, worker: int, slot: StatusSlot) -> None:
         super().__init__(scenario)
@@ -89,7 +148,7 @@ class ThreadStream(Stream):
         self._slot = slot
         self._workers = scenario.cluster.workers
         self._runners: dict[tuple[int, int], ScheduleRunner] = {}
-        self._schedule = scenario.schedule() if follows_schedule(scenario) else None
+        self._schedule = scenario.schedule()
         self._queue: SimpleQueue[tuple[Bucket, Mean]] = SimpleQueue()
         self._other_work = clock_without(threading.get_ident())
         threading.Thread(target=self._work, name="stream", daemon=True).start()
@@ -122,9 +181,6 @@ class ThreadStream(Stream):
         """The bucket's gradients become their mean over the workers."""
         self._note_shape(bucket)
         index, buffer = bucket.index(), bucket.buffer()
-        if self._schedule is None:
-            self._count(bucket)
-            return backend.bucket_mean(bucket, None, halved=self._halved).wait()
         travelling = buffer.half() if self._halved else buffer
         travelling.div_(self._workers)
         self._runner(index, travelling).run(travelling, self._call, self._recorder, more=self.more)
@@ -133,7 +189,6 @@ class ThreadStream(Stream):
     def _runner(self, index: int, travelling: torch.Tensor) -> ScheduleRunner:
         key = (index, travelling.numel())
         if key not in self._runners:
-            assert self._schedule is not None
             first_tag = index * sum(1 for _ in self._schedule.transfers())
             sends = self._scenario.communication.sends
             task = ScheduleTask(self._schedule, self._worker, travelling.numel(), sends, first_tag, travelling.dtype)

@@ -32,6 +32,7 @@ def test_without_stragglers_none_is_best(whole: Callable[[int, int], int]) -> No
 
 
 @pytest.mark.whole
+@pytest.mark.thorough
 def test_at_a_low_rate_more_always_look_better(whole: Callable[[int, int], int]) -> None:
     times = seconds_to_target(CALM, [0, DECLARED, HALF], seeds(whole(3, 20), first=301))
     assert interval(times[0] - times[1]).low > 0.0

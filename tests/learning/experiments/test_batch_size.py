@@ -58,6 +58,7 @@ def test_after_as_many_updates_the_gap_is_gone(whole: Callable[[int, int], int])
 
 
 @pytest.mark.whole
+@pytest.mark.thorough
 def test_sharpness_says_how_far_training_has_come(whole: Callable[[int, int], int]) -> None:
     own = seeds(whole(2, 10), first=401)
     updates = EPOCHS * updates_per_epoch(SAMPLES, SMALL)

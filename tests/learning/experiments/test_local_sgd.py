@@ -71,6 +71,7 @@ def test_its_loss_is_the_lowest_all_along() -> None:
 
 
 @pytest.mark.whole
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_at_a_low_rate_the_longest_period_is_best(whole: Callable[[int, int], int]) -> None:
     own = seeds(whole(4, 20), first=501)
