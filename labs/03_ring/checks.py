@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 KINDS = {"float32": 1e-6, "float64": 1e-12, "float16": 1e-2, "int64": 0.0, "int32": 0.0, "uint8": 0.0}  # and rounding
 SHAPES = ((2, 0, 3), (5, 3), (7, 11, 13))  # beside those that depend on the number of ranks
 LARGE = 100_000  # numbers
+LARGEST = 1_200_000  # of two ranks, so that a chunk is larger than any buffer that somebody might think of
+SPEEDS = {1: (0.5, 3.0), 3: (1e7, 1e9), 5: (1e7, 1e9)}  # bytes per second, by the case
 MOST = 8  # ranks of which every number is tried
 OTHERS = (4, 6, 7, 8, 11)  # of which one is drawn beside one rank, two, three and five
 BEYOND = (9, 10)  # of which one is drawn
@@ -89,10 +91,13 @@ class Task:
     how="Flatten without a copy (`view`), and cut into `count` pieces (`tensor_split`): some may be empty.",
 )
 def chunks_are_even_views(testbed: Testbed) -> Finding:
-    """Shapes that the count does not divide, fewer numbers than chunks, a single number, none; rows of a tensor."""
+    """Shapes that the count does not divide, fewer numbers than chunks, a single number, none; rows of a tensor.
+
+    A part of each tensor, at the same place in memory, is cut before it.
+    """
     rng = testbed.rng
     corners: list[tuple[tuple[int, ...], int]] = [((), 3), ((0,), 2), ((12,), 4), ((2, 1), 5), ((7,), 1), ((7,), 8)]
-    corners += [((8, 3), 4), ((3, 4), 1), ((1,), 1), ((1,), 2)]
+    corners += [((8, 3), 4), ((3, 4), 1), ((1,), 1), ((1,), 2), ((15,), 11), ((61,), 7)]
     corners += [(shape, int(rng.integers(2, 9))) for shape in SHAPES]
     calls = []
     for number, (shape, count) in enumerate(corners):
@@ -228,14 +233,14 @@ def the_server_sums(testbed: Testbed) -> Finding:
     how="Write down who sends what in each round for 3 ranks, add up, and put N in place of 3: no number is rounded.",
 )
 def predictions(testbed: Testbed) -> Finding:
-    """Sizes, ranks and links that are drawn; few bytes for many ranks, none at all, no latency, one rank."""
+    """Sizes, ranks and links that are drawn; few bytes for many ranks, none, a slow link, no latency, one rank."""
     rng = testbed.rng
     sizes = [0, 1, 7, 1000.5, *(int(rng.integers(10**3, 10**8)) for _ in range(3))]
     ranks = [2, 3, 5, 8, int(rng.integers(4, 16)), int(rng.integers(16, 65)), int(rng.integers(65, 1025))]
     cases = [
         {
             "num_bytes": num_bytes, "ranks": count,
-            "bytes_per_second": float(rng.uniform(1e7, 1e9)) if number % 2 else int(rng.integers(10**7, 10**9)),
+            "bytes_per_second": float(rng.uniform(*SPEEDS[number])) if number % 2 else int(rng.integers(10**7, 10**9)),
             "latency_seconds": 0 if number == 4 else float(rng.uniform(1e-5, 1e-2)),
         }
         for number, (num_bytes, count) in enumerate(zip(sizes, ranks, strict=True))
@@ -260,7 +265,7 @@ def predictions(testbed: Testbed) -> Finding:
                 return Finding.of(
                     observed=f"{observed:.9g} {unit}", expected=f"{expected:.9g} {unit}", passed=False,
                     where=f"{name} of {case['num_bytes']} bytes, {case['ranks']} ranks, "
-                    f"{case['bytes_per_second'] / 1e6:.1f} MB/s, {1e3 * case['latency_seconds']:.3f} ms",
+                    f"{case['bytes_per_second'] / 1e6:g} MB/s, {1e3 * case['latency_seconds']:.3f} ms",
                 )  # fmt: skip
     return Finding.of(observed="all four as the theory has them", expected="the same", passed=True)
 
@@ -437,7 +442,7 @@ def _tensors(rng: np.random.Generator, world: int) -> list[Call]:
     shapes = [few, about, *SHAPES, (long,)]
     kinds = [str(kind) for kind in rng.permutation(list(KINDS))]
     calls = [_tensor(rng, world, shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
-    large = _tensor(rng, world, (2, LARGE // (2 * world) * world), "float32")
+    large = _tensor(rng, world, (2, (LARGEST if world == 2 else LARGE) // (2 * world) * world), "float32")
     ordered = [[*calls, large][number] for number in rng.permutation(len(calls) + 1)]
     ordered = ordered[:: 1 if world <= MANY else 2 if world <= MORE else 4]
     number = int(rng.choice([number for number, call in enumerate(calls) if call.numbers]))
@@ -473,8 +478,12 @@ def _wrong_sum(call: Call, left: Sequence[Table], rank: int) -> str:
     right[() if given["row"] is None else given["row"]] = _total([_own(one) for one in call.given])
     if reason := _differs(found, right, "the sum", given["whole"]):
         return reason
-    alike = _equal(_own(left[rank] | {"row": given["row"]}), _own(left[0] | {"row": call.given[0]["row"]}))
-    return "" if alike else "the sum is not bit by bit the same as on rank 0: the ranks' models would drift apart"
+    own, first = _own(left[rank] | {"row": given["row"]}), _own(left[0] | {"row": call.given[0]["row"]})
+    return (
+        ""
+        if own.tobytes() == first.tobytes()
+        else "the sum is not bit by bit the same as on rank 0: the ranks' models would drift apart"
+    )
 
 
 def _differs(found: Any, right: Array, what: str, before: Array) -> str:
@@ -550,11 +559,12 @@ def _cluster(world: int, bytes_per_second: float, latency_seconds: float, slow: 
 def _numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:
     """Numbers that nobody can guess. No floating-point number holds a sum of those of type int64.
 
-    Among ten floating-point numbers or more, one is nan and one inf.
+    Among ten floating-point numbers or more, one is nan and one inf, and the first of each row is -0.
     """
     if kind.startswith("float"):
         drawn = rng.uniform(-1000.0, 1000.0, shape)
         if drawn.size >= 10:
+            drawn[..., 0] = -0.0  # on all ranks, and so in the sum
             drawn.flat[rng.choice(drawn.size, 2, replace=False)] = np.nan, np.inf
         return np.asarray(drawn, kind)
     limits = np.iinfo(kind)

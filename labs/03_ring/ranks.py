@@ -20,6 +20,7 @@ def chunks(tasks: ModuleType, *, calls: list[Call]) -> list[Call]:
     """As many chunks of each tensor as there are marks, and its whole after a mark was written over each chunk."""
     found = []
     for call in calls:
+        tasks.chunks(_row(call).view(-1)[: _row(call).numel() // 2], len(call["marks"]))
         parts = tasks.chunks(_row(call), len(call["marks"]))
         before = [part.clone() for part in parts]
         for part, mark in zip(parts, call["marks"], strict=False):
@@ -32,8 +33,9 @@ def reduce_scatter(tasks: ModuleType, *, calls: list[Call]) -> list[Call]:
     """This rank's own chunk afterwards."""
 
     def one(call: Call) -> Call:
-        own = call["parts"][dist.get_rank()]
-        tasks.reduce_scatter(call["parts"])
+        parts = _in_one_memory(call["parts"])
+        own = parts[dist.get_rank()]
+        tasks.reduce_scatter(parts)
         return {"own": own}
 
     return _in_turn(one, calls)
@@ -43,8 +45,9 @@ def all_gather(tasks: ModuleType, *, calls: list[Call]) -> list[Call]:
     """All chunks afterwards."""
 
     def one(call: Call) -> Call:
-        parts = list(call["parts"])
-        tasks.all_gather(call["parts"])
+        given = _in_one_memory(call["parts"])
+        parts = list(given)
+        tasks.all_gather(given)
         return {"parts": parts}
 
     return _in_turn(one, calls)
@@ -95,6 +98,11 @@ def _in_turn(function: Callable[[Call], Call], calls: list[Call]) -> list[Call]:
         results.append(function(call))
     rank.busy(0.0, "wait")
     return results
+
+
+def _in_one_memory(parts: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The same chunks one after the other in one tensor, as `chunks` gives them."""
+    return list(torch.cat(parts).split([len(part) for part in parts]))
 
 
 def _row(call: Call) -> torch.Tensor:

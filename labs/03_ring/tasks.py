@@ -1,9 +1,9 @@
 """Lab 03: the sum of all ranks' tensors, carried around a ring; and the same over one server.
 
-Every rank calls the same function at the same time. Numbers may travel by `dist.send`, `dist.recv`, `dist.isend`,
-`dist.irecv` and `dist.batch_isend_irecv` alone: collectives such as `dist.all_reduce` are what you build here.
-A function returns when every message that its rank sent or received is complete. Where a rank can send one message and
-receive another at the same time, it does. `distsim lab run 03` starts four ranks for real.
+Every rank calls the same function at the same time, from one thread. Numbers may travel by `dist.send`, `dist.recv`,
+`dist.isend`, `dist.irecv` and `dist.batch_isend_irecv` alone: collectives such as `dist.all_reduce` are what you build
+here. A function returns when every message that its rank sent or received is complete. Where a rank can send one
+message and receive another at the same time, it does. `distsim lab run 03` starts four ranks for real.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def all_gather(parts: list[torch.Tensor]) -> None:
 def ring_all_reduce(tensor: torch.Tensor) -> None:
     """Replaces the tensor's numbers, in place, by the sum over all ranks, and all ranks get the very same numbers.
 
-    Contiguous, of any shape and any type of numbers; both stay as they are. Each rank sends to its right neighbour
-    alone, one chunk in each of 2 (N - 1) rounds for N ranks, and no byte more.
+    Contiguous, of any shape and any type of real numbers that numpy has; both stay as they are. Each rank sends to its
+    right neighbour alone, one chunk in each of 2 (N - 1) rounds for N ranks, and no byte more.
     """
     raise NotImplementedError(
         "write ring_all_reduce: Replaces the tensor's numbers, in place, by the sum over all ranks, and all ranks get "
@@ -65,7 +65,7 @@ def ring_all_reduce(tensor: torch.Tensor) -> None:
 def server_all_reduce(tensor: torch.Tensor) -> None:
     """Replaces the tensor's numbers, in place, by the sum over all ranks: rank 0 is the server and also a worker.
 
-    Contiguous, of any shape and any type of numbers. Every other rank sends its whole tensor to rank 0, which adds them
+    Contiguous, as for `ring_all_reduce`. Every other rank sends its whole tensor to rank 0, which adds them
     up with its own and, when all are in, answers with the sum: one message each way. Rank 0 may receive all
     tensors at once or one after the other, and the same holds for its answers.
     """

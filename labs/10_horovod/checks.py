@@ -59,7 +59,7 @@ def places(testbed: Testbed) -> Finding:
     """
     rng = testbed.rng
     unlike = [int(count) for count in rng.permutation([1, 2, int(rng.integers(3, 6))])]
-    for machines, on_gpus in (([2], False), ([1, 2], True), (unlike, False)):
+    for machines, on_gpus in (([1], False), ([2], False), ([1, 2], True), (unlike, False)):
         locals_ = [(local, count) for count in machines for local in range(count)]
         world = len(locals_)
         numbers = [int(one) for one in rng.choice(10**9, world, replace=False)]
@@ -97,7 +97,7 @@ def mean_and_sum(testbed: Testbed) -> Finding:
         (1, "testbed"), (2 * int(rng.integers(1, 5)), "testbed"), (int(rng.choice(ODD)), "testbed"), (3, "gloo"),
     ):  # fmt: skip
         given = [_tensors(rng) for _ in range(world)]
-        totals = [own.dtype == np.int64 or place // 2 % 2 == 0 for place, own in enumerate(given[0])]
+        totals = [own.dtype.kind == "i" or place // 2 % 2 == 0 for place, own in enumerate(given[0])]
         cluster = Cluster(workers=world, bandwidth=f"{BYTES_PER_SECOND} B/s", latency=f"{LATENCY_SECONDS} s")
         run = testbed.run(
             "allreduce",
@@ -371,6 +371,7 @@ class _Model:
         kinds = ("weights", "buffers") if form == "state_dict" else ("weights",)
         tensors = [one for kind in kinds for one in self._states[root][kind]]
         self.needed = [*self._states[root]["weights"][:2], *tensors]  # what has to travel
+        self.needed += [] if form in ("pairs", "iterator") else self._states[root]["weights"][2:3]  # its second name
         self.arguments = [
             {**state, "root": root, "order": [int(one) for one in rng.permutation(len(tensors))], "form": form}
             for state in self._states
@@ -457,13 +458,14 @@ class _Updates:
     a closure; 0: steps without one. short: whether the second update has one backward less. large: how many times
     `LARGE` gradients reach, on all ranks alike; 0: as they come. second: whether some layers have another optimizer.
     reset: how gradients become zero. idle: whether one rank makes no backward for the second update. by_hand: whether
-    one rank sets its gradients itself. On one rank one layer has no gradient, in any update, and on all ranks another.
+    one rank sets its gradients itself. again: whether updates without clipping are synchronized once more. On one rank
+    one layer has no gradient, in any update, and on all ranks another.
     """
 
     def __init__(
         self, rng: Generator, world: int, passes: int, clips: Sequence[float], *, reset: str = "to None",
         calls: int = 0, short: bool = False, large: float = 0.0, second: bool = False, idle: bool = False,
-        by_hand: bool = False, **options: Any,
+        by_hand: bool = False, again: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         layers = [int(one) for one in rng.choice(range(1, LAYERS - second), 4, replace=False)]
         frozen, other, missing = ([], [], layers[2:3]) if large else (layers[:1], layers[1:2], layers[2:3])
@@ -473,7 +475,7 @@ class _Updates:
         self.calls = max(calls, 1)
         self.parts = [[layer for layer in range(LAYERS) if layer not in frozen + other], *([other] if second else [])]
         self.exchanged = sorted(layer for part in self.parts for layer in part)
-        self.exchanges = len(clips) * self.calls * len(self.exchanged)
+        self.exchanges = (len(clips) * self.calls + again * clips.count(0.0)) * len(self.exchanged)
         self.compression = options.get("compression")
         self.num_bytes = WIDTH * WIDTH * {"fp16": 2, "single": 4, None: 8}[self.compression]
         self.kind = "sum" if options.get("op") == "Sum" else "mean"
@@ -499,6 +501,7 @@ class _Updates:
                 "weights": self.weights, "inputs": inputs, "passes": passes, "clips": list(clips), "frozen": frozen,
                 "others": other, "missing": missing, "scale": self.scale, "options": options, "closure": calls > 0,
                 "calls": self.calls, "reset": reset, "second": second, "by_hand": by_hand and rank == world - 1,
+                "again": again,
             }
             for rank, (inputs, missing) in enumerate(zip(self.inputs, self.missing, strict=True))
         ]  # fmt: skip
@@ -507,6 +510,7 @@ class _Updates:
         clipping = f"{'clipping' if any(clips) else 'no clipping'}, gradients set {reset}"
         several = ", two optimizers" if second else ""
         several += f", no backward of rank {world - 1} for update 2" if idle else ""
+        several += ", synchronized before the step" if again else ""
         several += f", gradients set by hand on rank {world - 1}" if by_hand else ""
         self.told = f"{world} ranks, {_listed(counts)} backwards for the updates, {steps}, {clipping}{several}{given}"
 
@@ -591,7 +595,7 @@ def _cases(rng: Generator) -> list[list[_Updates]]:
                 gradient_predivide_factor=float(rng.uniform(1.5, 4.0)),
             ),
             _Updates(rng, even, 1, (0.0,), large=large, compression="fp16", gradient_predivide_factor=large * even),
-            _Updates(rng, even, 1, (0.0, clip), second=True, reset="to zero"),
+            _Updates(rng, even, 1, (0.0, clip), second=True, again=True, reset="to zero"),
         ],
         [
             _Updates(
@@ -642,7 +646,7 @@ def _tensors(rng: Generator) -> list[Array]:
     """Numbers, matrices, a vector, an empty tensor, most shapes twice or more, and tensors of three types."""
     numbers, matrices = [np.asarray(rng.normal()) for _ in range(2)], [rng.normal(size=(30, 40)) for _ in range(4)]
     single = [rng.normal(size=size).astype(np.float32) for size in (5, 2000, 2000)]
-    whole = [rng.integers(-(2**57), 2**57, size=(2, 3)) for _ in range(2)]
+    whole = [rng.integers(-(2**57), 2**57, size=(2, 3)), rng.integers(-(2**25), 2**25, size=2, dtype=np.int32)]
     return [*numbers, *matrices, *single, np.zeros(0), rng.normal(size=1), *whole, rng.normal(size=60)]
 
 
@@ -725,7 +729,7 @@ def _about_tensor(found: Any, after: Any, own: Array, right: Array) -> str | Non
         return "the argument changes, at once or with the result"
     if found.dtype != own.dtype:
         return f"a tensor of {found.dtype} for one of {own.dtype}"
-    if own.dtype == np.int64:
+    if own.dtype.kind == "i":
         return None if np.array_equal(found, right) else f"{_first(found)}; it should be {_first(right)}"
     if not _close(found, right, CLOSE if own.dtype == np.float64 else SINGLE_CLOSE):
         return f"{_first(found)} in shape {found.shape}; it should be {_first(right)} in shape {own.shape}"

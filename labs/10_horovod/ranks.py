@@ -59,15 +59,20 @@ class Network(nn.Module):
 
 
 class Single:
-    """A compression of the script's own: numbers travel in 32 bits."""
+    """A compression of the script's own: numbers travel in 32 bits, and each tensor by another scale."""
 
-    def compress(self, tensor: Tensor) -> tuple[Tensor, torch.dtype]:
-        """What travels, and the type of what was given."""
-        return tensor.float(), tensor.dtype
+    def __init__(self) -> None:
+        self.count = 0
 
-    def decompress(self, tensor: Tensor, known: torch.dtype) -> Tensor:
-        """What arrived, in that type."""
-        return tensor.to(known)
+    def compress(self, tensor: Tensor) -> tuple[Tensor, tuple[torch.dtype, float]]:
+        """What travels; the type of what was given, and the scale."""
+        self.count += 1
+        scale = float(2 ** (self.count % 3))
+        return tensor.float() * scale, (tensor.dtype, scale)
+
+    def decompress(self, tensor: Tensor, known: tuple[torch.dtype, float]) -> Tensor:
+        """What arrived, in that type and without the scale."""
+        return tensor.to(known[0]) / known[1]
 
 
 class Repeated(torch.optim.SGD):
@@ -101,11 +106,15 @@ class Timed(torch.autograd.Function):
 
 
 class Layers(nn.Module):
-    """Linear layers of one width; each one's backward takes `seconds`. Some are frozen, and some may be left out."""
+    """Linear layers of one width; each one's backward takes `seconds`. Some are frozen, and some may be left out.
+
+    Every second weight lies column by column.
+    """
 
     def __init__(self, weights: list[Tensor], seconds: float = 0.0, frozen: list[int] | None = None) -> None:
         super().__init__()
-        self.weights = nn.ParameterList([nn.Parameter(weight.clone()) for weight in weights])
+        laid = [weight.t().contiguous().t() if place % 2 else weight.clone() for place, weight in enumerate(weights)]
+        self.weights = nn.ParameterList([nn.Parameter(weight) for weight in laid])
         self.seconds, self.missing = seconds, []
         for number in frozen or []:
             self.weights[number].requires_grad_(False)
@@ -183,7 +192,7 @@ def broadcast_one_model(
 
     order: in which this rank gives them. form: "state_dict", "mapping" (of parameters, and no dict), "pairs" (a list of
     named parameters), or "iterator". The first weight lies as it is given; further matrices are columns of a larger
-    one, or lie column by column. Two names differ by a capital letter alone.
+    one, or lie column by column. Two names differ by a capital letter alone, and in a mapping two stand for one tensor.
     """
     model = nn.Module()
     for place, weight in enumerate(weights):
@@ -193,6 +202,8 @@ def broadcast_one_model(
         model.register_buffer(f"buffer{place}", _laid(buffer, columns=place % 2 == 1).detach())
     named = list(model.state_dict().items() if form == "state_dict" else model.named_parameters())
     own = [named[place] for place in order]
+    if form in ("state_dict", "mapping"):
+        own.insert(len(own) * (dist.get_rank() % 2), ("Alias", model.bias))
     kinds = {
         "state_dict": dict,
         "mapping": lambda pairs: MappingProxyType(dict(pairs)),
@@ -384,6 +395,7 @@ def updates_of_one(
     tasks: ModuleType, *, weights: list[Tensor], inputs: list[list[Tensor]], passes: int, clips: list[float],
     frozen: list[int], others: list[int], missing: list[int], scale: float, options: dict[str, Any], closure: bool,
     calls: int, reset: str, second: bool, by_hand: bool,
+    again: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The gradients and the weights after each update, which adds up one backward for each of its inputs.
 
@@ -392,7 +404,8 @@ def updates_of_one(
     `second` one may have. missing: layers that are left out on this rank. scale: of the loss. options: of the
     optimizer. closure: whether steps make their backwards in a closure, which the step calls so many times, and which
     itself synchronizes and clips. reset: how gradients become zero. by_hand: whether gradients are set without a
-    backward of theirs. Before it all, an error ends a `skip_synchronize`.
+    backward of theirs. again: whether updates without clipping are synchronized before the step does so. Before it all,
+    an error ends a `skip_synchronize`.
     """
     model = Layers(weights, frozen=frozen)
     model.missing = missing
@@ -429,6 +442,8 @@ def updates_of_one(
     for update, clip in enumerate(clips):
         if not closure:
             losses.append(backwards(update))
+        for sgd in made if again and not clip else []:
+            sgd.synchronize()
         with ExitStack() as stack:
             for sgd in made if clip else []:
                 stack.enter_context(sgd.skip_synchronize())

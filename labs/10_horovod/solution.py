@@ -121,9 +121,9 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
 
     params: a model's state_dict(), with buffers of any type, or any other Mapping, or pairs of name and tensor such as
     its named_parameters(). Tensors are filled in place; one may be a part of a larger tensor, of which nothing else
-    travels, or lie column by column. No two overlap, but two names may stand for one tensor. What has the same name
-    belongs together: the ranks have the same names, and not always in the same order. Names, and what else packs a
-    tensor into a Python object, may travel with it.
+    travels, or lie column by column, on all ranks alike. No two overlap, but two names may stand for one tensor. What
+    has the same name belongs together: the ranks have the same names, and not always in the same order. Names, and what
+    else packs a tensor into a Python object, may travel with it.
     """
     # write
     for _, tensor in sorted(dict(params).items()):
@@ -253,7 +253,8 @@ class Distributed(torch.optim.Optimizer):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """As the optimizer's own. Raises AssertionError where exchanges have begun that nobody has waited for.
 
-        What arrives would still become gradients. Before the first exchange begins, gradients may be set to zero.
+            What arrives would still become gradients. Before the first exchange begins, gradients may be set to zero;
+        backwards that were made until then still count.
         """
         # write
         if self.sent:
@@ -280,7 +281,7 @@ def DistributedOptimizer(
     is sent, also by a rank that makes no backward, and for a gradient that is set by hand. Frozen parameters, and those
     of the model that this optimizer does not have, stay at home. A script may have several such optimizers at once, if
     each backward reaches all of their parameters: else their exchanges would not meet in one order. Gradients may be
-    set to zero without it, by the model say.
+    set to zero without it, by the model say, before an exchange begins.
 
     named_parameters: those of the model, from which Horovod takes the names; not needed here.
     compression: one of `Compression`, or an object of the script's own that has both of its functions.
