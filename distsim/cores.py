@@ -18,6 +18,15 @@ LONGEST_SECONDS = BOUNDS["second"][1]
 CoreSeconds = Annotated[float, Ge(0.0), Le(LONGEST_SECONDS)]
 
 
+def in_words(cores: int) -> str:
+    """The number of cores, in sentences.
+
+    >>> in_words(1), in_words(2)
+    ('1 core', '2 cores')
+    """
+    return "1 core" if cores == 1 else f"{cores} cores"
+
+
 @dataclass(frozen=True)
 class Cores:
     """Cores, and costs in core-seconds. A core-second is the work that one core does in a second while others rest.

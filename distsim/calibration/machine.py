@@ -21,7 +21,7 @@ from distsim.calibration.operations import (
     oversubscription,
     terms,
 )
-from distsim.cores import Cores
+from distsim.cores import Cores, in_words
 from distsim.errors import InputError
 from distsim.policies import Ddp, Pipeline
 from distsim.scenario import Scenario
@@ -29,7 +29,6 @@ from distsim.units import BOUNDS
 from distsim.validated_table import Count, ValidatedTable
 from distsim.workload import Model, Workload
 
-NOTED_SHARE = 0.1  # of all cores; other programs take less on every machine now and then
 FASTEST_BYTES_PER_SECOND = 1e13  # the bandwidth if more bytes took no longer; no memory copy reaches it
 
 SHORTEST_SECONDS, LONGEST_SECONDS = BOUNDS["second"]
@@ -69,10 +68,6 @@ class Fit(_OfOperation):
         return title_of(self.operation, self.model)
 
 
-def _cores(count: int) -> str:
-    return "1 core" if count == 1 else f"{count} cores"
-
-
 def title_of(operation: Operation, model: Model | None) -> str:
     """The operation's name in tables and messages."""
     return TITLES[operation] if model is None else f"{TITLES[operation]}, {model}"
@@ -84,7 +79,7 @@ class MachineCalibration(ValidatedTable):
     imposed: the emulated links; None without emulation, and in files of earlier versions.
     fits: for each operation, one at each number of workers, and one over all numbers, for numbers not measured.
     work: for each all-reduce, core-seconds of one rank over all numbers of workers; empty in earlier files.
-    other_work: how many cores other programs took on average, in the launch in which they took most.
+    other_work: how many cores other programs took on average, in the launch that they disturbed most; 0: none.
     """
 
     cores: Count
@@ -244,12 +239,12 @@ class MachineCalibration(ValidatedTable):
         return [alone[key] / together[key] for key in alone if key in together and busy > 1]
 
     def busy_warnings(self) -> list[str]:
-        """A sentence if other programs took cores while this machine was measured."""
-        if self.other_work < NOTED_SHARE * self.cores:
+        """A sentence if other programs took cores that the measurement of this machine needed."""
+        if not self.other_work:
             return []
         return [
-            f"other programs took {self.other_work:.1f} of {_cores(self.cores)} while this machine was calibrated: do "
-            "not trust predictions from the calibration; make it again while nothing else runs"
+            f"other programs took {self.other_work:.1f} of {in_words(self.cores)} while this machine was calibrated: "
+            "do not trust predictions from the calibration; make it again while nothing else runs"
         ]
 
     def warnings(self) -> list[str]:
@@ -258,7 +253,7 @@ class MachineCalibration(ValidatedTable):
         most = max(fit.workers[-1] + (fit.operation == "parameter_server") for fit in self.fits)
         if most > self.cores:
             found.append(
-                f"up to {most} ranks shared {_cores(self.cores)}: times vary, "
+                f"up to {most} ranks shared {in_words(self.cores)}: times vary, "
                 "and predictions for other numbers of workers assume that times grow with ranks per core"
             )
         poor = {fit.title: max(f.line.largest_miss for f in self.fits if f.title == fit.title) for fit in self.fits}

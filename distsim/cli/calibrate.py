@@ -15,6 +15,7 @@ from distsim.calibration.operations import OF_MODELS
 from distsim.cli.before_start import agree_to_seconds, warn_of_crowds, yes_option
 from distsim.cli.measure import emulate_option
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, warn, wide_table
+from distsim.cores import in_words
 from distsim.errors import InputError
 from distsim.files import check_writable, write_text
 from distsim.progress import Phase, bar
@@ -144,7 +145,7 @@ def _quantity(key: str, given: dict[str, str], unit: SiUnit) -> float:
 
 def _table(machine: MachineCalibration) -> Table:
     links = f", {machine.links}" if machine.emulated else ""
-    title = f"this machine, {machine.cores} {'core' if machine.cores == 1 else 'cores'}{links}"
+    title = f"this machine, {in_words(machine.cores)}{links}"
     columns = ("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")
     fits = wide_table(title, *columns, caption_justify="left")
     fits.caption = Text(

@@ -52,7 +52,7 @@ def list_labs(labs: Path | None, as_json: bool) -> None:
         return
     table = Table()
     for column in ("lab", "title", "minutes", "checks", "points"):
-        table.add_column(column, justify="left" if column in ("lab", "title") else "right")
+        table.add_column(column, justify="left" if column in ("lab", "title") else "right", overflow="fold")
     for one in found:
         numbers = [str(one.about.minutes), str(len(one.checks)), shown(one.points)]
         table.add_row(Text(one.key), Text(one.title), *numbers)

@@ -14,6 +14,7 @@ from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.limits import check_available
 from distsim.runtime.machine import usable_cores
 from distsim.runtime.measure import check_machine, measure_all
+from distsim.runtime.other_work import OtherWork
 
 SHORTEST_SECONDS = 1e-7  # a clock's tick: shorter times count as this long
 
@@ -45,7 +46,8 @@ def calibrate(
             [probe.scenario for probe in probes], emulate=plan.emulated, progress=_within(launch, progress)
         )
         latencies += [trace.metadata["emulation"]["latency_seconds"] for trace in traces if plan.emulated]
-        taken = max([taken, *(trace.metadata["other_work"]["taken"] for trace in traces)])
+        others = OtherWork(**traces[0].metadata["other_work"])  # of the launch
+        taken = max(taken, others.taken if others.disturbs else 0.0)
         done += sum(probe.scenario.steps for probe in probes)
         for probe, trace in zip(probes, traces, strict=True):
             samples += _no_shorter(probe.samples(trace))

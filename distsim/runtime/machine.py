@@ -6,6 +6,7 @@ import os
 
 import psutil
 
+from distsim.cores import in_words
 from distsim.errors import InputError
 from distsim.scenario import Scenario
 from distsim.units import show, write
@@ -27,12 +28,13 @@ def crowding(ranks: int) -> str | None:
     (True, True)
     """
     cores = usable_cores()
-    if ranks <= max(FEW_RANKS, RANKS_PER_CORE * cores):
+    most = max(FEW_RANKS, RANKS_PER_CORE * cores)
+    if ranks <= most:
         return None
-    shared, most = "1 core" if cores == 1 else f"{cores} cores", max(FEW_RANKS, RANKS_PER_CORE * cores)
     return (
-        f"{ranks} processes share {shared}. They start slowly and wait for a core in every step, so the measured times "
-        f"say more about this machine than about the scenario. Up to {most} processes are worth measuring"
+        f"{ranks} processes share {in_words(cores)}. They start slowly and wait for a core in every step, so the "
+        f"measured times say more about this machine than about the scenario. Up to {most} processes are "
+        "worth measuring"
     )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import psutil
 
-from distsim.calibration.machine import NOTED_SHARE
+from distsim.cores import in_words
 from distsim.runtime.machine import usable_cores
 
+NOTED_SHARE = 0.1  # of all cores; other programs take less on every machine now and then
 PARTS = ("user", "system", "nice", "steal")  # steal: what the host of a virtual machine gave to others
 
 
@@ -24,6 +25,11 @@ class OtherWork:
     cores: int
     processes: int
     taken: float = 0.0
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether other programs took cores that the run needed."""
+        return self.taken >= NOTED_SHARE * self.cores and self.processes > self.cores - self.taken
 
     def as_dict(self) -> dict[str, Any]:
         """The fields, for a trace's metadata."""
@@ -60,13 +66,10 @@ def notes(metadata: Mapping[str, Any]) -> list[str]:
     >>> notes({"other_work": {"cores": 2, "processes": 2, "taken": 0.0}})
     []
     """
-    if "other_work" not in metadata:
+    work = OtherWork(**metadata["other_work"]) if "other_work" in metadata else None
+    if work is None or not work.disturbs:
         return []
-    work = OtherWork(**metadata["other_work"])
-    if work.taken < NOTED_SHARE * work.cores or work.processes <= work.cores - work.taken:
-        return []
-    cores = "1 core" if work.cores == 1 else f"{work.cores} cores"
     return [
-        f"other programs took {work.taken:.1f} of this machine's {cores} during the real run, so its times are longer "
-        "than on a quiet machine; run it again while nothing else runs"
+        f"other programs took {work.taken:.1f} of this machine's {in_words(work.cores)} during the real run, so its "
+        "times are longer than on a quiet machine; run it again while nothing else runs"
     ]

@@ -479,11 +479,9 @@ def _wrong_sum(call: Call, left: Sequence[Table], rank: int) -> str:
     if reason := _differs(found, right, "the sum", given["whole"]):
         return reason
     own, first = _own(left[rank] | {"row": given["row"]}), _own(left[0] | {"row": call.given[0]["row"]})
-    return (
-        ""
-        if own.tobytes() == first.tobytes()
-        else "the sum is not bit by bit the same as on rank 0: the ranks' models would drift apart"
-    )
+    if own.tobytes() == first.tobytes():
+        return ""
+    return "the sum is not bit by bit the same as on rank 0: the ranks' models would drift apart"
 
 
 def _differs(found: Any, right: Array, what: str, before: Array) -> str:

@@ -218,7 +218,7 @@ class Distributed(torch.optim.Optimizer):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """As the optimizer's own. Raises AssertionError where exchanges have begun that nobody has waited for.
 
-            What arrives would still become gradients. Before the first exchange begins, gradients may be set to zero;
+        What arrives would still become gradients. Before the first exchange begins, gradients may be set to zero;
         backwards that were made until then still count.
         """
         raise NotImplementedError("write Distributed.zero_grad: As the optimizer's own.")

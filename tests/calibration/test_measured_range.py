@@ -94,7 +94,7 @@ def test_a_prediction_tells_what_its_calibration_lacks() -> None:
     assert lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2, work=rings)), asked) == []
 
 
-@pytest.mark.parametrize(("taken", "told"), [(0.0, False), (0.15, False), (0.9, True)])
+@pytest.mark.parametrize(("taken", "told"), [(0.0, False), (0.9, True)])
 def test_a_calibration_of_a_busy_machine_is_not_to_be_trusted(taken: float, told: bool) -> None:
     machine = fitted(at("all_reduce", 4), cores=2, other_work=taken)
     busy = "other programs took 0.9 of 2 cores while this machine was calibrated"

@@ -80,8 +80,10 @@ def clock_without(thread: int) -> Callable[[], float]:
     return lambda: time.process_time() - time.clock_gettime(computing)
 
 
-def stream_on_cpu(scenario: Scenario, worker: int, slot: StatusSlot) -> Stream:
-    """The stream of a worker on a CPU."""
+def stream_of(scenario: Scenario, worker: int, slot: StatusSlot, device: Device) -> Stream:
+    """The stream of a worker on its device."""
+    if device.group is not None:
+        return QueueStream(scenario, device)
     return ScheduleStream(scenario, worker, slot) if follows_schedule(scenario) else BackendStream(scenario)
 
 
@@ -126,8 +128,7 @@ class BackendStream(Stream):
                 self._recorder.table("all_reduces")((call, arrival, time.monotonic()))
                 self._recorder.table("exchange_work")((call, self._other_work() - before))
                 with self._lock:
-                    self._under_way = bool(self._queue)
-                    goes_on = self._under_way
+                    goes_on = self._under_way = bool(self._queue)
                 if goes_on:
                     self._begin()
             except Exception as error:  # noqa: BLE001 - torch raises it in the worker's own thread

@@ -25,7 +25,7 @@ from distsim.learning.kernels import plain_convolutions
 from distsim.policies import Ddp
 from distsim.policies.ddp import MIB
 from distsim.runtime.devices.device import Device
-from distsim.runtime.ranks.bucket_stream import QueueStream, Stream, stream_on_cpu
+from distsim.runtime.ranks.bucket_stream import stream_of
 from distsim.runtime.ranks.delayed_layers import FilledLayers, Pace, PacedModel, PacedOwnModel
 from distsim.runtime.ranks.peers import WrongSumError, check_equal
 from distsim.runtime.ranks.task import LEARNING_RATE, OWN_LEARNING_RATE, flat, own_model_on
@@ -78,10 +78,7 @@ class DdpWorker:
             floats = max(num_floats(scenario.gradient_bytes), scenario.workload.layers)
             layers = FilledLayers(scenario.workload.layers, floats, worker, self._pace, device.place)
         self._layers = layers
-        stream: Stream = (
-            stream_on_cpu(scenario, worker, slot) if device.group is None else QueueStream(scenario, device)
-        )
-        self._stream = stream
+        self._stream = stream_of(scenario, worker, slot, device)
         self._ddp = DistributedDataParallel(
             layers, process_group=device.group, gradient_as_bucket_view=True, broadcast_buffers=False,
             **bucket_options(scenario.policy),

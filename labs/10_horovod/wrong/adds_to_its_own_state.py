@@ -1,16 +1,11 @@
 # caught by: optimizer_state_of_the_root
 """State that the root lacks stays."""
 
+of_the_root = broadcast_optimizer_state
+
 
 def broadcast_optimizer_state(optimizer, root_rank):
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    settings = [{key: group[key] for key in group if key != "params"} for group in optimizer.param_groups]
-    found = [(settings, [optimizer.state.get(parameter, {}) for parameter in parameters])]
-    dist.broadcast_object_list(found, src=root_rank)
-    for group, values in zip(optimizer.param_groups, found[0][0]):
-        group.update(values)
-    for parameter, theirs in zip(parameters, found[0][1]):
-        if theirs:
-            optimizer.state[parameter].update(theirs)
-        else:
-            optimizer.state.pop(parameter, None)
+    own = {parameter: dict(state) for parameter, state in optimizer.state.items()}
+    of_the_root(optimizer, root_rank)
+    for parameter, state in optimizer.state.items():
+        optimizer.state[parameter] = {**own.get(parameter, {}), **state}

@@ -1,18 +1,11 @@
 # caught by: optimizer_state_of_the_root
 """All state takes the type of its parameter, counts of steps, too."""
 
+of_the_root = broadcast_optimizer_state
+
 
 def broadcast_optimizer_state(optimizer, root_rank):
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    settings = [{key: group[key] for key in group if key != "params"} for group in optimizer.param_groups]
-    found = [(settings, [optimizer.state.get(parameter, {}) for parameter in parameters])]
-    dist.broadcast_object_list(found, src=root_rank)
-    for group, values in zip(optimizer.param_groups, found[0][0]):
-        group.update(values)
-    for parameter, theirs in zip(parameters, found[0][1]):
-        if theirs:
-            optimizer.state[parameter] = {
-                name: value.to(parameter) if torch.is_tensor(value) else value for name, value in theirs.items()
-            }
-        else:
-            optimizer.state.pop(parameter, None)
+    of_the_root(optimizer, root_rank)
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            state[name] = value.to(parameter) if torch.is_tensor(value) else value
