@@ -19,7 +19,7 @@ folder, until = Path(sys.argv[1]), Path(sys.argv[1] + "-until")  # a moment of t
 for number in itertools.count():
     if until.exists() and time.monotonic() > float(until.read_text() or "inf"):
         break
-    (folder / f"{sys.argv[2]}-{number % 300}").write_text("x" * 20_000)
+    (folder / f"{sys.argv[2]}-{number % 300}").write_text("x" * 200)
 """
 ABANDONS = f"""
 import os, subprocess, sys, time

@@ -63,7 +63,7 @@ def abandon(folder: Path | None = None) -> NoReturn:
     """Ends this process and all below it, since the launching process is gone. folder: the run's, removed as well."""
     below = psutil.Process().children(recursive=True)
     _signal(below, signal.SIGKILL)
-    give_up = time.monotonic() + 2.0
+    give_up = time.monotonic() + 10.0  # removing hundreds of files can take seconds on a busy disk
     while folder is not None and folder.exists() and time.monotonic() < give_up:
         if any(map(_lives, below)):
             time.sleep(0.01)
