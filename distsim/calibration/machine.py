@@ -9,7 +9,7 @@ import numpy as np
 from annotated_types import Ge, Le, MinLen
 from pydantic import ConfigDict, Field, model_validator
 
-from distsim.calibration.exchange import Exchange, exchanged_bytes
+from distsim.calibration.exchange import Exchange, Time, exchanged_bytes
 from distsim.calibration.fitted_line import POOR_MISS, Line
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.operations import (
@@ -80,6 +80,8 @@ class MachineCalibration(ValidatedTable):
     fits: for each operation, one at each number of workers, and one over all numbers, for numbers not measured.
     work: for each all-reduce, core-seconds of one rank over all numbers of workers; empty in earlier files.
     other_work: how many cores other programs took on average, in the launch that they disturbed most; 0: none.
+    turn_seconds: how much longer a message of an all-reduce takes where a worker computes on each core; 0 where that
+    was not measured.
     """
 
     cores: Count
@@ -89,6 +91,7 @@ class MachineCalibration(ValidatedTable):
     fits: Annotated[tuple[Fit, ...], MinLen(1)]
     work: tuple[Fit, ...] = ()
     other_work: Annotated[float, Ge(0.0)] = 0.0
+    turn_seconds: Time = 0.0
 
     @model_validator(mode="after")
     def _imposed_where_emulated(self) -> MachineCalibration:
@@ -215,6 +218,8 @@ class MachineCalibration(ValidatedTable):
             message_seconds=exchange.fixed_seconds / ends,
             byte_seconds=exchange.unit_seconds / ends,
             bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
+            count=self.cores,
+            turn_seconds=self.turn_seconds if operation_of(scenario) == "all_reduce" else 0.0,
         )
 
     def _busy_pace(self, scenario: Scenario) -> float:

@@ -23,7 +23,11 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 1e-6, 1.0  # in seconds
 PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient back
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
 
-Shows = Literal["all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp"]
+Shows = Literal[
+    "all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp", "turn"
+]
+BUSY_MODEL: Model = "transformer"  # its backward keeps a core busy for much longer than a small all-reduce takes
+BUSY_BATCH = 32
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Probe:
     def samples(self, trace: Trace) -> Iterator[Sample]:
         """The samples in a trace of this scenario, operation by operation."""
         workers, workload = self.scenario.cluster.workers, self.scenario.workload
+        if self.shows == "turn":
+            return
         if self.shows == "compute":
             yield "compute", workload.known_model, workers, float(workload.batch), model_seconds(trace)
             return
@@ -59,6 +65,12 @@ class Probe:
             amount = exchanged_bytes(self.scenario)
             yield self.shows, None, self.scenario.cluster.workers, amount, np.array(told[WARM_UP_STEPS:])
 
+    def turns(self, trace: Trace) -> Iterator[Sample]:
+        """The seconds of a small all-reduce beside busy cores, where a trace of this scenario shows it."""
+        if self.shows == "turn" and len(seconds := busy_all_reduce_seconds(trace)):
+            amount = self.scenario.workload.layer_bytes[-1]
+            yield "all_reduce", None, self.scenario.cluster.workers, amount, seconds
+
 
 @dataclass(frozen=True)
 class CalibrationPlan:
@@ -71,7 +83,7 @@ class CalibrationPlan:
     could be fitted.
 
     >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
-    [4, 12, 4, 4]
+    [4, 14, 4, 4]
     """
 
     workers: tuple[int, ...] = (1, 2, 4)
@@ -143,6 +155,11 @@ class CalibrationPlan:
             yield self._probe("point_to_point", 2, activation, policy=pipeline, kind="ring")
             # One worker exchanges nothing: its bucket takes the call of the all-reduce, and the division.
             yield self._probe("bucket_mean", 1, gradient, policy=_ddp_with(size), kind="ring")
+        workload = {"model": BUSY_MODEL, "batch": BUSY_BATCH}
+        for workers in self.workers:
+            if 1 < workers <= TRAINING_SAMPLES[BUSY_MODEL] // BUSY_BATCH:
+                policy = _ddp_with(_bucket_sizes(BUSY_MODEL)[1])
+                yield self._probe("turn", workers, workload, policy, SHORTEST_PAUSE, kind="ring")
         for model in self.models:
             for batch in sorted({max(1, self.batch // 4), self.batch // 2, self.batch}):
                 for workers in sorted({*self.workers, *self.busy}):
@@ -154,14 +171,14 @@ class CalibrationPlan:
 
     def _probe(
         self, shows: Shows, workers: int, workload: dict[str, Any], policy: dict[str, Any] | None = None,
-        **communication: str,
+        pause: float | None = None, **communication: str,
     ) -> Probe:  # fmt: skip
         scenario = Scenario.of(
             {
                 "name": "calibration",
                 "steps": WARM_UP_STEPS + -(-self.repeats // PASSES),
                 "cluster": {"workers": workers, **self._links},
-                "compute": {"mean": write(self.pause, "second")},
+                "compute": {"mean": write(self.pause if pause is None else pause, "second")},
                 "workload": workload,
                 "policy": policy or {"kind": "synchronous"},
                 "communication": communication,
@@ -208,6 +225,17 @@ def model_seconds(trace: Trace) -> Floats:
     seconds = np.zeros((trace.scenario.steps, trace.workers))
     np.add.at(seconds, (work.step, work.worker), work.end_seconds - work.start_seconds)
     return np.asarray(seconds.max(axis=1)[WARM_UP_STEPS:])
+
+
+def busy_all_reduce_seconds(trace: Trace) -> Floats:
+    """Seconds of each step's first bucket, without the warm-up; none where most of them outlast a worker's backward."""
+    sums, backward = trace.spans.of_kind(SpanKind.ALL_REDUCE), trace.spans.of_kind(SpanKind.BACKWARD)
+    first = sums.where(sums.label == "bucket 0")
+    begun, computed = np.full(trace.scenario.steps, -np.inf), np.full(trace.scenario.steps, np.inf)
+    np.maximum.at(begun, first.step, first.start_seconds)
+    np.minimum.at(computed, backward.step, backward.end_seconds)
+    seconds, beside = _latest(trace, first) - begun, computed - begun
+    return seconds[WARM_UP_STEPS:] if np.median(beside - seconds) > 0.0 else np.zeros(0)
 
 
 def server_seconds(trace: Trace) -> tuple[Floats, Floats, Floats]:

@@ -18,11 +18,12 @@ Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model,
 
 def fitted(
     samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None,
-    work: Iterable[Sample] = (), other_work: float = 0.0,
+    work: Iterable[Sample] = (), turns: Iterable[Sample] = (), other_work: float = 0.0,
 ) -> MachineCalibration:  # fmt: skip
     """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
 
-    work: core-seconds of one rank in place of seconds. other_work: cores that other programs took meanwhile.
+    work: core-seconds of one rank in place of seconds. turns: all-reduces beside workers that compute. other_work:
+    cores that other programs took meanwhile.
 
     >>> import numpy as np
     >>> one = [("point_to_point", None, 2, size, np.full(20, 1e-4 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
@@ -41,11 +42,29 @@ def fitted(
                 for _, _, workers, amount in points
             ]
             fits.append(Fit(operation=operation, model=model, workers=at, line=fit_line(rows, list(points.values()))))
-    return MachineCalibration(
+    machine = MachineCalibration(
         cores=cores, emulated=emulated, imposed=imposed, fits=tuple(fits),
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
         other_work=other_work,
     )  # fmt: skip
+    return machine.model_copy(update={"turn_seconds": _turn_seconds(machine, turns)})
+
+
+def _turn_seconds(machine: MachineCalibration, turns: Iterable[Sample]) -> float:
+    """How much longer a message of an all-reduce takes where all cores are busy, at the fewest workers that fill them.
+
+    >>> import numpy as np
+    >>> free = [("all_reduce", None, 2, size, np.full(20, 1e-3 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
+    >>> busy = [("all_reduce", None, 2, 1e5, np.full(20, 9.1e-3))]  # 8 ms more, for two rounds of messages
+    >>> round(fitted(free, cores=2, turns=busy).turn_seconds, 6), fitted(free, cores=4, turns=busy).turn_seconds
+    (0.004, 0.0)
+    """
+    filling = [(key, seconds) for key, seconds in _joined(turns).items() if key[2] >= machine.cores]
+    if not filling:
+        return 0.0
+    (operation, _, workers, amount), seconds = min(filling, key=lambda one: one[0][2])
+    messages, _ = terms(operation, workers, amount, NOT_OVERSUBSCRIBED)
+    return max(0.0, float(np.median(seconds)) - machine.seconds(operation, workers, amount)) / messages
 
 
 Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats

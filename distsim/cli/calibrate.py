@@ -22,7 +22,7 @@ from distsim.progress import Phase, bar
 from distsim.runtime.calibrate import calibrate as run
 from distsim.runtime.calibrate import expected_of
 from distsim.runtime.measure import check_machine
-from distsim.units import SiUnit, cure, parse
+from distsim.units import SiUnit, cure, parse, show
 
 DEFAULT = CalibrationPlan()
 MOST_DIGITS = 9
@@ -148,9 +148,12 @@ def _table(machine: MachineCalibration) -> Table:
     title = f"this machine, {in_words(machine.cores)}{links}"
     columns = ("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")
     fits = wide_table(title, *columns, caption_justify="left")
+    turn = ""
+    if machine.turn_seconds:
+        turn = f" Where a worker computes on each core, a message takes {show(machine.turn_seconds, 'second')} longer."
     fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
-        "fitted line. core time: what a rank's own threads work for an exchange, on all cores together."
+        f"fitted line. core time: what a rank's own threads work for an exchange, on all cores together.{turn}"
     )
     for fit in machine.fits:
         fits.add_row(*(Text(cell) for cell in _row(fit)), style="yellow" if fit.line.poor else None)

@@ -28,6 +28,7 @@ class SimulatedHosts:
     def __init__(self, cluster: Cluster, hosts: int, cores: Cores | None = None) -> None:
         self.cluster = cluster
         self.cores = cores
+        self._computing = 0  # how many workers compute on the shared cores now
         self.environment = Clock(0.0)
         capacities: dict[Hashable, float] = dict(cluster.capacities(hosts))
         if cores is not None:
@@ -47,18 +48,22 @@ class SimulatedHosts:
         Where cores are shared, a worker computes on one core at most, and on what the other ranks leave of all cores.
         """
         if self.cores is not None and core_seconds > 0.0:
+            self._computing += 1
             yield self.network.transfer((("compute", worker), "cores"), core_seconds, 0.0)
+            self._computing -= 1
             core_seconds = 0.0
         yield self.environment.timeout(drawn_seconds + core_seconds)
 
     def exchange(self, source: int, target: int, num_bytes: float) -> Flow | DelayedTransfer:
         """Sends bytes as `send` does; where cores are shared, both ends spend core-seconds on them meanwhile.
 
-        The transfer ends when its bytes have arrived and both ends have done their work.
+        The transfer ends when its bytes have arrived and both ends have done their work. It waits for its turn where a
+        worker computes on each core.
         """
-        sent = self.send(source, target, num_bytes)
         if self.cores is None:
-            return sent
+            return self.send(source, target, num_bytes)
+        turn = self.cores.turn_seconds if self._computing >= self.cores.count else 0.0
+        sent = self.send(source, target, num_bytes, self.route(source, target)[1] + turn)
         work = self.cores.exchange_seconds(num_bytes)
         ends = [self.exchange_work(end, work) for end in (source, target)]
         transfer = DelayedTransfer(self.environment)

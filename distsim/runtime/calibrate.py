@@ -37,6 +37,7 @@ def calibrate(
         expected = expected_of(plan) if progress else 0.0
     samples: list[Sample] = []
     work: list[Sample] = []
+    turns: list[Sample] = []
     latencies: list[float | None] = []
     taken = 0.0
     done = 0
@@ -52,9 +53,11 @@ def calibrate(
         for probe, trace in zip(probes, traces, strict=True):
             samples += _no_shorter(probe.samples(trace))
             work += _no_shorter(probe.work(trace))
+            turns += _no_shorter(probe.turns(trace))
     return fitted(
-        samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work, other_work=taken
-    )
+        samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work, turns=turns,
+        other_work=taken,
+    )  # fmt: skip
 
 
 def _no_shorter(samples: Iterable[Sample]) -> list[Sample]:

@@ -259,6 +259,7 @@ WORK = [  # a rank's core-seconds: a call, 40 us a message sent and received, 2 
     for workers in (2, 4) for size in (1e4, 1e6)
 ] + [("bucket_mean", None, 1, size, np.full(3, CALL + size / 4e9)) for size in (1e4, 1e6)]  # fmt: skip
 MESSAGE = 1e-3  # seconds
+TURN = 4e-3  # seconds more on busy cores
 SLOWER = 1.25  # times as long as alone, with both cores busy
 
 
@@ -270,7 +271,8 @@ def sharing(work: list[Sample]) -> MachineCalibration:
         for workers in (2, 4) for size in (1e4, 1e6)
     ]  # fmt: skip
     means = [("bucket_mean", None, 1, size, np.full(3, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
-    return fitted([*compute(1), *busy, *rings, *means], cores=2, work=work)
+    turns = [("all_reduce", None, 2, 1e4, np.full(3, 2 * (MESSAGE + 1e4 / 1e9 + TURN)))]
+    return fitted([*compute(1), *busy, *rings, *means], cores=2, work=work, turns=turns)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
@@ -289,6 +291,7 @@ def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], wo
     assert exchange.cores.call_seconds == pytest.approx(CALL)
     assert exchange.cores.bucket_byte_seconds == pytest.approx(0.25e-9)
     assert exchange.latency_seconds == pytest.approx(MESSAGE - CALL / 2)
+    assert (exchange.cores.count, exchange.cores.turn_seconds) == (2, pytest.approx(TURN))
     # The links are those of two ranks on two cores, and nothing is counted twice.
     at_two = machine.exchange(asked.replacing({"cluster.workers": 2}))
     assert exchange.bandwidth_bytes_per_second == at_two.bandwidth_bytes_per_second
@@ -297,6 +300,35 @@ def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], wo
     assert trace.metadata["engine"] == "story"
     busy = workers * exchange.cores.step_seconds / exchange.cores.capacity
     assert np.diff(trace.updates.time_seconds).min() > max(busy, exchange.cores.step_seconds)
+
+
+def test_only_threads_of_the_back_end_wait_for_turns() -> None:
+    asked = scenario(SYNCHRONOUS, {"kind": "ring", "implementation": "schedule"}, model="mlp", batch=32)
+    schedules = [("ring_schedule", *what) for _, *what in WORK[:4]]
+    found = sharing([*WORK, *schedules]).model_copy()
+    rings = [
+        found.model_copy(update={"operation": "ring_schedule"})
+        for found in found.fits
+        if found.operation == "all_reduce"
+    ]
+    exchange = found.model_copy(update={"fits": (*found.fits, *rings)}).exchange(asked)
+    assert exchange.cores is not None
+    assert exchange.cores.turn_seconds == 0.0
+
+
+@pytest.mark.parametrize(("workers", "turn"), [((2, 4), 4e-3), ((4, 2), 4e-3), ((4,), 3e-3), ((1,), 0.0)])
+def test_a_turn_is_that_of_the_fewest_workers_that_fill_the_cores(workers: tuple[int, ...], turn: float) -> None:
+    rings = [
+        ("all_reduce", None, n, size, np.full(3, 2e-3 * (n - 1) + size / 1e9)) for n in (2, 4) for size in (1e4, 1e6)
+    ]
+    seconds = {1: 1.0, 2: 2e-3 + 1e-5 + 2 * 4e-3, 4: 6e-3 + 1e-5 + 6 * 3e-3}
+    turns = [("all_reduce", None, n, 1e4, np.full(3, seconds[n])) for n in workers]
+    assert fitted(rings, cores=2, turns=turns).turn_seconds == pytest.approx(turn, rel=0.01)
+
+
+def test_no_turn_is_shorter_than_none() -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    assert fitted(rings, cores=2, turns=[("all_reduce", None, 2, 1e4, np.full(3, 1e-3))]).turn_seconds == 0.0
 
 
 def test_cores_are_shared_only_where_workers_compute_and_their_work_was_measured() -> None:

@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from distsim.calibration import CalibrationPlan
-from distsim.calibration.plan import PASSES
+from distsim.calibration.plan import PASSES, Probe
 from distsim.cli.calibrate import calibrate
 from distsim.errors import InputError
 from distsim.runtime import expected_time
@@ -58,7 +59,7 @@ def test_every_size_is_measured_at_two_times() -> None:
         half = len(launch) // 2
         assert launch[:half] == launch[half:]
     assert {probe.shows for probe in alone} == {"bucket_mean"}
-    assert {probe.shows for probe in together} == {"all_reduce", "ring_schedule", "point_to_point"}
+    assert {probe.shows for probe in together} == {"all_reduce", "ring_schedule", "point_to_point", "turn"}
 
 
 def test_compute_is_measured_at_three_batches_and_where_others_are_not() -> None:
@@ -106,6 +107,34 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
         assert (operation, model, workers) == ("ddp", "cnn", 2)
         assert buckets in (1, 3)
         assert seconds == pytest.approx(0.004, rel=1e-9)
+
+
+def turn_probe(workers: int) -> Probe:
+    launches = CalibrationPlan(workers=(workers,), models=()).launches()
+    return next(probe for launch in launches for probe in launch if probe.shows == "turn")
+
+
+def test_a_turn_is_measured_at_each_number_of_workers_that_exchange() -> None:
+    probes = [probe for launch in CalibrationPlan(workers=(1, 2, 4)).launches() for probe in launch]
+    assert {probe.scenario.cluster.workers for probe in probes if probe.shows == "turn"} == {2, 4}
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_turn_shows_in_the_first_bucket_from_the_last_arrival_to_the_last_end(workers: int) -> None:
+    probe = turn_probe(workers)
+    slow = probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "1 Gbit/s"})
+    trace = simulate(slow)
+    ((operation, model, found, amount, seconds),) = probe.turns(trace)
+    assert (operation, model, found) == ("all_reduce", None, workers)
+    np.testing.assert_allclose(seconds, 2 * (workers - 1) / workers * amount / 125e6, rtol=1e-9)
+    assert list(probe.samples(trace)) == list(probe.work(trace)) == []
+
+
+def test_no_turn_shows_where_the_first_bucket_outlasts_backward() -> None:
+    """Its links are slow, or the computing is short: it then travels beside free cores."""
+    probe = turn_probe(2)
+    slow = probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "10 Mbit/s"})
+    assert list(probe.turns(simulate(slow))) == []
 
 
 @pytest.mark.parametrize("pause", [0.0, 2.0, -1.0])

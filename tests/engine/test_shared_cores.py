@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,26 @@ def test_a_backward_competes_with_its_own_buckets() -> None:
     free = Cores(capacity=FREE, step_seconds=9e-3, message_seconds=1e-3)
     hidden = run(scenario(2, FOUR_BUCKETS, "16 B"), free).total_seconds
     assert hidden == pytest.approx(STEPS * (3e-3 + 1.5e-3 + 4 * 4e-3), rel=1e-5)  # forward, the first layer, the calls
+
+
+@pytest.mark.parametrize(("workers", "count", "waits"), [(2, 2, True), (3, 2, True), (2, 3, False), (1, 1, False)])
+def test_a_message_waits_for_its_turn_while_a_worker_computes_on_each_core(
+    workers: int, count: int, waits: bool
+) -> None:
+    """Four layers of 25 ms on cores that share nothing else: the first of two buckets is sent beside backward."""
+    policy = {"kind": "ddp", "first_bucket": "1 B", "bucket": "12 B"}
+    one = scenario(workers, policy, "16 B")
+    cores = Cores(capacity=FREE, step_seconds=0.1, count=count)
+    plain, turns = (run(one, found) for found in (cores, replace(cores, turn_seconds=5e-3)))
+    rounds = 2 * (workers - 1)
+    first, second = (
+        (lambda sums: sums.end_seconds - sums.start_seconds)(spans.where(spans.label == f"bucket {number}"))
+        for spans in (turns.spans.of_kind(SpanKind.ALL_REDUCE),)
+        for number in (0, 1)
+    )
+    np.testing.assert_allclose(first, rounds * 5e-3 if waits else 0.0, atol=1e-6)
+    np.testing.assert_allclose(second, 0.0, atol=1e-6)
+    assert turns.total_seconds == pytest.approx(plain.total_seconds, rel=1e-6)  # backward hides what it delays
 
 
 @pytest.mark.parametrize("policy", POLICIES)
