@@ -30,22 +30,30 @@ OF_NUMPY = {
     torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32,
     torch.int64, torch.float16, torch.float32, torch.float64,
 }  # fmt: skip
+OF_MEMORY = {"all_reduce", "reduce", "broadcast"}  # gloo copies the tensors of its other collectives
 Tensors = Sequence[torch.Tensor]
+
+
+def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
 
 
 class Pending(dist._Work):
     """An operation that has begun.
 
     given: the tensors sent. Gloo reads them until the operation is over, so a change before that is an error here.
+    travels: what of a tensor travels, or is filled, in its order.
     """
 
     def __init__(
         self, line: SwitchClient, key: int, into: Tensors = (), group: Sequence[int] = (),
         finish: Callable[[], None] | None = None, given: Tensors = (),
+        travels: Callable[[torch.Tensor], torch.Tensor] = _as_it_is,
     ) -> None:  # fmt: skip
         super().__init__()
         self._line, self._key, self._into, self._group, self._finish = line, key, into, group, finish
         self._given = [(tensor, _array(tensor).tobytes()) for tensor in given]
+        self._travels = travels
         self._over = False
         self._error: Exception | None = None
         self._source = -1
@@ -114,7 +122,7 @@ class Pending(dist._Work):
             if found["error"]:
                 raise NetworkError(found["error"])
             for tensor, array in zip(self._into, found["received"], strict=True):
-                _fill(tensor, array)
+                _fill(self._travels(tensor), array)
             if self._finish is not None:
                 self._finish()
         except NetworkError as error:
@@ -156,7 +164,7 @@ class Group(dist.ProcessGroup):
 
     def send(self, tensors: Tensors, target: int, tag: int = 0) -> Pending:
         """Sends a tensor to one rank."""
-        [tensor] = tensors
+        [tensor] = _side_by_side(tensors)
         key = self._line.post("send", to=self._member(target), tag=tag, group=self._label, data=_array(tensor))
         return Pending(self._line, key, given=tensors)
 
@@ -257,7 +265,7 @@ class Group(dist.ProcessGroup):
         return tensors
 
     def _receive(self, tensors: Tensors, source: int | None, tag: int) -> Pending:
-        [tensor] = tensors
+        [tensor] = _side_by_side(tensors)
         room = tensor.numel() * tensor.element_size()
         key = self._line.post("recv", source=source, tag=tag, group=self._label, bytes=room)
         return Pending(self._line, key, [tensor], self._ranks)
@@ -268,11 +276,12 @@ class Group(dist.ProcessGroup):
     ) -> Pending:  # fmt: skip
         if operation:
             operation = _of_type(operation, given)
+        travels = _memory if kind in OF_MEMORY else _as_it_is
         key = self._line.post(
             kind, group=self._label, ranks=self._ranks, root=root, operation=operation or "sum",
-            data=[*map(_array, given)],
+            data=[_array(travels(tensor)) for tensor in given],
         )  # fmt: skip
-        return Pending(self._line, key, into, finish=finish, given=given)
+        return Pending(self._line, key, into, finish=finish, given=given, travels=travels)
 
 
 def _refusal(name: str) -> Callable[..., None]:
@@ -313,6 +322,21 @@ def _of_type(operation: str, given: Tensors) -> str:
     if kind not in OF_NUMPY:
         raise NetworkError(f"the testbed does not reduce tensors of {kind}")
     return operation
+
+
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor as gloo takes it: as many numbers as it has, one after the other from where it begins in memory."""
+    if tensor.is_contiguous():
+        return tensor
+    if tensor.storage_offset() + tensor.numel() > tensor.untyped_storage().nbytes() // tensor.element_size():
+        raise NetworkError("gloo takes as many numbers as the tensor has, from where it begins, and memory has fewer")
+    return tensor.detach().as_strided((tensor.numel(),), (1,)).view(tensor.shape)
+
+
+def _side_by_side(tensors: Tensors) -> Tensors:
+    if not all(tensor.is_contiguous() for tensor in tensors):
+        raise NetworkError("input tensor has to be contiguous: its numbers must lie one after the other in memory")
+    return tensors
 
 
 def _array(tensor: torch.Tensor) -> Any:

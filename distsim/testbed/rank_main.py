@@ -132,7 +132,8 @@ def _module(name: str, path: Path, **names: object) -> ModuleType:
 
 def _tensors(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return torch.from_numpy(value)
+        tensor = torch.from_numpy(value)
+        return tensor if value.size else torch.empty_like(tensor, memory_format=torch.contiguous_format)
     if isinstance(value, dict):
         return {key: _tensors(item) for key, item in value.items()}
     return [_tensors(item) for item in value] if isinstance(value, list) else value

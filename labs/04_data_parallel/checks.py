@@ -2,11 +2,14 @@
 
 The space of the inputs:
 * worlds of 1 to 8 ranks; each function meets an even and an odd world;
-* float64, float32 and float16; bool and integer buffers; two types in one model;
+* float64, float32, float16 and bfloat16; bool and integer buffers; two types in one model;
+* values that are nan or infinite before rank 0's come;
 * parameters of 0 dimensions, without a number, with columns in place of rows in memory, two of one shape, frozen ones,
   tied ones, ones in layers within layers; buffers that `state_dict` leaves out;
-* gradients that some ranks do not have; from 1 to 199 samples for each rank; two models after each other;
-* several steps, epochs and groups of parameters; a last batch that is smaller; two optimizers, each with its own loss.
+* gradients that some ranks do not have; nothing to train; from 1 to 199 samples for each rank; two models of one shape
+  after each other;
+* several steps, epochs and groups of parameters; a last batch of one sample; two optimizers, each with its own loss, one
+  of which is always 0 and steep; a model that evaluates.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ OPTIMIZERS = ("SGD with momentum", "Adam")  # sums in place of means pass under 
 EVEN_WORLDS, ODD_WORLDS = (2, 4, 6, 8), (3, 5, 7)
 SMALL_WORLDS = ((2, 4), (3, 5))  # for training, which takes its time to start
 CLOSE = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3}  # the types lose far less, the smallest mistake far more
+BRIEF_CLOSE = 5e-2  # of bfloat16's largest number
+BRIEF_SCALE = 1e6  # of its gradients: half precision ends far below
 MOST_FOLLOWING = 0.2  # of a shuffled share's samples stand before the same one as in another order
 MANY_PARAMETERS = 80  # a number told for each of them takes more than FLAG_BYTES
 FLAG_BYTES = 256  # for what is told beside the gradients of one step, such as the number of samples
@@ -51,6 +56,8 @@ def one_start(testbed: Testbed) -> Finding:
     expected = "rank 0's weights and buffers on every rank, in the tensors that were there before"
     for world, backend in ((_odd(testbed), "testbed"), (2, "gloo")):
         states = [[_state(testbed), _small_state(testbed)] for _ in range(world)]
+        for own in states[1:]:
+            _spoil(own)
         arguments = [{"models": own} for own in states]
         bound = sum(_broadcast_bytes([_bytes_of_state(one)], world) for one in states[0])
 
@@ -106,7 +113,7 @@ def shares_disjoint_and_complete(testbed: Testbed) -> Finding:
 )
 def new_order_each_epoch(testbed: Testbed) -> Finding:
     """Shuffled in every epoch, over all ranks; the same order for the same epoch, also on one rank, and no other."""
-    world, epochs = 3, [0, 1, 6, 17]
+    world, epochs = 3, [0, 1, 6, 17, 1000, 1001]
     seed = 1 + 2 * _whole(testbed, 0, 10**6)  # odd, so that seed | epoch is one number for the epochs 0 and 1
     order = {"count": _whole(testbed, 300, 400) * world, "seed": seed, "epochs": epochs}
     expected = "another order of the samples in each epoch, and the same one for the same epoch and seed, by no message"
@@ -151,6 +158,8 @@ def mean_gradients(testbed: Testbed) -> Finding:
             _Model(testbed, world, shapes, dtypes=["float64", "float32"] * len(shapes), turned=[0]),
             _Model(testbed, world, [(2,)] * MANY_PARAMETERS),
             _Model(testbed, world, [(60, 30), (3,), (5,)], dtypes=["float16", "float16", "float32"], most_samples=5000),
+            _Model(testbed, world, [(60, 30), (3,), (5,)], dtypes=["float32"] * 3, brief=[0, 1], most_samples=999),
+            _Model(testbed, world, shapes, turned=[6]),  # of the first one's shapes and types
         ]
         if lost := _lost_by_averaging(testbed, models, backend=backend):
             return lost
@@ -177,6 +186,7 @@ def frozen_and_tied(testbed: Testbed) -> Finding:
                 if rank != having:
                     own[0] = own[6] = None
             models.append(model)
+        models.append(_Model(testbed, world, [(3, 4), (5,)], frozen=[0, 1]))
         if lost := _lost_by_averaging(testbed, models):
             return lost
     return _full("the mean for what is trained, and what is frozen as it was")
@@ -257,7 +267,7 @@ def _training(testbed: Testbed, world: int, optimizer: str) -> tuple[dict[str, A
 
     The samples that a rank never takes are not known to it (NaN).
     """
-    batch, share, epochs = 4, 10, 3
+    batch, share, epochs = 4, 9, 3
     inputs, targets = _samples(testbed, world * share)
     orders = [_order(testbed, inputs, world, batch, share) for _ in range(epochs)]  # by epoch and rank
     seeds = [_whole(testbed, 0, 2**31) for _ in range(world)]
@@ -386,6 +396,14 @@ def _state(testbed: Testbed) -> dict[str, Any]:
         testbed.rng.integers(-(2**62), 2**62, size=(30, 40)),
     ]  # fmt: skip
     return {"weights": weights, "buffers": buffers, "frozen": [1], "tied": [2, 3], "turned": [6], "passing": [3, 6]}
+
+
+def _spoil(models: list[dict[str, Any]]) -> None:
+    """Some numbers of each floating-point tensor are nan or infinite, as in memory that nobody has filled yet."""
+    for model in models:
+        for tensor in (*model["weights"], *model["buffers"]):
+            if tensor is not None and tensor.dtype.kind == "f":
+                tensor.flat[::7], tensor.flat[1::7] = np.nan, np.inf
 
 
 def _small_state(testbed: Testbed) -> dict[str, Any]:
@@ -521,6 +539,8 @@ def _about_orders(result: Any, epochs: list[int]) -> str | None:
         return "two iterators of one sampler, a step of each in turn, do not go through the same order"
     if one != orders[0]:
         return "a sampler whose set_epoch nobody has called does not go through epoch 0"
+    if result["chosen_meanwhile"]["samples"] != orders[0]:
+        return f"set_epoch changes the order of an iteration that has begun in epoch {epochs[0]}"
     if result["disturbed"]:
         return "the sampler has changed the state of torch's, Python's or numpy's own random numbers"
     return None
@@ -535,17 +555,19 @@ def _following(one: list[int], other: list[int]) -> float:
 class _Model:
     """A model to average the gradients of. gradients: by rank and layer; samples: by rank.
 
-    thawed: whether the frozen layers were the only trained ones, in a call before.
+    thawed: whether the frozen layers were the only trained ones, in a call before. brief: the places of layers that are
+    bfloat16, which numpy does not have.
     """
 
     def __init__(
         self, testbed: Testbed, world: int, shapes: Sequence[tuple[int, ...]], *, dtypes: Sequence[str] = (),
         frozen: Sequence[int] = (), tied: Sequence[int] = (), turned: Sequence[int] = (),
-        thawed: bool = False, most_samples: int = 199,
+        brief: Sequence[int] = (), thawed: bool = False, most_samples: int = 199,
     ) -> None:  # fmt: skip
         types = dtypes or ["float64"] * len(shapes)
         self.weights = [np.full(shape, 0.5, dtype) for shape, dtype in zip(shapes, types, strict=False)]
         self.frozen, self.tied, self.turned, self.thawed = list(frozen), list(tied), list(turned), thawed
+        self.brief = list(brief)
         self.samples = [
             int(count) for count in testbed.rng.choice(range(1, 1 + most_samples), size=world, replace=False)
         ]
@@ -557,12 +579,15 @@ class _Model:
         for own in self.gradients:
             for place in self.tied:
                 own[place] = own[self.tied[0]]
+            for place in self.brief:
+                own[place] *= BRIEF_SCALE  # type: ignore[operator] # no gradient is missing yet
 
     def arguments(self, rank: int) -> dict[str, Any]:
         """For the driver."""
         return {
             "weights": self.weights, "gradients": self.gradients[rank], "samples": self.samples[rank],
             "frozen": self.frozen, "tied": self.tied, "turned": self.turned, "thawed": self.thawed,
+            "brief": self.brief,
         }  # fmt: skip
 
     @property
@@ -570,10 +595,10 @@ class _Model:
         """The most that a link may carry."""
         sent = [place for place in range(len(self.weights)) if place not in (*self.frozen, *self.tied[1:])]
         calls = [sent, self.frozen] if self.thawed else [sent]
-        return sum(
-            _all_reduce_bytes(sum(self.weights[place].nbytes for place in places), len(self.samples))
-            for places in calls
-        )
+        return sum(_all_reduce_bytes(sum(map(self._bytes, places)), len(self.samples)) for places in calls)
+
+    def _bytes(self, place: int) -> int:
+        return self.weights[place].nbytes // (2 if place in self.brief else 1)
 
     def mean(self, place: int) -> Array:
         """Of the layer's gradients; a rank without one has zeros."""
@@ -592,7 +617,7 @@ class _Model:
             right: Array | None = self.mean(place)
             if place in self.frozen:
                 right, rule = self.gradients[rank][place], "the frozen layer's gradient as it was"
-            if not _close(found, right):
+            if not _close(found, right, brief=place in self.brief):
                 return _wrong(
                     f"gradient of layer {place}: {_first(found)}{_apart(found, right)}",
                     f"{rule}: {_first(right)}",
@@ -630,11 +655,13 @@ def _lost_by_averaging(
     )  # fmt: skip
 
 
-def _close(found: Any, right: Array | None) -> bool:
+def _close(found: Any, right: Array | None, *, brief: bool = False) -> bool:
     if found is None or right is None:
         return found is None and right is None
     close = CLOSE[right.dtype.name]
     alike = np.shape(found) == right.shape and found.dtype == right.dtype
+    if brief:
+        return alike and np.allclose(found, right, rtol=0.0, atol=BRIEF_CLOSE * np.abs(right).max())
     return alike and np.allclose(found, right, rtol=close, atol=close)
 
 
@@ -651,7 +678,10 @@ def _first(array: Any) -> str:
     if array is None:
         return "none"
     numbers = np.ravel(array)
-    return f"{', '.join(f'{number:.6g}' for number in numbers[:3])}{', ...' if numbers.size > 3 else ''}"
+    if not numbers.size:
+        return "an empty tensor"
+    told = (str(number) if numbers.dtype.kind in "iu" else f"{number:.6g}" for number in numbers[:3])
+    return f"{', '.join(told)}{', ...' if numbers.size > 3 else ''}"
 
 
 def _samples(testbed: Testbed, count: int) -> Batch:

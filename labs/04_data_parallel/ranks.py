@@ -28,12 +28,16 @@ OPTIMIZERS = {
 }
 
 
-def weighted_loss(outputs: Tensor, targets: Tensor) -> Tensor:
-    """The mean of squared errors, each of which counts more where the target is large."""
-    return ((outputs - targets).square() * (1 + targets.square())).mean()
+def steep_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    """A multiple of the mean of squared errors, each of which counts more where the target is large, above its value.
+
+    So the loss is 0, and its gradient is large.
+    """
+    mean = 1e5 * ((outputs - targets).square() * (1 + targets.square())).mean()
+    return mean - mean.detach()
 
 
-LOSSES = {"SGD with momentum": mse_loss, "Adam": weighted_loss}
+LOSSES = {"SGD with momentum": mse_loss, "Adam": steep_loss}
 
 
 class Layer(nn.Module):
@@ -48,11 +52,13 @@ class Layer(nn.Module):
 class Network(nn.Module):
     """Two tied layers, a frozen one, three buffers, and two layers that only samples with a first number above 0 take.
 
-    One buffer is not persistent, and much larger than all others. One counts the forwards.
+    One buffer is not persistent, and much larger than all others. One counts the forwards. Where the model evaluates, its
+    dropout does nothing.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, trains: bool = True) -> None:
         super().__init__()
+        self.dropout = nn.Dropout(0.0 if trains else 0.5)
         self.first = nn.Linear(WIDTH, WIDTH)
         self.frozen = nn.Linear(WIDTH, WIDTH).requires_grad_(False)
         self.second = nn.Linear(WIDTH, WIDTH)
@@ -68,6 +74,7 @@ class Network(nn.Module):
             drawn = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
             tensor.data.copy_(drawn * (2 * WIDTH**-0.5 if tensor.dim() == 2 else 0.5))
         self.register_buffer("forwards", torch.tensor(seed))
+        self.train(trains)
 
     def state(self) -> list[Tensor]:
         """Every parameter once, then the buffers."""
@@ -77,7 +84,7 @@ class Network(nn.Module):
         """Two numbers for each sample."""
         self.forwards += 1
         hidden = self.second(torch.tanh(self.frozen(torch.tanh(self.first(inputs)))))
-        hidden = torch.tanh(hidden * self.scale + self.shift[:WIDTH])
+        hidden = torch.tanh(self.dropout(hidden) * self.scale + self.shift[:WIDTH])
         outputs = self.last(hidden) * self.gain
         chosen = inputs[:, 0] > 0
         if chosen.any():
@@ -135,7 +142,8 @@ def shares(tasks: ModuleType, *, counts: list[int], seed: int, epochs: list[int]
 def orders(tasks: ModuleType, *, count: int, seed: int, epochs: list[int]) -> dict[str, Any]:
     """This rank's samples of the last epoch by a new sampler; epoch by epoch; the first again; with another seed.
 
-    And those of a sampler whose epoch nobody has chosen, by two iterators that take turns.
+    And those of a sampler whose epoch nobody has chosen, by two iterators that take turns, and by one that has begun when
+    another epoch is chosen.
     """
     before = _random_states()
     taken_up_again = _shares(tasks.OwnSamples(count, seed), epochs[-1:])[0]
@@ -149,6 +157,10 @@ def orders(tasks: ModuleType, *, count: int, seed: int, epochs: list[int]) -> di
     untold = tasks.OwnSamples(count, seed)
     in_turn = [(int(one), int(other)) for one, other in zip(untold, untold, strict=True)]
     found["in_turn"] = [[one for one, _ in in_turn], [other for _, other in in_turn]]
+    begun = iter(untold)
+    first = int(next(begun))
+    untold.set_epoch(epochs[1])
+    found["chosen_meanwhile"] = {"samples": [first, *map(int, begun)]}
     return {**found, "disturbed": before != _random_states()}
 
 
@@ -159,8 +171,17 @@ def _random_states() -> list[Any]:
 
 
 def average_gradients(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """For each case, what the gradients are afterwards, by layer, and the weights, which nobody has asked to change."""
-    return {"cases": [_averaged(tasks, **case) for case in cases]}
+    """For each case, what the gradients are when all is over, by layer, and the weights, which nobody changes."""
+    found = [_averaged(tasks, **case) for case in cases]
+    for case in found:
+        for kind in ("gradients", "weights"):
+            case[kind] = [_of_numpy(tensor) for tensor in case[kind]]
+    return {"cases": found}
+
+
+def _of_numpy(tensor: Tensor | None) -> Tensor | None:
+    """In a type that numpy has."""
+    return tensor.float() if tensor is not None and tensor.dtype is torch.bfloat16 else tensor
 
 
 def _averaged(
@@ -188,8 +209,11 @@ def _averaged(
 def steps(
     tasks: ModuleType, *, optimizer: str, seed: int, inputs: list[Tensor], targets: list[Tensor]
 ) -> dict[str, Any]:
-    """The state after each `train_step`, from one start on every rank, with gradients that somebody has left there."""
-    model = Network(seed)
+    """The state after each `train_step`, from one start on every rank, with gradients that somebody has left there.
+
+    The model evaluates: its dropout does nothing, and nobody has asked to change that.
+    """
+    model = Network(seed, trains=False)
     for one in model.parameters():  # also of what is frozen
         one.grad = torch.ones_like(one)
     chosen = _optimizer(optimizer, model)
@@ -333,12 +357,15 @@ def _layers(
     tied: Sequence[int] = (),
     turned: Sequence[int] = (),
     passing: Sequence[int] = (),
+    brief: Sequence[int] = (),
 ) -> tuple[nn.Module, list[Layer]]:
     """A model with layers inside a layer, and its layers in order.
 
     frozen: the places of frozen ones. tied: of those that have the first one's weight. turned: of weights whose columns
     lie one after the other in memory, in place of rows. passing: of buffers that are left out of `state_dict`.
+    brief: of weights that become bfloat16.
     """
+    weights = [weight.bfloat16() if place in brief else weight for place, weight in enumerate(weights)]
     layers = [
         Layer(
             weight.t().contiguous().t() if place in turned else weight.clone(),

@@ -21,7 +21,7 @@ def same_parameters(model: torch.nn.Module) -> None:
     The state is every number that the model computes with: parameters, frozen ones too, and buffers such as the running
     means of batch norm, also those that `state_dict` leaves out. They have several types. Tensors are filled in place:
     an optimizer that was made before still holds the model's parameters, and a parameter that stands in two layers
-    (tied) is still one. Each tensor is broadcast once, tied ones too: no rank's link carries more.
+    (tied) is still one. No other two overlap. Each tensor is broadcast once, tied ones too: no rank's link carries more.
     """
     # write
     for tensor in [*model.parameters(), *model.buffers()]:
@@ -103,7 +103,8 @@ def train_step(
     """Makes one step of the optimizer, on every rank the one that a single process makes with the joined batch.
 
     inputs, targets: this rank's part of the batch, a row for each sample. Gradients that are there before, also
-    of frozen parameters, do not count. The network carries the gradients once, as in `average_gradients`.
+    of frozen parameters, do not count. A parameter that no rank's part needs may have zeros for a gradient. The network
+    carries the gradients once, as in `average_gradients`.
     """
     # write
     optimizer.zero_grad()
