@@ -6,10 +6,9 @@ The space of the inputs:
 * values that are nan or infinite before rank 0's come;
 * parameters of 0 dimensions, without a number, with columns in place of rows in memory, two of one shape, frozen ones,
   tied ones, ones in layers within layers; buffers that `state_dict` leaves out;
-* gradients that some ranks do not have; nothing to train; from 1 to 199 samples for each rank; two models of one shape
-  after each other;
-* several steps, epochs and groups of parameters; a last batch of one sample; two optimizers, each with its own loss, one
-  of which is always 0 and steep; a model that evaluates.
+* gradients that some ranks do not have; nothing to train; from 1 to 199 samples for each rank; models after each other;
+* several steps, epochs and groups of parameters; a last batch of one sample; two optimizers, each with its own loss, of
+  which one is always 0 and steep; a model that evaluates.
 """
 
 from __future__ import annotations

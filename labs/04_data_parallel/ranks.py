@@ -52,8 +52,8 @@ class Layer(nn.Module):
 class Network(nn.Module):
     """Two tied layers, a frozen one, three buffers, and two layers that only samples with a first number above 0 take.
 
-    One buffer is not persistent, and much larger than all others. One counts the forwards. Where the model evaluates, its
-    dropout does nothing.
+    One buffer is not persistent, and much larger than all others. One counts the forwards. The dropout does nothing,
+    unless somebody makes a model train that evaluates.
     """
 
     def __init__(self, seed: int, *, trains: bool = True) -> None:
@@ -142,8 +142,8 @@ def shares(tasks: ModuleType, *, counts: list[int], seed: int, epochs: list[int]
 def orders(tasks: ModuleType, *, count: int, seed: int, epochs: list[int]) -> dict[str, Any]:
     """This rank's samples of the last epoch by a new sampler; epoch by epoch; the first again; with another seed.
 
-    And those of a sampler whose epoch nobody has chosen, by two iterators that take turns, and by one that has begun when
-    another epoch is chosen.
+    And those of a sampler whose epoch nobody has chosen, by two iterators that take turns, and by one that has begun
+    when another epoch is chosen.
     """
     before = _random_states()
     taken_up_again = _shares(tasks.OwnSamples(count, seed), epochs[-1:])[0]

@@ -21,7 +21,7 @@ def same_parameters(model: torch.nn.Module) -> None:
     The state is every number that the model computes with: parameters, frozen ones too, and buffers such as the running
     means of batch norm, also those that `state_dict` leaves out. They have several types. Tensors are filled in place:
     an optimizer that was made before still holds the model's parameters, and a parameter that stands in two layers
-    (tied) is still one. No other two overlap. Each tensor is broadcast once, tied ones too: no rank's link carries more.
+    (tied) is still one. No two tensors overlap. Each is broadcast once, tied ones too: no rank's link carries more.
     """
     raise NotImplementedError("write same_parameters: Gives every rank's model the state that rank 0's model has.")
 

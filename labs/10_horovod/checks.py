@@ -41,6 +41,7 @@ FROM_THE_ROOT = {"broadcast", "scatter"}
 ENVELOPE_BYTES = 800  # of a tensor that travels as a Python object, with its name
 SETTINGS_PACKED = 4  # an optimizer's settings fill as many envelopes
 HALF_CLOSE = 4e-3  # at most four sums in half precision, of the largest number
+HALF_SUM_CLOSE = 2e-2  # of a few numbers, none of them large
 ODD = (3, 5, 7)
 PIXELS, CLASSES = 64, 10  # of the script's images
 BEGUN = 1  # epoch that the checkpoint of the script is from
@@ -247,18 +248,23 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
     """When each gradient leaves and how long steps take, against the formula; on fast and on slow links.
 
     With one and with two backwards for a step; on one of the links, one rank is slower than the others. With one
-    optimizer the layers are in another order than in the model, with one they are in two groups, and with one each
-    layer has a single number.
+    optimizer the layers are in another order than in the model, with one they are in two groups, with one each layer
+    has a single number, and with one half precision travels.
     """
     rng = testbed.rng
     passes = [int(one) for one in rng.permutation([1, 2])]
     orders = rng.permutation([[*range(LAYERS)], _other_order(rng)]).tolist()
     seconds_begin = rng.permutation([0, int(rng.integers(1, LAYERS))]).tolist()
     widths = [int(one) for one in rng.permutation([1, WIDTH])]
-    for layer_seconds, slow, count, order, second, width in zip(
-        (FAST_SECONDS, SLOW_SECONDS), (1.0, 1.5), passes, orders, seconds_begin, widths, strict=True
-    ):
-        layer_bytes = 8 * width * width
+    plain: dict[str, Any] = {}
+    other = [{"op": "Sum"}, {"gradient_predivide_factor": 2.0}][int(rng.integers(2))]
+    half = {"compression": "fp16", **other}
+    runs = [
+        *zip((FAST_SECONDS, SLOW_SECONDS), (1.0, 1.5), passes, orders, seconds_begin, widths, [plain] * 2, strict=True),
+        (FAST_SECONDS, 1.0, passes[1], orders[1], seconds_begin[1], WIDTH, half),
+    ]
+    for layer_seconds, slow, count, order, second, width, options in runs:
+        layer_bytes = (2 if options else 8) * width * width
         bandwidth = f"{layer_bytes / layer_seconds:.0f} B/s"
         cluster = Cluster.model_validate({"workers": 4, "bandwidth": bandwidth, "latency": "1 ms"})
         weights, seconds = _weights(rng, width), [SECONDS] * cluster.workers
@@ -266,7 +272,7 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
         arguments = [
             {
                 "weights": weights, "order": order, "inputs": rng.normal(size=(4, width)), "seconds": one,
-                "rest": REST_SECONDS, "passes": count, "steps": STEPS, "second": second,
+                "rest": REST_SECONDS, "passes": count, "steps": STEPS, "second": second, "options": options,
             }
             for one in seconds
         ]  # fmt: skip
@@ -280,7 +286,8 @@ def exchanges_beside_backward(testbed: Testbed) -> Finding:
         groups = f"; a second group begins at place {second}" if second else ""
         told = f"in the order {_listed(order)} in the optimizer{groups}"
         layers = f"{LAYERS} layers of {width * width} numbers"
-        where = f"4 ranks, {layers}, {told}, {count} backwards for a step, links of {bandwidth}"
+        given = "".join(f", {name}={value}" for name, value in options.items())
+        where = f"4 ranks, {layers}, {told}, {count} backwards for a step, links of {bandwidth}{given}"
         if reason := _other_times(run, seconds, count, order, step):
             return Finding.of(observed=reason, expected=expected, passed=False, where=where)
         if abs(run.seconds - STEPS * step) > 1e-6:
@@ -476,8 +483,8 @@ class _Updates:
         self.parts = [[layer for layer in range(LAYERS) if layer not in frozen + other], *([other] if second else [])]
         self.exchanged = sorted(layer for part in self.parts for layer in part)
         self.exchanges = (len(clips) * self.calls + again * clips.count(0.0)) * len(self.exchanged)
-        self.compression = options.get("compression")
-        self.num_bytes = WIDTH * WIDTH * {"fp16": 2, "single": 4, None: 8}[self.compression]
+        self.compression = options.get("compression", "")
+        self.num_bytes = WIDTH * WIDTH * {"fp16": 2, "single": 4}.get(self.compression, 8)
         self.kind = "sum" if options.get("op") == "Sum" else "mean"
         self.weights = _weights(rng)
         # With two optimizers, a rank that sends less beside backward would send in another order than the others.
@@ -517,7 +524,7 @@ class _Updates:
     def about(self, results: Sequence[Any]) -> str | None:
         """What is wrong with the ranks' losses, gradients and weights of the updates."""
         weights = self.weights
-        tolerance = {"fp16": HALF_CLOSE * self.largest, "single": SINGLE_CLOSE, None: CLOSE}[self.compression]
+        tolerance = {"fp16": HALF_CLOSE * self.largest, "single": SINGLE_CLOSE}.get(self.compression, CLOSE)
         gradients = [iter(result["gradients"]) for result in results]
         for update, clip in enumerate(self.clips):
             for call in range(self.calls):
@@ -608,7 +615,7 @@ def _cases(rng: Generator) -> list[list[_Updates]]:
                 gradient_predivide_factor=float(rng.uniform(1.5, 4.0)),
             ),
             _Updates(rng, odd, 2, (0.0, 0.0), calls=calls, by_hand=True, op="Sum"),
-            _Updates(rng, odd, 1, (clip, clip), calls=2, reset="to zero"),
+            _Updates(rng, odd, 1, (clip, clip), calls=2, reset="to zero", compression="eighth"),
         ],
     ]
 
@@ -643,11 +650,12 @@ def _milliseconds(seconds: Sequence[float]) -> str:
 
 
 def _tensors(rng: Generator) -> list[Array]:
-    """Numbers, matrices, a vector, an empty tensor, most shapes twice or more, and tensors of three types."""
+    """Numbers, matrices, vectors, an empty tensor, most shapes twice or more, and tensors of five types."""
     numbers, matrices = [np.asarray(rng.normal()) for _ in range(2)], [rng.normal(size=(30, 40)) for _ in range(4)]
     single = [rng.normal(size=size).astype(np.float32) for size in (5, 2000, 2000)]
     whole = [rng.integers(-(2**57), 2**57, size=(2, 3)), rng.integers(-(2**25), 2**25, size=2, dtype=np.int32)]
-    return [*numbers, *matrices, *single, np.zeros(0), rng.normal(size=1), *whole, rng.normal(size=60)]
+    half = rng.normal(size=300).astype(np.float16)
+    return [*numbers, *matrices, *single, np.zeros(0), rng.normal(size=1), *whole, rng.normal(size=60), half]
 
 
 def _optimizers(rng: Generator, optimizer: str, made_steps: list[int], root: int) -> list[dict[str, Any]]:
@@ -731,7 +739,8 @@ def _about_tensor(found: Any, after: Any, own: Array, right: Array) -> str | Non
         return f"a tensor of {found.dtype} for one of {own.dtype}"
     if own.dtype.kind == "i":
         return None if np.array_equal(found, right) else f"{_first(found)}; it should be {_first(right)}"
-    if not _close(found, right, CLOSE if own.dtype == np.float64 else SINGLE_CLOSE):
+    close = {"float64": CLOSE, "float32": SINGLE_CLOSE, "float16": HALF_SUM_CLOSE}[own.dtype.name]
+    if not _close(found, right, close):
         return f"{_first(found)} in shape {found.shape}; it should be {_first(right)} in shape {own.shape}"
     return None
 

@@ -75,6 +75,18 @@ class Single:
         return tensor.to(known[0]) / known[1]
 
 
+class Eighth:
+    """A compression of the script's own: an eighth of each number travels, as `decompress` knows without being told."""
+
+    def compress(self, tensor: Tensor) -> tuple[Tensor, None]:
+        """What travels, and nothing else."""
+        return tensor / 8, None
+
+    def decompress(self, tensor: Tensor, known: None) -> Tensor:
+        """Eight times what arrived."""
+        return tensor * 8
+
+
 class Repeated(torch.optim.SGD):
     """Calls a closure several times, as LBFGS does, and makes a step each time."""
 
@@ -192,7 +204,8 @@ def broadcast_one_model(
 
     order: in which this rank gives them. form: "state_dict", "mapping" (of parameters, and no dict), "pairs" (a list of
     named parameters), or "iterator". The first weight lies as it is given; further matrices are columns of a larger
-    one, or lie column by column. Two names differ by a capital letter alone, and in a mapping two stand for one tensor.
+    one, or lie column by column; two buffers are parts of one tensor. Two names differ by a capital letter alone, and
+    in a mapping two stand for one tensor.
     """
     model = nn.Module()
     for place, weight in enumerate(weights):
@@ -200,6 +213,7 @@ def broadcast_one_model(
         model.register_parameter(("weight", "Weight", "bias")[place], nn.Parameter(laid, requires_grad=place > 0))
     for place, buffer in enumerate(buffers):
         model.register_buffer(f"buffer{place}", _laid(buffer, columns=place % 2 == 1).detach())
+    model.buffer0, model.buffer4 = torch.cat([model.buffer0, model.buffer4]).split(len(model.buffer0))
     named = list(model.state_dict().items() if form == "state_dict" else model.named_parameters())
     own = [named[place] for place in order]
     if form in ("state_dict", "mapping"):
@@ -320,17 +334,17 @@ def steps_of_one(
 
 def overlap(
     tasks: ModuleType, *, weights: list[Tensor], order: list[int], inputs: Tensor, seconds: float, rest: float,
-    passes: int, steps: int, second: int,
+    passes: int, steps: int, second: int, options: dict[str, Any],
 ) -> None:  # fmt: skip
     """Steps of so many backwards each; a backward takes so many seconds in each layer.
 
     order: of the layers in the optimizer, from number `second` on in a second group; 0: all in one. rest: seconds
-    between the last backward and the step.
+    between the last backward and the step. options: of the optimizer.
     """
     model = Layers(weights, seconds)
     given = [model.weights[layer] for layer in order]
     groups = [{"params": part} for part in (given[:second], given[second:]) if part]
-    sgd = _distributed(tasks, groups, model, backward_passes_per_step=passes)
+    sgd = _distributed(tasks, groups, model, backward_passes_per_step=passes, **_named(tasks, options))
     for _ in range(steps):
         sgd.zero_grad()
         for _ in range(passes):
@@ -369,7 +383,9 @@ def refusals_of_one(tasks: ModuleType, weights: list[Tensor], inputs: Tensor, pa
             sgd = _distributed(tasks, given, model, backward_passes_per_step=passes)
             for step in range(steps):
                 sgd.zero_grad()
-                for _ in range(passes):
+                for backward in range(passes):
+                    if backward:
+                        sgd.zero_grad()  # nothing has been sent, and the backward before still counts
                     model(inputs).square().sum().backward()
                 rank.busy(REST_SECONDS, "rest")  # so that what has been sent has arrived
                 if not waiting:
@@ -411,11 +427,10 @@ def updates_of_one(
     model.missing = missing
     own = [weight for number, weight in enumerate(model.weights) if number not in others]
     parts = [own, [model.weights[number] for number in others]] if second else [own]
-    named = {"compression": SimpleNamespace(fp16=tasks.Compression.fp16, single=Single()), "op": tasks}
-    given = {name: getattr(named[name], value) if name in named else value for name, value in options.items()}
+    options = _named(tasks, options)
     made = [
         _distributed(
-            tasks, [{"params": part, "calls": calls}], model, Repeated, backward_passes_per_step=passes, **given
+            tasks, [{"params": part, "calls": calls}], model, Repeated, backward_passes_per_step=passes, **options
         )
         for part in parts
     ]
@@ -454,6 +469,13 @@ def updates_of_one(
             gradients.append(_gradients(model))
         states.append([weight.detach().clone() for weight in model.weights])
     return {"gradients": gradients, "weights": states, "losses": losses, "resets": resets}
+
+
+def _named(tasks: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of an optimizer, some of which are given by their names."""
+    compressions = SimpleNamespace(fp16=tasks.Compression.fp16, single=Single(), eighth=Eighth())
+    named = {"compression": compressions, "op": tasks}
+    return {name: getattr(named[name], value) if name in named else value for name, value in options.items()}
 
 
 def _backward(model: Layers, batch: Tensor, scale: float, by_hand: bool) -> Tensor:

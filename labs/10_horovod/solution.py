@@ -119,11 +119,11 @@ def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> 
 def broadcast_parameters(params: Named, root_rank: int) -> None:
     """Gives every rank's tensors the values that those of `root_rank` have. Each travels once, and no other does.
 
-    params: a model's state_dict(), with buffers of any type, or any other Mapping, or pairs of name and tensor such as
-    its named_parameters(). Tensors are filled in place; one may be a part of a larger tensor, of which nothing else
-    travels, or lie column by column, on all ranks alike. No two overlap, but two names may stand for one tensor. What
-    has the same name belongs together: the ranks have the same names, and not always in the same order. Names, and what
-    else packs a tensor into a Python object, may travel with it.
+    params: a model's state_dict(), with buffers of any type that gloo has, or any other Mapping, or pairs of name and
+    tensor such as its named_parameters(). Tensors are filled in place; one may be a part of a larger tensor, of which
+    nothing else travels, or lie column by column, on all ranks alike. No two overlap, but two names may stand for one
+    tensor. What has the same name belongs together: the ranks have the same names, and not always in the same order.
+    Names, and what else packs a tensor into a Python object, may travel with it.
     """
     # write
     for _, tensor in sorted(dict(params).items()):
@@ -136,11 +136,11 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int) -> None:
     """Gives every rank's optimizer the state and the settings that the one of `root_rank` has. They travel once.
 
-    State is what an optimizer keeps for each parameter, frozen or not (momentum, second moments, counts of steps); each
-    of its tensors has memory of its own. Settings are what each of its param_groups holds beside the parameters, such
-    as the learning rate; the root may have some that others lack. Afterwards each rank has the state of the root, with
-    its types, and no other, whether it had more or none: often the root alone has read a checkpoint. Parameters stay
-    what they are.
+    State is what an optimizer keeps for each parameter, frozen or not (momentum, second moments, counts of steps):
+    tensors and numbers. Each tensor has memory of its own; one of the parameter's shape has its type, too. Settings are
+    what each of its param_groups holds beside the parameters, such as the learning rate; the root may have some that
+    others lack. Afterwards each rank has the state of the root, with its types, and no other, whether it had more or
+    none: often the root alone has read a checkpoint. Parameters stay what they are.
     """
     # write
     found = [optimizer.state_dict() if rank() == root_rank else None]
@@ -278,10 +278,10 @@ def DistributedOptimizer(
     object itself.
 
     One all-reduce is made for each trained parameter of the optimizer and each step (or synchronize), and nothing else
-    is sent, also by a rank that makes no backward, and for a gradient that is set by hand. Frozen parameters, and those
-    of the model that this optimizer does not have, stay at home. A script may have several such optimizers at once, if
-    each backward reaches all of their parameters: else their exchanges would not meet in one order. Gradients may be
-    set to zero without it, by the model say, before an exchange begins.
+    is sent, also by a rank that makes no backward, and for a gradient that is set by hand, to a tensor of its own.
+    Frozen parameters, and those of the model that this optimizer does not have, stay at home. A script may have several
+    such optimizers at once, if each backward reaches all of their parameters: else their exchanges would not meet in
+    one order. Gradients may be set to zero without it, by the model say, before an exchange begins.
 
     named_parameters: those of the model, from which Horovod takes the names; not needed here.
     compression: one of `Compression`, or an object of the script's own that has both of its functions.
