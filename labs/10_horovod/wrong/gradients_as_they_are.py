@@ -1,4 +1,4 @@
-# caught by: one_exchange_for_each_update
+# caught by: exchanges_beside_backward, one_exchange_for_each_update
 """Takes Compression.fp16 and does not compress."""
 
 

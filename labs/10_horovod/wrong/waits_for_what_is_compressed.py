@@ -7,6 +7,6 @@ Given = Distributed
 class Distributed(Given):
     def send(self):
         super().send()
-        work, travelling, known = self.sent[-1]
+        work, _, known = self.sent[-1]
         if known is not None:
             work.wait()

@@ -89,6 +89,30 @@ def try_broadcast(me: int, ranks: int) -> Any:  # noqa: ARG001
     return [*map(_plain, tensors), number]
 
 
+def try_order_in_memory(me: int, ranks: int) -> Any:
+    """Columns in place of rows in memory on one rank, and columns of a larger tensor on all."""
+
+    def mine(number: float = 0.0) -> torch.Tensor:
+        rows = torch.arange(6.0).reshape(2, 3) + 10 * me + number
+        return rows.t().contiguous().t() if me == 1 else rows
+
+    summed, sent, largest, own = mine(), mine(1.0), mine(2.0), mine(3.0)
+    dist.all_reduce(summed)
+    dist.broadcast(sent, src=1)
+    dist.reduce(largest, dst=1, op=ReduceOp.MAX)
+    into = [torch.zeros(2, 3) for _ in range(ranks)]
+    dist.all_gather(into, own)
+    wider = torch.arange(12.0).reshape(2, 6) + 100 * me
+    dist.all_reduce(wider[:, :3])
+    refused = []
+    for call in (lambda: dist.send(wider[:, :3], (me + 1) % ranks), lambda: dist.recv(wider[:, :3], (me - 1) % ranks)):
+        try:
+            call()
+        except RuntimeError as error:
+            refused.append("has to be contiguous" in str(error))
+    return [summed, sent, largest if me == 1 else None, into, wider, refused]
+
+
 def try_all_gather(me: int, ranks: int) -> Any:
     into = _empty(ranks)
     dist.all_gather(into, _mine(me))
