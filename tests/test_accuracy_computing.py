@@ -112,7 +112,7 @@ def faults(found: list[Row]) -> list[str]:
 @pytest.mark.alone
 @pytest.mark.thorough
 @pytest.mark.timeout(3000)
-@pytest.mark.xfail(reason="four buckets hide less than predicted: they wait for a turn on busy cores")
+@pytest.mark.xfail(reason="on loopback, cases have not been seen within the bounds on an idle machine")
 def test_models_that_compute_are_predicted() -> None:
     for last in (False, True):
         found = [row for emulate in (False, True) for row in rows(emulate=emulate)]
