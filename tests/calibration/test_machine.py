@@ -305,13 +305,11 @@ def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], wo
 def test_only_threads_of_the_back_end_wait_for_turns() -> None:
     asked = scenario(SYNCHRONOUS, {"kind": "ring", "implementation": "schedule"}, model="mlp", batch=32)
     schedules = [("ring_schedule", *what) for _, *what in WORK[:4]]
-    found = sharing([*WORK, *schedules]).model_copy()
+    machine = sharing([*WORK, *schedules])
     rings = [
-        found.model_copy(update={"operation": "ring_schedule"})
-        for found in found.fits
-        if found.operation == "all_reduce"
+        fit.model_copy(update={"operation": "ring_schedule"}) for fit in machine.fits if fit.operation == "all_reduce"
     ]
-    exchange = found.model_copy(update={"fits": (*found.fits, *rings)}).exchange(asked)
+    exchange = machine.model_copy(update={"fits": (*machine.fits, *rings)}).exchange(asked)
     assert exchange.cores is not None
     assert exchange.cores.turn_seconds == 0.0
 

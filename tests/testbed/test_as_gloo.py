@@ -30,13 +30,8 @@ NO_EXCHANGE = {  # functions that tell or set something in their own process, or
     "set_debug_level", "set_debug_level_from_env", "supports_complex",
 }  # fmt: skip
 REFUSED = {"shrink_group", "split_group"}  # in words of their own on both, since they need NCCL
-BESIDES = {
-    "data_parallel",
-    "future",
-    "future_that_goes_on",
-    "order_in_memory",
-    "work",
-}  # programs that no function is named by
+# Programs that no function is named by.
+BESIDES = {"data_parallel", "future", "future_that_goes_on", "order_in_memory", "work"}
 WAITS_FOR_ALL = {"broadcast", "gather", "reduce", "scatter"}  # on gloo, for some of the group
 
 
