@@ -2,7 +2,6 @@
 
 Twelve cases that nothing was fitted to: four models at 2, 3 and 4 workers, each in one bucket and in four, over the
 machine's own links and emulated ones of 1 Gbit/s. For a machine that is left alone, so `make test-all` alone runs it.
-The bounds are not met yet.
 `python -m tests.test_accuracy_computing` prints the table of the accuracy page.
 """
 
@@ -112,13 +111,13 @@ def faults(found: list[Row]) -> list[str]:
 @pytest.mark.alone
 @pytest.mark.thorough
 @pytest.mark.timeout(3000)
-@pytest.mark.xfail(reason="on loopback, cases have not been seen within the bounds on an idle machine")
-def test_models_that_compute_are_predicted() -> None:
-    for last in (False, True):
-        found = [row for emulate in (False, True) for row in rows(emulate=emulate)]
-        if not (told := faults(found)) or last:
-            break
-    assert not told, "\n".join(told)
+@pytest.mark.parametrize("emulate", [False, True], ids=["loopback", "emulated"])
+def test_models_that_compute_are_predicted(emulate: bool) -> None:
+    """Measured once more where a bound is missed, since one run of a model may take a fifth longer than the next."""
+    for _ in range(2):
+        if not (told := faults(list(rows(emulate=emulate)))):
+            return
+    pytest.fail("\n".join(told))
 
 
 def main() -> None:

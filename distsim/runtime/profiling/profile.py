@@ -24,6 +24,7 @@ from distsim.errors import InputError
 from distsim.learning.kernels import one_thread
 from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.progress import Phase, Report
+from distsim.runtime.devices.freed_memory import keep_freed_memory
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Moment, Stopwatch
 from distsim.runtime.profiling.own_model import OwnModel, load, located, told
 from distsim.scenario import Scenario
@@ -45,6 +46,7 @@ def profile(
     tell = report or (lambda _: None)
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError.of("device", device, "is no device of this machine", 'take "cpu"')
+    keep_freed_memory()  # as the ranks of real runs do
     with one_thread():
         tell(Phase("building the model"))
         own = load(spec, seed=seed, batch=batch, place=torch.device(device))

@@ -5,12 +5,14 @@ Its job is a list of scenarios, or of schedules.
 
 from __future__ import annotations
 
+from distsim.runtime.devices.freed_memory import keep_freed_memory
 from distsim.runtime.launch import rank_context
 from distsim.runtime.recording.rank_status import IMPORTING
 
 
 def main() -> None:
     """Enters the context first, so that a hang or an error while torch is imported is reported too."""
+    keep_freed_memory()
     with rank_context.entered() as context:
         context.slot.doing(IMPORTING)
         if "schedules" in context.job:
