@@ -267,6 +267,8 @@ class Group(dist.ProcessGroup):
     def _receive(self, tensors: Tensors, source: int | None, tag: int) -> Pending:
         [tensor] = _side_by_side(tensors)
         room = tensor.numel() * tensor.element_size()
+        if source is None and not room:
+            raise NetworkError("gloo cannot receive an empty tensor from any source: name the source, or send none")
         key = self._line.post("recv", source=source, tag=tag, group=self._label, bytes=room)
         return Pending(self._line, key, [tensor], self._ranks)
 

@@ -69,15 +69,16 @@ class Call:
 class Task:
     """What one function has to do.
 
-    driver: in ranks.py, with its further arguments. asked: in words. wrong: what is wrong with what a call left on a
-    rank; "" where nothing is. route: what is wrong with a message; "" where nothing is. bytes: what is wrong with the
-    messages of calls that followed each other. seconds: that a call may take on links of this speed and latency.
-    rounds: whether a rank's message is over before it begins the next one.
+    driver: in ranks.py, with its further arguments. asked: in words. pace: why it can be as fast as asked. wrong: what
+    is wrong with what a call left on a rank; "" where nothing is. route: what is wrong with a message; "" where nothing
+    is. bytes: what is wrong with the messages of calls that followed each other. seconds: that a call may take on links
+    of this speed and latency. rounds: whether a rank's message is over before it begins the next one.
     """
 
     driver: str
     arguments: Table
     asked: str
+    pace: str
     wrong: Callable[[Call, Sequence[Table], int], str]
     route: Callable[[Message, int], str]
     bytes: Callable[[Sequence[Call], Sequence[Message], int], str]
@@ -110,7 +111,7 @@ def chunks_are_even_views(testbed: Testbed) -> Finding:
     for (shape, count), call, result in zip(corners, calls, run.results[0], strict=True):
         lengths = _even_lengths(_own(call).size, count)
         if reason := _no_views(call, result, lengths):
-            expected = f"flat chunks of {lengths} numbers (or so in another order), which share the tensor's memory"
+            expected = f"flat chunks of {lengths} numbers (or so in another order), in the tensor's memory and type"
             place = "a tensor" if call["row"] is None else f"row {call['row']} of a larger tensor,"
             where = f"{place} of shape {shape}, {call['whole'].dtype}, cut into {count}"
             return Finding.of(observed=reason, expected=expected, passed=False, where=where)
@@ -222,7 +223,8 @@ def the_server_sums(testbed: Testbed) -> Finding:
     asked = (
         "the sum of all ranks' tensors on every rank, in place; one message to rank 0 from each other rank, one back"
     )
-    task = Task("all_reduce", {"function": "server_all_reduce"}, asked, _wrong_sum, route, messages, seconds)
+    pace = "all workers send at the same time, and rank 0 sends each of them one tensor"
+    task = Task("all_reduce", {"function": "server_all_reduce"}, asked, pace, _wrong_sum, route, messages, seconds)
     worlds = [*((world,) for world in range(1, MOST + 1)), (_drawn(testbed.rng, BEYOND),)]
     return _found(testbed, task, worlds, _tensors, own=(SUM, ROUTE, BYTES, TIME), gloo=True)
 
@@ -313,7 +315,12 @@ def _judged(
         return SLOT_SECONDS * slot + (LATE_SECONDS if late == (rank, number) else 0.0)
 
     arguments = [
-        {"calls": [call.given[rank] | {"at_seconds": at_seconds(rank, number)} for number, call in enumerate(calls)]}
+        {
+            "calls": [
+                call.given[rank] | {"told": call.told, "at_seconds": at_seconds(rank, number)}
+                for number, call in enumerate(calls)
+            ]
+        }
         for rank in range(world)
     ]
     cluster = _cluster(world, fast, latency, slow)
@@ -363,7 +370,7 @@ def _judged(
         took = max(over) - max(own[first].end_seconds for own in waits)
         most = sum(task.seconds(call, world, slowest, latency) for call in together)
         if took > most * (1 + BAND) + EXACT:
-            expected = f"at most {1e3 * most:.4g} ms on links of {links}"
+            expected = f"at most {1e3 * most:.4g} ms on links of {links}: {task.pace}"
             yield TIME, Finding.of(observed=f"{1e3 * took:.4g} ms", expected=expected, passed=False, where=where)
 
 
@@ -399,7 +406,8 @@ def _around(
     def seconds(call: Call, world: int, bytes_per_second: float, latency: float) -> float:
         return phases * (world - 1) * (latency + call.longest * call.itemsize / bytes_per_second)
 
-    return Task(driver, arguments, asked, wrong, route, bytes_, seconds, rounds=True)
+    pace = "in each round a rank sends one chunk and receives another at the same time"
+    return Task(driver, arguments, asked, pace, wrong, route, bytes_, seconds, rounds=True)
 
 
 def _side_by_side(sent: Sequence[Message], world: int) -> str:
@@ -495,7 +503,8 @@ def _differs(found: Any, right: Array, what: str, before: Array) -> str:
     if _equal(found, before):
         return f"{what}: the tensor that was given is as it was before the call; the numbers must change in place"
     first = np.unravel_index(np.argmin(near), near.shape)
-    told = f"the first is {found[first]:.9g} in place of {right[first]:.9g}"
+    form = ".9g" if found.dtype.kind == "f" else "d"
+    told = f"the first is {found[first]:{form}} in place of {right[first]:{form}}"
     return f"{what}: {np.count_nonzero(~near)} of {right.size} numbers are wrong; {told}"
 
 
@@ -521,6 +530,8 @@ def _no_views(call: Table, result: Table, lengths: list[int]) -> str | None:
         return f"chunks of {sizes} numbers"
     if any(chunk.ndim != 1 for chunk in found):
         return f"chunks of shapes {[chunk.shape for chunk in found]}: they are not flat"
+    if kinds := sorted({str(chunk.dtype) for chunk in found} - {str(own.dtype)}):
+        return f"chunks of {', '.join(kinds)}"
     if not _equal(np.concatenate(found), own.ravel()):
         return "the chunks, one after the other, are not the tensor's numbers in their order"
     right = call["whole"].copy()

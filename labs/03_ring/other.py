@@ -54,8 +54,8 @@ def server_all_reduce(tensor):
         dist.irecv(tensor, 0).wait()
         return
     total, pushed = tensor.clone(), torch.zeros_like(tensor)
-    for _ in range(workers):
-        dist.recv(pushed)
+    for worker in range(1, workers + 1):
+        dist.recv(pushed, src=None if tensor.numel() else worker)
         total.add_(pushed)
     tensor.copy_(total)
     for worker in range(workers, 0, -1):

@@ -93,9 +93,13 @@ def real(tasks: ModuleType, num_bytes: int = 16_000_000, unwritten: Sequence[str
 def _in_turn(function: Callable[[Call], Call], calls: list[Call]) -> list[Call]:
     """The checks read from the switch's log when each wait began and ended."""
     results = []
-    for call in calls:
+    for number, call in enumerate(calls, start=1):
         rank.busy(max(call["at_seconds"] - rank.now(), 0.0), "wait")
-        results.append(function(call))
+        try:
+            results.append(function(call))
+        except Exception as error:
+            error.add_note(f"This was call {number} of {len(calls)} in one process: {call['told']}.")
+            raise
     rank.busy(0.0, "wait")
     return results
 

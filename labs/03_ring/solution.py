@@ -69,8 +69,8 @@ def all_gather(parts: list[torch.Tensor]) -> None:
 def ring_all_reduce(tensor: torch.Tensor) -> None:
     """Replaces the tensor's numbers, in place, by the sum over all ranks, and all ranks get the very same numbers.
 
-    Contiguous, of any shape and any type of real numbers that numpy has; both stay as they are. Each rank sends to its
-    right neighbour alone, one chunk in each of 2 (N - 1) rounds for N ranks, and no byte more.
+    Contiguous, of any shape and any type of real numbers that numpy has and torch adds; both stay as they are. Each
+    rank sends to its right neighbour alone, one chunk in each of 2 (N - 1) rounds for N ranks, and no byte more.
     """
     # write
     parts = chunks(tensor, dist.get_world_size())
@@ -84,7 +84,8 @@ def server_all_reduce(tensor: torch.Tensor) -> None:
 
     Contiguous, as for `ring_all_reduce`. Every other rank sends its whole tensor to rank 0, which adds them
     up with its own and, when all are in, answers with the sum: one message each way. Rank 0 may receive all
-    tensors at once or one after the other, and the same holds for its answers.
+    tensors at once or one after the other, and the same holds for its answers. Gloo receives an empty tensor only where
+    the call names the source.
     """
     # write
     others = range(1, dist.get_world_size())

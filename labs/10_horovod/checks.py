@@ -6,6 +6,7 @@ and more than one step.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -325,15 +326,19 @@ def one_exchange_for_each_update(testbed: Testbed) -> Finding:
                 return Finding.failed(run, expected)
             if observed := case.about([results[place] for results in run.results]):
                 return Finding.of(observed=observed, expected=expected, passed=False, where=case.told)
-        wanted = [("all_reduce", case.num_bytes) for case in cases for _ in range(case.exchanges)]
-        seen = [(entry.kind, entry.num_bytes) for entry in run.log.collectives]
-        if seen != wanted or run.log.messages:
-            together = sum(size for _, size in seen)
-            observed = f"{len(seen)} collectives of {together} bytes together, {len(run.log.messages)} messages"
-            needed = ", then ".join(f"{case.exchanges} all-reduces of {case.num_bytes} bytes" for case in cases)
-            expected = f"{needed}: one for each trained layer and update"
+        if run.log.messages:
+            observed, expected = f"{len(run.log.messages)} messages from rank to rank", "all-reduces alone"
             where = "; then ".join(case.told for case in cases)
             return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+        seen = [(entry.kind, entry.num_bytes) for entry in run.log.collectives]
+        for case in cases:
+            wanted = [("all_reduce", case.num_bytes)] * case.exchanges
+            its = seen[: case.exchanges] if case is not cases[-1] else seen
+            seen = seen[case.exchanges :]
+            if its != wanted:
+                observed = _told(its)
+                expected = f"{_told(wanted)}: one for each trained layer and update"
+                return Finding.of(observed=observed, expected=expected, passed=False, where=case.told)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
@@ -392,10 +397,10 @@ class _Model:
             for place, (found, right) in enumerate(zip(result[kind], source[kind], strict=True)):
                 if found.dtype != right.dtype or not np.array_equal(found, right):
                     kept = np.array_equal(found, own[kind][place])
-                    return f"{kind[:-1]} {place} ({right.dtype}) {'is still its own' if kept else 'is other'}"
+                    return f"{kind[:-1]} {place} {'is still its own' if kept else _other(found, right)}"
         for found, right in zip(result["first"], root["weights"], strict=False):
             if not np.array_equal(found, right):
-                return f"broadcast gives {_first(found)}; the root's tensor has {_first(right)}"
+                return f"what broadcast returns {_other(found, right)}"
         return None
 
 
@@ -730,6 +735,26 @@ def _first(array: Any) -> str:
     return f"{', '.join(f'{number:{form}}' for number in numbers[:3])}{', ...' if numbers.size > 3 else ''}"
 
 
+def _other(found: Any, right: Array, tolerance: float = 0.0) -> str:
+    """What is wrong with an array, from its type to its first wrong number. tolerance: 0 for none, as of integers."""
+    found = np.asarray(found)
+    if found.dtype == object:
+        return "is no tensor"
+    for name in ("dtype", "shape"):
+        if (its := getattr(found, name)) != (wanted := getattr(right, name)):
+            return f"has {name} {its}, and not {wanted}"
+    near = np.isclose(found, right, rtol=tolerance, atol=tolerance) if tolerance else found == right
+    first = int(np.argmin(near))
+    form = ".9g" if right.dtype.kind == "f" else ""
+    return f"has {found.flat[first]:{form}} as number {first} of {right.size}, and not {right.flat[first]:{form}}"
+
+
+def _told(collectives: Sequence[tuple[str, int]]) -> str:
+    """Kinds and bytes of collectives in words, each kind with its number."""
+    told = [f"{count} {kind} of {size} bytes" for (kind, size), count in Counter(collectives).items()]
+    return ", ".join(told) or "no collective"
+
+
 def _about_tensor(found: Any, after: Any, own: Array, right: Array) -> str | None:
     """What is wrong with one rank's result. own, after: what it gave, and what that is later."""
     found = np.asarray(found)
@@ -738,11 +763,9 @@ def _about_tensor(found: Any, after: Any, own: Array, right: Array) -> str | Non
     if found.dtype != own.dtype:
         return f"a tensor of {found.dtype} for one of {own.dtype}"
     if own.dtype.kind == "i":
-        return None if np.array_equal(found, right) else f"{_first(found)}; it should be {_first(right)}"
+        return None if np.array_equal(found, right) else f"the result {_other(found, right.astype(own.dtype))}"
     close = {"float64": CLOSE, "float32": SINGLE_CLOSE, "float16": HALF_SUM_CLOSE}[own.dtype.name]
-    if not _close(found, right, close):
-        return f"{_first(found)} in shape {found.shape}; it should be {_first(right)} in shape {own.shape}"
-    return None
+    return None if _close(found, right, close) else f"the result {_other(found, right.astype(own.dtype), close)}"
 
 
 def _about_state(result: Any, root: Any, own: Any) -> str | None:

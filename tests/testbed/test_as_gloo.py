@@ -31,7 +31,7 @@ NO_EXCHANGE = {  # functions that tell or set something in their own process, or
 }  # fmt: skip
 REFUSED = {"shrink_group", "split_group"}  # in words of their own on both, since they need NCCL
 # Programs that no function is named by.
-BESIDES = {"data_parallel", "future", "future_that_goes_on", "order_in_memory", "work"}
+BESIDES = {"data_parallel", "empty_messages", "future", "future_that_goes_on", "order_in_memory", "work"}
 WAITS_FOR_ALL = {"broadcast", "gather", "reduce", "scatter"}  # on gloo, for some of the group
 
 
