@@ -6,8 +6,8 @@ and more than one step.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -326,19 +326,13 @@ def one_exchange_for_each_update(testbed: Testbed) -> Finding:
                 return Finding.failed(run, expected)
             if observed := case.about([results[place] for results in run.results]):
                 return Finding.of(observed=observed, expected=expected, passed=False, where=case.told)
-        if run.log.messages:
-            observed, expected = f"{len(run.log.messages)} messages from rank to rank", "all-reduces alone"
-            where = "; then ".join(case.told for case in cases)
-            return Finding.of(observed=observed, expected=expected, passed=False, where=where)
         seen = [(entry.kind, entry.num_bytes) for entry in run.log.collectives]
-        for case in cases:
-            wanted = [("all_reduce", case.num_bytes)] * case.exchanges
-            its = seen[: case.exchanges] if case is not cases[-1] else seen
-            seen = seen[case.exchanges :]
-            if its != wanted:
-                observed = _told(its)
-                expected = f"{_told(wanted)}: one for each trained layer and update"
-                return Finding.of(observed=observed, expected=expected, passed=False, where=case.told)
+        seen += [("message", message.num_bytes) for message in run.log.messages]
+        wanted = [("all_reduce", case.num_bytes) for case in cases for _ in range(case.exchanges)]
+        if seen != wanted:
+            expected = f"{_told(wanted)}: one for each trained layer and update"
+            where = "; then ".join(case.told for case in cases)
+            return Finding.of(observed=_told(seen), expected=expected, passed=False, where=where)
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
@@ -749,10 +743,10 @@ def _other(found: Any, right: Array, tolerance: float = 0.0) -> str:
     return f"has {found.flat[first]:{form}} as number {first} of {right.size}, and not {right.flat[first]:{form}}"
 
 
-def _told(collectives: Sequence[tuple[str, int]]) -> str:
-    """Kinds and bytes of collectives in words, each kind with its number."""
-    told = [f"{count} {kind} of {size} bytes" for (kind, size), count in Counter(collectives).items()]
-    return ", ".join(told) or "no collective"
+def _told(exchanges: Sequence[tuple[str, int]]) -> str:
+    """Kinds and bytes of exchanges in words, in their order: how many of one kind and size follow each other."""
+    told = [f"{len(list(same))} {kind} of {size} bytes" for (kind, size), same in groupby(exchanges)]
+    return ", then ".join(told) or "no exchange"
 
 
 def _about_tensor(found: Any, after: Any, own: Array, right: Array) -> str | None:
