@@ -12,8 +12,8 @@ from distsim.runtime.recording.rank_status import IMPORTING
 
 def main() -> None:
     """Enters the context first, so that a hang or an error while torch is imported is reported too."""
-    keep_freed_memory()
     with rank_context.entered() as context:
+        keep_freed_memory()
         context.slot.doing(IMPORTING)
         if "schedules" in context.job:
             from distsim.runtime.ranks import collective
