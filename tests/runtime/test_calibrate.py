@@ -107,9 +107,9 @@ def test_the_command_writes_what_simulate_takes(tmp_path: Path) -> None:
     call, *exchanges = machine.work
     assert (call.operation, call.workers) == ("bucket_mean", (1,))
     assert sorted(fit.operation for fit in exchanges) == ["all_reduce", "ring_schedule"]
-    for fit in exchanges:  # a core copies more than 10 MB and less than 1 TB a second
+    for fit in exchanges:  # on a busy machine the bytes may cost too little to be seen beside the fixed part
         assert fit.workers == (2,)
-        assert 1e-12 < fit.line.unit_seconds < 1e-7
+        assert 1e-6 < fit.line.fixed_seconds + 2.0**20 * fit.line.unit_seconds < 0.1, fit
     assert "core time" in done.stdout
     run.write_text(example("synchronous_ring").replacing({"cluster.workers": 3}).dumps())
     done = subprocess.run(command("simulate", run, "--calibration", out, "--json"), capture_output=True, check=True)
