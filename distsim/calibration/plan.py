@@ -158,8 +158,7 @@ class CalibrationPlan:
         workload = {"model": BUSY_MODEL, "batch": BUSY_BATCH}
         for workers in self.workers:
             if 1 < workers <= TRAINING_SAMPLES[BUSY_MODEL] // BUSY_BATCH:
-                whole, least = _bucket_sizes(BUSY_MODEL)
-                policy = _ddp_with(whole, first=least)  # the first bucket has the links to itself
+                policy = _ddp_with(_bucket_sizes(BUSY_MODEL)[1])
                 yield self._probe("turn", workers, workload, policy, SHORTEST_PAUSE, kind="ring")
         for model in self.models:
             for batch in sorted({max(1, self.batch // 4), self.batch // 2, self.batch}):
@@ -188,10 +187,9 @@ class CalibrationPlan:
         return Probe(shows, scenario)
 
 
-def _ddp_with(num_bytes: float, first: float | None = None) -> dict[str, str]:
-    """The policy: DDP with buckets of this size. first: the size of the first bucket, if it differs."""
-    sizes = {"bucket": num_bytes, "first_bucket": num_bytes if first is None else first}
-    return {"kind": "ddp"} | {name: write(size, "byte") for name, size in sizes.items()}
+def _ddp_with(num_bytes: float) -> dict[str, str]:
+    """The policy: DDP with buckets of this size."""
+    return {"kind": "ddp"} | dict.fromkeys(("bucket", "first_bucket"), write(num_bytes, "byte"))
 
 
 def _bucket_sizes(model: Model) -> tuple[float, float]:
