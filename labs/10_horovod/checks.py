@@ -462,10 +462,10 @@ class _Updates:
 
     passes: backwards for an update. clips: by update; 0: none. options: of the optimizer. calls: how often a step calls
     a closure; 0: steps without one. short: whether the second update has one backward less. large: how many times
-    `LARGE` gradients reach, on all ranks alike; 0: as they come. second: whether some layers have another optimizer.
-    reset: how gradients become zero. idle: whether one rank makes no backward for the second update. by_hand: whether
-    one rank sets its gradients itself. again: whether updates without clipping are synchronized once more. On one rank
-    one layer has no gradient, in any update, and on all ranks another.
+    `LARGE` gradients reach, on all ranks alike; 0: as they come. second: whether some layers have another optimizer,
+    which divides before the exchange. reset: how gradients become zero. idle: whether one rank makes no backward for
+    the second update. by_hand: whether one rank sets its gradients itself. again: whether updates without clipping are
+    synchronized once more. On one rank one layer has no gradient, in any update, and on all ranks another.
     """
 
     def __init__(
@@ -514,7 +514,7 @@ class _Updates:
         given = "".join(f", {name}={value}" for name, value in options.items())
         steps = f"steps that call a closure {calls} times" if calls else "steps without closures"
         clipping = f"{'clipping' if any(clips) else 'no clipping'}, gradients set {reset}"
-        several = ", two optimizers" if second else ""
+        several = ", two optimizers, of which the second divides before the exchange" if second else ""
         several += f", no backward of rank {world - 1} for update 2" if idle else ""
         several += ", synchronized before the step" if again else ""
         several += f", gradients set by hand on rank {world - 1}" if by_hand else ""

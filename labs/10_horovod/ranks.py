@@ -417,11 +417,11 @@ def updates_of_one(
 
     passes: backwards_passes_per_step. clips: by update, the largest norm of its gradient, and then the way with
     `synchronize`; 0: any. frozen: layers that are not trained; others: layers that the optimizer does not have, which a
-    `second` one may have. missing: layers that are left out on this rank. scale: of the loss. options: of the
-    optimizer. closure: whether steps make their backwards in a closure, which the step calls so many times, and which
-    itself synchronizes and clips. reset: how gradients become zero. by_hand: whether gradients are set without a
-    backward of theirs. again: whether updates without clipping are synchronized before the step does so. Before it all,
-    an error ends a `skip_synchronize`.
+    `second` one may have, which divides before the exchange. missing: layers that are left out on this rank. scale: of
+    the loss. options: of the optimizer. closure: whether steps make their backwards in a closure, which the step calls
+    so many times, and which itself synchronizes and clips. reset: how gradients become zero. by_hand: whether gradients
+    are set without a backward of theirs. again: whether updates without clipping are synchronized before the step does
+    so. Before it all, an error ends a `skip_synchronize`.
     """
     model = Layers(weights, frozen=frozen)
     model.missing = missing
@@ -430,9 +430,9 @@ def updates_of_one(
     options = _named(tasks, options)
     made = [
         _distributed(
-            tasks, [{"params": part, "calls": calls}], model, Repeated, backward_passes_per_step=passes, **options
+            tasks, [{"params": part, "calls": calls}], model, Repeated, backward_passes_per_step=passes, **given
         )
-        for part in parts
+        for part, given in zip(parts, (options, {"gradient_predivide_factor": 1.5}), strict=False)
     ]
     for sgd in made:
         with suppress(RuntimeError), sgd.skip_synchronize():

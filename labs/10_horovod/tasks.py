@@ -113,12 +113,12 @@ def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> 
 
 
 def broadcast_parameters(params: Named, root_rank: int) -> None:
-    """Gives every rank's tensors the values that those of `root_rank` have. Each travels once, and no other does.
+    """Gives every rank's tensors the values that those of `root_rank` have. No other tensor travels.
 
     params: a model's state_dict(), with buffers of any type that gloo has, or any other Mapping, or pairs of name and
     tensor such as its named_parameters(). Tensors are filled in place; one may be a part of a larger tensor, of which
     nothing else travels, or lie column by column, on all ranks alike. No two overlap, but two names may stand for one
-    tensor. What has the same name belongs together: the ranks have the same names, and not always in the same order.
+    tensor. Each name's tensor travels once. The ranks have the same names, and not always in the same order.
     Names, and what else packs a tensor into a Python object, may travel with it.
     """
     raise NotImplementedError(
@@ -132,8 +132,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int) 
     State is what an optimizer keeps for each parameter, frozen or not (momentum, second moments, counts of steps):
     tensors and numbers. Each tensor has memory of its own; one of the parameter's shape has its type, too. Settings are
     what each of its param_groups holds beside the parameters, such as the learning rate; the root may have some that
-    others lack. Afterwards each rank has the state of the root, with its types, and no other, whether it had more or
-    none: often the root alone has read a checkpoint. Parameters stay what they are.
+    others lack. Afterwards each rank has the state of the root, in the types that load_state_dict gives, and no other,
+    whether it had more or none: often the root alone has read a checkpoint. Parameters stay what they are.
     """
     raise NotImplementedError(
         "write broadcast_optimizer_state: Gives every rank's optimizer the state and the settings that the one of "
