@@ -35,9 +35,12 @@ WIDTH = 32  # numbers in one sample of the small network
 OPTIMIZERS = ("SGD with momentum", "Adam")  # sums in place of means pass under Adam, means of parameters under SGD
 EVEN_WORLDS, ODD_WORLDS = (2, 4, 6, 8), (3, 5, 7)
 SMALL_WORLDS = ((2, 4), (3, 5))  # for training, which takes its time to start
-CLOSE = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3}  # the types lose far less, the smallest mistake far more
+CLOSE = {"float64": 1e-9, "float32": 1e-5}  # the types lose far less, the smallest mistake far more
+HALF_CLOSE = 5e-3  # of float16's largest number
 BRIEF_CLOSE = 5e-2  # of bfloat16's largest number
 BRIEF_SCALE = 1e6  # of its gradients: half precision ends far below
+FEW = 199  # samples of a rank
+LARGE = (30_000, 60_000)  # samples of a rank: together, three ranks have more than float16's largest number
 MOST_FOLLOWING = 0.2  # of a shuffled share's samples stand before the same one as in another order
 MANY_PARAMETERS = 80  # a number told for each of them takes more than FLAG_BYTES
 FLAG_BYTES = 256  # for what is told beside the gradients of one step, such as the number of samples
@@ -155,9 +158,8 @@ def mean_gradients(testbed: Testbed) -> Finding:
             _Model(testbed, world, shapes, turned=[6]),
             _Model(testbed, world, shapes[::-1], dtypes=["float32"] * len(shapes)),
             _Model(testbed, world, shapes, dtypes=["float64", "float32"] * len(shapes), turned=[0]),
-            _Model(testbed, world, [(2,)] * MANY_PARAMETERS),
-            _Model(testbed, world, [(60, 30), (3,), (5,)], dtypes=["float16", "float16", "float32"], most_samples=5000),
-            _Model(testbed, world, [(60, 30), (3,), (5,)], dtypes=["float32"] * 3, brief=[0, 1], most_samples=999),
+            _Model(testbed, world, [(60, 30), (3,), (5,)], dtypes=["float16", "float16", "float32"], samples=LARGE),
+            _Model(testbed, world, [(60, 30), (3,), (5,)], dtypes=["float32"] * 3, brief=[0, 1], samples=(1, 999)),
             _Model(testbed, world, shapes, turned=[6]),  # of the first one's shapes and types
         ]
         if lost := _lost_by_averaging(testbed, models, backend=backend):
@@ -171,7 +173,10 @@ def mean_gradients(testbed: Testbed) -> Finding:
     how="Go through model.parameters(): it has tied ones once. Skip what is frozen; fill in zeros where grad is None.",
 )
 def frozen_and_tied(testbed: Testbed) -> Finding:
-    """0 and 6, of one shape, have gradients on one rank alone; 1 and 5 are frozen, 1 with an old one; 2, 4 are tied."""
+    """0 and 6, of one shape, have gradients on one rank alone; 1 and 5 are frozen, 1 with an old one; 2, 4 are tied.
+
+    Of another model one rank has no gradient at all, and a third one is frozen as a whole.
+    """
     shapes = [(3, 4), (60,), (30, 30), (2, 5), (30, 30), (50,), (3, 4)]
     for world in _small_worlds(testbed):
         models = []
@@ -185,7 +190,9 @@ def frozen_and_tied(testbed: Testbed) -> Finding:
                 if rank != having:
                     own[0] = own[6] = None
             models.append(model)
-        models.append(_Model(testbed, world, [(3, 4), (5,)], frozen=[0, 1]))
+        without = _Model(testbed, world, [(3, 4), (5,)])
+        without.gradients[_whole(testbed, 0, world)] = [None, None]
+        models += [without, _Model(testbed, world, [(3, 4), (5,)], frozen=[0, 1])]
         if lost := _lost_by_averaging(testbed, models):
             return lost
     return _full("the mean for what is trained, and what is frozen as it was")
@@ -197,10 +204,17 @@ def frozen_and_tied(testbed: Testbed) -> Finding:
     how="all_reduce carries 2 (N - 1) / N of what it is given; a gather of everything carries N - 1 times as much.",
 )
 def bytes_of_one_all_reduce(testbed: Testbed) -> Finding:
-    """Gradients so large that nothing beside them counts, in a world where a server or a gather carry far more."""
+    """Gradients so large that nothing beside them counts, in a world where a server or a gather carry far more.
+
+    And so many gradients that a number told for each of them is too much.
+    """
     shapes = [(100, 50), (100, 60), (80, 50), (100, 50), (50,)]
-    model = _Model(testbed, _whole(testbed, 4, 8), shapes, frozen=[1], tied=[0, 3])
-    return _lost_by_averaging(testbed, [model], price=True) or _full(f"{model.link_bytes:,.0f} bytes on each link")
+    large = _Model(testbed, _whole(testbed, 4, 8), shapes, frozen=[1], tied=[0, 3])
+    many = _Model(testbed, _odd(testbed), [(2,)] * MANY_PARAMETERS)
+    for model in (large, many):
+        if lost := _lost_by_averaging(testbed, [model], price=True):
+            return lost
+    return _full(f"{large.link_bytes:,.0f} bytes on each link")
 
 
 @check(
@@ -555,22 +569,21 @@ class _Model:
     """A model to average the gradients of. gradients: by rank and layer; samples: by rank.
 
     thawed: whether the frozen layers were the only trained ones, in a call before. brief: the places of layers that are
-    bfloat16, which numpy does not have.
+    bfloat16, which numpy does not have. samples: the least and the most of a rank.
     """
 
     def __init__(
         self, testbed: Testbed, world: int, shapes: Sequence[tuple[int, ...]], *, dtypes: Sequence[str] = (),
         frozen: Sequence[int] = (), tied: Sequence[int] = (), turned: Sequence[int] = (),
-        brief: Sequence[int] = (), thawed: bool = False, most_samples: int = 199,
+        brief: Sequence[int] = (), thawed: bool = False, samples: tuple[int, int] = (1, FEW),
     ) -> None:  # fmt: skip
         types = dtypes or ["float64"] * len(shapes)
         self.weights = [np.full(shape, 0.5, dtype) for shape, dtype in zip(shapes, types, strict=False)]
         self.frozen, self.tied, self.turned, self.thawed = list(frozen), list(tied), list(turned), thawed
         self.brief = list(brief)
-        self.samples = [
-            int(count) for count in testbed.rng.choice(range(1, 1 + most_samples), size=world, replace=False)
-        ]
-        scale = min(1.0, 199 / most_samples)  # sums over the samples fit float16
+        least, most = samples
+        self.samples = [int(count) for count in testbed.rng.choice(range(least, most + 1), size=world, replace=False)]
+        scale = min(1.0, FEW / most)  # sums over the samples fit float16
         self.gradients: list[list[Array | None]] = [
             [np.asarray(testbed.rng.normal(size=weight.shape) * scale, dtype=weight.dtype) for weight in self.weights]
             for _ in range(world)
@@ -657,10 +670,11 @@ def _lost_by_averaging(
 def _close(found: Any, right: Array | None, *, brief: bool = False) -> bool:
     if found is None or right is None:
         return found is None and right is None
-    close = CLOSE[right.dtype.name]
     alike = np.shape(found) == right.shape and found.dtype == right.dtype
-    if brief:
-        return alike and np.allclose(found, right, rtol=0.0, atol=BRIEF_CLOSE * np.abs(right).max())
+    if brief or right.dtype.name == "float16":
+        close = BRIEF_CLOSE if brief else HALF_CLOSE
+        return alike and np.allclose(found, right, rtol=0.0, atol=close * np.abs(right).max())
+    close = CLOSE[right.dtype.name]
     return alike and np.allclose(found, right, rtol=close, atol=close)
 
 
