@@ -1,7 +1,8 @@
 """Digits that publications print for the expressions of `theory`.
 
 Sources: Dutta et al. 2018 (order statistics, asynchronous against synchronous), computed apart from this package;
-Wang and Joshi 2019 (local SGD), simulated; Narayanan et al. 2021 (bubbles); Young 1974 and Daly 2006 (checkpoints),
+Wang and Joshi 2019 (local SGD), simulated; Narayanan et al. 2021 (bubbles); Rajbhandari et al. 2020 (memory of ZeRO,
+figure 1); Young 1974 and Daly 2006 (checkpoints),
 with Daly's own examples of figures 3 to 5; eduWRENCH, module A.3.1 (contention); Tippett 1925 (the largest of normal
 numbers).
 """
@@ -17,6 +18,7 @@ from distsim.theory.checkpointing import daly_interval_seconds, young_interval_s
 from distsim.theory.local_sgd import exponential_local_step_seconds, long_period_local_step_seconds
 from distsim.theory.order_statistics import WorkerTime, exponential_seconds
 from distsim.theory.pipeline import bubble_share
+from distsim.theory.sharding import sharded_state_bytes
 from distsim.theory.staleness import asynchronous_updates_speed_up
 
 # (k, workers): E of the k-th smallest of so many exponential times of mean 1
@@ -28,6 +30,7 @@ ASYNCHRONOUS = {8: "21.743", 100: "518.738"}  # updates of P workers per synchro
 LOCAL_SGD = {1: "3.381", 10: "1.632", 50: "1.265"}  # period: seconds per local step of 16 workers
 SIMULATED = 2e-3  # relative error that the simulated digits may have
 BUBBLES = {4: "0.42857", 8: "0.27273", 16: "0.15789"}  # micro-batches, on 4 stages
+ZERO_GB = {0: "120", 1: "31.4", 2: "16.6", 3: "1.9"}  # by stage: of 7.5 billion parameters on each of 64 GPUs
 INTERVALS = {(60, 14400): ("1314.5", "1274.8"), (120, 3600): ("929.5", "851.2"), (300, 10800): ("2545.6", "2349.5")}
 DALYS_MINUTES = {24.0: "117", 6.0: "57", 0.25: "9.1"}  # M in hours, C = 5 min
 
@@ -53,6 +56,12 @@ def claims() -> list[Claim]:
     rows += [
         printed(f"bubble, 4 stages, {micro_batches} micro-batches", bubble_share(4, micro_batches), digits)
         for micro_batches, digits in BUBBLES.items()
+    ]
+    rows += [
+        printed(
+            f"ZeRO, stage {stage}, 7.5e9 parameters, 64 GPUs: GB", sharded_state_bytes(7.5e9, 64, stage) / 1e9, digits
+        )
+        for stage, digits in ZERO_GB.items()
     ]
     for (checkpoint, between), (young, daly) in INTERVALS.items():
         case = f"C {checkpoint} s, M {between} s, seconds by"

@@ -62,7 +62,7 @@ def guess_formula_simulation_measurement(
 
     >>> shown = guess_formula_simulation_measurement(60.0, 81.5, [91.0, 92.0, 93.5], [91.8, 92.4, 95.0], "ms")
     >>> shown.summary.split("; ")[1]
-    'the simulation is 0.43 % below, within its reach, the formula is 12 % below, the guess is 35 % below.'
+    'the simulation is 0.43 % below, within the measured range, the formula is 12 % below, the guess is 35 % below.'
     """
     given = dict(zip(LOOKS, (guess, formula, simulation, measurement), strict=True))
     stages = {name: Stage.of(name, values) for name, values in given.items() if values is not None}
@@ -147,6 +147,6 @@ def _sentence(stages: dict[str, Stage], unit: str, quantity: str) -> str:
         if name in stages:
             within = measured.repeats > 1 and measured.low <= stages[name].value <= measured.high
             part = f"the {name} is {above_or_below(stages[name].value, measured.value)}"
-            parts.append(f"{part}, within its reach" if within else part)
+            parts.append(f"{part}, within the measured range" if within else part)
     sentence = f"Measured: a {quantity} of {measured.told(unit)}"
     return f"{sentence}; {', '.join(parts)}." if parts else f"{sentence}."

@@ -2,8 +2,10 @@
 
 In every step device 0 sends the others their inputs and a copy of the model, collects their outputs, sends back the
 outputs' gradients, and adds up the gradients of the model; one Python interpreter launches all forwards.
-Source of the parts: the documentation of torch.nn.DataParallel, and Li et al. 2020 (arXiv 2006.15704), section 2. The
-seconds of each part are derived here, with copies that share device 0's link.
+Source of the parts: torch/nn/parallel/data_parallel.py and comm.py of PyTorch 2, and Li et al. 2020 (arXiv
+2006.15704), section 2. The seconds of each part are derived here. Without NCCL, copies share device 0's link. With NCCL
+the model goes out by a broadcast, and its gradients come back by a reduce. Both pass from device to device, piece by
+piece, so that each link carries them once.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ def data_parallel_step(
     bytes_per_second: float,
     latency_seconds: float,
     interpreter_seconds: float = 0.0,
+    *,
+    nccl: bool = False,
 ) -> DataParallelStep:
     """The step of one process with p devices, n bytes of parameters, I of inputs and O of outputs:
 
@@ -54,11 +58,12 @@ def data_parallel_step(
         reduce      a + (p - 1) n / B           gradients of the model to device 0, which alone applies them
 
     With p = 1 there are no messages. Without latency, replicate and reduce together take p times as long as a ring
-    all-reduce. A tree or NCCL's broadcast takes less time than `replicate` here.
+    all-reduce. With NCCL each of the two takes a + n / B, where pieces are small.
 
     devices: p. forward_seconds, backward_seconds: f, b, of one device's part of the batch. parameter_bytes: n.
     input_bytes, output_bytes: I, O, of the whole batch. bytes_per_second: B, of each device's link in each direction.
-    latency_seconds: a. interpreter_seconds: g, for Python to launch one device's forward.
+    latency_seconds: a. interpreter_seconds: g, for Python to launch one device's forward. nccl: whether torch copies
+    and adds by NCCL, as it does between the GPUs of one machine where it is built with it.
 
     >>> step = data_parallel_step(4, 0.03, 0.06, 1e8, input_bytes=4e7, output_bytes=4e6, bytes_per_second=1e10,
     ...     latency_seconds=0.0, interpreter_seconds=0.01)
@@ -72,6 +77,8 @@ def data_parallel_step(
     link = (bytes_per_second, latency_seconds)
     outputs = gather_seconds(output_bytes, devices, *link)
     whole_model = scatter_seconds(devices * parameter_bytes, devices, *link)  # a piece is a whole model
+    if nccl and devices > 1:
+        whole_model = latency_seconds + parameter_bytes / bytes_per_second
     return DataParallelStep(
         scatter_seconds=scatter_seconds(input_bytes, devices, *link),
         replicate_seconds=whole_model,

@@ -1,4 +1,4 @@
-"""Gradient descent with a constant learning rate: its loss floor, and the largest stable learning rate."""
+"""Gradient descent with a constant learning rate: its mean loss, where that rests, and the largest stable rate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from distsim.arrays import Floats
 from distsim.theory.arguments import above, at_least
 
 
@@ -28,6 +29,31 @@ def quadratic_floor(curvature: ArrayLike, noise_variance: ArrayLike, rate: float
     at_least(1, batch=batch)
     above(0, rate=rate, room=2.0 - rate * float(steepness.max()))
     return float((rate * np.asarray(noise_variance) / (2 * batch * (2 - rate * steepness))).sum())
+
+
+def quadratic_losses(
+    curvature: ArrayLike, noise_variance: ArrayLike, rate: float, batch: int, distance: float, updates: int
+) -> Floats:
+    """The mean loss after 0, 1, ... `updates` updates of plain SGD with fresh, noisy gradients, shape (updates + 1,).
+
+    On the loss sum h_i x_i^2 / 2 the mean of x_i shrinks by (1 - rate h_i) with each update, and the variance of x_i
+    follows the recursion of `quadratic_floor`, from 0 on. So
+
+        E[x_i^2] = q^t distance^2 + v_i (1 - q^t)   with q = (1 - rate h_i)^2, v_i = rate s_i / (B h_i (2 - rate h_i))
+
+    curvature, noise_variance, rate, batch: as for `quadratic_floor`. distance: of the start from the optimum, in each
+    direction. Source: for the noisy quadratic, Schaul et al. 2013, No more pesky learning rates (arXiv 1206.1106).
+
+    >>> quadratic_losses([1.0], [1.0], rate=0.5, batch=1, distance=2.0, updates=2).tolist()
+    [2.0, 0.625, 0.28125]
+    """
+    steepness, noise = np.asarray(curvature, dtype=float), np.asarray(noise_variance, dtype=float)
+    at_least(0, updates=updates)
+    resting = quadratic_floor(steepness, noise, rate, batch)
+    kept = (1.0 - rate * steepness) ** (2 * np.arange(updates + 1)[:, None])
+    begun = steepness * distance**2 / 2
+    rest = rate * noise / (2 * batch * (2 - rate * steepness))
+    return np.asarray(resting + (kept * (begun - rest)).sum(axis=1))
 
 
 def largest_stale_rate(staleness: int, curvature: float) -> float:

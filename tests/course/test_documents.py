@@ -28,7 +28,7 @@ ANCHORS = {
     for word in re.findall(r"^## (.+)$", (COURSE / "GLOSSARY.md").read_text("utf-8"), re.MULTILINE)
 }
 CLAIMS = re.findall(
-    r"^\| (\d{3}-\d\d) \| ([^|]+) \| ([\d, ]+) \| (true|loose|wrong) \| ([^|]*) ?\|$",
+    r"^\| (\d{3}-\d\d) \| ([^|]+) \| ([\d, ]+) \| (true|loose|wrong|reported) \| ([^|]*) ?\|$",
     (COURSE / "CLAIMS.md").read_text("utf-8"),
     re.MULTILINE,
 )

@@ -44,7 +44,7 @@ def test_the_sentence_says_whether_a_prediction_is_within_the_measurements_reach
     summary = guess_formula_simulation_measurement(60.0, 94.0, 91.0, REPEATS).summary
     assert summary == (
         "Measured: a step time of 92.4 ms, 91.8 to 95; the simulation is 1.5 % below, "
-        "the formula is 1.7 % above, within its reach, the guess is 35 % below."
+        "the formula is 1.7 % above, within the measured range, the guess is 35 % below."
     )
     assert "reach" not in guess_formula_simulation_measurement(60.0, 92.4, 92.4, 92.4).summary
 

@@ -17,6 +17,7 @@ from distsim.learning.optimizers import Optimizer, Sgd
 from distsim.learning.quadratic import Quadratic
 from distsim.learning.replay import Replay, replay
 from distsim.learning.updates import recorded_updates
+from distsim.theory.descent import quadratic_losses
 from tests.learning.adam import Adam
 
 POLICIES: dict[str, dict[str, Any]] = {
@@ -297,3 +298,15 @@ def damaged(change: str) -> Trace:
 def test_a_trace_that_contradicts_itself_is_refused(change: str, named: str) -> None:
     with pytest.raises(InputError, match=named):
         replay(damaged(change), Quadratic(), Sgd(rate=0.1))
+
+
+def test_the_mean_loss_is_that_of_theory() -> None:
+    """Over many orders of the samples, update by update."""
+    trace, problem, rate = run("synchronous", steps=25), Quadratic(), 0.5
+    curves = [replay(trace, problem, Sgd(rate), batch=1, seed=seed, points=25) for seed in range(200)]
+    losses = np.array([curve.loss for curve in curves])
+    curvature = problem.curvature
+    expected = quadratic_losses(curvature, curvature, rate, batch=5, distance=problem.distance, updates=25)
+    errors = losses.std(axis=0, ddof=1)[1:] / np.sqrt(len(losses))
+    assert losses[0, 0] == pytest.approx(expected[0], rel=1e-12)
+    assert (np.abs(losses.mean(axis=0) - expected)[1:] < 4.0 * errors).all()

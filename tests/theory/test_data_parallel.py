@@ -48,6 +48,34 @@ def test_every_part_against_simulating_its_messages(devices: int) -> None:
     assert step.seconds == pytest.approx(total + 0.03 + 0.06, rel=1e-9)
 
 
+def chain(devices: int, pieces: int) -> Schedule:
+    """A broadcast from device to device: each passes a piece on while the next one arrives."""
+    rounds = [
+        tuple(
+            Transfer(device, device + 1, number - device, False)
+            for device in range(devices - 1)
+            if 0 <= number - device < pieces
+        )
+        for number in range(pieces + devices - 2)
+    ]
+    start = frozenset((0, piece) for piece in range(pieces))
+    return Schedule("chain", devices, pieces, tuple(rounds), start=start)
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_with_nccl_a_model_takes_as_long_as_one_copy_however_many_devices_there_are(devices: int) -> None:
+    cluster = Cluster(workers=devices, bandwidth="10 GB/s", latency="0 s")
+    schedule = chain(devices, pieces=1000)
+    schedule.check()
+    step, plain = (
+        data_parallel_step(devices, 0.03, 0.06, MODEL, INPUTS, OUTPUTS, 1e10, 0.0, nccl=nccl) for nccl in (True, False)
+    )
+    simulated = max(collective.run(schedule, cluster, MODEL).ends_seconds)
+    assert step.replicate_seconds == step.reduce_seconds == pytest.approx(simulated, rel=1e-2)
+    assert step.scatter_seconds == plain.scatter_seconds
+    assert step.gather_seconds == plain.gather_seconds
+
+
 @pytest.mark.parametrize(("devices", "interpreter"), [(1, 0.05), (4, 0.0), (4, 0.005), (4, 0.02), (8, 0.01)])
 def test_forward_against_threads_that_take_turns_at_one_interpreter(devices: int, interpreter: float) -> None:
     """Each thread launches 2,000 kernels; a device runs its own in order, as soon as they are launched."""
@@ -62,7 +90,9 @@ def test_forward_against_threads_that_take_turns_at_one_interpreter(devices: int
 
 
 def test_one_device_talks_to_nobody() -> None:
-    assert data_parallel_step(1, 0.03, 0.06, MODEL, INPUTS, OUTPUTS, 1e10, 1e-5).seconds == pytest.approx(0.09)
+    for nccl in (False, True):
+        step = data_parallel_step(1, 0.03, 0.06, MODEL, INPUTS, OUTPUTS, 1e10, 1e-5, nccl=nccl)
+        assert step.seconds == pytest.approx(0.09)
 
 
 @pytest.mark.parametrize(

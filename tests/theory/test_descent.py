@@ -1,4 +1,4 @@
-"""The floor of noisy descent and the largest rate of a late one, against the recursions that they belong to."""
+"""The mean loss of noisy descent, and the largest rate of a late one, against the recursions that they belong to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from distsim import InputError
-from distsim.theory.descent import largest_stale_rate, quadratic_floor
+from distsim.theory.descent import largest_stale_rate, quadratic_floor, quadratic_losses
 
 
 @pytest.mark.parametrize(("rate", "batch"), [(0.05, 1), (0.3, 4), (1.5, 16)])
@@ -16,6 +16,17 @@ def test_it_is_where_the_variance_settles(rate: float, batch: int) -> None:
     for _ in range(20000):
         variance = (1 - rate * curvature) ** 2 * variance + rate**2 * noise / batch
     assert quadratic_floor(curvature, noise, rate, batch) == pytest.approx((curvature * variance / 2).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("rate", "batch"), [(0.05, 1), (0.3, 4), (1.5, 16)])
+def test_the_mean_loss_follows_the_second_moments(rate: float, batch: int) -> None:
+    curvature, noise = np.array([0.1, 0.5, 1.2]), np.array([2.0, 0.3, 1.0])
+    squares, losses = np.full(3, 1.7**2), []
+    for _ in range(51):
+        losses.append((curvature * squares / 2).sum())
+        squares = (1 - rate * curvature) ** 2 * squares + rate**2 * noise / batch
+    found = quadratic_losses(curvature, noise, rate, batch, distance=1.7, updates=50)
+    np.testing.assert_allclose(found, losses, rtol=1e-12)
 
 
 def test_a_rate_that_diverges_has_none() -> None:
