@@ -1,11 +1,11 @@
-"""DataParallel: one process drives several devices, and all messages go through the first device.
+"""DataParallel: one process drives several devices; the first one has the model, all outputs and the sum of gradients.
 
 In every step device 0 sends the others their inputs and a copy of the model, collects their outputs, sends back the
 outputs' gradients, and adds up the gradients of the model; one Python interpreter launches all forwards.
-Source of the parts: torch/nn/parallel/data_parallel.py and comm.py of PyTorch 2, and Li et al. 2020 (arXiv
-2006.15704), section 2. The seconds of each part are derived here. Without NCCL, copies share device 0's link. With NCCL
-the model goes out by a broadcast, and its gradients come back by a reduce. Both pass from device to device, piece by
-piece, so that each link carries them once.
+Source of the parts: torch/nn/parallel/data_parallel.py and comm.py, and torch/csrc/cuda/comm.cpp of PyTorch 2, and Li
+et al. 2020 (arXiv 2006.15704), section 2. The seconds of each part are derived here. Without NCCL, copies share device
+0's link. With NCCL the model goes out by a broadcast, and its gradients come back by a reduce. Both pass from device to
+device, piece by piece, so that each link carries them once.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def data_parallel_step(
         backward    b                           one native thread per device, no interpreter
         reduce      a + (p - 1) n / B           gradients of the model to device 0, which alone applies them
 
-    With p = 1 there are no messages. Without latency, replicate and reduce together take p times as long as a ring
-    all-reduce. With NCCL each of the two takes a + n / B, where pieces are small.
+    With p = 1 there are no messages. Without NCCL and latency, replicate and reduce together take p times as long as a
+    ring all-reduce. With NCCL each of the two takes at least (p - 1) a + n / B, since the first piece passes p - 1
+    links. torch sends 10 MiB at a time, and the latency of each further time is left out here.
 
     devices: p. forward_seconds, backward_seconds: f, b, of one device's part of the batch. parameter_bytes: n.
     input_bytes, output_bytes: I, O, of the whole batch. bytes_per_second: B, of each device's link in each direction.
@@ -78,7 +79,7 @@ def data_parallel_step(
     outputs = gather_seconds(output_bytes, devices, *link)
     whole_model = scatter_seconds(devices * parameter_bytes, devices, *link)  # a piece is a whole model
     if nccl and devices > 1:
-        whole_model = latency_seconds + parameter_bytes / bytes_per_second
+        whole_model = (devices - 1) * latency_seconds + parameter_bytes / bytes_per_second
     return DataParallelStep(
         scatter_seconds=scatter_seconds(input_bytes, devices, *link),
         replicate_seconds=whole_model,

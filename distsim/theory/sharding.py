@@ -23,6 +23,8 @@ def sharded_state_bytes(
 ) -> float:  # fmt: skip
     """Bytes of parameters, gradients and optimizer that each worker holds, without activations.
 
+    The mean of all workers, where N does not divide the parameters.
+
     parameters: how many the model has. workers: N. parameter_bytes, gradient_bytes, optimizer_bytes: for each
     parameter; by default those of mixed precision with Adam, 16 together. Raises InputError for another stage.
 
@@ -42,9 +44,10 @@ def sharded_link_bytes(num_bytes: float, workers: int, stage: int) -> float:
     """Bytes that each worker's link carries in each direction in one step.
 
     Stages 1 and 2 reduce-scatter the gradients and all-gather the new parameters: as much as the all-reduce of stage 0,
-    2 (N - 1) / N n. Stage 3 gathers the parameters twice, for forward and for backward: 3 (N - 1) / N n.
+    2 (N - 1) / N n. Stage 3 gathers the parameters twice, for forward and for backward, and reduce-scatters the
+    gradients: 3 (N - 1) / N n.
 
-    num_bytes: n, of the parameters, and of the gradients. workers: N. Raises InputError for another stage.
+    num_bytes: n, of the parameters; the gradients have as many. workers: N. Raises InputError for another stage.
 
     >>> [sharded_link_bytes(4e9, workers=4, stage=stage) / 1e9 for stage in (0, 1, 2, 3)]
     [6.0, 6.0, 6.0, 9.0]
@@ -56,5 +59,5 @@ def sharded_link_bytes(num_bytes: float, workers: int, stage: int) -> float:
 
 def _check(workers: int, stage: int) -> None:
     at_least(1, workers=workers)
-    if stage not in STAGES:
+    if type(stage) is not int or stage not in STAGES:
         raise InputError.of("stage", stage, "is no stage of sharded training", "take 0, 1, 2 or 3")

@@ -64,9 +64,9 @@ def chain(devices: int, pieces: int) -> Schedule:
 
 @pytest.mark.parametrize("devices", [2, 4, 8])
 def test_with_nccl_a_model_takes_as_long_as_one_copy_however_many_devices_there_are(devices: int) -> None:
-    cluster = Cluster(workers=devices, bandwidth="10 GB/s", latency="0 s")
     schedule = chain(devices, pieces=1000)
     schedule.check()
+    cluster = Cluster(workers=devices, bandwidth="10 GB/s", latency="0 s")
     step, plain = (
         data_parallel_step(devices, 0.03, 0.06, MODEL, INPUTS, OUTPUTS, 1e10, 0.0, nccl=nccl) for nccl in (True, False)
     )
@@ -74,6 +74,10 @@ def test_with_nccl_a_model_takes_as_long_as_one_copy_however_many_devices_there_
     assert step.replicate_seconds == step.reduce_seconds == pytest.approx(simulated, rel=1e-2)
     assert step.scatter_seconds == plain.scatter_seconds
     assert step.gather_seconds == plain.gather_seconds
+    late = data_parallel_step(devices, 0.03, 0.06, MODEL, INPUTS, OUTPUTS, 1e10, 1e-3, nccl=True)
+    one_piece = Cluster(workers=devices, bandwidth="10 GB/s", latency="1 ms")
+    first = max(collective.run(chain(devices, pieces=1), one_piece, 0.0).ends_seconds)
+    assert late.replicate_seconds == pytest.approx(step.replicate_seconds + first, rel=1e-9)
 
 
 @pytest.mark.parametrize(("devices", "interpreter"), [(1, 0.05), (4, 0.0), (4, 0.005), (4, 0.02), (8, 0.01)])

@@ -34,7 +34,7 @@ def test_a_link_carries_what_the_schedules_send(stage: int, workers: int) -> Non
         assert carried == pytest.approx(np.full(workers, sharded_link_bytes(1e6, workers, stage)), rel=1e-12)
 
 
-@pytest.mark.parametrize("stage", [-1, 4, 1.5])
+@pytest.mark.parametrize("stage", [-1, 4, 1.5, 2.0, True])
 def test_another_stage_is_refused(stage: int) -> None:
     for call in (sharded_state_bytes, sharded_link_bytes):
         with pytest.raises(InputError, match=r"stage = .* is no stage of sharded training.*take 0, 1, 2 or 3"):
