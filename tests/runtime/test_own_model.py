@@ -153,7 +153,7 @@ def test_the_command_writes_and_prints_the_profile(run: Run, model: str, tmp_pat
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_the_pace_of_busy_cores_is_that_of_real_runs(model: str, workers: int) -> None:
     """One worker is never slower than as many as there are cores, but for the noise of a busy machine."""
     alone = profile(model, steps=1, warm_up=1)
