@@ -1,10 +1,9 @@
 """Digits that publications print for the expressions of `theory`.
 
-Sources: Dutta et al. 2018 (order statistics, asynchronous against synchronous), computed apart from this package;
-Wang and Joshi 2019 (local SGD), simulated; Narayanan et al. 2021 (bubbles); Rajbhandari et al. 2020 (memory of ZeRO,
-figure 1); Young 1974 and Daly 2006 (checkpoints),
-with Daly's own examples of figures 3 to 5; eduWRENCH, module A.3.1 (contention); Tippett 1925 (the largest of normal
-numbers).
+Sources: Dutta et al. 2018 (order statistics, asynchronous against synchronous), computed apart from this package; Wang
+and Joshi 2019 (local SGD), simulated; Narayanan et al. 2021 (bubbles); Rajbhandari et al. 2020 (memory of ZeRO, figure
+1); Young 1974 and Daly 2006 (checkpoints), with Daly's own examples of figures 3 to 5; eduWRENCH, module A.3.1
+(contention); Tippett 1925 (the largest of normal numbers).
 """
 
 from __future__ import annotations

@@ -25,10 +25,7 @@ def quadratic_floor(curvature: ArrayLike, noise_variance: ArrayLike, rate: float
     >>> quadratic_floor([1.0], [1.0], rate=0.5, batch=1), quadratic_floor([1.0], [1.0], rate=0.5, batch=4)
     (0.16666666666666666, 0.041666666666666664)
     """
-    steepness = np.asarray(curvature, dtype=float)
-    at_least(1, batch=batch)
-    above(0, rate=rate, room=2.0 - rate * float(steepness.max()))
-    return float((rate * np.asarray(noise_variance) / (2 * batch * (2 - rate * steepness))).sum())
+    return float(_resting_losses(curvature, noise_variance, rate, batch).sum())
 
 
 def quadratic_losses(
@@ -47,13 +44,18 @@ def quadratic_losses(
     >>> quadratic_losses([1.0], [1.0], rate=0.5, batch=1, distance=2.0, updates=2).tolist()
     [2.0, 0.625, 0.28125]
     """
-    steepness, noise = np.asarray(curvature, dtype=float), np.asarray(noise_variance, dtype=float)
     at_least(0, updates=updates)
-    resting = quadratic_floor(steepness, noise, rate, batch)
+    steepness, resting = np.asarray(curvature, dtype=float), _resting_losses(curvature, noise_variance, rate, batch)
     kept = (1.0 - rate * steepness) ** (2 * np.arange(updates + 1)[:, None])
-    begun = steepness * distance**2 / 2
-    rest = rate * noise / (2 * batch * (2 - rate * steepness))
-    return np.asarray(resting + (kept * (begun - rest)).sum(axis=1))
+    return np.asarray((resting + kept * (steepness * distance**2 / 2 - resting)).sum(axis=1))
+
+
+def _resting_losses(curvature: ArrayLike, noise_variance: ArrayLike, rate: float, batch: int) -> Floats:
+    """The terms of `quadratic_floor`, one for each direction."""
+    steepness = np.asarray(curvature, dtype=float)
+    at_least(1, batch=batch)
+    above(0, rate=rate, room=2.0 - rate * float(steepness.max()))
+    return np.asarray(rate * np.asarray(noise_variance) / (2 * batch * (2 - rate * steepness)))
 
 
 def largest_stale_rate(staleness: int, curvature: float) -> float:

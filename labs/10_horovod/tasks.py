@@ -118,8 +118,8 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
     params: a model's state_dict(), with buffers of any type that gloo has, or any other Mapping, or pairs of name and
     tensor such as its named_parameters(). Tensors are filled in place; one may be a part of a larger tensor, of which
     nothing else travels, or lie column by column, on all ranks alike. No two overlap, but two names may stand for one
-    tensor. Each name's tensor travels once. The ranks have the same names, and not always in the same order.
-    Names, and what else packs a tensor into a Python object, may travel with it.
+    tensor, which travels once under each. What has the same name belongs together: the ranks have the same names, and
+    not always in the same order. Names, and what else packs a tensor into a Python object, may travel with it.
     """
     raise NotImplementedError(
         "write broadcast_parameters: Gives every rank's tensors the values that those of `root_rank` have."
