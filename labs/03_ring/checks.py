@@ -35,7 +35,7 @@ MOST = 8  # ranks of which every number is tried
 OTHERS = (4, 6, 7, 8, 11)  # of which one is drawn beside one rank, two, three and five
 BEYOND = (9, 10)  # of which one is drawn
 # More ranks than these get every second tensor, or every fourth, since a ring of N ranks sends N (N - 1) messages.
-MANY, MORE = 6, 8
+MANY, MORE = 4, 6
 LINKS = ((1.25e8, 1e-4), (1.25e7, 1e-3), (1.25e9, 1e-5))  # bytes per second, and seconds of latency
 SLOWER = (3.0, 5.0)  # how many times a slow NIC is slower
 SLOT_SECONDS = 2.0  # from the begin of one call to that of the next, if it waits until all is quiet
