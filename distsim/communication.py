@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from distsim.collectives import ALL_REDUCES
+from distsim.collectives import ALL_REDUCES, COLLECTIVES, Collective
 from distsim.validated_table import ValidatedTable
 
 if TYPE_CHECKING:
@@ -35,3 +35,11 @@ class Communication(ValidatedTable):
     sends: Sends = "rendezvous"
     receive: Receive | None = None
     implementation: Literal["backend", "schedule"] = "backend"
+
+    def collective(self, exchange: str = "all_reduce") -> Collective:
+        """The row of the table for an exchange: an all-reduce is of this `kind`.
+
+        >>> Communication(kind="tree").collective().kind, Communication(kind="ring").collective("all_gather").kind
+        ('tree', 'all_gather')
+        """
+        return ALL_REDUCES[self.kind] if exchange == "all_reduce" else COLLECTIVES[exchange]

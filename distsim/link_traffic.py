@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from distsim.arrays import Floats, Indices
 from distsim.cluster import LinkName
 from distsim.trace import Trace, Transfers
-from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.derived import CollectiveTransfers
 
 SAME_TIME = 1.0 + 1e-12
 MOST_PAIRS = 10**7  # that are counted in an array
@@ -27,7 +27,7 @@ def ended(trace: Trace) -> Transfers:
 
 def ended_count(trace: Trace) -> int:
     """The number of transfers that had ended by the last update."""
-    derived = isinstance(trace.transfers.derivation, AllReduceTransfers)  # an update is the end of its all-reduces
+    derived = isinstance(trace.transfers.derivation, CollectiveTransfers)  # an update is the end of its all-reduces
     return len(trace.transfers if derived else ended(trace))
 
 
@@ -101,7 +101,7 @@ def bytes_by_pair(trace: Trace) -> tuple[Indices, Indices, Floats]:
     [[0, 1], [1, 0], [4194304.0, 4194304.0]]
     """
     derivation = trace.transfers.derivation
-    if isinstance(derivation, AllReduceTransfers):
+    if isinstance(derivation, CollectiveTransfers):
         return derivation.carried()  # an update is the end of its all-reduces
     in_time = ended(trace)
     found, pair_of = pairs(in_time)
@@ -120,7 +120,7 @@ def carried_by_link(trace: Trace) -> dict[LinkName, float]:
     {('up', 0): 4194304.0, ('up', 1): 4194304.0, ('down', 0): 4194304.0, ('down', 1): 4194304.0}
     """
     derivation = trace.transfers.derivation
-    if not isinstance(derivation, AllReduceTransfers):
+    if not isinstance(derivation, CollectiveTransfers):
         return bytes_by_link(trace, ended(trace))
     return derivation.by_link()  # an update is the end of its all-reduces
 

@@ -188,12 +188,13 @@ class AddedTimes:
     """The seconds that a profile adds to a step of distributed data parallel training; all 0 without a profile.
 
     optimizer: before the forward after an update. buckets: by bucket, from the moment when the gradients of the bucket
-    before are there (or backward begins) until those of this bucket are there.
+    before are there (or backward begins) until those of this bucket are there. forwards: of the same layers.
     """
 
     optimizer: float
     forward: float
     buckets: tuple[float, ...]
+    forwards: tuple[float, ...]
 
     @property
     def computed(self) -> float:
@@ -205,14 +206,18 @@ def added_times(profile: Profile | None, bucket_layers: Sequence[int]) -> AddedT
     """What `profile` adds to a step under DDP. bucket_layers: by bucket, its layers, in the order of their gradients.
 
     >>> added_times(None, [1, 3])
-    AddedTimes(optimizer=0.0, forward=0.0, buckets=(0.0, 0.0))
+    AddedTimes(optimizer=0.0, forward=0.0, buckets=(0.0, 0.0), forwards=(0.0, 0.0))
     """
     if profile is None:
-        return AddedTimes(0.0, 0.0, (0.0,) * len(bucket_layers))
-    ready = [0.0, *(profile.layers[last - 1].ready_seconds for last in accumulate(bucket_layers))]
+        return AddedTimes(0.0, 0.0, (0.0,) * len(bucket_layers), (0.0,) * len(bucket_layers))
+    bounds = [0, *accumulate(bucket_layers)]
+    ready = [0.0, *(profile.layers[last - 1].ready_seconds for last in bounds[1:])]
     slower = (profile.ddp_seconds or profile.step_seconds) / profile.step_seconds
     gaps = tuple(slower * (after - before) for before, after in pairwise(ready))
-    return AddedTimes(slower * profile.optimizer_seconds, slower * profile.forward_seconds, gaps)
+    forwards = tuple(
+        slower * sum(layer.forward_seconds for layer in profile.layers[first:end]) for first, end in pairwise(bounds)
+    )
+    return AddedTimes(slower * profile.optimizer_seconds, slower * profile.forward_seconds, gaps, forwards)
 
 
 def stage_times(

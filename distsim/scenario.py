@@ -20,7 +20,7 @@ from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
-from distsim.policies import Policy, WithServer, read_policy, whole_policy, write_policy
+from distsim.policies import Policy, Programmed, WithServer, read_policy, whole_policy, write_policy
 from distsim.scenario_errors import explain
 from distsim.validated_table import LARGEST_NAME, Count, ValidatedTable
 from distsim.workload import Workload
@@ -124,7 +124,12 @@ class Scenario(ValidatedTable):
 
     def _check_communication(self) -> None:
         communication, policy = self.communication, self.policy
-        possible = [row.kind for row in ALL_REDUCES.values() if policy.server in ("possible", SERVER[row.has_servers])]
+        possible = [
+            row.kind
+            for row in ALL_REDUCES.values()
+            if policy.server in ("possible", SERVER[row.has_servers])
+            and (policy.collectives is None or row.kind in policy.collectives)
+        ]
         if communication.kind not in possible:
             raise ValueError(
                 f"communication.kind = {communication.kind!r} makes no sense with policy.kind = {policy.kind!r}. "
@@ -208,6 +213,15 @@ class Scenario(ValidatedTable):
         """Whether servers make the updates by the policy's rule. Otherwise servers at most follow a schedule."""
         return bool(self.servers) and isinstance(self.policy, WithServer)
 
+    @property
+    def follows_schedule(self) -> bool:
+        """Whether the collectives of a real run follow our schedules, and not the back end's own.
+
+        The back end has no parameter servers, and its own reduce-scatter need not be a ring.
+        """
+        by_schedule = self.communication.implementation == "schedule" or self.collective.has_servers
+        return by_schedule or isinstance(self.policy, Programmed)
+
     def host(self, rank: int) -> int:
         """The host of a rank: a host of its own, or for a colocated server a worker's host."""
         return rank - self.cluster.workers if self.communication.colocated and rank >= self.cluster.workers else rank
@@ -220,17 +234,20 @@ class Scenario(ValidatedTable):
     @property
     def collective(self) -> Collective:
         """The collective of this scenario, a row of the table."""
-        return ALL_REDUCES[self.communication.kind]
+        return self.communication.collective()
 
     @property
     def topology(self) -> Topology:
         """The hosts on which the collective runs."""
         return CallSite.of(self.cluster, self.communication).topology
 
-    def schedule(self) -> Schedule:
-        """The all-reduce of this scenario, as data. Raises InputError if the schedule would not fit in memory."""
+    def schedule(self, exchange: str = "all_reduce") -> Schedule:
+        """The all-reduce or other exchange of this scenario, as data.
+
+        Raises InputError if the schedule would not fit in memory.
+        """
         trace_size.check_schedule(self)
-        return self.collective.schedule(self.topology)
+        return self.communication.collective(exchange).schedule(self.topology)
 
     @property
     def ranks(self) -> int:

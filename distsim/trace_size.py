@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError
-from distsim.policies import Ddp, FlexRR, Pipeline
+from distsim.policies import Ddp, FlexRR, Pipeline, Programmed
 from distsim.units import show
 
 if TYPE_CHECKING:
@@ -130,6 +130,10 @@ def rows(scenario: Scenario, *, derived: bool = True) -> int:
     if isinstance(policy, Ddp):
         buckets = len(policy.buckets(scenario.workload.layer_bytes))
         return steps * workers * 3 + policy.updates(steps, workers) * buckets * _all_reduce_rows(scenario, derived)
+    if isinstance(policy, Programmed):
+        program = policy.program(scenario.workload, workers)
+        exchanges = sum(_all_reduce_rows(scenario, derived, one.kind) for one in program.exchanges)
+        return steps * (workers * len(program.computations) + exchanges + workers + 1)
     if not scenario.server_decides:
         return steps * workers * 2 + policy.updates(steps, workers) * _all_reduce_rows(scenario, derived)
     # A step with a server: push and pull are three and four rows each, a gradient and its update one.
@@ -138,12 +142,13 @@ def rows(scenario: Scenario, *, derived: bool = True) -> int:
     return steps * workers * (pieces + per_server * len(scenario.servers))
 
 
-def _all_reduce_rows(scenario: Scenario, derived: bool) -> int:
+def _all_reduce_rows(scenario: Scenario, derived: bool, exchange: str = "all_reduce") -> int:
     """Workers wait and communicate, transfers travel, and servers send and receive; then there is an update."""
-    kept = 2 * transfers(scenario) if scenario.servers else 0 if derived else transfers(scenario)
+    sent = transfers(scenario, exchange)
+    kept = 2 * sent if scenario.servers else 0 if derived else sent
     return 2 * scenario.cluster.workers + kept + 1
 
 
-def transfers(scenario: Scenario) -> int:
-    """How many transfers one all-reduce of `scenario` has, without making its schedule."""
-    return scenario.collective.transfers(scenario.topology)
+def transfers(scenario: Scenario, exchange: str = "all_reduce") -> int:
+    """How many transfers one all-reduce, or other exchange, of `scenario` has, without making its schedule."""
+    return scenario.communication.collective(exchange).transfers(scenario.topology)

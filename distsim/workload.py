@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from distsim.errors import InputError
-from distsim.profile import Profile, read_profile
+from distsim.profile import AddedTimes, Profile, added_times, read_profile
 from distsim.units import Bytes
 from distsim.validated_table import Count, ValidatedTable
 
@@ -176,6 +177,10 @@ class Workload(ValidatedTable):
         if profile is None or not profile.backward_seconds:
             return [(layer + 1) / self.layers for layer in range(self.layers)]
         return [layer.ready_seconds / profile.backward_seconds for layer in profile.layers]
+
+    def added_times(self, bucket_layers: Sequence[int]) -> AddedTimes:
+        """What the profile adds to a step. bucket_layers: by bucket, its layers, in the order of their gradients."""
+        return added_times(self.profile, bucket_layers)
 
     @property
     def num_bytes(self) -> float | None:

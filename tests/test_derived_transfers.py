@@ -17,7 +17,7 @@ from distsim.link_traffic import bytes_by_link, carried_by_link, ended
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace, Transfers
-from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.derived import CollectiveTransfers
 from distsim.trace.trace import TABLES
 
 NODES = {"per_node": 2, "bandwidth": "100 GB/s", "latency": "2 us"}
@@ -68,10 +68,10 @@ def test_a_file_holds_what_the_rows_follow_from_and_gives_them_back_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory, trace: Trace
 ) -> None:
     path = tmp_path_factory.mktemp("derived") / "run.npz"
-    assert isinstance(trace.transfers.derivation, AllReduceTransfers)
+    assert isinstance(trace.transfers.derivation, CollectiveTransfers)
     trace.save(path)
     loaded = Trace.load(path)
-    assert isinstance(loaded.transfers.derivation, AllReduceTransfers)
+    assert isinstance(loaded.transfers.derivation, CollectiveTransfers)
     assert len(loaded.transfers) == len(trace.transfers)
     for name, column in plain(trace).columns().items():
         assert column.tobytes() == loaded.transfers.columns()[name].tobytes(), name
@@ -137,7 +137,7 @@ def test_a_part_that_is_computed_call_by_call_has_the_same_rows(trace: Trace, bo
 @given(trace=RUNS, most=st.sampled_from([1, 100, 1000, 10**6]))
 def test_bundles_have_all_bytes_and_begin_and_end_with_their_transfers(trace: Trace, most: int) -> None:
     derivation, rows = trace.transfers.derivation, plain(trace)
-    assert isinstance(derivation, AllReduceTransfers)
+    assert isinstance(derivation, CollectiveTransfers)
     bundles, counts = derivation.bundled(most)
     assert counts.sum() == len(rows)
     assert bytes_by_link(trace, bundles) == pytest.approx(bytes_by_link(trace, rows), rel=1e-12)

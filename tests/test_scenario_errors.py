@@ -409,7 +409,7 @@ def test_every_key_that_must_be_given_has_an_example_that_is_good() -> None:
 
 @pytest.mark.parametrize("kind", POLICIES)
 def test_every_policy_shows_an_example_of_what_it_lacks(kind: str) -> None:
-    communication = {"kind": "ring" if kind == "ddp" else "parameter_server"}
+    communication = {"kind": "ring" if POLICIES[kind].server == "none" else "parameter_server"}
     table = changed(policy={"kind": kind}, communication=communication, workload__activation="1 MiB")
     for _ in range(3):
         try:

@@ -72,7 +72,7 @@ WRONG_VALUES: list[tuple[str, Any, str]] = [
     ("spans.worker", 4, "spans.worker = 4 in row 1 must be a rank, 0 to 3"),
     ("spans.worker", -1, "must be a rank"),
     ("spans.worker", 2**40, "must fit in int32"),
-    ("spans.kind", 99, "spans.kind = 99 in row 1 must be a kind of span, 0 to 10"),
+    ("spans.kind", 99, "spans.kind = 99 in row 1 must be a kind of span, 0 to 12"),
     ("spans.kind", -1, "must be a kind of span"),
     ("spans.step", -1, "must be at least 0"),
     ("spans.start_seconds", math.nan, "spans.start_seconds = nan in row 1 must be finite"),

@@ -24,7 +24,7 @@ from pydantic import ConfigDict
 from distsim.collective_costs import collective_seconds
 from distsim.communication import AllReduceKind
 from distsim.cores import Cores
-from distsim.policies import Pipeline
+from distsim.policies import Pipeline, Programmed
 from distsim.scenario import Scenario
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 from distsim.units import BOUNDS, rate, show, write
@@ -110,7 +110,8 @@ def probes(scenario: Scenario) -> list[Scenario]:
     exchanged = "activation" if isinstance(scenario.policy, Pipeline) else "gradient"
     table = scenario.table()
     communication: dict[str, str] = {"kind": scenario.communication.kind, "sends": scenario.communication.sends}
-    communication["implementation"] = scenario.communication.implementation
+    programmed = isinstance(scenario.policy, Programmed)  # whose exchanges follow schedules
+    communication["implementation"] = "schedule" if programmed else scenario.communication.implementation
     if scenario.servers:
         communication["receive"] = scenario.receive
     return [
@@ -131,7 +132,13 @@ def probes(scenario: Scenario) -> list[Scenario]:
 
 
 def exchanged_bytes(scenario: Scenario) -> float:
-    """Bytes of one exchange: of a gradient, or in a pipeline of one micro-batch's activation."""
+    """Bytes of one exchange: of a gradient, or in a pipeline of one micro-batch's activation.
+
+    Where a policy has a program of exchanges, of its largest one.
+    """
+    if isinstance(scenario.policy, Programmed):
+        program = scenario.policy.program(scenario.workload, scenario.cluster.workers)
+        return max(exchange.num_bytes for exchange in program.exchanges)
     if isinstance(scenario.policy, Pipeline):
         return (scenario.workload.activation_bytes or 0.0) / scenario.policy.micro_batches
     return scenario.gradient_bytes

@@ -289,8 +289,7 @@ def operation_of(scenario: Scenario) -> Operation:
         return "point_to_point"
     if scenario.server_decides:
         return "parameter_server"
-    backend = scenario.communication.implementation == "backend" and not scenario.servers
-    return "all_reduce" if backend else "ring_schedule"
+    return "ring_schedule" if scenario.follows_schedule else "all_reduce"
 
 
 def bytes_per_second(seconds_per_byte: float) -> float:

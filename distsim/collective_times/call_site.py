@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -12,7 +12,7 @@ from distsim.collective_times.all_reduce import AllReduce
 from distsim.collective_times.max_plus_rounds import Rounds, RoutedSchedule, may_share
 from distsim.collective_times.rings import Rings
 from distsim.collective_times.tree import Tree
-from distsim.collectives import ALL_REDUCES, Collective, RingRound, Topology, parameter_server, tree
+from distsim.collectives import Collective, RingRound, Topology, parameter_server, tree
 from distsim.communication import Communication, Sends
 
 Form = Literal["rings", "tree", "one server", "sequential", "other"]
@@ -28,11 +28,11 @@ class CallSite:
     sends: Sends
 
     @classmethod
-    def of(cls, cluster: Cluster, communication: Communication) -> CallSite:
-        """The collective of these tables of a scenario."""
+    def of(cls, cluster: Cluster, communication: Communication, exchange: str = "all_reduce") -> CallSite:
+        """The collective of these tables of a scenario; for another `exchange` than an all-reduce, that one."""
         per_node = cluster.nodes.per_node if cluster.nodes else 1
         topology = Topology(cluster.workers, per_node, communication.servers, communication.colocated)
-        return cls(ALL_REDUCES[communication.kind], topology, cluster, communication.sends)
+        return cls(communication.collective(exchange), topology, cluster, communication.sends)
 
     @property
     def form(self) -> Form:
@@ -70,6 +70,17 @@ class CallSite:
             return lambda num_bytes, calls: Rings(schedule, cluster, num_bytes, eager=eager, calls=calls)
         routed = RoutedSchedule.of(schedule, cluster)
         return lambda num_bytes, calls: Rounds(routed, num_bytes, eager=eager, calls=calls)
+
+
+def calls_of(
+    cluster: Cluster, communication: Communication, exchanges: Sequence[str], sizes: Sequence[float], updates: int
+) -> list[AllReduce]:
+    """The collectives of one update, of these exchanges and sizes in bytes, in order; each of `updates` calls them."""
+    found: dict[str, Iterator[AllReduce]] = {}
+    for exchange in dict.fromkeys(exchanges):
+        own = [size for size, other in zip(sizes, exchanges, strict=True) if other == exchange]
+        found[exchange] = iter(CallSite.of(cluster, communication, exchange).all_reduces(own, updates))
+    return [next(found[exchange]) for exchange in exchanges]
 
 
 @lru_cache(maxsize=32)

@@ -16,7 +16,6 @@ from distsim.cores import Cores
 from distsim.engine.peers import AllReduces
 from distsim.engine.simulated_hosts import SimulatedHosts, Story, finished
 from distsim.policies import Ddp
-from distsim.profile import added_times
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -38,7 +37,7 @@ class DdpStory:
         self.bucket_bytes = [
             sum(layer_bytes[layer] for layer in bucket) * self.policy.compression for bucket in self.buckets
         ]
-        self.added = added_times(scenario.workload.profile, [len(bucket) for bucket in self.buckets])
+        self.added = scenario.workload.added_times([len(bucket) for bucket in self.buckets])
         profiled = scenario.workload.profile is not None
         self.core_seconds = 0.0 if cores is None or profiled else cores.step_seconds  # divided as the drawn time is
         self.cores = cores

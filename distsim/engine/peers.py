@@ -6,7 +6,7 @@ Synchronous: an all-reduce of the gradients after each step. Local SGD: an all-r
 
 from __future__ import annotations
 
-from distsim.collectives import Transfer
+from distsim.collectives import Schedule, Transfer
 from distsim.cores import Cores
 from distsim.engine.averaging_server import AveragingServer
 from distsim.engine.collective import CollectiveCall, Gates
@@ -17,7 +17,7 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 
 
 class AllReduces:
-    """The all-reduces of one run, by number. The first worker that joins an all-reduce creates the call.
+    """The all-reduces of one run, or other exchanges, by number. The first worker that joins one creates the call.
 
     arrivals, ends: by number, the times when each worker joined and when the worker had the sum. apply_seconds: a
     server's own work for each all-reduce.
@@ -30,26 +30,30 @@ class AllReduces:
         server = AveragingServer(hosts, scenario, builder, apply_seconds) if scenario.servers else None
         self.send = hosts.exchange if server is None else server.send
         self.builder = builder
-        self.schedule = scenario.schedule()
-        self.gates = Gates.of(self.schedule, scenario.communication.sends)
+        self.scenario = scenario
+        self.workers = scenario.cluster.workers
+        self.gates: dict[str, tuple[Schedule, Gates]] = {}  # by kind of exchange
         self.calls: dict[int, CollectiveCall] = {}
         self.arrivals: dict[int, list[float]] = {}
         self.ends: dict[int, list[float]] = {}
 
-    def join(self, number: int, worker: int, num_bytes: float) -> Story:
-        """`worker` takes part in all-reduce `number` from now until the worker has the sum."""
+    def join(self, number: int, worker: int, num_bytes: float, exchange: str = "all_reduce") -> Story:
+        """`worker` takes part in all-reduce `number`, or in another exchange, until the worker has the result."""
         if number not in self.calls:
-            self.calls[number] = self._call(number, num_bytes)
-            self.arrivals[number] = [0.0] * self.schedule.workers
-            self.ends[number] = [0.0] * self.schedule.workers
+            self.calls[number] = self._call(number, num_bytes, exchange)
+            self.arrivals[number] = [0.0] * self.workers
+            self.ends[number] = [0.0] * self.workers
         self.arrivals[number][worker] = self.hosts.now
         if self.hosts.cores is not None:
             yield self.hosts.exchange_work(worker, self.hosts.cores.call_seconds)
         yield self.calls[number].join(worker)
         self.ends[number][worker] = self.hosts.now
 
-    def _call(self, number: int, num_bytes: float) -> CollectiveCall:
-        workers, chunk_bytes = self.schedule.workers, num_bytes / self.schedule.chunks
+    def _call(self, number: int, num_bytes: float, exchange: str) -> CollectiveCall:
+        if exchange not in self.gates:
+            schedule = self.scenario.schedule(exchange)
+            self.gates[exchange] = schedule, Gates.of(schedule, self.scenario.communication.sends)
+        (schedule, gates), workers = self.gates[exchange], self.workers
 
         def carried(transfer: Transfer, carried_bytes: float, start_seconds: float, end_seconds: float) -> None:
             source, target = transfer.source, transfer.target
@@ -61,13 +65,16 @@ class AllReduces:
                 label = f"to worker {target}"
                 self.builder.span(source, SpanKind.SEND, number, start_seconds, end_seconds, carried_bytes, label)
 
-        call = CollectiveCall(self.hosts.environment, self.gates, chunk_bytes, self.send, carried)
-        for server in range(workers, self.schedule.ranks):
+        call = CollectiveCall(self.hosts.environment, gates, num_bytes / schedule.chunks, self.send, carried)
+        for server in range(workers, schedule.ranks):
             call.join(server)
         return call
 
-    def tell(self, number: int, step: int, num_bytes: float, idle_from: list[float], label: str = "") -> None:
-        """Writes the spans of an all-reduce, which belongs to the workers' step `step`.
+    def tell(
+        self, number: int, step: int, num_bytes: float, idle_from: list[float], label: str = "",
+        kind: SpanKind = SpanKind.ALL_REDUCE,
+    ) -> None:  # fmt: skip
+        """Writes the spans of an all-reduce or another exchange, which belongs to the workers' step `step`.
 
         No worker can finish before the last worker has joined. Until then a worker waits, from idle_from[worker] on,
         when the worker's other work is done. After that the worker communicates.
@@ -76,7 +83,7 @@ class AllReduces:
         for worker, (idle, end) in enumerate(zip(idle_from, self.ends[number], strict=True)):
             if last - idle > ROUNDING * last:
                 self.builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
-            self.builder.span(worker, SpanKind.ALL_REDUCE, step, last, end, num_bytes, label)
+            self.builder.span(worker, kind, step, last, end, num_bytes, label)
 
 
 class PeersStory:

@@ -2,6 +2,7 @@
 
 peers       compute -> all-reduce (synchronous, local SGD; through a server: receive -> apply -> answer)
 ddp         forward -> backward, while buckets are all-reduced
+program     compute -> exchange, in two queues (sharded and tensor parallel training)
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 server      compute -> push -> wait -> pull, and receive -> decide -> apply -> answer
 flexrr      as server, but workers do pieces of each other's steps while they wait
@@ -18,8 +19,9 @@ from distsim.engine.ddp import DdpStory
 from distsim.engine.flexrr import FlexRRStory
 from distsim.engine.peers import PeersStory
 from distsim.engine.pipeline import PipelineStory
+from distsim.engine.program import ProgramStory
 from distsim.engine.server import ServerStory
-from distsim.policies import Ddp, FlexRR, Pipeline, Rule, WithServer
+from distsim.policies import Ddp, FlexRR, Pipeline, Programmed, Rule, WithServer
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
@@ -39,6 +41,8 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
         return story(scenario, rules, apply_seconds).run()
     if isinstance(policy, Ddp):
         return DdpStory(scenario, cores).run()
+    if isinstance(policy, Programmed):
+        return ProgramStory(scenario, cores).run()
     if isinstance(policy, Pipeline):
         return PipelineStory(scenario).run()
     return PeersStory(scenario, apply_seconds, cores).run()

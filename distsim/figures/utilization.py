@@ -18,7 +18,7 @@ from distsim.figures.wording import time_unit
 from distsim.link_traffic import ended
 from distsim.theory.arguments import is_count
 from distsim.trace import Trace, Transfers
-from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.derived import CollectiveTransfers
 
 MOST_ALONE = 32  # ranks; of more, the range of the links and a map of workers are drawn, too
 MOST_ROWS = 10**6  # if more transfers follow from a few numbers, those that follow each other are drawn as one
@@ -99,7 +99,7 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
 def _drawn_transfers(trace: Trace) -> tuple[Transfers, bool]:
     """The transfers that ended by the last update, and whether those that follow each other are drawn as one."""
     derivation = trace.transfers.derivation
-    if isinstance(derivation, AllReduceTransfers) and len(derivation) > MOST_ROWS:
+    if isinstance(derivation, CollectiveTransfers) and len(derivation) > MOST_ROWS:
         return derivation.bundled(MOST_ROWS)[0], True  # an update is the end of its all-reduces
     return ended(trace), False
 

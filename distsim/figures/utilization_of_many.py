@@ -12,7 +12,7 @@ from distsim.cluster import LinkName
 from distsim.figures.theme import BYTES, SMALL, UP_BAND
 from distsim.link_traffic import links, pairs, route
 from distsim.trace import Trace, Transfers
-from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.derived import CollectiveTransfers
 
 MAP_ROWS = 64
 LOW, HIGH = 0.1, 0.9  # of the band
@@ -37,7 +37,7 @@ class Crossings:
     def of(cls, trace: Trace, transfers: Transfers) -> Crossings:
         """Those of these transfers of the run."""
         derivation, simulated = trace.transfers.derivation, trace.producer == "simulated"
-        if isinstance(derivation, AllReduceTransfers):
+        if isinstance(derivation, CollectiveTransfers):
             cluster = derivation.cluster
             numbers = cluster.link_numbers
             place_of = np.full(len(cluster.link_capacities), -1)

@@ -70,12 +70,21 @@ class Ddp(Policy):
         >>> Ddp(bucket_bytes=4.0, first_bucket_bytes=1.0).buckets([2.0, 2.0, 2.0, 2.0])
         [[3], [2, 1], [0]]
         """
-        found: list[list[int]] = [[]]
-        held = 0.0
-        for layer in reversed(range(len(layer_bytes))):
-            found[-1].append(layer)
-            held += layer_bytes[layer]
-            if held >= (self.first_bucket_bytes if len(found) == 1 else self.bucket_bytes) and layer:
-                found.append([])
-                held = 0.0
-        return found
+        return in_buckets(layer_bytes, self.bucket_bytes, self.first_bucket_bytes)
+
+
+def in_buckets(layer_bytes: list[float], size: float, first_size: float) -> list[list[int]]:
+    """Layers in buckets, the last layer first. A bucket is full when it has reached `size`, the first `first_size`.
+
+    >>> in_buckets([2.0, 2.0, 2.0, 2.0], size=4.0, first_size=0.0)
+    [[3], [2, 1], [0]]
+    """
+    found: list[list[int]] = [[]]
+    held = 0.0
+    for layer in reversed(range(len(layer_bytes))):
+        found[-1].append(layer)
+        held += layer_bytes[layer]
+        if held >= (first_size if len(found) == 1 else size) and layer:
+            found.append([])
+            held = 0.0
+    return found

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
     from distsim.policies.rule import Rule
+    from distsim.policies.step_program import StepProgram
+    from distsim.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class Policy:
     """When updates are applied. Its fields are the keys of the `[policy]` table.
 
     kind: the name in scenario files. has_global_step: whether all workers compute on one version at a time.
-    server: whether bytes travel through a parameter server. receive: how a server takes pushes unless the scenario
+    server: whether bytes travel through a parameter server. collectives: the kinds of communication that make sense, or
+    None for all. receive: how a server takes pushes unless the scenario
     says it. single_server: whether several servers make no sense. all_reduces: whether the workers' gradients or
     parameters are summed. averages_parameters: whether an update is the mean of the workers' own parameters.
 
@@ -26,6 +29,7 @@ class Policy:
     kind: ClassVar[str]
     has_global_step: ClassVar[bool] = True
     server: ClassVar[Literal["required", "possible", "none"]] = "possible"
+    collectives: ClassVar[tuple[str, ...] | None] = None
     receive: ClassVar[str] = "concurrent"
     single_server: ClassVar[bool] = True
     all_reduces: ClassVar[bool] = True
@@ -67,3 +71,12 @@ class WithServer(Policy, ABC):
     @abstractmethod
     def rule(self, workers: int) -> Rule:
         """A fresh rule for one run."""
+
+
+@dataclass(frozen=True)
+class Programmed(Policy, ABC):
+    """A policy whose workers all do the same pieces of computing and exchanging in each step."""
+
+    @abstractmethod
+    def program(self, workload: Workload, workers: int) -> StepProgram:
+        """The pieces of one step of each of `workers`."""

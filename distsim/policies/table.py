@@ -16,14 +16,27 @@ from distsim.policies.flexrr import FlexRR
 from distsim.policies.local_sgd import LocalSgd
 from distsim.policies.pipeline import Pipeline
 from distsim.policies.policy import Policy
+from distsim.policies.sharded import Sharded
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.synchronous import Synchronous
+from distsim.policies.tensor import Tensor
 from distsim.scenario_errors import missing_key, unknown_key
 from distsim.validated_table import ValidatedTable
 
 POLICIES: dict[str, type[Policy]] = {
     policy.kind: policy
-    for policy in (Synchronous, Backup, Asynchronous, StaleSynchronous, FlexRR, LocalSgd, Ddp, Pipeline)
+    for policy in (
+        Synchronous,
+        Backup,
+        Asynchronous,
+        StaleSynchronous,
+        FlexRR,
+        LocalSgd,
+        Ddp,
+        Sharded,
+        Tensor,
+        Pipeline,
+    )
 }
 
 

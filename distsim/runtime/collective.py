@@ -129,7 +129,7 @@ def _merged(folder: Path, number: int, schedule: Schedule, sends: Sends) -> Real
             carried.source, carried.target, carried.num_bytes, carried.start - zeros[carried.call],
             carried.end - zeros[carried.call], carried.chunk, carried.call,
         )
-        for carried in carried_by(schedule, records, [(floats, FLOAT_BYTES)], eager=sends == "eager")
+        for carried in carried_by([schedule], records, [(floats, FLOAT_BYTES)], eager=sends == "eager")
     ]  # fmt: skip
     began = np.array(zeros)[:, None]
     sent = [record.facts["tally"]["sent"].values() for record in records]

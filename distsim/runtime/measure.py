@@ -14,6 +14,7 @@ import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.extras import need
+from distsim.policies import Programmed
 from distsim.policies.own_rule import load_rule, located
 from distsim.progress import Report
 from distsim.runtime.emulation import coordination
@@ -237,7 +238,10 @@ def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
     workers = scenario.cluster.workers
     times = scenario.compute_times()
     drawn = np.stack([times.first(worker, scenario.steps)[: scenario.steps] for worker in range(workers)])
-    if not scenario.policy.all_reduces:  # a pipeline: one stage after the other, if there is a single micro-batch
+    if isinstance(scenario.policy, Programmed):
+        exchanges = scenario.policy.program(scenario.workload, workers).exchanges
+        computed, per_step = drawn.max(axis=0).sum(), sum(exchange.num_bytes for exchange in exchanges)
+    elif not scenario.policy.all_reduces:  # a pipeline: one stage after the other, if there is a single micro-batch
         computed, per_step = drawn.sum(), scenario.workload.activation_bytes or 0.0
     else:
         computed, per_step = drawn.max(axis=0).sum(), scenario.gradient_bytes

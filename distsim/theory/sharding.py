@@ -57,6 +57,43 @@ def sharded_link_bytes(num_bytes: float, workers: int, stage: int) -> float:
     return (3 if stage == 3 else 2) * (workers - 1) / workers * num_bytes
 
 
+def sharded_step_seconds(
+    units: int, forward_seconds: float, backward_seconds: float, gather_seconds: float, scatter_seconds: float,
+    stage: int, prefetch: int = 1,
+) -> float:  # fmt: skip
+    """Seconds of one step of stages 1 to 3 where all workers are alike, and all U units, too.
+
+    Collectives follow one another, and each worker has one unit of parameters under way beside the one that it computes
+    (prefetch = 1) or none (0). With one, f and b of forward and backward and g and r of gather and reduce-scatter, all
+    of one unit, forward takes g + (U - 1) max(g, f) + f. Backward takes b + (U - 1) max(b, r) + r where the parameters
+    are still there. At stage 3 a gather comes with each reduce-scatter:
+    g + max(g, b) + (U - 2) max(b, g + r) + max(b, r) + r, for U > 1.
+
+    units: U. forward_seconds, backward_seconds, gather_seconds, scatter_seconds: of one unit. Raises InputError for
+    stage 0, which all-reduces, and for another prefetch.
+
+    >>> sharded_step_seconds(units=4, forward_seconds=1.0, backward_seconds=2.0, gather_seconds=0.5,
+    ...                      scatter_seconds=0.5, stage=3)
+    13.5
+    """
+    at_least(1, units=units)
+    at_least(
+        0, forward_seconds=forward_seconds, backward_seconds=backward_seconds, gather_seconds=gather_seconds,
+        scatter_seconds=scatter_seconds,
+    )  # fmt: skip
+    if type(stage) is not int or stage not in STAGES[1:]:
+        raise InputError.of("stage", stage, "is no stage of sharded training", "take 1, 2 or 3")
+    if prefetch not in (0, 1):
+        raise InputError.of("prefetch", prefetch, "has no closed form", "take 0 or 1, or simulate")
+    f, b, g, r = forward_seconds, backward_seconds, gather_seconds, scatter_seconds
+    forward = units * (g + f) if prefetch == 0 else g + (units - 1) * max(g, f) + f
+    if stage < 3:
+        return forward + b + (units - 1) * max(b, r) + r
+    if prefetch == 0 or units == 1:
+        return forward + units * (g + b + r)
+    return forward + g + max(g, b) + (units - 2) * max(b, g + r) + max(b, r) + r
+
+
 def _check(workers: int, stage: int) -> None:
     at_least(1, workers=workers)
     if type(stage) is not int or stage not in STAGES:

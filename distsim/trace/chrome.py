@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from distsim.trace.derived import AllReduceTransfers, latest
+from distsim.trace.derived import CollectiveTransfers, latest
 from distsim.trace.tables import SpanKind, Spans, Table
 from distsim.trace.trace import TABLES, Trace
 from distsim.trace.values import table_of
@@ -45,7 +45,7 @@ def _end_of(trace: Trace, start_seconds: float, rows: int) -> float:
     made = np.sort(updates.time_seconds[updates.time_seconds >= start_seconds])
     rows_of_update = 1.0 + len(trace.contributions) / max(len(updates), 1)
     carried: Callable[[float], float] = lambda _: 0.0  # noqa: E731
-    if isinstance(derivation, AllReduceTransfers):
+    if isinstance(derivation, CollectiveTransfers):
         carried = derivation.begun_since(start_seconds)
     else:
         moved = trace.transfers

@@ -1,4 +1,4 @@
-"""Transfers that follow from a few numbers: those of all-reduces among workers.
+"""Transfers that follow from a few numbers: those of collectives among workers.
 
 A trace keeps the links, the sizes and the moments at which workers joined each call. The rows of the table are
 computed when a caller reads them, for the whole run or for a part of it.
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from distsim.arrays import Flags, Floats, Indices, Integers
 from distsim.cluster import Cluster, LinkName
 from distsim.collective_times.all_reduce import AllReduce
-from distsim.collective_times.call_site import CallSite
+from distsim.collective_times.call_site import CallSite, calls_of
+from distsim.collectives import COLLECTIVES
 from distsim.communication import Communication
 from distsim.trace.tables import Transfers, blank_columns
 from distsim.trace_size import check_rows, largest_rows
@@ -44,22 +45,28 @@ def latest(count: Callable[[float], float], start: float, end: float, most: floa
 
 
 @dataclass(frozen=True, eq=False)
-class AllReduceTransfers:
-    """The transfers of a run's all-reduces, call by call.
+class CollectiveTransfers:
+    """The transfers of a run's all-reduces, or of other collectives, call by call.
 
-    cluster, communication: the tables of the run's scenario. sizes: bytes of each all-reduce of an update. arrivals:
-    the seconds at which workers join, shape (updates, all-reduces, workers).
+    cluster, communication: the tables of the run's scenario. sizes: bytes of each collective of an update. arrivals:
+    the seconds at which workers join, shape (updates, collectives, workers). exchanges: of each collective of an
+    update; by default all are all-reduces.
     """
 
     cluster: Cluster
     communication: Communication
     sizes: tuple[float, ...]
     arrivals: Floats
+    exchanges: tuple[str, ...] = ()
 
     @cached_property
     def all_reduces(self) -> list[AllReduce]:
         """Those of one update."""
-        return CallSite.of(self.cluster, self.communication).all_reduces(self.sizes, len(self.arrivals))
+        return calls_of(self.cluster, self.communication, self._exchanges, self.sizes, len(self.arrivals))
+
+    @property
+    def _exchanges(self) -> tuple[str, ...]:
+        return self.exchanges or ("all_reduce",) * len(self.sizes)
 
     @property
     def calls(self) -> int:
@@ -162,25 +169,29 @@ class AllReduceTransfers:
             table.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
             for table in (self.cluster, self.communication)
         )
-        return {"cluster": cluster, "communication": communication, "sizes": list(self.sizes)}, self.arrivals
+        facts = {"cluster": cluster, "communication": communication, "sizes": list(self.sizes)}
+        return facts | ({"exchanges": list(self.exchanges)} if self.exchanges else {}), self.arrivals
 
     @classmethod
-    def of_stored(cls, facts: Any, arrivals: Floats) -> AllReduceTransfers:
+    def of_stored(cls, facts: Any, arrivals: Floats) -> CollectiveTransfers:
         """The transfers whose `stored` gave these. Raises ValueError where the two do not fit together."""
         cluster = Cluster.model_validate(facts["cluster"])
         communication = Communication.model_validate(facts["communication"])
-        sizes = tuple(map(float, facts["sizes"]))
+        sizes, exchanges = tuple(map(float, facts["sizes"])), tuple(facts.get("exchanges", ()))
         shape = (len(sizes), cluster.workers)
         if arrivals.dtype != np.float64 or arrivals.ndim != 3 or arrivals.shape[1:] != shape:
             raise ValueError(f"its arrivals have the shape {arrivals.shape}, and {shape} follows from its cluster")
         if not (np.isfinite(arrivals).all() and (arrivals >= 0.0).all() and min(sizes, default=0.0) >= 0.0):
             raise ValueError("its arrivals are no times")
-        if CallSite.of(cluster, communication).form not in ("rings", "tree", "sequential"):
-            raise ValueError(f"transfers of kind {communication.kind!r} do not follow from arrivals")
-        return cls(cluster, communication, sizes, arrivals)
+        if exchanges and (len(exchanges) != len(sizes) or not set(exchanges) <= COLLECTIVES.keys() | {"all_reduce"}):
+            raise ValueError("its exchanges do not fit its sizes")
+        for exchange in set(exchanges) or {"all_reduce"}:
+            if CallSite.of(cluster, communication, exchange).form not in ("rings", "tree", "sequential"):
+                raise ValueError(f"transfers of kind {communication.kind!r} do not follow from arrivals")
+        return cls(cluster, communication, sizes, arrivals, exchanges)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.cluster, self.communication, self.sizes, self.arrivals)
+        return type(self), (self.cluster, self.communication, self.sizes, self.arrivals, self.exchanges)
 
     def _rows(self, chosen: slice | NDArray[np.intp]) -> dict[str, NDArray[Any]]:
         """The rows of these updates."""
@@ -190,9 +201,9 @@ class AllReduceTransfers:
         columns = blank_columns(Transfers.dtypes, math.prod(shape))
         by_call = {name: column.reshape(shape) for name, column in columns.items()}
         start, end = by_call["start_seconds"], by_call["end_seconds"]
-        by_call["source"][:], by_call["target"][:], by_call["chunk"][:], _ = one.columns()
         for number, all_reduce in enumerate(self.all_reduces):
             all_reduce.transfers(arrivals[:, number], start[:, number], end[:, number])
-            by_call["bytes"][:, number] = all_reduce.columns()[3]
+            for name, column in zip(("source", "target", "chunk", "bytes"), all_reduce.columns(), strict=True):
+                by_call[name][:, number] = column
         by_call["collective"][:] = (number_of[:, None] * count + np.arange(count))[:, :, None]
         return columns

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from distsim.errors import InputError
 from distsim.files import check_writable, replaced
 from distsim.trace import chrome
-from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.derived import CollectiveTransfers
 from distsim.trace.tables import Table, Transfers
 from distsim.trace.trace import TABLES, Trace
 from distsim.trace.values import check, table_of
@@ -70,7 +70,7 @@ def _load_npz(path: Path) -> Trace:
 
 def _columns(table: Table) -> dict[str, NDArray[Any]]:
     """What a file of columns holds of a table: its columns, or the numbers that they follow from."""
-    if not isinstance(table.derivation, AllReduceTransfers):
+    if not isinstance(table.derivation, CollectiveTransfers):
         return table.columns()
     facts, arrivals = table.derivation.stored()
     return {"all_reduces": np.array(json.dumps(facts)), "arrivals": arrivals}
@@ -79,7 +79,7 @@ def _columns(table: Table) -> dict[str, NDArray[Any]]:
 def _table(name: str, arrays: Mapping[str, NDArray[Any]]) -> Table:
     if name == "transfers" and DERIVED in arrays:
         facts = json.loads(str(arrays[DERIVED]))
-        return Transfers.later(AllReduceTransfers.of_stored(facts, arrays["transfers.arrivals"]))
+        return Transfers.later(CollectiveTransfers.of_stored(facts, arrays["transfers.arrivals"]))
     return table_of(name, {key: arrays[f"{name}.{key}"] for key in TABLES[name].dtypes})
 
 

@@ -36,6 +36,8 @@ class SpanKind(IntEnum):
     CHECKPOINT = 8
     RESTART = 9
     LOST = 10
+    REDUCE_SCATTER = 11
+    ALL_GATHER = 12
 
     @property
     def text(self) -> str:
@@ -53,7 +55,9 @@ class SpanKind(IntEnum):
 
 
 COMPUTE_KINDS = (SpanKind.COMPUTE, SpanKind.FORWARD, SpanKind.BACKWARD)
-COMMUNICATION_KINDS = (SpanKind.SEND, SpanKind.RECEIVE, SpanKind.ALL_REDUCE)
+COMMUNICATION_KINDS = (
+    SpanKind.SEND, SpanKind.RECEIVE, SpanKind.ALL_REDUCE, SpanKind.REDUCE_SCATTER, SpanKind.ALL_GATHER,
+)  # fmt: skip
 # The pauses of a run with failures; LOST is work that a failure undid. `step` of a pause counts a worker's pauses.
 PAUSE_KINDS = (SpanKind.CHECKPOINT, SpanKind.LOST, SpanKind.RESTART)
 

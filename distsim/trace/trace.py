@@ -12,7 +12,7 @@ import numpy as np
 
 from distsim.arrays import Flags
 from distsim.errors import InputError
-from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.derived import CollectiveTransfers
 from distsim.trace.tables import Contributions, Spans, Table, Transfers, Updates
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Trace:
         (24, 1200)
         """
         derivation = self.transfers.derivation
-        if isinstance(derivation, AllReduceTransfers):
+        if isinstance(derivation, CollectiveTransfers):
             return derivation.between(start_seconds, end_seconds)
         return self.transfers.where(_under_way(self.transfers, start_seconds, end_seconds))
 

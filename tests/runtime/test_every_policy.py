@@ -26,6 +26,8 @@ LAUNCHES: dict[str, list[dict[str, Any]]] = {
         {"kind": "synchronous"},
         {"kind": "local_sgd", "period": 2},
         {"kind": "ddp", "bucket": "64 KiB", "first_bucket": "64 KiB"},
+        {"kind": "sharded", "stage": 3},
+        {"kind": "tensor"},
         {"kind": "pipeline", "micro_batches": 2},
     ],
 }
@@ -41,7 +43,7 @@ def scenario(kind: str, policy: dict[str, Any]) -> Scenario:
             "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
             "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
             "workload": {"gradient": "256 KiB", "batch": 8, "layers": 4}
-            | ({"activation": "64 KiB"} if policy["kind"] == "pipeline" else {}),
+            | ({"activation": "64 KiB"} if policy["kind"] in ("tensor", "pipeline") else {}),
             "policy": policy,
             "communication": {"kind": kind},
         }

@@ -17,7 +17,7 @@ PIPELINE: dict[str, Any] = {"kind": "pipeline", "micro_batches": 8}
 
 
 def scenario(policy: dict[str, Any], communication: dict[str, Any], **tables: Any) -> Scenario:
-    workload = {"activation": "1 MiB"} if policy["kind"] == "pipeline" else {"gradient": "1 MiB"}
+    workload = {"activation": "1 MiB"} if policy["kind"] in ("tensor", "pipeline") else {"gradient": "1 MiB"}
     given = {
         "steps": 4,
         "cluster": {"workers": 4, "bandwidth": "1 Gbit/s", "latency": "0 s"},

@@ -2,6 +2,7 @@
 
 peers       synchronous training and local SGD by all-reduce
 ddp         distributed data parallel: buckets of gradients, all-reduced during backward
+program     two queues, of computing and of exchanges: sharded and tensor parallel training
 pipeline    stages that pass micro-batches on
 server      servers that wait for all, or one server that cancels late steps
 colocated   servers on workers' hosts that wait for all, where workers form a few groups
@@ -13,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from distsim.engine.recurrence import colocated, ddp, peers, pipeline, server
+from distsim.engine.recurrence import colocated, ddp, peers, pipeline, program, server
 from distsim.errors import InputError
-from distsim.policies import Backup, Ddp, LocalSgd, Pipeline, Rule, Synchronous
+from distsim.policies import Backup, Ddp, LocalSgd, Pipeline, Programmed, Rule, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import Trace
 
@@ -57,6 +58,8 @@ def _family(scenario: Scenario) -> Family | None:
     match scenario.policy:
         case Ddp():
             return peers.cannot, lambda found, _: ddp.run(found)
+        case Programmed():
+            return program.cannot, lambda found, _: program.run(found)
         case Pipeline():
             return pipeline.cannot, pipeline.attempt
         case Synchronous() if scenario.communication.colocated:

@@ -18,7 +18,7 @@ from distsim.collective_times.all_reduce import AllReduce
 from distsim.engine.recurrence.rows import NO_LABEL, Labels, SpanRows
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Transfers
-from distsim.trace.derived import AllReduceTransfers
+from distsim.trace.derived import CollectiveTransfers
 
 
 def in_sequence(all_reduces: Sequence[AllReduce], ready: Floats) -> tuple[Floats, Floats]:
@@ -57,11 +57,11 @@ def _one_update(
         ends[..., number, :] = all_reduce.ends(here)
 
 
-def tell_all_reduces(
-    rows: SpanRows, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
+def tell_exchanges(
+    rows: SpanRows, kind: SpanKind, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
     label: Labels = NO_LABEL,
 ) -> None:  # fmt: skip
-    """Writes the spans of all-reduces. Every argument is broadcast to the shape of `ends`, (…, workers).
+    """Writes the spans of collectives of one kind. All arguments are broadcast to the shape of `ends`, (…, workers).
 
     A worker waits from idle_from, when its other work is done, until the last worker has joined. From then on the
     worker communicates.
@@ -69,12 +69,14 @@ def tell_all_reduces(
     worker = np.arange(ends.shape[-1])
     last = np.broadcast_to(arrivals.max(axis=-1, keepdims=True), ends.shape)
     rows.add_waits(worker, step, idle_from, last, label)
-    rows.add(SpanKind.ALL_REDUCE, worker, step, last, ends, num_bytes, label)
+    rows.add(kind, worker, step, last, ends, num_bytes, label)
 
 
-def transfers(scenario: Scenario, sizes: Sequence[float], arrivals: Floats) -> Transfers:
+def transfers(scenario: Scenario, sizes: Sequence[float], arrivals: Floats, exchanges: Sequence[str] = ()) -> Transfers:
     """The transfers of a run, call by call. There may be millions, so they are computed only when a caller reads them.
 
-    sizes: bytes of each all-reduce of one update. arrivals: when workers join, shape (updates, all-reduces, workers).
+    sizes: bytes of each collective of one update. arrivals: when workers join, shape (updates, collectives, workers).
+    exchanges: the collectives of one update; by default all are all-reduces.
     """
-    return Transfers.later(AllReduceTransfers(scenario.cluster, scenario.communication, tuple(sizes), arrivals))
+    cluster, communication = scenario.cluster, scenario.communication
+    return Transfers.later(CollectiveTransfers(cluster, communication, tuple(sizes), arrivals, tuple(exchanges)))

@@ -6,11 +6,10 @@ from math import fsum
 
 import numpy as np
 
-from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_all_reduces, transfers
+from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_exchanges, transfers
 from distsim.engine.recurrence.peers import call_site
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Ddp
-from distsim.profile import added_times
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -22,7 +21,7 @@ def run(scenario: Scenario) -> Trace:
     layer_bytes = workload.layer_bytes
     buckets = policy.buckets(layer_bytes)
     layers = np.array([len(bucket) for bucket in buckets])
-    added = added_times(workload.profile, layers.tolist())
+    added = workload.added_times(layers.tolist())
     updates, together = policy.updates(steps, workers), policy.accumulate
 
     # The steps of each update (only the last step communicates) and the steps left over: (…, accumulate, workers)
@@ -55,7 +54,7 @@ def run(scenario: Scenario) -> Trace:
     # A worker does not wait while its backward goes on.
     idle_from = np.maximum(arrivals, computed[:updates, -1:])
     labels = np.arange(len(layers))[:, None], [f"bucket {number}" for number in range(len(layers))]
-    tell_all_reduces(rows, last_steps, arrivals, ends, idle_from, bucket_bytes[:, None], labels)
+    tell_exchanges(rows, SpanKind.ALL_REDUCE, last_steps, arrivals, ends, idle_from, bucket_bytes[:, None], labels)
     builder = TraceBuilder()
     builder.extend("spans", **rows.columns())
     tell_updates(builder, ends[:, -1].max(axis=1), workers, together, updates * together)

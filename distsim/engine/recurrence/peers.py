@@ -10,7 +10,7 @@ import numpy as np
 from distsim import trace_size
 from distsim.arrays import Floats
 from distsim.collective_times.call_site import CallSite
-from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_all_reduces, transfers
+from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_exchanges, transfers
 from distsim.engine.recurrence.rows import SpanRows, finished, step_seconds, tell_updates
 from distsim.engine.recurrence.server import OneServer
 from distsim.scenario import Scenario
@@ -18,16 +18,21 @@ from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
 
 
 def cannot(scenario: Scenario) -> str | None:
-    """The part of `scenario`, where all workers join each all-reduce, that has no recurrence, or None.
+    """The part of `scenario`, where all workers join each all-reduce, that has no recurrence, or None."""
+    return why_not(scenario, call_site(scenario))
+
+
+def why_not(scenario: Scenario, site: CallSite) -> str | None:
+    """The part of `scenario` that leaves a collective at `site`, which all workers join, without recurrence, or None.
 
     The schedule decides, not the name of its kind: each recurrence is exact for the schedules that it checks for.
     """
     communication, nodes = scenario.communication, scenario.cluster.nodes
     if communication.colocated:
         return "communication.colocated = true"
-    if not scenario.collective.compact:
+    if not site.collective.compact:
         trace_size.check_schedule(scenario)
-    site, kind = call_site(scenario), f"communication.kind = {communication.kind!r}"
+    kind = f"communication.kind = {communication.kind!r}"
     if site.form in ("tree", "one server"):
         return None if nodes is None else f"{kind} with cluster.nodes"
     if site.form == "other":
@@ -39,9 +44,9 @@ def cannot(scenario: Scenario) -> str | None:
     return f"{kind} {sends}, where transfers may share the {link[0]}-link of host {link[1]}"
 
 
-def call_site(scenario: Scenario) -> CallSite:
-    """Where the workers of `scenario` call their all-reduces."""
-    return CallSite.of(scenario.cluster, scenario.communication)
+def call_site(scenario: Scenario, exchange: str = "all_reduce") -> CallSite:
+    """Where the workers of `scenario` call their all-reduces, or another exchange."""
+    return CallSite.of(scenario.cluster, scenario.communication, exchange)
 
 
 def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
@@ -65,7 +70,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
     starts, stops = (bound.reshape(-1, workers)[:steps] for bound in (bounds[:, :-1], bounds[:, 1:]))
     rows.add(SpanKind.COMPUTE, np.arange(workers), np.arange(steps)[:, None], starts, stops)
     last_steps = np.minimum(np.arange(1, updates + 1) * period, steps) - 1
-    tell_all_reduces(rows, last_steps[:, None], arrivals, ends, arrivals, num_bytes)
+    tell_exchanges(rows, SpanKind.ALL_REDUCE, last_steps[:, None], arrivals, ends, arrivals, num_bytes)
     builder = TraceBuilder()
     builder.extend("spans", **rows.columns())
     tell_updates(builder, ends.max(axis=1), workers, period, steps)

@@ -17,7 +17,6 @@ import torch
 
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Stopwatch
 from distsim.runtime.transport import backend
-from distsim.runtime.transport.all_reduce import follows_schedule
 from distsim.runtime.transport.backend import Group
 from distsim.scenario import Scenario
 
@@ -79,7 +78,7 @@ def obstacle(scenario: Scenario, *, emulated: bool) -> str | None:
         (scenario.failures is not None, "NCCL is not brought back after a failure"),
         (scenario.server_decides, "servers receive from any worker, which NCCL cannot"),
         (not scenario.policy.all_reduces, "pipelines send by gloo"),
-        (follows_schedule(scenario), "schedules send by gloo"),
+        (scenario.follows_schedule, "schedules send by gloo"),
     ):
         if keeps:
             return why

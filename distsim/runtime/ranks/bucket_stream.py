@@ -24,7 +24,7 @@ from distsim.runtime.devices.stopwatch import ON_CPU, Moment
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport import backend
-from distsim.runtime.transport.all_reduce import count_reduced, follows_schedule
+from distsim.runtime.transport.all_reduce import count_reduced
 from distsim.runtime.transport.schedule_run import ScheduleRunner, ScheduleTask, runner_of
 from distsim.scenario import Scenario
 
@@ -84,7 +84,7 @@ def stream_of(scenario: Scenario, worker: int, slot: StatusSlot, device: Device)
     """The stream of a worker on its device."""
     if device.group is not None:
         return QueueStream(scenario, device)
-    return ScheduleStream(scenario, worker, slot) if follows_schedule(scenario) else BackendStream(scenario)
+    return ScheduleStream(scenario, worker, slot) if scenario.follows_schedule else BackendStream(scenario)
 
 
 class BackendStream(Stream):

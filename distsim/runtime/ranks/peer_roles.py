@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from distsim.policies import Ddp, Pipeline
+from distsim.policies import Ddp, Pipeline, Programmed
 from distsim.runtime.devices.device import Device
 from distsim.runtime.ranks.failures import FailureRecovery
 from distsim.runtime.recording.rank_status import StatusSlot
@@ -44,6 +44,10 @@ def peer_role_of(
         from distsim.runtime.ranks.pipeline import PipelineWorker
 
         return PipelineWorker(scenario, rank, recorder, slot, done_before)
+    if isinstance(scenario.policy, Programmed):
+        from distsim.runtime.ranks.program import ProgramWorker
+
+        return ProgramWorker(scenario, rank, recorder, slot, done_before)
     from distsim.runtime.ranks.peers import Peer, ScheduleServer
 
     if rank < scenario.cluster.workers:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import distsim
-from distsim.policies import Ddp, Pipeline
+from distsim.policies import Ddp, Pipeline, Programmed
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.merge.failures import joined
 from distsim.runtime.recording.rank_status import State, Status
@@ -55,11 +55,13 @@ class PartialTrace:
         self.builder = TraceBuilder()
         self._scenario = scenario
         self._zero = zero
+        policy, workload, workers = scenario.policy, scenario.workload, scenario.cluster.workers
+        self._program = policy.program(workload, workers) if isinstance(policy, Programmed) else None
         for rank, tables in enumerate(records):
             self._computing(rank, tables)
             self._talking(rank, tables)
             self._serving(rank, tables)
-        if not scenario.server_decides and not isinstance(scenario.policy, (Ddp, Pipeline)):
+        if not scenario.server_decides and not isinstance(scenario.policy, (Ddp, Pipeline, Programmed)):
             self._sums(records[: scenario.cluster.workers])
 
     def _span(self, rank: int, kind: SpanKind, step: float, start: float, end: float, label: str = "") -> None:
@@ -71,6 +73,10 @@ class PartialTrace:
         for table, kind in (("forwards", SpanKind.FORWARD), ("backwards", SpanKind.BACKWARD)):
             for step, start, end in tables[table]:
                 self._span(rank, kind, step, start, end)
+        if self._program is not None:
+            for step, number, start, end in tables["computations"]:
+                piece = self._program.computations[int(number)]
+                self._span(rank, SpanKind[piece.kind.upper()], step, start, end, self._program.label(piece))
         for step, micro, backward, start, end in tables["passes"]:
             kind = SpanKind.BACKWARD if backward else SpanKind.FORWARD
             self._span(rank, kind, step, start, end, f"micro-batch {micro:.0f}")
@@ -80,9 +86,18 @@ class PartialTrace:
 
     def _talking(self, rank: int, tables: Tables) -> None:
         for call, arrival, end in tables["all_reduces"]:
-            self._span(rank, SpanKind.ALL_REDUCE, call, arrival, end)
+            kind, of_step, label = self._exchange(int(call))
+            self._span(rank, kind, of_step, arrival, end, label)
         for server, step, _, start, end in tables["pushes"]:
             self._span(rank, SpanKind.SEND, step, start, end, f"to server {server:.0f}")
+
+    def _exchange(self, call: int) -> tuple[SpanKind, int, str]:
+        """What call number `call` of a run is: its kind, its step and its label."""
+        if self._program is None:
+            return SpanKind.ALL_REDUCE, call, ""
+        step, number = divmod(call, len(self._program.exchanges))
+        piece = self._program.exchanges[number]
+        return SpanKind[piece.kind.upper()], step, self._program.label(piece)
 
     def _serving(self, rank: int, tables: Tables) -> None:
         for worker, step, _, posted, end in tables["arrivals"]:

@@ -31,6 +31,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "backwards": ("step", "start", "end"),
     "losses": ("step", "loss"),
     "all_reduces": ("call", "arrival", "end"),
+    "computations": ("step", "number", "start", "end"),  # of the policy's program
     "exchange_work": ("call", "core_seconds"),  # of all threads of this rank
     "sends": ("call", "transfer", "posted", "end"),
     "receives": ("call", "transfer", "posted", "end"),

@@ -51,14 +51,6 @@ class BySchedule:
         self._runner.run(tensor, call, recorder, more=more)
 
 
-def follows_schedule(scenario: Scenario) -> bool:
-    """Whether the all-reduces of this scenario's workers follow its schedule.
-
-    The back end has no parameter servers. A scenario with servers therefore always follows its schedule.
-    """
-    return scenario.communication.implementation == "schedule" or scenario.collective.has_servers
-
-
 def task_of(scenario: Scenario, rank: int, floats: int) -> ScheduleTask:
     """The part of `rank` in this scenario's all-reduces of `floats` numbers."""
     return ScheduleTask(scenario.schedule(), rank, floats, scenario.communication.sends)
@@ -68,4 +60,4 @@ def all_reduce_of(
     scenario: Scenario, worker: int, floats: int, slot: StatusSlot, group: backend.Group | None = None
 ) -> AllReduce:
     """The all-reduce by which `worker` sums `floats` numbers. group: of all workers; None: the default group."""
-    return BySchedule(task_of(scenario, worker, floats), slot) if follows_schedule(scenario) else ByBackend(group)
+    return BySchedule(task_of(scenario, worker, floats), slot) if scenario.follows_schedule else ByBackend(group)

@@ -1,6 +1,6 @@
 """Merges the records of all ranks into one trace, whose clock starts when the last rank leaves the start barrier.
 
-There is a module for each kind of role: workers with servers, peers, DDP, pipelines, FlexRR.
+There is a module for each kind of role: workers with servers, peers, DDP, programs, pipelines, FlexRR.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 import distsim
-from distsim.policies import Ddp, FlexRR, Pipeline
+from distsim.policies import Ddp, FlexRR, Pipeline, Programmed
 from distsim.runtime.recording import audit
 from distsim.runtime.recording.merge.ddp import DdpMerge
 from distsim.runtime.recording.merge.failures import load_joined, with_pauses
@@ -20,6 +20,7 @@ from distsim.runtime.recording.merge.flexrr import FlexRRMerge
 from distsim.runtime.recording.merge.losses import losses
 from distsim.runtime.recording.merge.peers import PeersMerge
 from distsim.runtime.recording.merge.pipeline import PipelineMerge
+from distsim.runtime.recording.merge.program import ProgramMerge
 from distsim.runtime.recording.merge.server import ServerMerge
 from distsim.runtime.recording.recorder import Record, load
 from distsim.runtime.roles import roles
@@ -70,6 +71,8 @@ def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> Trac
     match scenario.policy:
         case Ddp():
             return DdpMerge(records, scenario, zero).builder
+        case Programmed():
+            return ProgramMerge(records, scenario, zero).builder
         case Pipeline():
             return PipelineMerge(records, zero).builder
     return PeersMerge(records, scenario, zero).builder

@@ -50,26 +50,31 @@ def all_reduces(records: Sequence[Record], zero: float) -> Iterator[tuple[int, l
 
 def tell_all_reduce(
     builder: TraceBuilder, step: int, num_bytes: float, arrivals: list[float], ends: list[float],
-    idle_from: list[float], label: str = "",
+    idle_from: list[float], label: str = "", kind: SpanKind = SpanKind.ALL_REDUCE,
 ) -> None:  # fmt: skip
-    """The spans of an all-reduce. A worker waits from idle_from[worker] until the last worker has arrived."""
+    """The spans of an all-reduce, or of another `kind`.
+
+    A worker waits from idle_from[worker] until the last worker has arrived.
+    """
     last = max(arrivals)
     for worker, (idle, end) in enumerate(zip(idle_from, ends, strict=True)):
         if last > idle:
             builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
-        builder.span(worker, SpanKind.ALL_REDUCE, step, last, end, num_bytes, label)
+        builder.span(worker, kind, step, last, end, num_bytes, label)
 
 
 def tell_transfers(
-    builder: TraceBuilder, records: Sequence[Record], scenario: Scenario, shapes: Sequence[Shape], zero: float
-) -> None:
-    """The transfers of all calls of the scenario's schedule, and the spans in which its servers send and receive.
+    builder: TraceBuilder, records: Sequence[Record], scenario: Scenario, shapes: Sequence[Shape], zero: float,
+    exchanges: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """The transfers of all calls of the scenario's schedules, and the spans in which its servers send and receive.
 
-    shapes: of the calls; several shapes follow each other in turn.
+    shapes: of the calls; several shapes follow each other in turn. exchanges: of the same calls; by default all are
+    all-reduces.
     """
-    schedule, workers = scenario.schedule(), scenario.cluster.workers
-    eager = scenario.communication.sends == "eager"
-    for carried in carried_by(schedule, records, shapes, eager=eager):
+    workers, eager = scenario.cluster.workers, scenario.communication.sends == "eager"
+    schedules = [scenario.schedule(exchange) for exchange in exchanges or ["all_reduce"] * len(shapes)]
+    for carried in carried_by(schedules, records, shapes, eager=eager):
         source, target, start, end = carried.source, carried.target, carried.start - zero, carried.end - zero
         builder.transfer(source, target, carried.num_bytes, start, end, carried.chunk, carried.call)
         if target >= workers:
@@ -92,18 +97,23 @@ class Carried(NamedTuple):
 
 
 def carried_by(
-    schedule: Schedule, records: Sequence[Record], shapes: Sequence[Shape], *, eager: bool
+    schedules: Sequence[Schedule], records: Sequence[Record], shapes: Sequence[Shape], *, eager: bool
 ) -> Iterator[Carried]:
-    """The transfers of all calls, by call and number. Source and target have each recorded a row."""
-    transfers = [transfer for _, transfer in schedule.transfers()]
-    bounds = [(schedule.chunk_bounds(numbers), number_bytes) for numbers, number_bytes in shapes]
+    """The transfers of all calls, by call and number. Source and target have each recorded a row.
+
+    schedules, shapes: of the calls, which follow each other in turn.
+    """
+    turns = [
+        ([transfer for _, transfer in schedule.transfers()], schedule.chunk_bounds(numbers), number_bytes)
+        for schedule, (numbers, number_bytes) in zip(schedules, shapes, strict=True)
+    ]
     left, came = _by_transfer(records, "sends"), _by_transfer(records, "receives")
     if left.keys() != came.keys():
         call, number = min(left.keys() ^ came.keys())
         raise RunError(f"transfer {number} of all-reduce {call} was seen by only one of its two ranks")
     for (call, number), posted in sorted(left.items()):
+        transfers, begins, number_bytes = turns[call % len(turns)]
         transfer, (ready, end) = transfers[number], came[call, number]
-        begins, number_bytes = bounds[call % len(bounds)]
         numbers = begins[transfer.chunk + transfer.chunks] - begins[transfer.chunk]
         start = posted[0] if eager else max(posted[0], ready)
         yield Carried(

@@ -1,0 +1,85 @@
+"""Sharded data parallel training, ZeRO: each worker keeps a part of the training's state.
+
+The workers reduce-scatter the gradients of each unit during backward, so that each worker has the sum of its own part,
+updates this part, and gathers the parameters of a unit before the next forward that needs them.
+Source: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054); Zhao et al. 2023, PyTorch FSDP (arXiv 2304.11277), for units
+and for gathering ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from annotated_types import Ge, Le
+from pydantic import Field
+
+from distsim.policies.ddp import in_buckets
+from distsim.policies.policy import Programmed
+from distsim.policies.step_program import Computation, Exchange, StepProgram
+from distsim.units import PositiveBytes
+
+if TYPE_CHECKING:
+    from distsim.workload import Workload
+
+
+@dataclass(frozen=True)
+class Sharded(Programmed):
+    """`steps` updates. A unit is a layer, or neighbouring layers that together reach `bucket`.
+
+    stage: 1: the optimizer's state is divided among the workers; 2: also the gradients; 3: also the parameters, which
+    are freed after a unit's forward and gathered again for its backward. prefetch: how many units a worker gathers
+    ahead of the one that it computes.
+    """
+
+    stage: Annotated[int, Ge(1), Le(3), Field(examples=[3])]
+    bucket_bytes: Annotated[PositiveBytes | None, Field(alias="bucket")] = None
+    prefetch: Annotated[int, Ge(0), Le(100_000)] = 1
+
+    kind: ClassVar = "sharded"
+    server: ClassVar = "none"
+    collectives: ClassVar = ("ring",)  # a reduce-scatter and an all-gather are its halves
+    real_model: ClassVar = False
+
+    def units(self, layer_bytes: list[float]) -> list[list[int]]:
+        """The layers of each unit, in the order of forward.
+
+        >>> Sharded(stage=3, bucket_bytes=4.0).units([2.0, 2.0, 2.0])
+        [[0], [1, 2]]
+        """
+        size = self.bucket_bytes or 0.0
+        return [bucket[::-1] for bucket in in_buckets(layer_bytes, size, size)][::-1]
+
+    def program(self, workload: Workload, workers: int) -> StepProgram:
+        """What each of `workers` computes and exchanges in a step.
+
+        A worker first updates its part of the parameters. It gathers a unit when the unit that is `prefetch` before it
+        begins its forward; at stage 3 also when that one, in the order of backward, begins its backward.
+        """
+        units = self.units(workload.layer_bytes)
+        sizes = [sum(workload.layer_bytes[layer] for layer in unit) for unit in units]
+        added = workload.added_times([len(unit) for unit in reversed(units)])
+        backward = workload.backward_share / workload.layers  # of the drawn time, for each layer
+        forward = 1.0 / workload.layers - backward
+        computations = [Computation("apply", 0, 0.0, added.optimizer / workers)]
+        exchanges: list[Exchange] = []
+        for number, (unit, seconds) in enumerate(zip(units, reversed(added.forwards), strict=True)):
+            begun = 1 + max(number - self.prefetch, 0)
+            exchanges.append(Exchange("all_gather", number, sizes[number], after=begun))
+            computations.append(Computation("forward", number, forward * len(unit), seconds, after=len(exchanges)))
+        to_gather = iter(range(len(units))[::-1] if self.stage == 3 else ())
+        gathered: dict[int, int] = {}  # by unit, how many exchanges are over when it has been gathered again
+
+        def gather(count: int) -> None:
+            for number in islice(to_gather, count):
+                exchanges.append(Exchange("all_gather", number, sizes[number], after=len(computations)))
+                gathered[number] = len(exchanges)
+
+        gather(1 + self.prefetch)
+        for number, seconds in zip(reversed(range(len(units))), added.buckets, strict=True):
+            part, after = backward * len(units[number]), gathered.get(number, len(units))
+            computations.append(Computation("backward", number, part, seconds, after))
+            exchanges.append(Exchange("reduce_scatter", number, sizes[number], after=len(computations)))
+            gather(1)
+        return StepProgram(tuple(computations), tuple(exchanges), unit="unit")

@@ -1,0 +1,45 @@
+"""Tensor parallel training: the workers share every block of a transformer, and all work on one batch.
+
+Each worker has some columns of a block's first matrix and the rows of its second matrix that go with them, in attention
+and in the perceptron alike. The workers' results are parts of a sum, so an all-reduce follows each of the two halves:
+of the activations in forward, and of their gradients in backward. Nobody can go on before it has ended.
+Source: Shoeybi et al. 2019, Megatron-LM (arXiv 1909.08053), section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from distsim.policies.policy import Programmed
+from distsim.policies.step_program import Computation, Computed, Exchange, StepProgram
+
+if TYPE_CHECKING:
+    from distsim.workload import Workload
+
+HALVES = 2  # of a block: attention and the perceptron
+
+
+@dataclass(frozen=True)
+class Tensor(Programmed):
+    """`steps` updates. The blocks are the workload's layers; the compute time is that of a worker's part of the batch's
+    work, and `workload.activation` is what one block hands to the next."""
+
+    kind: ClassVar = "tensor"
+    server: ClassVar = "none"
+    all_reduces: ClassVar = False
+    real_model: ClassVar = False
+
+    def program(self, workload: Workload, workers: int) -> StepProgram:  # noqa: ARG002 - the same for any number
+        """Half a block at a time, each followed by the all-reduce of its result."""
+        blocks, num_bytes = range(workload.layers), workload.activation_bytes or 0.0
+        share = workload.backward_share / workload.layers / HALVES
+        parts: list[tuple[Computed, int, float]] = [
+            *(("forward", block, 1.0 / workload.layers / HALVES - share) for block in blocks for _ in range(HALVES)),
+            *(("backward", block, share) for block in reversed(blocks) for _ in range(HALVES)),
+        ]
+        return StepProgram(
+            tuple(Computation(*part, after=number) for number, part in enumerate(parts)),
+            tuple(Exchange("all_reduce", part[1], num_bytes, after=number + 1) for number, part in enumerate(parts)),
+            unit="block",
+        )

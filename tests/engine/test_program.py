@@ -1,0 +1,184 @@
+"""Sharded and tensor parallel training: by hand, against closed forms, and the engines against each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distsim import trace_size
+from distsim.engine import recurrence, story
+from distsim.link_traffic import carried_by_link
+from distsim.metrics import worker_seconds
+from distsim.policies import Computation, Exchange, StepProgram
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.theory.collectives import all_gather_seconds, reduce_scatter_seconds, ring_all_reduce_seconds
+from distsim.theory.sharding import sharded_link_bytes, sharded_step_seconds
+from distsim.theory.tensor import tensor_link_bytes, tensor_step_seconds
+from distsim.trace import SpanKind, Trace, violations
+from tests.counts import reduced
+from tests.engine.test_engines import assert_same
+
+RATE, LATENCY, STEPS = 1e9, 100e-6, 3
+ENGINES = {"recurrence": recurrence.run, "story": story.run}
+
+
+def scenario(policy: dict[str, Any], workers: int = 4, layers: int = 4, **tables: Any) -> Scenario:
+    """Equal layers of 2 MB on links of 1 GB/s; 12 ms of compute for each layer, a third of it forward."""
+    table: dict[str, Any] = {
+        "steps": STEPS,
+        "seed": 3,
+        "cluster": {"workers": workers, "bandwidth": "1 GB/s", "latency": "100 us"},
+        "compute": {"distribution": "constant", "mean": f"{12 * layers} ms"},
+        "workload": {"gradient": f"{2 * layers} MB", "layers": layers, "activation": "1 MB"},
+        "policy": policy,
+        "communication": {"kind": "ring"},
+    }
+    return Scenario.of(table | tables)
+
+
+def sharded(stage: int, **keys: Any) -> dict[str, Any]:
+    return {"kind": "sharded", "stage": stage} | keys
+
+
+def starts(trace: Trace, kind: SpanKind, worker: int = 0) -> dict[str, float]:
+    """By unit, the milliseconds when it starts; a unit comes once in a step."""
+    own = trace.spans.of_kind(kind)
+    own = own.where((own.worker == worker) & (own.step == 0))
+    return {label.split()[-1]: 1e3 * start for label, start in zip(own.label, own.start_seconds.tolist(), strict=True)}
+
+
+def test_one_step_of_stage_2_by_hand() -> None:
+    """Two workers and units of 2 MB: a gather or a reduce-scatter takes 1.1 ms, a forward 4 ms, a backward 8 ms.
+
+    Unit 0 is there at 1.1 ms, unit 1 at 2.2 ms, and the others are gathered while the unit two before them is left.
+    """
+    trace = simulate(scenario(sharded(2), workers=2), engine="story").between(0.0, 1.0)
+    assert starts(trace, SpanKind.FORWARD) == pytest.approx({"0": 1.1, "1": 5.1, "2": 9.1, "3": 13.1})
+    assert starts(trace, SpanKind.ALL_GATHER) == pytest.approx({"0": 0.0, "1": 1.1, "2": 5.1, "3": 9.1})
+    assert starts(trace, SpanKind.BACKWARD) == pytest.approx({"3": 17.1, "2": 25.1, "1": 33.1, "0": 41.1})
+    assert starts(trace, SpanKind.REDUCE_SCATTER) == pytest.approx({"3": 25.1, "2": 33.1, "1": 41.1, "0": 49.1})
+    assert trace.updates.time_seconds[0] == pytest.approx(50.2e-3)
+
+
+def test_at_stage_3_a_step_gathers_again_for_backward() -> None:
+    """With no gather ahead nothing overlaps: 4 (1.1 + 4) + 4 (1.1 + 8 + 1.1) ms."""
+    trace = simulate(scenario(sharded(3, prefetch=0), workers=2), engine="story")
+    assert trace.updates.time_seconds == pytest.approx(np.arange(1, STEPS + 1) * 61.2e-3)
+    gathered = trace.spans.of_kind(SpanKind.ALL_GATHER)
+    of_first = gathered.where((gathered.worker == 0) & (gathered.step == 0))
+    assert of_first.label.tolist() == [f"unit {unit}" for unit in (0, 1, 2, 3, 3, 2, 1, 0)]
+    parts = worker_seconds(trace)
+    assert parts["communication"] == pytest.approx([STEPS * 13.2e-3] * 2)
+    assert parts["waiting"] == pytest.approx([0.0] * 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("prefetch", [0, 1])
+@pytest.mark.parametrize("layers", [1, 2, 3, 9])
+@pytest.mark.parametrize("mean", ["0.1 ms", "3 ms", "9 ms", "14 ms", "200 ms"])
+def test_a_step_takes_what_the_closed_form_says(engine: str, stage: int, prefetch: int, layers: int, mean: str) -> None:
+    """From links that decide alone to links that hardly matter: a gather and a reduce-scatter take 1.8 ms each."""
+    found = scenario(sharded(stage, prefetch=prefetch), layers=layers).replacing(
+        {"compute.mean": f"{float(mean.split()[0]) * layers} ms"}
+    )
+    each = found.compute.mean_seconds / layers
+    gather, scatter = (seconds(2e6, 4, RATE, LATENCY) for seconds in (all_gather_seconds, reduce_scatter_seconds))
+    expected = sharded_step_seconds(layers, each / 3, 2 * each / 3, gather, scatter, stage, prefetch)
+    trace = ENGINES[engine](found)
+    assert trace.updates.time_seconds == pytest.approx(np.arange(1, STEPS + 1) * expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_a_step_of_tensor_parallel_training_takes_what_the_closed_form_says(engine: str, workers: int) -> None:
+    found = scenario({"kind": "tensor"}, workers=workers)
+    one = ring_all_reduce_seconds(1e6, workers, RATE, LATENCY)
+    expected = tensor_step_seconds(found.compute.mean_seconds, 4, one)
+    trace = ENGINES[engine](found)
+    assert trace.updates.time_seconds == pytest.approx(np.arange(1, STEPS + 1) * expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("policy", [*map(sharded, (1, 2, 3)), {"kind": "tensor"}], ids=str)
+def test_a_link_carries_what_the_closed_form_says(policy: dict[str, Any], workers: int) -> None:
+    found = scenario(policy, workers=workers)
+    stage = policy.get("stage")
+    each = sharded_link_bytes(8e6, workers, stage) if stage else tensor_link_bytes(1e6, 4, workers)
+    for engine in ENGINES.values():
+        carried = carried_by_link(engine(found))
+        assert list(carried.values()) == pytest.approx([STEPS * each] * 2 * workers * (workers > 1), rel=1e-12)
+
+
+@st.composite
+def programmed(draw: st.DrawFn) -> Scenario:
+    """Any policy with a program, on any links."""
+    workers = draw(st.integers(1, 6))
+    kind = draw(st.sampled_from(["sharded", "sharded", "tensor"]))
+    policy: dict[str, Any] = {"kind": kind}
+    if kind == "sharded":
+        policy |= {"stage": draw(st.integers(1, 3)), "prefetch": draw(st.integers(0, 4))}
+        policy |= draw(st.sampled_from([{}, {"bucket": "500 kB"}, {"bucket": "1 GB"}]))
+    speed = st.floats(20.0, 2000.0).map(lambda value: {"up": f"{value:.3f} MB/s"})
+    nic = draw(st.dictionaries(st.sampled_from([*map(str, range(workers))]), speed, max_size=2))
+    cluster = {"workers": workers, "bandwidth": draw(st.sampled_from(["1 GB/s", "30 MB/s"])), "latency": "100 us"}
+    if draw(st.booleans()):
+        cluster["nodes"] = {"per_node": draw(st.integers(1, workers)), "bandwidth": "9 GB/s", "latency": "5 us"}
+    compute = draw(st.sampled_from([
+        {"mean": "9 ms"}, {"mean": "9 ms", "slow": {"0": 2.37}}, {"distribution": "exponential", "mean": "9 ms"},
+    ]))  # fmt: skip
+    return Scenario.of(
+        {
+            "steps": draw(st.integers(1, 6)),
+            "seed": draw(st.integers(0, 999)),
+            "cluster": cluster | ({"nic": nic} if nic else {}),
+            "compute": compute,
+            "workload": {
+                "gradient": draw(st.sampled_from(["1 MB", "0 B"])), "layers": draw(st.integers(1, 7)),
+                "activation": "200 kB", "backward_share": draw(st.sampled_from([0.1, 2 / 3])),
+            },
+            "policy": policy,
+            "communication": {"kind": "ring", "sends": draw(st.sampled_from(["eager", "rendezvous"]))},
+        }
+    )  # fmt: skip
+
+
+@settings(max_examples=reduced(250))
+@given(programmed())
+def test_the_recurrence_means_what_the_story_means(found: Scenario) -> None:
+    played = story.run(found)
+    assert not violations(played)
+    rows = sum(map(len, (played.spans, played.updates, played.contributions, played.transfers)))
+    assert rows <= trace_size.rows(found, derived=False)
+    if recurrence.cannot(found) is None:
+        assert_same(played, recurrence.run(found))
+
+
+@settings(max_examples=reduced(100))
+@given(programmed())
+def test_gathering_ahead_loses_nothing_on_equal_workers(found: Scenario) -> None:
+    """A worker that gathers further ahead has at every moment at least what it had."""
+    equal = found.replacing({"compute": {"mean": "9 ms"}})
+    if equal.policy.kind != "sharded" or equal.cluster.nic or equal.cluster.nodes:
+        return
+    none, one = (simulate(equal.replacing({"policy.prefetch": ahead})).total_seconds for ahead in (0, 1))
+    assert one <= none * (1 + 1e-9)
+
+
+def test_pieces_that_wait_for_each_other_are_refused() -> None:
+    wrong = StepProgram((Computation("forward", 0, 1.0, after=1),), (Exchange("all_gather", 0, 1.0, after=1),))
+    with pytest.raises(ValueError, match="computation 0 and exchange 0 wait for each other"):
+        list(wrong.in_order())
+
+
+def test_a_saved_trace_has_the_same_transfers(tmp_path: Any) -> None:
+    for policy in (sharded(3), {"kind": "tensor"}):
+        trace = simulate(scenario(policy))
+        trace.save(tmp_path / "run.npz")
+        assert Trace.load(tmp_path / "run.npz").transfers == trace.transfers
+        assert len(trace.transfers_between(0.0, 5e-3)) < len(trace.transfers)

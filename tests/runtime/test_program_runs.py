@@ -1,0 +1,91 @@
+"""Real runs of sharded and tensor parallel training: what they send and in which order; wrong numbers are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distsim.policies import Exchange
+from distsim.runtime.measure import measure_all
+from distsim.runtime.ranks.peers import WrongSumError
+from distsim.runtime.ranks.program import Part
+from distsim.runtime.recording import rank_status
+from distsim.runtime.recording.rank_status import StatusSlot
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.trace import SpanKind, Trace
+
+POLICIES: dict[str, dict[str, Any]] = {
+    "stage 1": {"kind": "sharded", "stage": 1},
+    "stage 3": {"kind": "sharded", "stage": 3, "bucket": "400 kB"},
+    "stage 3, nothing ahead": {"kind": "sharded", "stage": 3, "prefetch": 0},
+    "tensor": {"kind": "tensor"},
+}
+
+
+def scenario(policy: dict[str, Any], **tables: Any) -> Scenario:
+    table: dict[str, Any] = {
+        "steps": 5,
+        "seed": 3,
+        "cluster": {"workers": 3, "bandwidth": "10 Gbit/s", "latency": "50 us"},
+        "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
+        "workload": {"gradient": "960 kB", "layers": 4, "activation": "48 kB"},
+        "policy": policy,
+        "communication": {"kind": "ring"},
+    }
+    return Scenario.of(table | tables)
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Trace]:
+    """The real runs, and one with eager sends."""
+    found = [scenario(policy) for policy in POLICIES.values()]
+    found.append(found[1].replacing({"communication.sends": "eager"}))
+    return dict(zip([*POLICIES, "eager"], measure_all(found), strict=True))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", [*POLICIES, "eager"])
+def test_a_real_run_sends_what_the_simulation_says(measured: dict[str, Trace], name: str) -> None:
+    ours, predicted = measured[name], simulate(measured[name].scenario)
+    assert carried(ours) == carried(predicted)
+    for worker in range(3):
+        assert exchanges(ours, worker) == exchanges(predicted, worker)
+    for kind in (SpanKind.FORWARD, SpanKind.BACKWARD):
+        assert len(ours.spans.of_kind(kind)) == len(predicted.spans.of_kind(kind))
+
+
+def carried(trace: Trace) -> list[tuple[Any, ...]]:
+    """Call, source, target, chunk and bytes of each transfer."""
+    of = trace.transfers
+    columns = (of.collective, of.source, of.target, of.chunk, of.bytes)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def exchanges(trace: Trace, worker: int) -> list[tuple[str, str]]:
+    """The exchanges of a worker in order."""
+    own = trace.spans.of_kind(SpanKind.ALL_REDUCE, SpanKind.REDUCE_SCATTER, SpanKind.ALL_GATHER)
+    own = own.where(own.worker == worker).sorted()
+    return [(SpanKind(kind).text, label) for kind, label in zip(own.kind.tolist(), own.label.tolist(), strict=True)]
+
+
+def part(kind: Any, tmp_path: Path) -> Part:
+    """An exchange of the only worker, whose numbers no other changes."""
+    alone = scenario({"kind": "sharded", "stage": 1}).replacing({"cluster.workers": 1})
+    rank_status.create(tmp_path, 1)
+    return Part(alone, 0, Exchange(kind, 0, 400.0, after=1), 0, StatusSlot(tmp_path, 0))
+
+
+@pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce"])
+def test_a_wrong_number_is_found(kind: str, tmp_path: Path) -> None:
+    """Also those of the step before, which a lost exchange would leave."""
+    found = part(kind, tmp_path)
+    found.make(3)
+    found.check(3)
+    with pytest.raises(WrongSumError, match=f"of 100 numbers of the last {kind} of unit 0 are wrong at worker 0"):
+        found.check(4)
+    found.numbers[7] += 1.0
+    with pytest.raises(WrongSumError, match="1 of 100 numbers"):
+        found.check(3)
