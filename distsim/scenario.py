@@ -83,6 +83,8 @@ class Scenario(ValidatedTable):
         self.compute.check_workers(self.cluster.workers, recorded=recorded)
         self.policy.check_workers(self.cluster.workers)
         self.policy.check_steps(self.steps)
+        if (model := self.workload.profile.model if self.workload.profile else self.workload.model) is not None:
+            self.policy.check_model(model)
         self._check_workload()
         self._check_stages()
         self._check_communication()
@@ -103,8 +105,8 @@ class Scenario(ValidatedTable):
             raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload], or a model')
         if self.workload.activation_bytes is None and pipeline and self.cluster.workers > 1:
             raise ValueError(
-                "workload.activation is missing: it is what one stage of a pipeline sends to the next for a whole "
-                'batch. Cure: write activation = "1 MiB" in [workload]'
+                "workload.activation is missing: it is what one stage of a pipeline, or one block of tensor parallel "
+                'training, hands on for a whole batch. Cure: write activation = "1 MiB" in [workload]'
             )
 
     def _check_stages(self) -> None:

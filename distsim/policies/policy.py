@@ -45,6 +45,9 @@ class Policy:
     def check_steps(self, steps: int) -> None:
         """Raises ValueError where a run of so many steps would make no update."""
 
+    def check_model(self, model: str) -> None:
+        """Raises ValueError where the policy cannot train `model`, one of distsim's or a user's own."""
+
     def check_real(self, workers: int) -> None:
         """Raises InputError where fields of this policy can be simulated on so many workers but not really run."""
 

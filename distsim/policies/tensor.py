@@ -30,6 +30,14 @@ class Tensor(Programmed):
     all_reduces: ClassVar = False
     real_model: ClassVar = False
 
+    def check_model(self, model: str) -> None:
+        """Raises ValueError for a model that has no blocks."""
+        if model != "transformer":
+            raise ValueError(
+                f"policy.kind = 'tensor' splits the blocks of a transformer, and {model!r} is not known to have any. "
+                'Cure: write model = "transformer", or layers and activation without a model'
+            )
+
     def program(self, workload: Workload, workers: int) -> StepProgram:  # noqa: ARG002 - the same for any number
         """Half a block at a time, each followed by the all-reduce of its result."""
         blocks, num_bytes = range(workload.layers), workload.activation_bytes or 0.0
