@@ -139,6 +139,13 @@ class Profile:
         """Seconds of a backward: until the last gradient is there."""
         return self.layers[-1].ready_seconds
 
+    @cached_property
+    def layer_seconds(self) -> list[tuple[float, float]]:
+        """Seconds of forward and of backward of each layer, in the order of forward."""
+        ready = [0.0, *(layer.ready_seconds for layer in self.layers)]
+        backward = [after - before for before, after in pairwise(ready)]
+        return [(layer.forward_seconds, own) for layer, own in zip(self.layers, backward, strict=True)][::-1]
+
     @property
     def step_seconds(self) -> float:
         """Seconds of forward, backward and optimizer."""
@@ -231,18 +238,19 @@ def stage_times(
     """
     if profile is None:
         return [(0.0, 0.0)] * stages
+    forward, backward = zip(*profile.layer_seconds, strict=True)
+    cuts = pairwise([0, *stage_cuts(profile, stages, stage_layers)])
+    return [(sum(forward[first:end]), sum(backward[first:end])) for first, end in cuts]
+
+
+def stage_cuts(profile: Profile, stages: int, stage_layers: Sequence[int] = ()) -> list[int]:
+    """The end of each stage among the layers in the order of forward; arguments and errors as for `stage_times`."""
     if len(profile.layers) < stages:
         raise InputError.of(
             "cluster.workers", stages, f"are more stages than the {len(profile.layers)} layers of the profile",
             f"write {len(profile.layers)} or fewer",
         )  # fmt: skip
-    ready = [0.0, *(layer.ready_seconds for layer in profile.layers)]
-    backward = [after - before for before, after in pairwise(ready)][::-1]
-    forward = [layer.forward_seconds for layer in reversed(profile.layers)]
-    ends = list(accumulate(stage_layers))
-    if not ends:
-        ends = _balanced([one + other for one, other in zip(forward, backward, strict=True)], stages)
-    return [(sum(forward[a:b]), sum(backward[a:b])) for a, b in pairwise([0, *ends])]
+    return list(accumulate(stage_layers)) or _balanced([sum(seconds) for seconds in profile.layer_seconds], stages)
 
 
 def _balanced(seconds: Sequence[float], parts: int) -> list[int]:

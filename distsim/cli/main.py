@@ -23,6 +23,7 @@ from distsim.cli.figure import figure
 from distsim.cli.grade import grade
 from distsim.cli.lab import lab
 from distsim.cli.measure import measure
+from distsim.cli.plan import plan_command
 from distsim.cli.profile import profile
 from distsim.cli.simulate import simulate
 from distsim.cli.sweep import sweep
@@ -45,7 +46,8 @@ def distsim() -> None:
 
 
 for command in (
-    simulate, measure, compare, figure, calibrate, profile, sweep, validate, bench, doctor, course, lab, grade,
+    simulate, measure, compare, figure, calibrate, profile, plan_command, sweep, validate, bench, doctor, course, lab,
+    grade,
 ):  # fmt: skip
     distsim.add_command(command)
 

@@ -59,7 +59,7 @@ def profile(
     if trace is not None:
         found = _read(trace, batch, model)
     elif model is not None:
-        found = _measured(model, batch, device, steps, busy, shown=not as_json)
+        found = measured_profile(model, batch, device, steps, busy, shown=not as_json)
     else:
         raise click.UsageError("Missing argument 'FILE:FUNCTION', or --trace.")
     if out:
@@ -82,7 +82,10 @@ def _read(trace: Path, batch: int | None, model: str | None) -> Profile:
     return read_profiler_trace(trace, batch)
 
 
-def _measured(model: str, batch: int | None, device: str, steps: int, busy: int | None, *, shown: bool) -> Profile:
+def measured_profile(
+    model: str, batch: int | None, device: str, steps: int, busy: int | None, *, shown: bool
+) -> Profile:
+    """Measures the model of FILE:FUNCTION; the arguments are the command's options. shown: whether a bar is."""
     need("torch", "distsim profile")
     # What the model's own code prints must not mix with the result.
     with bar(f"profile {Path(model).name}", shown=shown) as report, redirect_stdout(sys.stderr):

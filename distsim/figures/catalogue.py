@@ -75,6 +75,7 @@ FIGURES = (
     Entry("exchange_times", "time of an exchange by its bytes"),
     Entry("heat_map", "a sweep's table: two varied keys and one metric", "sweep", ("metric",)),
     Entry("profile", "a model's layers in one step, forward and backward, and their bytes", "profile"),
+    Entry("plan", "the ways of a plan: time against memory, and the frontier"),
     Entry("decision", "whether to distribute a training, and how, by its memory and its time", classes=("Job",)),
     Entry("comparison", "a prediction and its measurement: errors and their causes", "pair"),
     Entry("step_scatter", "the time of each step, predicted against measured", "pair", called="steps"),

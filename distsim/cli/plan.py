@@ -1,0 +1,159 @@
+"""`distsim plan`: every sensible way to train a model on a cluster, simulated and ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from distsim import files, toml
+from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, table
+from distsim.cli.process_pool import process_pool
+from distsim.cli.profile import measured_profile
+from distsim.cli.sweep import MOST_PROCESSES
+from distsim.errors import InputError
+from distsim.files import check_writable
+from distsim.memory import OPTIMIZERS
+from distsim.plan import Way, distinct, frontier, plan, ranked, verdict, ways
+from distsim.profile import Profile
+from distsim.progress import Phase, bar
+from distsim.units import cure, parse, show
+from distsim.validated_table import LARGEST_COUNT
+
+SHOWN = 12
+LARGEST_MEGABYTES = 1
+PICTURES = (".png", ".svg", ".html")
+
+
+@click.command("plan")
+@click.argument("model", metavar="FILE:FUNCTION")
+@click.option("--cluster", type=PATH, required=True, help="A TOML file with a [cluster] table, such as a scenario.")
+@click.option("--memory", metavar="SIZE", help='Of one device, such as "80GB"; ways that need more are left out.')
+@click.option("--optimizer", type=click.Choice(list(OPTIMIZERS)), default="adam", show_default=True,
+              help="Whose numbers are held beside parameters and gradients.")  # fmt: skip
+@click.option("--activation", metavar="SIZE",
+              help="What one layer hands to the next for a whole batch; with it, pipelines are tried.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(1, LARGEST_COUNT), metavar="N", help="Samples of one worker's step.")
+@click.option("--workers", type=click.IntRange(1, MOST_PROCESSES),
+              help="Processes that simulate (default: one per core).")  # fmt: skip
+@click.option("--out", type=PATH, help="Draw time against memory: .png, .svg or .html.")
+@json_option
+def plan_command(
+    model: str, cluster: Path, memory: str | None, optimizer: str, activation: str | None, batch: int | None,
+    workers: int | None, out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Rank the ways to train a model of your own on a cluster, or on a part of it.
+
+    FILE:FUNCTION is profiled first, as by distsim profile; a file that distsim profile wrote is taken as it is. Ways
+    differ in the policy, its buckets or stage, the all-reduce and the number of workers, and are simulated without
+    stragglers. Ctrl-C shows what is there so far.
+
+    \b
+        distsim plan my_model.py:build --cluster cluster.toml --memory 80GB
+        distsim plan profile.json --cluster cluster.toml --optimizer mixed_adam --out plan.html
+    """
+    if out is not None:
+        if out.suffix not in PICTURES:
+            raise InputError.of("--out", str(out), f"must end in {' or '.join(PICTURES)}", "rename it, as in plan.html")
+        check_writable(out)
+    room = None if memory is None else _size("--memory", memory)
+    if activation is not None:
+        _size("--activation", activation)
+    given = _cluster(cluster)
+    profile = _profile(model, batch, shown=not as_json)
+    found, interrupted = _simulated(
+        ways(profile, given["cluster"], room, optimizer, activation, given.get("cost")), workers, shown=not as_json
+    )
+    told = verdict(found) if not interrupted or ranked(found) else ""
+    if out is not None:
+        from distsim.figures.plan import plan as draw
+
+        draw(found, room).save(out)
+    if as_json:
+        best = {way.name for way in frontier(found)}
+        rows = [way.as_dict() | {"frontier": way.name in best} for way in [*ranked(found), *_too_large(found)]]
+        print_json({"model": profile.model, "memory_bytes": room, "complete": not interrupted, "verdict": told,
+                    "ways": rows})  # fmt: skip
+    else:
+        console().print(_table(profile.model, found))
+        print_notes([told, *_left_out(found, room)])
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _profile(model: str, batch: int | None, *, shown: bool) -> Profile:
+    if not model.endswith(".json"):
+        return measured_profile(model, batch, "cpu", 20, None, shown=shown)
+    if batch is not None:
+        raise InputError.of("--batch", batch, "is that of the profile already", "leave it out, or give FILE:FUNCTION")
+    return Profile.load(Path(model))
+
+
+def _size(option: str, text: str) -> float:
+    try:
+        return parse(text, "byte")
+    except ValueError as error:
+        raise InputError.of(option, text, str(error), cure(error, 'write such as "80 GB"')) from None
+
+
+def _cluster(path: Path) -> dict[str, Any]:
+    """The [cluster] table of the file, and its [cost] if it has one."""
+    try:
+        text = files.read(path, LARGEST_MEGABYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError.of("--cluster", str(path), f"cannot be read ({error})", "name a TOML file") from None
+    found = toml.read(text, str(path))
+    if not isinstance(found.get("cluster"), dict) or "workers" not in found["cluster"]:
+        raise InputError.of(
+            "--cluster", str(path), "has no [cluster] table with workers",
+            'write such as [cluster] workers = 64, bandwidth = "100 Gbit/s" and latency = "5 us", a line each',
+        )  # fmt: skip
+    return found
+
+
+def _simulated(found: Sequence[Way], workers: int | None, *, shown: bool) -> tuple[list[Way], bool]:
+    """The ways with their times, and whether an interrupt ended it early."""
+    done: list[Way] = []
+    try:
+        with bar("plan", shown=shown) as report, process_pool(workers) as processes:
+            done.extend(plan(found, processes, lambda now, of: report(Phase.counted("way", now, of))))
+    except KeyboardInterrupt:
+        return done, True
+    return done, False
+
+
+def _too_large(found: Sequence[Way]) -> list[Way]:
+    return sorted((way for way in found if way.missing_bytes), key=lambda way: way.missing_bytes)
+
+
+def _table(model: str, found: Sequence[Way]) -> Table:
+    priced = any(way.price_per_sample is not None for way in found)
+    price = ["price of a million"] if priced else []
+    rows = table(f"ways to train {model}", "way", "a sample", "samples/s", "memory", "exposed", *price)
+    best = {way.name for way in frontier(found)}
+    for way in distinct(ranked(found))[:SHOWN]:
+        assert way.seconds_per_sample is not None and way.exposed_share is not None
+        cells = [
+            f"{way.name} *" if way.name in best else way.name, show(way.seconds_per_sample, "second"),
+            f"{1 / way.seconds_per_sample:.4g}", show(way.held.total, "byte"), f"{100 * way.exposed_share:.1f} %",
+        ]  # fmt: skip
+        if priced:
+            cells.append(NOT_APPLICABLE if way.price_per_sample is None else f"{1e6 * way.price_per_sample:.4g}")
+        rows.add_row(*cells)
+    return rows
+
+
+def _left_out(found: Sequence[Way], room: float | None) -> list[str]:
+    """What the table does not show."""
+    told = ["* no other way beats it both in time and in memory"]
+    order = ranked(found)
+    if len(order) > SHOWN:
+        told.append(f"of {len(order)} ways that fit, the first {SHOWN} that differ in time or memory; --json lists all")
+    if large := _too_large(found):
+        assert room is not None, "nothing is too large for unlimited memory"
+        missing = ", ".join(f"{way.name} lacks {show(way.missing_bytes, 'byte')}" for way in distinct(large)[:3])
+        told.append(f"{len(large)} ways need more than {show(room, 'byte')}. The nearest: {missing}")
+    return told

@@ -1,0 +1,99 @@
+"""The bytes that a worker holds while it trains, by kind: parameters, gradients, the optimizer's numbers, activations.
+
+They are counted from the scenario: tensors that training needs, not the memory of a process, which is larger.
+Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 3, for the kinds and for what each stage divides;
+Narayanan et al. 2021 (arXiv 2104.04473), section 2.2, for the micro-batches that a stage of a pipeline holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from distsim.errors import InputError
+from distsim.policies import Pipeline, Sharded, Tensor
+from distsim.profile import stage_cuts
+from distsim.scenario import Scenario
+
+# Bytes of the optimizer's own numbers for each byte of the gradient. Mixed precision: a copy of the parameter and two
+# numbers, 4 bytes each, beside a gradient of 2 bytes.
+OPTIMIZERS = {"sgd": 0.0, "momentum": 1.0, "adam": 2.0, "mixed_adam": 6.0}
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bytes of each kind that one worker holds at most."""
+
+    parameters: float
+    gradients: float
+    optimizer: float
+    activations: float
+
+    @property
+    def total(self) -> float:
+        """All kinds together."""
+        return self.parameters + self.gradients + self.optimizer + self.activations
+
+
+def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
+    """What the worker that holds most holds, at the moment when all kinds are largest.
+
+    Activations are those that a profile has measured: its peak without parameters and gradients, the batch included;
+    0 without a profile. At stage 3 of sharded training, the units that a worker has gathered count as parameters; at
+    stages 2 and 3, one whole unit counts as gradients, which waits to be summed.
+
+    optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one.
+
+    >>> from distsim.examples import example
+    >>> ring = example("synchronous_ring").replacing({"workload.gradient": "100 MB"})
+    >>> held(ring, "adam").total / 1e6
+    400.0
+    >>> whole = ring.replacing({"policy": {"kind": "sharded", "stage": 1}})
+    >>> held(whole, "adam").total / 1e6    # four workers: 100 + 100 + 200 / 4
+    250.0
+    """
+    if optimizer not in OPTIMIZERS:
+        raise InputError.of("optimizer", optimizer, "is not known", f"take one of {', '.join(OPTIMIZERS)}")
+    state, workers, policy = scenario.gradient_bytes, scenario.cluster.workers, scenario.policy
+    profile = scenario.workload.profile
+    activations = max(profile.peak_bytes - 2.0 * profile.gradient_bytes, 0.0) if profile else 0.0
+    own = OPTIMIZERS[optimizer] * state
+    match policy:
+        case Sharded():
+            return _sharded(scenario, policy, own, activations)
+        case Pipeline():
+            return _pipeline(scenario, policy, OPTIMIZERS[optimizer], activations)
+        case Tensor():
+            return Held(state / workers, state / workers, own / workers, activations / workers)
+    return Held(state, state, 0.0 if scenario.server_decides else own, activations)
+
+
+def _sharded(scenario: Scenario, policy: Sharded, optimizer: float, activations: float) -> Held:
+    layer_bytes, workers = scenario.workload.layer_bytes, scenario.cluster.workers
+    state = sum(layer_bytes)
+    units = [sum(layer_bytes[layer] for layer in unit) for unit in policy.units(layer_bytes)]
+    together = 1 + policy.prefetch  # units that are whole at once: the one that is computed, and those gathered ahead
+    whole = max(sum(units[first : first + together]) for first in range(len(units)))
+    # A worker's own part of a unit that is whole is counted in both; the bound is that much too high.
+    parameters = min(state / workers + whole, state) if policy.stage == 3 else state
+    gradients = min(state / workers + max(units), state) if policy.stage >= 2 else state
+    return Held(parameters, gradients, optimizer / workers, activations)
+
+
+def _pipeline(scenario: Scenario, policy: Pipeline, optimizer_share: float, activations: float) -> Held:
+    """The stage that holds most. Its activations are its layers' share of them, for each micro-batch under way."""
+    layer_bytes, stages = scenario.workload.layer_bytes, scenario.cluster.workers
+    profile, count = scenario.workload.profile, policy.micro_batches
+    ends = stage_cuts(profile, stages, policy.stage_layers or ()) if profile else _equal_cuts(len(layer_bytes), stages)
+    found = []
+    for stage, (first, end) in enumerate(pairwise([0, *ends])):
+        state = sum(layer_bytes[first:end])
+        under_way = min(stages - stage, count) / count if policy.schedule == "1f1b" else 1.0
+        kept = activations * (end - first) / len(layer_bytes) * under_way
+        found.append(Held(state, state, optimizer_share * state, kept))
+    return max(found, key=lambda one: one.total)
+
+
+def _equal_cuts(layers: int, stages: int) -> list[int]:
+    """The ends of stages whose numbers of layers differ by one at most."""
+    return list(accumulate(layers // stages + (stage < layers % stages) for stage in range(stages)))

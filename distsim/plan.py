@@ -1,0 +1,240 @@
+"""A plan for a cluster: every sensible way to train a model on it, simulated, and those that fit ranked by time.
+
+A way is a policy with its settings, a collective and a number of workers. What does not fit into the memory of a device
+is not simulated, and is told with what is missing. Steps take the times of the profile, without stragglers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from distsim.collectives import ALL_REDUCES
+from distsim.engine.selection import fastest
+from distsim.errors import InputError
+from distsim.memory import Held, held
+from distsim.metrics import summary
+from distsim.profile import Profile
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.units import show
+
+STEPS = 3  # all alike, but for the first, whose workers begin together
+BUCKETS = ("5 MiB", "25 MiB", "100 MiB")
+PREFETCHES = (1, 2)
+SHARED = ("ring", "hierarchical", "halving_doubling")  # all-reduces that training takes in practice
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to train, and what it takes.
+
+    scenario: as a file says it. held: of the worker that holds most. seconds_per_sample, exposed_share: None where the
+    way was not simulated. missing_bytes: of memory; 0 where it fits. price_per_sample: None without a price.
+    """
+
+    scenario: Scenario
+    held: Held
+    missing_bytes: float = 0.0
+    seconds_per_sample: float | None = None
+    exposed_share: float | None = None
+
+    @property
+    def samples(self) -> int:
+        """Samples of one step, of all workers together; the stages of a pipeline share a batch."""
+        shared = self.scenario.policy.kind == "pipeline"
+        return self.scenario.workload.batch * (1 if shared else self.scenario.cluster.workers)
+
+    @property
+    def price_per_sample(self) -> float | None:
+        """In the currency of the scenario's price."""
+        cost = self.scenario.cost
+        if cost is None or self.seconds_per_sample is None:
+            return None
+        return cost.price_per_hour * self.scenario.hosts * self.seconds_per_sample / 3600.0
+
+    @property
+    def name(self) -> str:
+        """The way in a few words, such as "sharded, stage 3, bucket 25 MiB, ring, 64 workers"."""
+        table, workers = self.scenario.table(), self.scenario.cluster.workers
+        policy = table["policy"]
+        settings = [f"{key} {value}".replace("_", " ") for key, value in policy.items() if key != "kind"]
+        words = [policy["kind"].replace("_", " "), *settings]
+        if workers > 1 and policy["kind"] != "pipeline":
+            words.append(table["communication"]["kind"].replace("_", " "))
+        return ", ".join([*words, f"{workers} worker{'s' * (workers > 1)}"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The way as a table for JSON."""
+        table = self.scenario.table()
+        return {
+            "way": self.name, "workers": self.scenario.cluster.workers, "policy": table["policy"],
+            "communication": table["communication"], "fits": not self.missing_bytes,
+            "held_bytes": asdict(self.held) | {"total": self.held.total}, "missing_bytes": self.missing_bytes,
+            "seconds_per_sample": self.seconds_per_sample, "exposed_communication_share": self.exposed_share,
+            "price_per_sample": self.price_per_sample,
+        }  # fmt: skip
+
+
+def ways(
+    profile: Profile, cluster: dict[str, Any], memory_bytes: float | None = None, optimizer: str = "adam",
+    activation: str | None = None, cost: dict[str, Any] | None = None,
+) -> list[Way]:  # fmt: skip
+    """Every sensible way to train the model of `profile` on the cluster, or on fewer of its workers; none simulated.
+
+    cluster: a scenario's [cluster] table. memory_bytes: of one device; None: unlimited. optimizer: one of
+    `distsim.memory.OPTIMIZERS`. activation: what one layer hands to the next for a whole batch, such as "8 MB"; without
+    it there are no pipelines. cost: a scenario's [cost] table. Raises InputError where the cluster's table is wrong.
+    """
+    found = []
+    for workers in _numbers_of_workers(cluster):
+        for policy, kind in _combinations(profile, cluster, workers, pipelines=activation is not None):
+            table: dict[str, Any] = {
+                "name": "plan", "steps": STEPS, "cluster": cluster | {"workers": workers},
+                "compute": {"mean": "0 s"}, "workload": {"profile": profile}, "policy": policy,
+                "communication": {"kind": kind},
+            }  # fmt: skip
+            if activation is not None:
+                table["workload"] |= {"activation": activation}
+            scenario = Scenario.of(table | ({} if cost is None else {"cost": cost}), source="plan")
+            if fastest(scenario) != "recurrence":
+                continue  # event by event, large clusters take too long; such links are rare
+            kept = held(scenario, optimizer)
+            missing = max(kept.total - memory_bytes, 0.0) if memory_bytes else 0.0
+            found.append(Way(scenario, kept, missing))
+    return found
+
+
+def _numbers_of_workers(cluster: dict[str, Any]) -> list[int]:
+    """The powers of two up to the cluster's workers, and all of its workers."""
+    most = Scenario.of(_smallest(cluster), source="plan").cluster.workers
+    return sorted({1 << power for power in range(most.bit_length()) if 1 << power <= most} | {most})
+
+
+def _smallest(cluster: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "steps": 1, "cluster": cluster, "compute": {"mean": "1 ms"}, "workload": {"gradient": "1 MB"},
+        "policy": {"kind": "synchronous"}, "communication": {"kind": "ring"},
+    }  # fmt: skip
+
+
+def _combinations(
+    profile: Profile, cluster: dict[str, Any], workers: int, *, pipelines: bool
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Policies and kinds of communication for so many workers. One worker alone has nothing to choose."""
+    if workers == 1:
+        yield {"kind": "synchronous"}, "ring"
+        return
+    size = profile.gradient_bytes
+    whole = f"{size} B"
+    buckets = [bucket for bucket in BUCKETS if float(bucket.split()[0]) * 2**20 < size]
+    for kind in _all_reduces(cluster, workers):
+        yield {"kind": "synchronous"}, kind
+        for bucket in buckets:
+            yield {"kind": "ddp", "bucket": bucket, "first_bucket": "1 MiB"}, kind
+        yield {"kind": "ddp", "bucket": whole, "first_bucket": whole}, kind
+    for stage in (1, 2, 3):
+        for prefetch in PREFETCHES:
+            yield {"kind": "sharded", "stage": stage, "prefetch": prefetch}, "ring"
+            for bucket in buckets[1:]:
+                yield {"kind": "sharded", "stage": stage, "prefetch": prefetch, "bucket": bucket}, "ring"
+    if pipelines and workers <= len(profile.layers):
+        for pieces in (workers, 2 * workers, 4 * workers):
+            if pieces <= profile.batch:
+                for schedule in ("gpipe", "1f1b"):
+                    yield {"kind": "pipeline", "micro_batches": pieces, "schedule": schedule}, "ring"
+
+
+def _all_reduces(cluster: dict[str, Any], workers: int) -> Iterator[str]:
+    per_node = (cluster.get("nodes") or {}).get("per_node", 0)
+    for kind in SHARED:
+        if ALL_REDUCES[kind].needs_nodes and not (per_node and workers > per_node and workers % per_node == 0):
+            continue
+        yield kind
+
+
+def simulated(way: Way) -> Way:
+    """The way with its times."""
+    found = summary(simulate(way.scenario))
+    steps = found.step_seconds
+    assert steps is not None, "a run has several steps"
+    return replace(way, seconds_per_sample=steps.median / way.samples, exposed_share=found.exposed_communication_share)
+
+
+def plan(
+    found: Sequence[Way], executor: Executor | None = None, tell: Callable[[int, int], object] | None = None
+) -> Iterator[Way]:
+    """Simulates those of `found` that fit, and yields each as soon as it is there; the others come first.
+
+    executor: where to simulate; None: here. tell: called with how many are done, and of how many.
+    """
+    fitting = [way for way in found if not way.missing_bytes]
+    yield from (way for way in found if way.missing_bytes)
+    if executor is None:
+        done: Iterator[Way] = map(simulated, fitting)
+    else:
+        done = (one.result() for one in as_completed([executor.submit(simulated, way) for way in fitting]))
+    for number, way in enumerate(done, start=1):
+        if tell is not None:
+            tell(number, len(fitting))
+        yield way
+
+
+def ranked(found: Sequence[Way], by: str = "seconds_per_sample") -> list[Way]:
+    """The simulated ways, the fastest first, or the cheapest (`by` = "price_per_sample").
+
+    Of equal ones, the one that holds less comes first, and then the one with fewer settings.
+    """
+    known = [way for way in found if getattr(way, by) is not None]
+    return sorted(known, key=lambda way: (round_off(getattr(way, by)), way.held.total, len(way.name), way.name))
+
+
+def distinct(order: Sequence[Way]) -> list[Way]:
+    """The first of those in `order` that take the same time and memory, such as buckets that hold one layer each."""
+    first: dict[tuple[float, float], Way] = {}
+    for way in order:
+        first.setdefault((round_off(way.seconds_per_sample or 0.0), round_off(way.held.total)), way)
+    return list(first.values())
+
+
+def round_off(value: float) -> float:
+    """Twelve digits: times that differ by less are equal but for rounding."""
+    return float(f"{value:.12g}")
+
+
+def frontier(found: Sequence[Way]) -> list[Way]:
+    """The ways that no other beats both in time and in memory, the fastest first."""
+    best: list[Way] = []
+    for way in ranked(found):
+        if not best or way.held.total < best[-1].held.total:
+            best.append(way)
+    return best
+
+
+def verdict(found: Sequence[Way]) -> str:
+    """The winner, the runner-up and the reason, in words. Raises InputError where nothing fits."""
+    order = ranked(found)
+    if not order:
+        least = min(found, key=lambda way: way.missing_bytes)
+        raise InputError.of(
+            "--memory", show(least.held.total - least.missing_bytes, "byte"),
+            f"is too little for every way: {least.name} needs least, and lacks {show(least.missing_bytes, 'byte')}",
+            "take devices with more memory, more of them, or a smaller batch",
+        )  # fmt: skip
+    winner = order[0]
+    assert winner.seconds_per_sample is not None and winner.exposed_share is not None
+    fastest_seconds = round_off(winner.seconds_per_sample)
+    others = [way for way in order if way.seconds_per_sample and round_off(way.seconds_per_sample) > fastest_seconds]
+    told = f"Fastest: {winner.name}, with {show(winner.seconds_per_sample, 'second')} a sample"
+    if not others:
+        return f"{told}."
+    second = others[0]
+    assert second.seconds_per_sample is not None and second.exposed_share is not None
+    slower = second.seconds_per_sample / winner.seconds_per_sample - 1.0
+    told += f". Next: {second.name}, {100 * slower:.2g} % slower"
+    shares = f"{100 * winner.exposed_share:.3g} % of the step against {100 * second.exposed_share:.3g} %"
+    if second.scenario.cluster.workers != winner.scenario.cluster.workers:
+        return f"{told}: it has {second.scenario.cluster.workers} workers."
+    return f"{told}: communication that nothing hides takes {shares}."

@@ -1,0 +1,97 @@
+"""The bytes that a worker holds, against a count of the tensors that training needs at each moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from distsim.errors import InputError
+from distsim.memory import OPTIMIZERS, held
+from distsim.profile import CoreSeconds, Layer, Profile
+from distsim.scenario import Scenario
+from distsim.theory.sharding import sharded_state_bytes
+from distsim.transformer_profile import transformer_profile
+
+SIZES = (5, 1, 3, 7, 2)  # MB of the layers, in the order of forward
+
+
+def profile(activations: int = 9_000_000) -> Profile:
+    """Layers of unequal sizes."""
+    layers = tuple(
+        Layer(f"layer {number}", size * 10**6, 1e-3, 1e-3 * (place + 1), (1e-3, 1e-3), (1e-3, 1e-3))
+        for place, (number, size) in enumerate(reversed(list(enumerate(SIZES))))
+    )
+    peak = 2 * 10**6 * sum(SIZES) + activations
+    return Profile("m.py:build", layers, 1e-3, (1e-3, 1e-3), CoreSeconds(0.0, 0.0, 0.0), peak, 8, "cpu", "2.9", 5)
+
+
+def scenario(policy: dict[str, Any], workers: int = 3) -> Scenario:
+    table: dict[str, Any] = {
+        "steps": 2, "cluster": {"workers": workers, "bandwidth": "1 GB/s", "latency": "0 s"},
+        "compute": {"mean": "0 s"}, "workload": {"profile": profile(), "activation": "1 MB"}, "policy": policy,
+        "communication": {"kind": "ring"},
+    }  # fmt: skip
+    return Scenario.of(table)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_data_parallel_workers_hold_all(optimizer: str) -> None:
+    found = held(scenario({"kind": "ddp"}), optimizer)
+    assert (found.parameters, found.gradients, found.activations) == (18e6, 18e6, 9e6)
+    assert found.optimizer == OPTIMIZERS[optimizer] * 18e6
+    assert found.total == sum((found.parameters, found.gradients, found.optimizer, found.activations))
+
+
+def whole_at_once(prefetch: int) -> float:
+    """The most MB of whole layers while forward goes through them: the one that computes, and those ahead."""
+    return max(sum(SIZES[now : now + 1 + prefetch]) for now in range(len(SIZES)))
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 2, 9])
+def test_sharded_workers_hold_their_part_and_the_units_under_way(prefetch: int) -> None:
+    first, second, third = (
+        held(scenario({"kind": "sharded", "stage": stage, "prefetch": prefetch}), "adam") for stage in (1, 2, 3)
+    )
+    assert [one.optimizer for one in (first, second, third)] == [12e6] * 3
+    assert [one.parameters for one in (first, second)] == [18e6] * 2
+    assert third.parameters == pytest.approx(min(6e6 + 1e6 * whole_at_once(prefetch), 18e6))
+    assert first.gradients == 18e6
+    assert second.gradients == third.gradients == pytest.approx(6e6 + 7e6)
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_with_many_small_units_the_state_is_what_zero_says(stage: int) -> None:
+    """Mixed precision with Adam; whole units are a thousandth of the model."""
+    workers, parameters = 8, 1e9
+    table: dict[str, Any] = {
+        "steps": 2, "cluster": {"workers": workers, "bandwidth": "1 GB/s", "latency": "0 s"},
+        "compute": {"mean": "1 ms"}, "workload": {"gradient": "2 GB", "layers": 4000},
+        "policy": {"kind": "sharded", "stage": stage, "prefetch": 0}, "communication": {"kind": "ring"},
+    }  # fmt: skip
+    found = held(Scenario.of(table), "mixed_adam").total
+    assert found == pytest.approx(sharded_state_bytes(parameters, workers, stage), rel=2e-3)
+    assert found >= sharded_state_bytes(parameters, workers, stage)
+
+
+def test_a_pipeline_holds_the_largest_stage_and_its_micro_batches() -> None:
+    """Two stages of three and two layers: 9 and 9 MB. The first one has all micro-batches, or two of four."""
+    cut = {"kind": "pipeline", "micro_batches": 4, "stage_layers": [3, 2]}
+    for schedule, share in (("gpipe", 1.0), ("1f1b", 0.5)):
+        found = held(scenario(cut | {"schedule": schedule}, workers=2), "adam")
+        assert (found.parameters, found.gradients, found.optimizer) == (9e6, 9e6, 18e6)
+        assert found.activations == pytest.approx(9e6 * 3 / 5 * share)
+
+
+def test_an_unknown_optimizer_is_refused() -> None:
+    with pytest.raises(InputError, match=r"optimizer = 'lion': is not known\. Cure: take one of sgd, momentum"):
+        held(scenario({"kind": "ddp"}), "lion")
+
+
+def test_a_computed_profile_has_the_operations_that_papers_count() -> None:
+    """Narayanan et al. 2021: 96 B s l h^2 (1 + s / 6 h + V / 16 l h) with recomputing, for B samples of s tokens."""
+    layers, width, vocabulary, sequence, batch, speed = 24, 2048, 51200, 2048, 4, 1e14
+    found = transformer_profile(layers, width, 16, vocabulary, sequence, batch, speed, recompute=True)
+    counted = 96 * batch * sequence * layers * width**2
+    counted = counted * (1 + sequence / (6 * width) + vocabulary / (16 * layers * width))
+    assert (found.forward_seconds + found.backward_seconds) * speed == pytest.approx(counted, rel=2e-3)

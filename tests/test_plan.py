@@ -1,0 +1,184 @@
+"""The plan: all ways are tried, those that fit are ranked, and the winner is what a search by hand finds."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from distsim.cli.main import distsim
+from distsim.errors import InputError
+from distsim.figures import plan as drawn
+from distsim.memory import held
+from distsim.metrics import summary
+from distsim.plan import distinct, frontier, plan, ranked, verdict, ways
+from distsim.profile import Profile
+from distsim.scenario import Scenario
+from distsim.simulation import simulate
+from distsim.transformer_profile import transformer_profile
+
+CLUSTER: dict[str, Any] = {"workers": 4, "bandwidth": "10 Gbit/s", "latency": "20 us"}
+LARGE = {
+    "workers": 64, "bandwidth": "200 Gbit/s", "latency": "5 us",
+    "nodes": {"per_node": 8, "bandwidth": "300 GB/s", "latency": "2 us"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small() -> Profile:
+    """Of 0.1 billion parameters."""
+    return transformer_profile(12, 768, 12, 50257, 1024, 4, 50e12)
+
+
+def gpt(layers: int, width: int, heads: int) -> Profile:
+    return transformer_profile(layers, width, heads, 51200, 2048, 2, 150e12, recompute=True)
+
+
+def test_the_winner_is_what_a_search_by_hand_finds(small: Profile) -> None:
+    """Every policy of a small space, simulated one by one, and the one with the least time a sample."""
+    found = list(plan(ways(small, CLUSTER)))
+    times = {}
+    for workers, kind in product((2, 4), ("ring", "halving_doubling")):
+        size = f"{small.gradient_bytes} B"
+        for bucket, first in (("5 MiB", "1 MiB"), ("25 MiB", "1 MiB"), ("100 MiB", "1 MiB"), (size, size)):
+            times[workers, kind, bucket] = by_hand(
+                small, workers, kind, {"kind": "ddp", "bucket": bucket, "first_bucket": first}
+            )
+        times[workers, kind, "synchronous"] = by_hand(small, workers, kind, {"kind": "synchronous"})
+        for stage, prefetch, more in product((1, 2, 3), (1, 2), ({}, {"bucket": "25 MiB"}, {"bucket": "100 MiB"})):
+            policy = {"kind": "sharded", "stage": stage, "prefetch": prefetch} | more
+            times[workers, stage, prefetch, *more.values()] = by_hand(small, workers, "ring", policy)
+    times[1,] = by_hand(small, 1, "ring", {"kind": "synchronous"})
+    assert len(found) == len(times)
+    assert ranked(found)[0].seconds_per_sample == pytest.approx(min(times.values()), rel=1e-12)
+    assert sorted(way.seconds_per_sample or 0.0 for way in found) == pytest.approx(sorted(times.values()), rel=1e-9)
+
+
+def by_hand(profile: Profile, workers: int, kind: str, policy: dict[str, Any]) -> float:
+    trace = simulate(
+        Scenario.of(
+            {
+                "steps": 3, "cluster": CLUSTER | {"workers": workers}, "compute": {"mean": "0 s"},
+                "workload": {"profile": profile}, "policy": policy, "communication": {"kind": kind},
+            }
+        )
+    )  # fmt: skip
+    steps = summary(trace).step_seconds
+    assert steps is not None
+    return steps.median / (workers * profile.batch)
+
+
+def test_a_large_model_takes_what_fits() -> None:
+    """16 bytes a parameter: 1.3 billion fit into 80 GB whole, 13 billion do not."""
+    fits = ways(gpt(24, 2048, 16), LARGE, 80e9, "mixed_adam")
+    assert not any(way.missing_bytes for way in fits)
+    assert ranked(list(plan(fits)))[0].scenario.policy.kind == "ddp"
+    found = list(plan(ways(gpt(40, 5120, 40), LARGE, 80e9, "mixed_adam")))
+    for way in found:
+        kept = held(way.scenario, "mixed_adam").total
+        assert way.missing_bytes == max(kept - 80e9, 0.0)
+        assert (way.seconds_per_sample is None) == (kept > 80e9)
+    whole = [way for way in found if way.scenario.policy.kind in ("ddp", "synchronous")]
+    assert whole
+    assert all(way.missing_bytes for way in whole)
+    assert ranked(found)[0].scenario.policy.kind == "sharded"
+    assert "sharded, stage 2" in verdict(found)
+
+
+def test_nothing_beats_the_frontier(small: Profile) -> None:
+    found = list(plan(ways(small, CLUSTER)))
+    best = frontier(found)
+    assert best[0] == ranked(found)[0]
+    for way in found:
+        assert any(
+            (one.seconds_per_sample or 0.0) <= (way.seconds_per_sample or 0.0) * (1 + 1e-11)
+            and one.held.total <= way.held.total
+            for one in best
+        )
+    assert len({(way.seconds_per_sample, way.held.total) for way in distinct(ranked(found))}) == len(
+        distinct(ranked(found))
+    )
+
+
+def test_pipelines_are_tried_where_an_activation_is_known(small: Profile) -> None:
+    assert not any(way.scenario.policy.kind == "pipeline" for way in ways(small, CLUSTER))
+    found = [way for way in ways(small, CLUSTER, activation="3 MB") if way.scenario.policy.kind == "pipeline"]
+    assert {way.scenario.cluster.workers for way in found} == {2, 4}
+    assert all(way.samples == small.batch for way in found)
+
+
+def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:
+    found = list(plan(ways(small, CLUSTER, 1e9)))
+    with pytest.raises(InputError, match=r"--memory = '1 GB': is too little for every way: .* needs least, and lacks"):
+        verdict(found)
+
+
+@pytest.fixture
+def files(small: Profile, tmp_path: Path) -> Path:
+    small.save(tmp_path / "profile.json")
+    (tmp_path / "cluster.toml").write_text(
+        '[cluster]\nworkers = 4\nbandwidth = "10 Gbit/s"\nlatency = "20 us"\n[cost]\nprice_per_hour = 2.0\n'
+    )
+    return tmp_path
+
+
+def run(folder: Path, *options: str) -> Any:
+    return CliRunner().invoke(
+        distsim, ["plan", str(folder / "profile.json"), "--cluster", str(folder / "cluster.toml"), *options]
+    )
+
+
+def test_the_command_prints_a_table_and_draws(files: Path) -> None:
+    result = run(files, "--memory", "80GB", "--out", str(files / "plan.html"))
+    assert result.exit_code == 0, result.output
+    assert "Fastest: " in result.output
+    assert "price of a million" in result.output
+    assert (files / "plan.html").stat().st_size > 10_000
+
+
+def test_the_command_prints_json(files: Path) -> None:
+    result = run(files, "--memory", "5GB", "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["complete"] is True
+    assert document["memory_bytes"] == 5e9
+    times = [row["seconds_per_sample"] for row in document["ways"] if row["fits"]]
+    assert times == pytest.approx(sorted(times), rel=1e-11)
+    assert all(row["missing_bytes"] > 0 for row in document["ways"] if not row["fits"])
+    first = document["ways"][0]
+    assert first["price_per_sample"] == pytest.approx(2.0 * first["workers"] * first["seconds_per_sample"] / 3600)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--memory", "80"), "--memory = '80': "),
+        (("--memory", "1 MB"), "--memory = '1 MB': is too little for every way"),
+        (("--activation", "three"), "--activation = 'three': "),
+        (("--out", "plan.pdf"), "--out = 'plan.pdf': must end in .png or .svg or .html"),
+        (("--batch", "8"), "--batch = 8: is that of the profile already"),
+    ],
+)
+def test_bad_input_has_one_message_with_its_cure(files: Path, options: tuple[str, ...], words: str) -> None:
+    result = run(files, *options)
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception).startswith(words)
+    assert "Cure: " in str(result.exception)
+
+
+def test_a_cluster_file_without_its_table_is_refused(files: Path) -> None:
+    (files / "cluster.toml").write_text("steps = 3\n")
+    result = run(files)
+    assert isinstance(result.exception, InputError)
+    assert "has no [cluster] table with workers" in str(result.exception)
+
+
+def test_the_picture_has_a_point_for_each_way(small: Profile) -> None:
+    found = list(plan(ways(small, CLUSTER)))
+    shown = drawn(found, 80e9)
+    points = sum(len(trace.x) for trace in shown.figure.data if trace.mode == "markers")
+    assert points == len(shown.table) == len(found)
