@@ -171,7 +171,9 @@ def test_commands_run_in_their_order(page: Page, prepared: Path) -> None:
 @pytest.mark.timeout(600)
 def test_the_way_of_your_own_model_works_as_written(tmp_path: Path) -> None:
     page = Page("course/YOUR_MODEL.md")
-    (model,), (scenario,) = page.blocks("python"), page.blocks("toml")
+    (model, dimensions), (scenario,) = page.blocks("python"), page.blocks("toml")
+    subprocess.run([sys.executable, "-c", dimensions], cwd=tmp_path, check=True)
+    assert Profile.load(tmp_path / "gpt.json").gradient_bytes == pytest.approx(2 * 13e9, rel=0.02)
     (tmp_path / "my_model.py").write_text(model, "utf-8")
     (tmp_path / "run.toml").write_text(scenario, "utf-8")
     (tmp_path / "run4.toml").write_text(scenario.replace("workers = 2", "workers = 4"), "utf-8")

@@ -58,7 +58,7 @@ def lab_of_the_readme(folder: Path) -> Path:
 def test_commands_run_in_their_order(tmp_path: Path) -> None:
     scenario = example("backup_server").replacing({"steps": 10, "compute.mean": "10 ms", "workload.gradient": "64 KiB"})
     (tmp_path / "run.toml").write_text(scenario.dumps())
-    (tmp_path / "my_model.py").write_text(*Page("course/YOUR_MODEL.md").blocks("python"), "utf-8")
+    (tmp_path / "my_model.py").write_text(Page("course/YOUR_MODEL.md").blocks("python")[0], "utf-8")
     # `course` serves until Ctrl-C; tests/test_course_command.py starts and ends it.
     ours = [words for words in README.commands("distsim") if words[1] not in ("course", *OF_LABS)]
     assert len(ours) >= 9
