@@ -130,6 +130,19 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "out": written(".json"),
         },
     ),
+    "plan": (
+        "absent.json --cluster s.toml",
+        {
+            "model": [*MODELS, "binary.py:build", "broken.py:build", "empty.py:build", *read(".json")],
+            "cluster": read(".toml"),
+            "memory": [*NUMBERS, "1", "0 GB", "-1 GB", "nan GB", "1e400 GB", f"{DIGITS} GB"],
+            "optimizer": [*TEXTS, "x"],
+            "activation": [*NUMBERS, "1", "-1 MB", "nan MB", "1e400 MB"],
+            "batch": [*WHOLE, "0", DIGITS],
+            "workers": [*WHOLE, "0", "257", DIGITS],
+            "out": [*written(".html", ".svg", ".png"), "x", "x.txt"],
+        },
+    ),
     "sweep": (
         "s.toml --vary seed=1",
         {

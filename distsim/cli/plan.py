@@ -94,9 +94,12 @@ def _profile(model: str, batch: int | None, *, shown: bool) -> Profile:
 
 def _size(option: str, text: str) -> float:
     try:
-        return parse(text, "byte")
+        found = parse(text, "byte")
     except ValueError as error:
         raise InputError.of(option, text, str(error), cure(error, 'write such as "80 GB"')) from None
+    if found <= 0.0:
+        raise InputError.of(option, text, "must be above 0", 'write such as "80 GB"')
+    return found
 
 
 def _cluster(path: Path) -> dict[str, Any]:

@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from distsim.figures.loss import loss as loss
     from distsim.figures.overlap import overlap as overlap
     from distsim.figures.pipeline import pipeline as pipeline
+    from distsim.figures.plan import plan as plan
     from distsim.figures.prediction_errors import prediction_errors as prediction_errors
     from distsim.figures.profile import profile as profile
     from distsim.figures.ring_against_server import ring_against_server as ring_against_server
