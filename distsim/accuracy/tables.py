@@ -15,6 +15,7 @@ from distsim.accuracy import (
     order_statistics,
     pipelines,
     references,
+    sharding,
     staleness,
 )
 from distsim.accuracy.claim import Claim
@@ -51,6 +52,7 @@ TABLES = (
     ),
     Table("local_sgd", local_sgd.claims, "Local SGD, P workers, an average every so many steps: seconds per step"),
     Table("pipelines", pipelines.claims, "Pipelines of 4 stages: idle share, seconds of a step"),
+    Table("sharding", sharding.claims, "Sharded and tensor parallel training, 8 workers: seconds and bytes of a step"),
     Table("checkpoints", checkpoints.claims, "Checkpoints that take C, failures every M: mean seconds of a run"),
     Table("contention", contention.claims, "Contention, eduWRENCH's examples: seconds until a transfer has arrived"),
     Table("staleness", staleness.claims, "Asynchronous, P workers of Exp(1 s), and stale synchronous with bound s"),
