@@ -14,6 +14,7 @@ from distsim.engine import recurrence, story
 from distsim.link_traffic import carried_by_link
 from distsim.metrics import worker_seconds
 from distsim.policies import Computation, Exchange, StepProgram
+from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.collectives import all_gather_seconds, reduce_scatter_seconds, ring_all_reduce_seconds
@@ -168,6 +169,24 @@ def test_gathering_ahead_loses_nothing_on_equal_workers(found: Scenario) -> None
         return
     none, one = (simulate(equal.replacing({"policy.prefetch": ahead})).total_seconds for ahead in (0, 1))
     assert one <= none * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_worker_updates_its_own_part_of_a_profiled_model(engine: str) -> None:
+    """Layers of 1 and 3 ms forward, 2 and 5 ms backward; 9 ms of optimizer are 3 ms for each of three workers."""
+    layers = (
+        Layer("last", 0, 3e-3, 5e-3, (0.0, 0.0), (0.0, 0.0)),
+        Layer("first", 3, 1e-3, 7e-3, (0.0, 0.0), (0.0, 0.0)),
+    )
+    profile = Profile("m.py:build", layers, 9e-3, (9e-3, 9e-3), CoreSeconds(0.0, 0.0, 0.0), 0, 1, "cpu", "2.9", steps=5)
+    cluster = {"workers": 3, "bandwidth": "1000 Gbit/s", "latency": "0 s"}
+    found = scenario(sharded(2), cluster=cluster, compute={"mean": "0 s"}, workload={"profile": profile})
+    trace = ENGINES[engine](found)
+    assert trace.updates.time_seconds == pytest.approx(np.arange(1, STEPS + 1) * (3e-3 + 4e-3 + 7e-3), rel=1e-6)
+    assert starts(trace, SpanKind.FORWARD) == pytest.approx({"0": 3.0, "1": 4.0}, rel=1e-6)
+    assert starts(trace, SpanKind.BACKWARD) == pytest.approx({"1": 7.0, "0": 12.0}, rel=1e-6)
+    updates = trace.spans.of_kind(SpanKind.APPLY)
+    assert updates.end_seconds - updates.start_seconds == pytest.approx(np.full(3 * STEPS, 3e-3), rel=1e-6)
 
 
 def test_pieces_that_wait_for_each_other_are_refused() -> None:

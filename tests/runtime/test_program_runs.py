@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from distsim.policies import Exchange
+from distsim.policies import Exchange, Programmed
 from distsim.runtime.measure import measure_all
 from distsim.runtime.ranks.peers import WrongSumError
 from distsim.runtime.ranks.program import Part
@@ -55,6 +57,30 @@ def test_a_real_run_sends_what_the_simulation_says(measured: dict[str, Trace], n
         assert exchanges(ours, worker) == exchanges(predicted, worker)
     for kind in (SpanKind.FORWARD, SpanKind.BACKWARD):
         assert len(ours.spans.of_kind(kind)) == len(predicted.spans.of_kind(kind))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", [*POLICIES, "eager"])
+def test_neither_queue_begins_before_what_it_waits_for(measured: dict[str, Trace], name: str) -> None:
+    """By the clock of one process: a computation after its exchanges, an exchange after its computations."""
+    trace = measured[name]
+    policy = trace.scenario.policy
+    assert isinstance(policy, Programmed)
+    program = policy.program(trace.scenario.workload, 3)
+    computed = [number for number, piece in enumerate(program.computations) if piece.kind != "apply"]
+    for worker, step in product(range(3), range(5)):
+        own = trace.spans.where((trace.spans.worker == worker) & (trace.spans.step == step))
+        own = own.where(np.argsort(own.start_seconds, kind="stable"))
+        computing = own.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
+        exchanging = own.of_kind(SpanKind.ALL_REDUCE, SpanKind.REDUCE_SCATTER, SpanKind.ALL_GATHER)
+        assert (len(computing), len(exchanging)) == (len(computed), len(program.exchanges))
+        for place, number in enumerate(computed):
+            if after := program.computations[number].after:
+                assert computing.start_seconds[place] >= exchanging.end_seconds[after - 1]
+        for number, exchange in enumerate(program.exchanges):
+            before = [place for place, computation in enumerate(computed) if computation < exchange.after]
+            if before:
+                assert exchanging.start_seconds[number] >= computing.end_seconds[before[-1]]
 
 
 def carried(trace: Trace) -> list[tuple[Any, ...]]:
