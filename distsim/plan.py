@@ -21,6 +21,7 @@ from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.units import show
 
+STORY_WORKERS = 16  # more workers are simulated by a formula only
 STEPS = 3  # all alike, but for the first, whose workers begin together
 BUCKETS = ("5 MiB", "25 MiB", "100 MiB")
 PREFETCHES = (1, 2)
@@ -31,13 +32,15 @@ SHARED = ("ring", "hierarchical", "halving_doubling")  # all-reduces that traini
 class Way:
     """One way to train, and what it takes.
 
-    scenario: as a file says it. held: of the worker that holds most. seconds_per_sample, exposed_share: None where the
-    way was not simulated. missing_bytes: of memory; 0 where it fits. price_per_sample: None without a price.
+    scenario: as a file says it. held: of the worker that holds most. missing_bytes: of memory; 0 where it fits.
+    untried: whether only the story could simulate it, and on so many workers that would take long.
+    seconds_per_sample, exposed_share: None where the way was not simulated. price_per_sample: None without a price.
     """
 
     scenario: Scenario
     held: Held
     missing_bytes: float = 0.0
+    untried: bool = False
     seconds_per_sample: float | None = None
     exposed_share: float | None = None
 
@@ -73,8 +76,8 @@ class Way:
             "way": self.name, "workers": self.scenario.cluster.workers, "policy": table["policy"],
             "communication": table["communication"], "fits": not self.missing_bytes,
             "held_bytes": asdict(self.held) | {"total": self.held.total}, "missing_bytes": self.missing_bytes,
-            "seconds_per_sample": self.seconds_per_sample, "exposed_communication_share": self.exposed_share,
-            "price_per_sample": self.price_per_sample,
+            "untried": self.untried, "seconds_per_sample": self.seconds_per_sample,
+            "exposed_communication_share": self.exposed_share, "price_per_sample": self.price_per_sample,
         }  # fmt: skip
 
 
@@ -89,34 +92,31 @@ def ways(
     it there are no pipelines. cost: a scenario's [cost] table. Raises InputError where the cluster's table is wrong.
     """
     found = []
-    for workers in _numbers_of_workers(cluster):
+    most = Scenario.of(_smallest(cluster), source="plan").cluster.workers
+    nic = {str(host): own for host, own in cluster.get("nic", {}).items()}
+    for workers in sorted({1 << power for power in range(most.bit_length())} | {most}):
+        theirs = {host: own for host, own in nic.items() if host.isdecimal() and int(host) < workers}
         for policy, kind in _combinations(profile, cluster, workers, pipelines=activation is not None):
             table: dict[str, Any] = {
-                "name": "plan", "steps": STEPS, "cluster": cluster | {"workers": workers},
+                "name": "plan", "steps": STEPS, "cluster": cluster | {"workers": workers, "nic": theirs},
                 "compute": {"mean": "0 s"}, "workload": {"profile": profile}, "policy": policy,
                 "communication": {"kind": kind},
             }  # fmt: skip
             if activation is not None:
                 table["workload"] |= {"activation": activation}
             scenario = Scenario.of(table | ({} if cost is None else {"cost": cost}), source="plan")
-            if fastest(scenario) != "recurrence":
-                continue  # event by event, large clusters take too long; such links are rare
             kept = held(scenario, optimizer)
             missing = max(kept.total - memory_bytes, 0.0) if memory_bytes else 0.0
-            found.append(Way(scenario, kept, missing))
+            untried = workers > STORY_WORKERS and fastest(scenario) == "story"
+            found.append(Way(scenario, kept, missing, untried))
     return found
 
 
-def _numbers_of_workers(cluster: dict[str, Any]) -> list[int]:
-    """The powers of two up to the cluster's workers, and all of its workers."""
-    most = Scenario.of(_smallest(cluster), source="plan").cluster.workers
-    return sorted({1 << power for power in range(most.bit_length()) if 1 << power <= most} | {most})
-
-
 def _smallest(cluster: dict[str, Any]) -> dict[str, Any]:
+    """A scenario that checks the cluster's table, which may name the NIC of a server."""
     return {
         "steps": 1, "cluster": cluster, "compute": {"mean": "1 ms"}, "workload": {"gradient": "1 MB"},
-        "policy": {"kind": "synchronous"}, "communication": {"kind": "ring"},
+        "policy": {"kind": "synchronous"}, "communication": {"kind": "parameter_server"},
     }  # fmt: skip
 
 
@@ -170,8 +170,8 @@ def plan(
 
     executor: where to simulate; None: here. tell: called with how many are done, and of how many.
     """
-    fitting = [way for way in found if not way.missing_bytes]
-    yield from (way for way in found if way.missing_bytes)
+    fitting = [way for way in found if not (way.missing_bytes or way.untried)]
+    yield from (way for way in found if way.missing_bytes or way.untried)
     if executor is None:
         done: Iterator[Way] = map(simulated, fitting)
     else:

@@ -117,6 +117,24 @@ def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:
         verdict(found)
 
 
+def test_links_without_a_formula_are_simulated_event_by_event_on_few_workers(small: Profile) -> None:
+    """Ranks of a node that share its NIC, where halving and doubling meet on a link."""
+    shared = CLUSTER | {"nodes": {"per_node": 2, "bandwidth": "9 GB/s", "latency": "0 s", "nic_per": "node"}}
+    found = list(plan(ways(small, shared)))
+    assert not any(way.untried for way in found)
+    assert all(way.seconds_per_sample for way in found)
+    many = ways(small, shared | {"workers": 32})
+    untried = [way for way in many if way.untried]
+    assert {way.scenario.cluster.workers for way in untried} == {32}
+    assert {way.scenario.communication.kind for way in untried} == {"halving_doubling", "hierarchical"}
+    assert list(plan(untried)) == untried
+
+
+def test_on_fewer_workers_the_nics_of_the_others_are_left_out(small: Profile) -> None:
+    slow = CLUSTER | {"nic": {3: {"up": "1 Gbit/s"}, "server": {"up": "1 Gbit/s"}}}
+    assert {len(way.scenario.cluster.nic) for way in ways(small, slow)} == {0, 1}
+
+
 @pytest.fixture
 def files(small: Profile, tmp_path: Path) -> Path:
     small.save(tmp_path / "profile.json")

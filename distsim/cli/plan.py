@@ -17,7 +17,7 @@ from distsim.cli.sweep import MOST_PROCESSES
 from distsim.errors import InputError
 from distsim.files import check_writable
 from distsim.memory import OPTIMIZERS
-from distsim.plan import Way, distinct, frontier, plan, ranked, verdict, ways
+from distsim.plan import STORY_WORKERS, Way, distinct, frontier, plan, ranked, verdict, ways
 from distsim.profile import Profile
 from distsim.progress import Phase, bar
 from distsim.units import cure, parse, show
@@ -74,7 +74,9 @@ def plan_command(
         draw(found, room).save(out)
     if as_json:
         best = {way.name for way in frontier(found)}
-        rows = [way.as_dict() | {"frontier": way.name in best} for way in [*ranked(found), *_too_large(found)]]
+        untried = [way for way in found if way.untried and not way.missing_bytes]
+        order = [*ranked(found), *untried, *_too_large(found)]
+        rows = [way.as_dict() | {"frontier": way.name in best} for way in order]
         print_json({"model": profile.model, "memory_bytes": room, "complete": not interrupted, "verdict": told,
                     "ways": rows})  # fmt: skip
     else:
@@ -155,6 +157,8 @@ def _left_out(found: Sequence[Way], room: float | None) -> list[str]:
     order = ranked(found)
     if len(order) > SHOWN:
         told.append(f"of {len(order)} ways that fit, the first {SHOWN} that differ in time or memory; --json lists all")
+    if untried := sum(way.untried for way in found):
+        told.append(f"{untried} ways on more than {STORY_WORKERS} workers were not tried: these links leave no formula")
     if large := _too_large(found):
         assert room is not None, "nothing is too large for unlimited memory"
         missing = ", ".join(f"{way.name} lacks {show(way.missing_bytes, 'byte')}" for way in distinct(large)[:3])
