@@ -103,7 +103,7 @@ def test_a_record_is_written_on_the_clock_of_rank_0(tmp_path: Path) -> None:
     }
     numbers = {
         "step", "read_version", "update", "call", "transfer", "micro", "backward", "server", "version", "worker",
-        "item", "own_step", "loss", "core_seconds",
+        "item", "own_step", "loss", "core_seconds", "number",
     }  # fmt: skip
     assert shifted == {
         (name, column) for name, columns in TABLES.items() for column in columns if column not in numbers
