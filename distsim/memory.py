@@ -1,7 +1,7 @@
 """The bytes that a worker holds while it trains, by kind: parameters, gradients, the optimizer's numbers, activations.
 
 They are counted from the scenario: tensors that training needs, not the memory of a process, which is larger.
-Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 3, for the kinds and for what each stage divides;
+Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 3 for the kinds, 5 for what each stage divides;
 Narayanan et al. 2021 (arXiv 2104.04473), section 2.2, for the micro-batches that a stage of a pipeline holds.
 """
 
@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 
 from distsim.errors import InputError
 from distsim.policies import Pipeline, Sharded, Tensor
+from distsim.policies.sharded import GRADIENT_UNITS
 from distsim.profile import stage_cuts
 from distsim.scenario import Scenario
 
@@ -36,11 +37,12 @@ class Held:
 
 
 def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
-    """What the worker that holds most holds, at the moment when all kinds are largest.
+    """What the worker that holds most holds: the most of each kind, which need not be at one moment.
 
     Activations are those that a profile has measured: its peak without parameters and gradients, the batch included;
     0 without a profile. At stage 3 of sharded training, the units that a worker has gathered count as parameters; at
-    stages 2 and 3, one whole unit counts as gradients, which waits to be summed.
+    stages 2 and 3, two whole units count as gradients: one that is made, and one that is summed. Under tensor
+    parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its blocks whole.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one.
 
@@ -76,7 +78,8 @@ def _sharded(scenario: Scenario, policy: Sharded, optimizer: float, activations:
     whole = max(sum(units[first : first + together]) for first in range(len(units)))
     # A worker's own part of a unit that is whole is counted in both; the bound is that much too high.
     parameters = min(state / workers + whole, state) if policy.stage == 3 else state
-    gradients = min(state / workers + max(units), state) if policy.stage >= 2 else state
+    pairs = max(sum(units[first : first + GRADIENT_UNITS]) for first in range(len(units)))
+    gradients = min(state / workers + pairs, state) if policy.stage >= 2 else state
     return Held(parameters, gradients, optimizer / workers, activations)
 
 

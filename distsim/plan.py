@@ -1,7 +1,8 @@
-"""A plan for a cluster: every sensible way to train a model on it, simulated, and those that fit ranked by time.
+"""A plan for a cluster: the ways to train a model on it that distsim knows, simulated; those that fit, by time.
 
 A way is a policy with its settings, a collective and a number of workers. What does not fit into the memory of a device
-is not simulated, and is told with what is missing. Steps take the times of the profile, without stragglers.
+is not simulated, and is told with what is missing. Steps take the times of the profile, without stragglers. Products of
+sharded, tensor and pipeline parallel training are not among the ways, nor is tensor parallel training by itself.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from distsim.metrics import summary
 from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
+from distsim.theory.arguments import above
 from distsim.units import show
 
 STORY_WORKERS = 16  # more workers are simulated by a formula only
@@ -46,8 +48,8 @@ class Way:
 
     @property
     def samples(self) -> int:
-        """Samples of one step, of all workers together; the stages of a pipeline share a batch."""
-        shared = self.scenario.policy.kind == "pipeline"
+        """Samples of one step, of all workers together; those of a pipeline, or of tensor, share a batch."""
+        shared = not self.scenario.policy.all_reduces
         return self.scenario.workload.batch * (1 if shared else self.scenario.cluster.workers)
 
     @property
@@ -85,12 +87,14 @@ def ways(
     profile: Profile, cluster: dict[str, Any], memory_bytes: float | None = None, optimizer: str = "adam",
     activation: str | None = None, cost: dict[str, Any] | None = None,
 ) -> list[Way]:  # fmt: skip
-    """Every sensible way to train the model of `profile` on the cluster, or on fewer of its workers; none simulated.
+    """The ways to train the model of `profile` on the cluster, or on fewer of its workers; none simulated.
 
     cluster: a scenario's [cluster] table. memory_bytes: of one device; None: unlimited. optimizer: one of
     `distsim.memory.OPTIMIZERS`. activation: what one layer hands to the next for a whole batch, such as "8 MB"; without
-    it there are no pipelines. cost: a scenario's [cost] table. Raises InputError where the cluster's table is wrong.
+    it there are no pipelines. cost: a scenario's [cost] table. Raises InputError where the cluster's table is wrong, or
+    has too many workers to simulate here.
     """
+    above(0, **{"profile.backward_seconds": profile.backward_seconds})
     found = []
     most = Scenario.of(_smallest(cluster), source="plan").cluster.workers
     nic = {str(host): own for host, own in cluster.get("nic", {}).items()}
@@ -104,10 +108,16 @@ def ways(
             }  # fmt: skip
             if activation is not None:
                 table["workload"] |= {"activation": activation}
-            scenario = Scenario.of(table | ({} if cost is None else {"cost": cost}), source="plan")
+            try:
+                scenario = Scenario.of(table | ({} if cost is None else {"cost": cost}), source="plan")
+                untried = workers > STORY_WORKERS and fastest(scenario) == "story"
+            except InputError as error:
+                raise InputError.of(
+                    "cluster.workers", workers, f"cannot be planned with policy.kind = {policy['kind']!r} ({error})",
+                    "plan for fewer workers",
+                ) from None  # fmt: skip
             kept = held(scenario, optimizer)
             missing = max(kept.total - memory_bytes, 0.0) if memory_bytes else 0.0
-            untried = workers > STORY_WORKERS and fastest(scenario) == "story"
             found.append(Way(scenario, kept, missing, untried))
     return found
 
@@ -214,10 +224,12 @@ def frontier(found: Sequence[Way]) -> list[Way]:
 
 
 def verdict(found: Sequence[Way]) -> str:
-    """The winner, the runner-up and the reason, in words. Raises InputError where nothing fits."""
-    order = ranked(found)
+    """The winner, the runner-up and the reason, in words. Raises InputError where nothing fits or was simulated."""
+    order, large = ranked(found), [way for way in found if way.missing_bytes]
+    if not order and not large:
+        raise InputError.of("plan", len(found), "ways, and none was simulated", "take fewer workers, or wait for it")
     if not order:
-        least = min(found, key=lambda way: way.missing_bytes)
+        least = min(large, key=lambda way: way.missing_bytes)
         raise InputError.of(
             "--memory", show(least.held.total - least.missing_bytes, "byte"),
             f"is too little for every way: {least.name} needs least, and lacks {show(least.missing_bytes, 'byte')}",
@@ -233,8 +245,8 @@ def verdict(found: Sequence[Way]) -> str:
     second = others[0]
     assert second.seconds_per_sample is not None and second.exposed_share is not None
     slower = second.seconds_per_sample / winner.seconds_per_sample - 1.0
-    told += f". Next: {second.name}, {100 * slower:.2g} % slower"
+    told += f". Next: {second.name}, {100 * slower:.3g} % slower"
     shares = f"{100 * winner.exposed_share:.3g} % of the step against {100 * second.exposed_share:.3g} %"
     if second.scenario.cluster.workers != winner.scenario.cluster.workers:
-        return f"{told}: it has {second.scenario.cluster.workers} workers."
+        return f"{told}, on fewer workers." if second.samples < winner.samples else f"{told}, on more workers."
     return f"{told}: communication that nothing hides takes {shares}."

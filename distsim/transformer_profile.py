@@ -7,8 +7,8 @@ products of attention beside them. Sources: Kaplan et al. 2020 (arXiv 2001.08361
 
 from __future__ import annotations
 
-from distsim.errors import InputError
 from distsim.profile import CoreSeconds, Layer, Profile
+from distsim.theory.arguments import above
 from distsim.theory.memory import activation_bytes, transformer_parameters
 
 OPTIMIZER_BYTES = 28.0  # that Adam in mixed precision reads and writes for each parameter: 14 held, both ways
@@ -19,6 +19,9 @@ def transformer_profile(
     memory_bytes_per_second: float = 2e12, value_bytes: int = 2, recompute: bool = False,
 ) -> Profile:  # fmt: skip
     """The profile of a GPT in which each block is a layer, and the embedding of tokens and positions is the first one.
+
+    The product with the embedding, which gives the logits, comes after the last block and counts as a part of it. Its
+    gradient is added to the embedding's, so that this one is ready last.
 
     layers, width, heads: of the blocks. sequence: tokens of one sample. batch: samples in a step.
     operations_per_second: what the device reaches in training, for dense GPTs about half of what its maker names.
@@ -31,26 +34,28 @@ def transformer_profile(
     >>> round(profile.gradient_bytes / 2 / 1e9, 2), round(profile.step_seconds, 3)
     (1.32, 0.267)
     """
-    if not (operations_per_second > 0.0 and memory_bytes_per_second > 0.0):
-        raise InputError.of("operations_per_second", operations_per_second, "must be above 0", "write such as 150e12")
+    above(
+        0, batch=batch, operations_per_second=operations_per_second, memory_bytes_per_second=memory_bytes_per_second,
+        value_bytes=value_bytes,
+    )  # fmt: skip
     total = transformer_parameters(layers, width, vocabulary, sequence)
     embedding = (vocabulary + sequence) * width
     block = (total - embedding) // layers
     tokens = batch * sequence
     forward = (2.0 * block * tokens + 4.0 * tokens * sequence * width) / operations_per_second
-    head = 2.0 * vocabulary * width * tokens / operations_per_second  # the product with the embedding, in the end
+    head = 2.0 * vocabulary * width * tokens / operations_per_second
     backward = (3.0 if recompute else 2.0) * forward
-    parts = [("block", forward, backward)] * layers + [("embedding", head, 2.0 * head)]
-    found, ready = [], 0.0
-    for number, (name, one, other) in enumerate(parts):
-        ready += other
-        size = value_bytes * (embedding if name == "embedding" else block)
-        called = name if name == "embedding" else f"block {layers - 1 - number}"
-        found.append(Layer(called, size, one, ready, (one, one), (ready, ready)))
+    found, ready = [], 2.0 * head
+    for number in reversed(range(layers)):
+        one = forward + (head if number == layers - 1 else 0.0)
+        ready += backward
+        found.append(Layer(f"block {number}", value_bytes * block, one, ready, (one, one), (ready, ready)))
+    found.append(Layer("embedding", value_bytes * embedding, 0.0, ready, (0.0, 0.0), (ready, ready)))
     optimizer = total * OPTIMIZER_BYTES / memory_bytes_per_second
     kept = 2.0 * layers * tokens * width if recompute else activation_bytes(layers, width, heads, sequence, batch)
     at_once = activation_bytes(1, width, heads, sequence, batch) if recompute else 0.0
-    held = 2 * value_bytes * total + kept + at_once
+    logits = 4.0 * tokens * vocabulary
+    held = 2 * value_bytes * total + kept + max(at_once, logits)
     return Profile(
         f"transformer of {layers} blocks of width {width}", tuple(found), optimizer, (optimizer, optimizer),
         CoreSeconds(0.0, 0.0, 0.0), round(held), batch, "computed", "none", steps=1,

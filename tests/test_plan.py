@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +86,16 @@ def test_a_large_model_takes_what_fits() -> None:
     assert whole
     assert all(way.missing_bytes for way in whole)
     assert ranked(found)[0].scenario.policy.kind == "sharded"
-    assert "sharded, stage 2" in verdict(found)
+    assert verdict(found).startswith("Fastest: sharded, stage ")
 
 
 def test_nothing_beats_the_frontier(small: Profile) -> None:
     found = list(plan(ways(small, CLUSTER)))
     best = frontier(found)
     assert best[0] == ranked(found)[0]
+    for faster, slower in pairwise(best):
+        assert (faster.seconds_per_sample or 0.0) < (slower.seconds_per_sample or 0.0)
+        assert faster.held.total > slower.held.total
     for way in found:
         assert any(
             (one.seconds_per_sample or 0.0) <= (way.seconds_per_sample or 0.0) * (1 + 1e-11)
@@ -115,6 +118,10 @@ def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:
     found = list(plan(ways(small, CLUSTER, 1e9)))
     with pytest.raises(InputError, match=r"--memory = '1 GB': is too little for every way: .* needs least, and lacks"):
         verdict(found)
+    with pytest.raises(InputError, match=r"--memory = '1 GB'"):
+        drawn(found)
+    with pytest.raises(InputError, match="none was simulated"):
+        verdict([])
 
 
 def test_links_without_a_formula_are_simulated_event_by_event_on_few_workers(small: Profile) -> None:
@@ -159,16 +166,25 @@ def test_the_command_prints_a_table_and_draws(files: Path) -> None:
 
 
 def test_the_command_prints_json(files: Path) -> None:
-    result = run(files, "--memory", "5GB", "--json")
+    result = run(files, "--memory", "7GB", "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["complete"] is True
-    assert document["memory_bytes"] == 5e9
+    assert document["memory_bytes"] == 7e9
     times = [row["seconds_per_sample"] for row in document["ways"] if row["fits"]]
     assert times == pytest.approx(sorted(times), rel=1e-11)
     assert all(row["missing_bytes"] > 0 for row in document["ways"] if not row["fits"])
     first = document["ways"][0]
     assert first["price_per_sample"] == pytest.approx(2.0 * first["workers"] * first["seconds_per_sample"] / 3600)
+
+
+def test_where_nothing_fits_json_still_tells_what_is_missing(files: Path) -> None:
+    result = run(files, "--memory", "1GB", "--json", "--out", str(files / "plan.html"))
+    assert isinstance(result.exception, InputError)
+    document = json.loads(result.stdout)
+    assert document["verdict"] is None
+    assert all(row["missing_bytes"] > 0 for row in document["ways"])
+    assert not (files / "plan.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ FORWARD, BACKWARD = 1 / 3, 2 / 3
 
 
 def claims() -> list[Claim]:
-    """Stages 1 and 3 with and without gathering ahead, and tensor parallel training; links from slow to fast."""
+    """Stages 1 and 3 with and without gathering ahead, and tensor parallel training; layers from short to long."""
     rows = []
     for milliseconds in LAYER_MILLISECONDS:
         seconds = milliseconds / 1e3

@@ -22,6 +22,7 @@ def plan(found: Sequence[Way], memory_bytes: float | None = None) -> Captioned:
 
     memory_bytes: of a device; a vertical line. Raises InputError where nothing fits.
     """
+    told = verdict(found)
     order, best = ranked(found), frontier(found)
     figure = go.Figure()
     figure.update_layout(template=template(), height=PIXELS, margin={"t": 40, "b": 50, "l": 10, "r": 14})
@@ -48,7 +49,7 @@ def plan(found: Sequence[Way], memory_bytes: float | None = None) -> Captioned:
     )  # fmt: skip
     large = sum(way.missing_bytes > 0.0 for way in found)
     more = f" {counted(large, 'way')} need more memory than there is." if large else ""
-    return Captioned(figure, f"{verdict(found)}{more}", [_row(way, way in best) for way in order])
+    return Captioned(figure, f"{told}{more}", [_row(way, way in best) for way in order])
 
 
 def _kind(way: Way) -> str:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from distsim.workload import Workload
 
 
+GRADIENT_UNITS = 2  # whole units of gradients at once from stage 2 on: one is made while another is summed
+
+
 @dataclass(frozen=True)
 class Sharded(Programmed):
     """`steps` updates. A unit is a layer, or neighbouring layers that together reach `bucket`.
@@ -54,8 +57,10 @@ class Sharded(Programmed):
     def program(self, workload: Workload, workers: int) -> StepProgram:
         """What each of `workers` computes and exchanges in a step.
 
-        A worker first updates its part of the parameters. It gathers a unit when the unit that is `prefetch` before it
-        begins its forward; at stage 3 also when that one, in the order of backward, begins its backward.
+        A worker first updates its part of the parameters. It asks for a unit as soon as it has computed all units but
+        the `prefetch` ones right before it, in the order of forward, and at stage 3 again in the order of backward.
+        From stage 2 on, there are two whole units of gradients at most: a backward waits until the unit two before is
+        summed.
         """
         units = self.units(workload.layer_bytes)
         sizes = [sum(workload.layer_bytes[layer] for layer in unit) for unit in units]
@@ -70,6 +75,7 @@ class Sharded(Programmed):
             computations.append(Computation("forward", number, forward * len(unit), seconds, after=len(exchanges)))
         to_gather = iter(range(len(units))[::-1] if self.stage == 3 else ())
         gathered: dict[int, int] = {}  # by unit, how many exchanges are over when it has been gathered again
+        summed: dict[int, int] = {}  # by unit, how many exchanges are over when its gradients have been summed
 
         def gather(count: int) -> None:
             for number in islice(to_gather, count):
@@ -79,7 +85,10 @@ class Sharded(Programmed):
         gather(1 + self.prefetch)
         for number, seconds in zip(reversed(range(len(units))), added.buckets, strict=True):
             part, after = backward * len(units[number]), gathered.get(number, len(units))
+            if self.stage >= 2:
+                after = max(after, summed.get(number + GRADIENT_UNITS, 0))
             computations.append(Computation("backward", number, part, seconds, after))
             exchanges.append(Exchange("reduce_scatter", number, sizes[number], after=len(computations)))
+            summed[number] = len(exchanges)
             gather(1)
         return StepProgram(tuple(computations), tuple(exchanges), unit="unit")

@@ -1,8 +1,9 @@
 """The program of one step: what a worker computes and what it exchanges, and which of the two waits for the other.
 
 A worker has two queues. One computes, and the other exchanges. Each does its pieces in order, one after the other. A
-piece also waits until the other queue has done so many pieces of the step: a forward waits for the gather of its
-parameters, and a reduce-scatter waits for the backward that makes its gradients. Both engines play such a program.
+piece also waits until the other queue has done a given number of the step's pieces: a forward waits for the gather of
+its parameters, and a reduce-scatter waits for the backward that makes its gradients. Both engines play such a program,
+and so do real workers.
 """
 
 from __future__ import annotations

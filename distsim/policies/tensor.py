@@ -2,7 +2,8 @@
 
 Each worker has some columns of a block's first matrix and the rows of its second matrix that go with them, in attention
 and in the perceptron alike. The workers' results are parts of a sum, so an all-reduce follows each of the two halves:
-of the activations in forward, and of their gradients in backward. Nobody can go on before it has ended.
+of the activations in forward, and of their gradients in backward. Here nobody goes on before it has ended. In forward
+nobody could; in backward, an implementation may compute gradients of weights meanwhile.
 Source: Shoeybi et al. 2019, Megatron-LM (arXiv 1909.08053), section 3.
 """
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from distsim import trace_size
 from distsim.engine import recurrence, story
 from distsim.link_traffic import carried_by_link
 from distsim.metrics import worker_seconds
-from distsim.policies import Computation, Exchange, StepProgram
+from distsim.policies import Computation, Exchange, Sharded, StepProgram
 from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -161,12 +161,25 @@ def test_the_recurrence_means_what_the_story_means(found: Scenario) -> None:
 
 
 @settings(max_examples=reduced(100))
+@given(programmed(), st.integers(2, 3))
+def test_from_stage_2_on_two_units_of_gradients_are_whole_at_most(found: Scenario, stage: int) -> None:
+    """From the begin of a unit's backward until its reduce-scatter is over, on each worker."""
+    assume(isinstance(found.policy, Sharded))
+    spans = simulate(found.replacing({"policy.stage": stage})).spans
+    for worker in range(found.cluster.workers):
+        own = spans.where(spans.worker == worker)
+        begins = np.sort(own.of_kind(SpanKind.BACKWARD).start_seconds)
+        ends = np.sort(own.of_kind(SpanKind.REDUCE_SCATTER).end_seconds)
+        whole = np.searchsorted(begins, ends - 1e-12) - np.arange(len(ends))  # when each is over, with that one
+        assert whole.max() <= 2
+
+
+@settings(max_examples=reduced(100))
 @given(programmed())
 def test_gathering_ahead_loses_nothing_on_equal_workers(found: Scenario) -> None:
-    """A worker that gathers further ahead has at every moment at least what it had."""
+    """A worker that gathers one unit ahead has at every moment at least what it had without."""
     equal = found.replacing({"compute": {"mean": "9 ms"}})
-    if equal.policy.kind != "sharded" or equal.cluster.nic or equal.cluster.nodes:
-        return
+    assume(equal.policy.kind == "sharded" and not equal.cluster.nic and not equal.cluster.nodes)
     none, one = (simulate(equal.replacing({"policy.prefetch": ahead})).total_seconds for ahead in (0, 1))
     assert one <= none * (1 + 1e-9)
 

@@ -2,7 +2,7 @@
 
 apply, forward, backward    make the numbers that the next exchanges send, and sleep the rest of the drawn time.
 exchange     our schedule of the collective, as soon as the exchange before and the computing that it needs are over.
-An update writes new numbers into the worker's own part of the parameters; a gather brings them to all workers. A
+Before a gather, the worker's own part gets new numbers, as an update would give; the gather brings them to all. A
 reduce-scatter and an all-reduce sum gradients, or activations, of this step.
 """
 
@@ -99,13 +99,16 @@ class ProgramWorker:
         pieces, computed = self._program.computations, recorder.table("computations")
         done = [threading.Event() for _ in pieces]
         over = [threading.Event() for _ in self._parts]
-        exchanging = self._exchanging.submit(self._exchange, step, done, over, recorder, more=more)
+        ended = [0.0] * len(self._parts)
+        exchanging = self._exchanging.submit(self._exchange, step, done, over, ended, recorder, more=more)
         for number, piece in enumerate(pieces):
             self._slot.doing(f"{piece.kind} of {self._program.label(piece)} in step {step}")
             if piece.after and not over[piece.after - 1].is_set():
                 self._slot.doing(f"wait of step {step} for its exchange {piece.after - 1}", waiting=True)
                 over[piece.after - 1].wait()
                 start = time.monotonic()
+            if piece.after:
+                start = max(start, ended[piece.after - 1])  # which may have come after `start`, and before this line
             for part in self._parts:
                 if part.exchange.after == number + 1:
                     part.make(step)
@@ -118,9 +121,10 @@ class ProgramWorker:
         return time.monotonic()
 
     def _exchange(
-        self, step: int, done: list[threading.Event], over: list[threading.Event], recorder: Recorder, *, more: bool
-    ) -> None:
-        """Makes the exchanges of one step, one after the other."""
+        self, step: int, done: list[threading.Event], over: list[threading.Event], ended: list[float],
+        recorder: Recorder, *, more: bool,
+    ) -> None:  # fmt: skip
+        """Makes the exchanges of one step, one after the other, and notes in `ended` when they are over."""
         told = recorder.table("all_reduces")
         try:
             for number, part in enumerate(self._parts):
@@ -128,7 +132,8 @@ class ProgramWorker:
                     done[part.exchange.after - 1].wait()
                 call, arrival = step * len(self._parts) + number, time.monotonic()
                 part.runner.run(part.numbers, call, recorder, more=more)
-                told((call, arrival, time.monotonic()))
+                ended[number] = time.monotonic()
+                told((call, arrival, ended[number]))
                 over[number].set()
         finally:
             for event in over:  # the computing thread goes on, and finds the error at the end of its step
