@@ -192,13 +192,14 @@ def plan(
         yield way
 
 
-def ranked(found: Sequence[Way], by: str = "seconds_per_sample") -> list[Way]:
-    """The simulated ways, the fastest first, or the cheapest (`by` = "price_per_sample").
+def ranked(found: Sequence[Way]) -> list[Way]:
+    """The simulated ways, the fastest first.
 
     Of equal ones, the one that holds less comes first, and then the one with fewer settings.
     """
-    known = [way for way in found if getattr(way, by) is not None]
-    return sorted(known, key=lambda way: (round_off(getattr(way, by)), way.held.total, len(way.name), way.name))
+    known = [(round_off(way.seconds_per_sample), way) for way in found if way.seconds_per_sample is not None]
+    known.sort(key=lambda pair: (pair[0], pair[1].held.total, len(pair[1].name), pair[1].name))
+    return [way for _, way in known]
 
 
 def distinct(order: Sequence[Way]) -> list[Way]:
@@ -227,7 +228,7 @@ def verdict(found: Sequence[Way]) -> str:
     """The winner, the runner-up and the reason, in words. Raises InputError where nothing fits or was simulated."""
     order, large = ranked(found), [way for way in found if way.missing_bytes]
     if not order and not large:
-        raise InputError.of("plan", len(found), "ways, and none was simulated", "take fewer workers, or wait for it")
+        raise InputError("the plan has no way that was simulated. Cure: plan for fewer workers")
     if not order:
         least = min(large, key=lambda way: way.missing_bytes)
         raise InputError.of(

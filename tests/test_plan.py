@@ -120,7 +120,7 @@ def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:
         verdict(found)
     with pytest.raises(InputError, match=r"--memory = '1 GB'"):
         drawn(found)
-    with pytest.raises(InputError, match="none was simulated"):
+    with pytest.raises(InputError, match="no way that was simulated"):
         verdict([])
 
 

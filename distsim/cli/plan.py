@@ -1,4 +1,4 @@
-"""`distsim plan`: every sensible way to train a model on a cluster, simulated and ranked."""
+"""`distsim plan`: the ways to train a model on a cluster, simulated and ranked."""
 
 from __future__ import annotations
 

@@ -125,6 +125,7 @@ def programmed(draw: st.DrawFn) -> Scenario:
     if kind == "sharded":
         policy |= {"stage": draw(st.integers(1, 3)), "prefetch": draw(st.integers(0, 4))}
         policy |= draw(st.sampled_from([{}, {"bucket": "500 kB"}, {"bucket": "1 GB"}]))
+    around = draw(st.sampled_from(["ring", "tree", "halving_doubling"] if kind == "tensor" else ["ring"]))
     speed = st.floats(20.0, 2000.0).map(lambda value: {"up": f"{value:.3f} MB/s"})
     nic = draw(st.dictionaries(st.sampled_from([*map(str, range(workers))]), speed, max_size=2))
     cluster = {"workers": workers, "bandwidth": draw(st.sampled_from(["1 GB/s", "30 MB/s"])), "latency": "100 us"}
@@ -144,7 +145,7 @@ def programmed(draw: st.DrawFn) -> Scenario:
                 "activation": "200 kB", "backward_share": draw(st.sampled_from([0.1, 2 / 3])),
             },
             "policy": policy,
-            "communication": {"kind": "ring", "sends": draw(st.sampled_from(["eager", "rendezvous"]))},
+            "communication": {"kind": around, "sends": draw(st.sampled_from(["eager", "rendezvous"]))},
         }
     )  # fmt: skip
 
