@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import ceil
 
 from distsim.errors import InputError
 from distsim.policies import Pipeline, Sharded, Tensor
 from distsim.policies.sharded import GRADIENT_UNITS
 from distsim.profile import stage_cuts
 from distsim.scenario import Scenario
+from distsim.workload import FLOAT_BYTES, Workload
 
 # Bytes of the optimizer's own numbers for each byte of the gradient. Mixed precision: a copy of the parameter and two
 # numbers, 4 bytes each, beside a gradient of 2 bytes.
@@ -40,8 +42,9 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     """What the worker that holds most holds: the most of each kind, which need not be at one moment.
 
     Activations are those that a profile has measured: its peak without parameters and gradients, the batch included;
-    0 without a profile. At stage 3 of sharded training, the units that a worker has gathered count as parameters; at
-    stages 2 and 3, two whole units count as gradients: one that is made, and one that is summed. Under tensor
+    0 without a profile. At stage 3 of sharded training, the units that a worker has gathered count as parameters,
+    beside its own part; at stages 2 and 3, two whole units count as gradients: one that is made, and one that is
+    summed. A model whose units share parameters, or whose gradients come in another order, holds more. Under tensor
     parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its blocks whole.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one.
@@ -66,21 +69,36 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
         case Pipeline():
             return _pipeline(scenario, policy, OPTIMIZERS[optimizer], activations)
         case Tensor():
-            return Held(state / workers, state / workers, own / workers, activations / workers)
+            part = _tensor_part(scenario.workload, workers)
+            return Held(part, part, OPTIMIZERS[optimizer] * part, activations / workers)
     return Held(state, state, 0.0 if scenario.server_decides else own, activations)
+
+
+def _tensor_part(workload: Workload, workers: int) -> float:
+    """The bytes of parameters at the worker with most heads and hidden units; of an unknown model, its even part."""
+    if workload.model != "transformer":
+        return (workload.num_bytes or 0.0) / workers
+    width, heads, hidden = workload.width, ceil(workload.heads / workers), ceil(4 * workload.width / workers)
+    attention = (4 * width + 3) * width * heads // workload.heads  # queries, keys, values, and their way out
+    perceptron = (2 * width + 1) * hidden
+    whole = 6 * width  # two norms, and the biases behind the two sums
+    return float(FLOAT_BYTES * workload.layers * (attention + perceptron + whole))
 
 
 def _sharded(scenario: Scenario, policy: Sharded, optimizer: float, activations: float) -> Held:
     layer_bytes, workers = scenario.workload.layer_bytes, scenario.cluster.workers
-    state = sum(layer_bytes)
     units = [sum(layer_bytes[layer] for layer in unit) for unit in policy.units(layer_bytes)]
+    state = sum(units)
+    part = sum(FLOAT_BYTES * ceil(unit / FLOAT_BYTES / workers) for unit in units)  # of the worker with most
     together = 1 + policy.prefetch  # units that are whole at once: the one that is computed, and those gathered ahead
-    whole = max(sum(units[first : first + together]) for first in range(len(units)))
-    # A worker's own part of a unit that is whole is counted in both; the bound is that much too high.
-    parameters = min(state / workers + whole, state) if policy.stage == 3 else state
-    pairs = max(sum(units[first : first + GRADIENT_UNITS]) for first in range(len(units)))
-    gradients = min(state / workers + pairs, state) if policy.stage >= 2 else state
-    return Held(parameters, gradients, optimizer / workers, activations)
+    parameters = part + _most_together(units, together) if policy.stage == 3 else state
+    gradients = part + _most_together(units, GRADIENT_UNITS) if policy.stage >= 2 else state
+    return Held(parameters, gradients, optimizer * part / state, activations)
+
+
+def _most_together(units: list[float], count: int) -> float:
+    """The bytes of the `count` neighbours that have most together."""
+    return max(sum(units[first : first + count]) for first in range(len(units)))
 
 
 def _pipeline(scenario: Scenario, policy: Pipeline, optimizer_share: float, activations: float) -> Held:

@@ -49,8 +49,7 @@ class Way:
     @property
     def samples(self) -> int:
         """Samples of one step, of all workers together; those of a pipeline, or of tensor, share a batch."""
-        shared = not self.scenario.policy.all_reduces
-        return self.scenario.workload.batch * (1 if shared else self.scenario.cluster.workers)
+        return self.scenario.samples_per_step
 
     @property
     def price_per_sample(self) -> float | None:

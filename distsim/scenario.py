@@ -103,7 +103,7 @@ class Scenario(ValidatedTable):
         pipeline = not self.policy.all_reduces
         if self.workload.num_bytes is None and not pipeline:
             raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload], or a model')
-        if self.workload.activation_bytes is None and pipeline and self.cluster.workers > 1:
+        if self.workload.handed_on_bytes is None and pipeline and self.cluster.workers > 1:
             raise ValueError(
                 "workload.activation is missing: it is what one stage of a pipeline, or one block of tensor parallel "
                 'training, hands on for a whole batch. Cure: write activation = "1 MiB" in [workload]'
@@ -197,6 +197,11 @@ class Scenario(ValidatedTable):
     def unprofiled(self) -> bool:
         """Whether the model is the user's own, and no profile tells its sizes and times: such a run is measured."""
         return self.workload.own_model and self.workload.profile is None
+
+    @property
+    def samples_per_step(self) -> int:
+        """The samples that all workers together compute on in one step of each."""
+        return self.workload.batch * (1 if self.policy.shares_batch else self.cluster.workers)
 
     @property
     def receive(self) -> str:

@@ -25,6 +25,7 @@ LAYER_PARAMETERS: dict[str, tuple[int, ...]] = {
 }
 TRAINING_SAMPLES = {"mlp": 1437, "cnn": 1437, "transformer": 1024}
 HEADS = 4  # of attention in a transformer's block; they share its width
+TOKENS = 8  # of each of a transformer's samples
 
 
 def block_parameters(width: int) -> int:
@@ -148,6 +149,22 @@ class Workload(ValidatedTable):
     def computes(self) -> bool:
         """Whether a step computes something beside the drawn time."""
         return self.model is not None or self.profile is not None
+
+    @property
+    def heads(self) -> int:
+        """Heads of attention in each block of a transformer."""
+        return HEADS
+
+    @property
+    def handed_on_bytes(self) -> float | None:
+        """`activation_bytes` where given; otherwise those of a transformer, which each block hands on whole.
+
+        >>> Workload(model="transformer", width=64, batch=2).handed_on_bytes    # 2 samples of 8 tokens of 64 numbers
+        4096.0
+        """
+        if self.activation_bytes is None and self.model == "transformer":
+            return float(FLOAT_BYTES * self.batch * TOKENS * self.width)
+        return self.activation_bytes
 
     @property
     def layer_bytes(self) -> list[float]:

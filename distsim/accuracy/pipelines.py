@@ -42,7 +42,7 @@ def claims() -> list[Claim]:
 def _with_messages(scenario: Scenario, sends: Literal["rendezvous", "eager"]) -> float:
     """The step of the scenario above by its formula: forward and backward of a micro-batch by stage, one message."""
     stages = [0.3 / 8 * slowness for slowness in (1.0, 1.0, 1.5, 1.0)]
-    transfer = 1e-4 + (scenario.workload.activation_bytes or 0.0) / 8 / 1.25e8
+    transfer = 1e-4 + (scenario.workload.handed_on_bytes or 0.0) / 8 / 1.25e8
     return gpipe_step_seconds([0.4 * x for x in stages], [0.6 * x for x in stages], 8, transfer, sends)
 
 

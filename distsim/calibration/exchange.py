@@ -140,7 +140,7 @@ def exchanged_bytes(scenario: Scenario) -> float:
         program = scenario.policy.program(scenario.workload, scenario.cluster.workers)
         return max(exchange.num_bytes for exchange in program.exchanges)
     if isinstance(scenario.policy, Pipeline):
-        return (scenario.workload.activation_bytes or 0.0) / scenario.policy.micro_batches
+        return (scenario.workload.handed_on_bytes or 0.0) / scenario.policy.micro_batches
     return scenario.gradient_bytes
 
 

@@ -48,7 +48,7 @@ class PipelineStory:
         self.policy = scenario.policy
         self.num_stages = scenario.cluster.workers
         self.eager = scenario.communication.sends == "eager"
-        self.message_bytes = (scenario.workload.activation_bytes or 0.0) / self.policy.micro_batches
+        self.message_bytes = (scenario.workload.handed_on_bytes or 0.0) / self.policy.micro_batches
         self.added = stage_times(scenario.workload.profile, self.num_stages, self.policy.stage_layers or ())
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts)
         self.compute_times = scenario.compute_times()

@@ -144,7 +144,7 @@ def _formulas(scenario: Scenario, parameters: Parameters) -> list[Row]:
     both = [whole * scenario.compute.slow_factor(stage) / count for stage in range(parameters.stages)]
     backward = [workload.backward_share * seconds for seconds in both]
     forward = [seconds - after for seconds, after in zip(both, backward, strict=True)]
-    message = cluster.latency_seconds + (workload.activation_bytes or 0.0) / count / cluster.bandwidth_bytes_per_second
+    message = cluster.latency_seconds + (workload.handed_on_bytes or 0.0) / count / cluster.bandwidth_bytes_per_second
     held = max(
         micro_batches_held(parameters.schedule, stage, parameters.stages, count) for stage in range(parameters.stages)
     )

@@ -20,9 +20,7 @@ from torch import nn
 from distsim.errors import InputError
 from distsim.learning.digits import digits as images
 from distsim.random_streams import Purpose, stream
-from distsim.workload import HEADS, TRAINING_SAMPLES, Workload
-
-TOKENS = 8
+from distsim.workload import HEADS, TOKENS, TRAINING_SAMPLES, Workload
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 

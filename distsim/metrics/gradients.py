@@ -33,7 +33,8 @@ def throughput_samples_per_second(trace: Trace) -> float:
     """
     if trace.total_seconds <= 0.0:
         raise UnavailableError("throughput: the trace has no update that took time")
-    return float(_weights(trace).sum()) * trace.scenario.workload.batch / trace.total_seconds
+    samples = trace.scenario.samples_per_step / trace.scenario.cluster.workers  # of each worker's gradient
+    return float(_weights(trace).sum()) * samples / trace.total_seconds
 
 
 def staleness_histogram(trace: Trace) -> dict[int, float]:

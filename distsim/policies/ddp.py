@@ -7,7 +7,7 @@ the defaults are PyTorch's: a first bucket of 1 MiB, then buckets of 25 MiB.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Ge, Le
 from pydantic import Field
@@ -16,6 +16,9 @@ from distsim.errors import InputError
 from distsim.policies.policy import Policy
 from distsim.units import PositiveBytes
 from distsim.validated_table import Count
+
+if TYPE_CHECKING:
+    from distsim.workload import Workload
 
 MIB = 2.0**20
 REAL_COMPRESSIONS = (1.0, 0.5)  # float32 and float16
@@ -45,7 +48,7 @@ class Ddp(Policy):
                 f"Cure: write accumulate = {steps}, or more steps"
             )
 
-    def check_real(self, workers: int) -> None:  # noqa: ARG002 - for any number of workers
+    def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any of both
         """Raises InputError where no number type of torch compresses gradients so far."""
         if self.compression not in REAL_COMPRESSIONS:
             raise InputError.of(

@@ -6,13 +6,16 @@ Source: Huang et al. 2019, GPipe (arXiv 1811.06965); Narayanan et al. 2019, Pipe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from distsim.errors import InputError
 from distsim.policies.policy import Policy
 from distsim.validated_table import Count
+
+if TYPE_CHECKING:
+    from distsim.workload import Workload
 
 Piece = tuple[Literal["forward", "backward"], int]
 
@@ -32,6 +35,7 @@ class Pipeline(Policy):
 
     kind: ClassVar = "pipeline"
     all_reduces: ClassVar = False
+    shares_batch: ClassVar = True
     real_model: ClassVar = False
     real_eager: ClassVar = False  # a real stage posts a receive only when it comes to the piece that needs it
 
@@ -43,7 +47,7 @@ class Pipeline(Policy):
                 f"{workers}. Cure: write a number of layers for each worker, or leave it out"
             )
 
-    def check_real(self, workers: int) -> None:
+    def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any workload
         """Raises InputError where torch's own schedule refuses so few micro-batches."""
         if self.schedule == "1f1b" and self.micro_batches < workers:
             raise InputError.of(

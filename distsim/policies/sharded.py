@@ -43,7 +43,6 @@ class Sharded(Programmed):
     kind: ClassVar = "sharded"
     server: ClassVar = "none"
     collectives: ClassVar = ("ring",)  # a reduce-scatter and an all-gather are its halves
-    real_model: ClassVar = False
 
     def units(self, layer_bytes: list[float]) -> list[list[int]]:
         """The layers of each unit, in the order of forward.

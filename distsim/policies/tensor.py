@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from distsim.errors import InputError
 from distsim.policies.policy import Programmed
 from distsim.policies.step_program import Computation, Computed, Exchange, StepProgram
 
@@ -29,7 +30,7 @@ class Tensor(Programmed):
     kind: ClassVar = "tensor"
     server: ClassVar = "none"
     all_reduces: ClassVar = False
-    real_model: ClassVar = False
+    shares_batch: ClassVar = True
 
     def check_model(self, model: str) -> None:
         """Raises ValueError for a model that has no blocks."""
@@ -39,9 +40,25 @@ class Tensor(Programmed):
                 'Cure: write model = "transformer", or layers and activation without a model'
             )
 
+    def check_real(self, workload: Workload, workers: int) -> None:
+        """Raises InputError where a worker would have no head, or would send other bytes than the scenario says."""
+        if workload.model is None:
+            return
+        if workers > workload.heads:
+            raise InputError.of(
+                "cluster.workers", workers, f"are more than the {workload.heads} heads of a block, which they share",
+                f"write {workload.heads} or fewer, or simulate it",
+            )  # fmt: skip
+        own = workload.model_copy(update={"activation_bytes": None}).handed_on_bytes
+        if workload.handed_on_bytes != own:
+            raise InputError.of(
+                "workload.activation", workload.handed_on_bytes, f"is not what a block of this model hands on: {own:g} "
+                "bytes", "remove activation, or simulate it",
+            )  # fmt: skip
+
     def program(self, workload: Workload, workers: int) -> StepProgram:  # noqa: ARG002 - the same for any number
         """Half a block at a time, each followed by the all-reduce of its result."""
-        blocks, num_bytes = range(workload.layers), workload.activation_bytes or 0.0
+        blocks, num_bytes = range(workload.layers), workload.handed_on_bytes or 0.0
         share = workload.backward_share / workload.layers / HALVES
         parts: list[tuple[Computed, int, float]] = [
             *(("forward", block, 1.0 / workload.layers / HALVES - share) for block in blocks for _ in range(HALVES)),

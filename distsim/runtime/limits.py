@@ -14,7 +14,7 @@ def check_available(scenario: Scenario) -> None:
     policy, communication = scenario.policy, scenario.communication
     if scenario.failures is not None:
         _check_failures(scenario)
-    policy.check_real(scenario.cluster.workers)
+    policy.check_real(scenario.workload, scenario.cluster.workers)
     if scenario.workload.model is not None and not policy.real_model:
         _refuse("workload.model", scenario.workload.model, policy.kind, "remove it")
     if communication.sends == "eager" and not policy.real_eager:
@@ -92,7 +92,8 @@ def _check_all_reduce(scenario: Scenario) -> None:
 
 def _check_model(scenario: Scenario) -> None:
     """Raises InputError where the workers would need more samples than there are, or a package is missing."""
-    model, workers, batch = scenario.workload.model, scenario.cluster.workers, scenario.workload.batch
+    model, batch = scenario.workload.model, scenario.workload.batch
+    workers = scenario.samples_per_step // batch
     samples = TRAINING_SAMPLES[str(model)]
     if workers * batch > samples:
         raise InputError.of(

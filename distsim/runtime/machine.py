@@ -40,8 +40,8 @@ def crowding(ranks: int) -> str | None:
 
 def check_memory(scenario: Scenario, ranks: int) -> None:
     """Raises InputError where `ranks` processes of `scenario` do not fit into this machine's free memory."""
-    if scenario.workload.activation_bytes:
-        check_buffers("workload.activation", scenario.workload.activation_bytes, ranks)
+    if scenario.workload.handed_on_bytes:
+        check_buffers("workload.activation", scenario.workload.handed_on_bytes, ranks)
     if scenario.policy.all_reduces:
         check_buffers("workload.gradient", scenario.gradient_bytes, ranks)
 

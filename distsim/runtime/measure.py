@@ -242,7 +242,7 @@ def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
         exchanges = scenario.policy.program(scenario.workload, workers).exchanges
         computed, per_step = drawn.max(axis=0).sum(), sum(exchange.num_bytes for exchange in exchanges)
     elif not scenario.policy.all_reduces:  # a pipeline: one stage after the other, if there is a single micro-batch
-        computed, per_step = drawn.sum(), scenario.workload.activation_bytes or 0.0
+        computed, per_step = drawn.sum(), scenario.workload.handed_on_bytes or 0.0
     else:
         computed, per_step = drawn.max(axis=0).sum(), scenario.gradient_bytes
     carried = 2.0 * workers * per_step / slow_bytes_per_second

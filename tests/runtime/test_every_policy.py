@@ -43,7 +43,8 @@ def scenario(kind: str, policy: dict[str, Any]) -> Scenario:
             "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
             "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
             "workload": {"gradient": "256 KiB", "batch": 8, "layers": 4}
-            | ({"activation": "64 KiB"} if policy["kind"] in ("tensor", "pipeline") else {}),
+            | ({"activation": "64 KiB"} if policy["kind"] in ("tensor", "pipeline") else {})
+            | ({"layers": 2} if policy["kind"] == "tensor" else {}),  # each has four exchanges in every step
             "policy": policy,
             "communication": {"kind": kind},
         }

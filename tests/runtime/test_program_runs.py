@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ import pytest
 
 from distsim.policies import Exchange, Programmed
 from distsim.runtime.measure import measure_all
+from distsim.runtime.ranks.filled_program import FilledVector
 from distsim.runtime.ranks.peers import WrongSumError
-from distsim.runtime.ranks.program import Part
-from distsim.runtime.recording import rank_status
-from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace
@@ -97,17 +94,16 @@ def exchanges(trace: Trace, worker: int) -> list[tuple[str, str]]:
     return [(SpanKind(kind).text, label) for kind, label in zip(own.kind.tolist(), own.label.tolist(), strict=True)]
 
 
-def part(kind: Any, tmp_path: Path) -> Part:
+def vector(kind: Any) -> FilledVector:
     """An exchange of the only worker, whose numbers no other changes."""
     alone = scenario({"kind": "sharded", "stage": 1}).replacing({"cluster.workers": 1})
-    rank_status.create(tmp_path, 1)
-    return Part(alone, 0, Exchange(kind, 0, 400.0, after=1), 0, StatusSlot(tmp_path, 0))
+    return FilledVector(alone, 0, Exchange(kind, 0, 400.0, after=1))
 
 
 @pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce"])
-def test_a_wrong_number_is_found(kind: str, tmp_path: Path) -> None:
+def test_a_wrong_number_is_found(kind: str) -> None:
     """Also those of the step before, which a lost exchange would leave."""
-    found = part(kind, tmp_path)
+    found = vector(kind)
     found.make(3)
     found.check(3)
     with pytest.raises(WrongSumError, match=f"of 100 numbers of the last {kind} of unit 0 are wrong at worker 0"):

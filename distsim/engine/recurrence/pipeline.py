@@ -60,7 +60,7 @@ def wires(stages: int) -> list[Wire]:
 def message_bytes(scenario: Scenario) -> float:
     """Bytes of one micro-batch's activation, and of its gradient."""
     assert isinstance(scenario.policy, Pipeline)
-    return (scenario.workload.activation_bytes or 0.0) / scenario.policy.micro_batches
+    return (scenario.workload.handed_on_bytes or 0.0) / scenario.policy.micro_batches
 
 
 def pieces_in_order(policy: Pipeline, stages: int) -> Iterator[tuple[int, Piece]]:

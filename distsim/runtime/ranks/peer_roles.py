@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from distsim.policies import Ddp, Pipeline, Programmed
+from distsim.policies import Ddp, Pipeline, Programmed, Tensor
 from distsim.runtime.devices.device import Device
 from distsim.runtime.ranks.failures import FailureRecovery
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from distsim.runtime.ranks.program import StepWork
 
 
 class PeerRole(Protocol):
@@ -47,9 +50,24 @@ def peer_role_of(
     if isinstance(scenario.policy, Programmed):
         from distsim.runtime.ranks.program import ProgramWorker
 
-        return ProgramWorker(scenario, rank, recorder, slot, done_before)
+        return ProgramWorker(scenario, rank, _work_of(scenario, rank), recorder, slot, done_before)
     from distsim.runtime.ranks.peers import Peer, ScheduleServer
 
     if rank < scenario.cluster.workers:
         return Peer(scenario, rank, recorder, slot, done_before, device, recovery)
     return ScheduleServer(scenario, rank, recorder, slot, recovery)
+
+
+def _work_of(scenario: Scenario, worker: int) -> StepWork:
+    """What a worker computes in each step of its program."""
+    if scenario.workload.model is None:
+        from distsim.runtime.ranks.filled_program import FilledProgram
+
+        return FilledProgram(scenario, worker)
+    if isinstance(scenario.policy, Tensor):
+        from distsim.runtime.ranks.tensor_training import TensorTraining
+
+        return TensorTraining(scenario, worker)
+    from distsim.runtime.ranks.sharded_training import ShardedTraining
+
+    return ShardedTraining(scenario, worker)

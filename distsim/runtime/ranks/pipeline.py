@@ -131,7 +131,7 @@ class PipelineWorker:
         self._steps = scenario.steps
         self._times = scenario.compute_times().first(worker, scenario.steps).tolist()
         self._share = scenario.workload.backward_share
-        floats = num_floats((scenario.workload.activation_bytes or 0.0) / self._micro_batches)
+        floats = num_floats((scenario.workload.handed_on_bytes or 0.0) / self._micro_batches)
         self._batch = torch.ones(self._micro_batches, floats)
         self._stage = TimedStage(worker, self._stages, slot)
         schedule = SCHEDULES[scenario.policy.schedule]

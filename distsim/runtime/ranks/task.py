@@ -16,6 +16,7 @@ from torch import nn
 from distsim.learning.batches import Batches
 from distsim.learning.kernels import plain_convolutions
 from distsim.learning.problems import Data, Problem, problem
+from distsim.profile import Profile
 from distsim.runtime.profiling.own_model import OwnModel, load
 from distsim.scenario import Scenario
 
@@ -24,8 +25,11 @@ OWN_LEARNING_RATE = 0.001  # of a model that nobody here knows
 
 
 class Task(Protocol):
-    """A model with its data. parameters: those that get a gradient, in a fixed order."""
+    """A model with its data. layers: the parameters of each layer that the workload counts, in the order of forward;
+    those alone that get a gradient. parameters: the same in the order of the module."""
 
+    model: nn.Module
+    layers: list[list[nn.Parameter]]
     parameters: list[nn.Parameter]
     learning_rate: float
 
@@ -53,7 +57,9 @@ class KnownTask:
         self._batches = Batches(
             len(self._problem.training), scenario.cluster.workers, scenario.workload.batch, scenario.seed
         )
-        self.parameters = list(self._problem.model.parameters())
+        self.model: nn.Module = self._problem.model
+        self.layers = [list(layer.parameters()) for layer in self._problem.layers]
+        self.parameters = list(self.model.parameters())
 
     def loss(self, step: int) -> torch.Tensor:
         """The loss on the batch of a step, a scalar."""
@@ -73,8 +79,10 @@ class OwnTask:
 
     learning_rate = OWN_LEARNING_RATE
 
-    def __init__(self, own: OwnModel) -> None:
+    def __init__(self, own: OwnModel, profile: Profile) -> None:
         self._own = own
+        self.model = own.module
+        self.layers = [[own.layers[layer.name]] for layer in reversed(profile.layers)]
         self.parameters = list(own.layers.values())
 
     def loss(self, step: int) -> torch.Tensor:  # noqa: ARG002 - the same batch in each step
@@ -111,5 +119,6 @@ def problem_on(place: torch.device, scenario: Scenario) -> Problem:
 def task_of(scenario: Scenario, worker: int, place: torch.device) -> Task:
     """The task of `worker` in this scenario, which has a model."""
     if scenario.workload.own_model:
-        return OwnTask(own_model_on(place, scenario))
+        assert scenario.workload.profile is not None, "each rank gets one with the scenario"
+        return OwnTask(own_model_on(place, scenario), scenario.workload.profile)
     return KnownTask(scenario, worker, place)

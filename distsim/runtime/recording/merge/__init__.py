@@ -51,7 +51,7 @@ def merge(folder: Path, number: int, scenario: Scenario) -> Trace:
         **(_exchange_work(records) if told is None else _warm_up(records, scenario)),
     )
     learned = losses(trace, records[: scenario.cluster.workers])
-    trace = replace(trace, metadata=trace.metadata | learned)
+    trace = replace(trace, metadata=trace.metadata | learned | _held(records))
     if scenario.failures is not None:
         return with_pauses(trace, records, max(left))  # the counts of a rank are lost when it fails
     audit.check_messages(trace, records, {} if told is None else told.left_out)
@@ -89,6 +89,12 @@ def _exchange_work(records: list[Record]) -> dict[str, Any]:
     of_ranks = [[seconds for _, seconds in record.rows("exchange_work")] for record in records]
     worked = [own for own in of_ranks if own]
     return {"exchange_core_seconds": [sum(own) / len(own) for own in zip(*worked, strict=True)]} if worked else {}
+
+
+def _held(records: list[Record]) -> dict[str, Any]:
+    """The most bytes of each kind that each worker held at once, where the policy tells."""
+    told = [record.facts["held_bytes"] for record in records if "held_bytes" in record.facts]
+    return {"held_bytes": {kind: [own[kind] for own in told] for kind in told[0]}} if told else {}
 
 
 def _clock(left: list[float], records: list[Record]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class ProgramMerge:
             for step, number, start, end in record.rows("computations"):
                 part = program.computations[int(number)]
                 computed[worker, int(step), int(number)] = end - zero
-                if part.kind != "apply" or part.added_seconds:
+                if part.kind != "apply" or scenario.workload.computes:
                     kind, label = SpanKind[part.kind.upper()], program.label(part)
                     self.builder.span(worker, kind, int(step), start - zero, end - zero, label=label)
         floats = [int(count) for count in records[0].facts["floats"]]

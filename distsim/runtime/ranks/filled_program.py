@@ -1,0 +1,85 @@
+"""A step's program without a model: its exchanges carry made-up numbers, whose making is part of the drawn time.
+
+Before a gather, the worker's own part gets new numbers, as an update would give; the gather brings them to all. A
+reduce-scatter and an all-reduce sum gradients, or activations, of this step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from distsim.policies import Exchange, Programmed
+from distsim.runtime.ranks.computation import factor
+from distsim.runtime.ranks.peers import WrongSumError
+from distsim.runtime.ranks.program import StepQueues, own_part
+from distsim.runtime.recording.recorder import Recorder
+from distsim.runtime.transport.messages import num_floats, pattern
+from distsim.scenario import Scenario
+
+
+class FilledVector:
+    """What one exchange of the program carries, on one worker."""
+
+    def __init__(self, scenario: Scenario, worker: int, exchange: Exchange) -> None:
+        self._worker, self._workers, self.exchange = worker, scenario.cluster.workers, exchange
+        self.numbers = torch.zeros(num_floats(exchange.num_bytes))
+        self._pattern = pattern(len(self.numbers))
+        self._own = own_part(scenario.schedule(exchange.kind), worker, len(self.numbers))
+
+    def make(self, step: int) -> None:
+        """Writes the numbers that this worker brings to the exchange of a step."""
+        if self.exchange.kind == "all_gather":
+            torch.mul(self._pattern[self._own], step + 1, out=self.numbers[self._own])
+        else:
+            torch.mul(self._pattern, factor(self._worker, step), out=self.numbers)
+
+    def check(self, step: int) -> None:
+        """Raises WrongSumError where the exchange of this step did not leave what it should."""
+        scale, where = step + 1, slice(None)
+        if self.exchange.kind != "all_gather":
+            scale, where = sum(factor(worker, step) for worker in range(self._workers)), self._own
+        wrong = int((self.numbers[where] != self._pattern[where] * scale).sum())
+        if wrong:
+            raise WrongSumError(
+                f"{wrong} of {self.numbers[where].numel()} numbers of the last {self.exchange.kind} of unit "
+                f"{self.exchange.unit} are wrong at worker {self._worker}"
+            )
+
+
+class FilledProgram:
+    """The work of one worker, see `StepWork`."""
+
+    def __init__(self, scenario: Scenario, worker: int) -> None:
+        assert isinstance(scenario.policy, Programmed)
+        self._program = scenario.policy.program(scenario.workload, scenario.cluster.workers)
+        self._vectors = [FilledVector(scenario, worker, exchange) for exchange in self._program.exchanges]
+        self._last_step = scenario.steps - 1
+
+    def prepare(self) -> None:
+        """Does nothing."""
+
+    def record_in(self, recorder: Recorder) -> None:
+        """Does nothing: there is nothing to record."""
+
+    def compute(self, step: int, queues: StepQueues) -> None:
+        """Makes the numbers of each exchange in the last computation before it."""
+        for number in range(len(self._program.computations)):
+            queues.begin(number)
+            for vector in self._vectors:
+                if vector.exchange.after == number + 1:
+                    vector.make(step)
+            queues.end(number)
+
+    def numbers(self, exchange: int) -> torch.Tensor:
+        """The vector of an exchange."""
+        return self._vectors[exchange].numbers
+
+    def exchanged(self, exchange: int) -> None:
+        """Does nothing: the vector stays as the exchange left it."""
+
+    def verify(self, repeat: Callable[[int], None]) -> None:  # noqa: ARG002 - the last numbers are still there
+        """Raises WrongSumError where the last step's exchanges did not leave the right numbers."""
+        for vector in self._vectors:
+            vector.check(self._last_step)
