@@ -141,6 +141,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "batch": [*WHOLE, "0", DIGITS],
             "workers": [*WHOLE, "0", "257", DIGITS],
             "out": [*written(".html", ".svg", ".png"), "x", "x.txt"],
+            "scenarios": [*NO_FOLDERS, "absent/x", "full"],
         },
     ),
     "sweep": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,34 @@ def test_the_command_prints_json(files: Path) -> None:
     assert all(row["missing_bytes"] > 0 for row in document["ways"] if not row["fits"])
     first = document["ways"][0]
     assert first["price_per_sample"] == pytest.approx(2.0 * first["workers"] * first["seconds_per_sample"] / 3600)
+
+
+def test_each_way_can_be_written_as_a_scenario(files: Path) -> None:
+    """The fastest first; simulated again, each takes the time that the plan says."""
+    result = run(files, "--memory", "7GB", "--scenarios", str(files / "ways"), "--json")
+    assert result.exit_code == 0, result.output
+    ways_told = {row["way"]: row for row in json.loads(result.stdout)["ways"] if row["fits"]}
+    written = [Scenario.load(path) for path in sorted((files / "ways").glob("*.toml"))]
+    times = [ways_told[scenario.name]["seconds_per_sample"] for scenario in written]
+    assert times == sorted(times)
+    assert len(written) > 5
+    for scenario, seconds in zip(written, times, strict=True):
+        steps = summary(simulate(scenario.replacing({"steps": 3}))).step_seconds
+        assert steps is not None
+        assert steps.median / scenario.samples_per_step == pytest.approx(seconds, rel=1e-9)
+
+
+def test_a_scenario_of_the_plan_names_the_model_where_its_file_is_known(files: Path, small: Profile) -> None:
+    replace(small, model="my_model.py:build").save(files / "profile.json")
+    (files / "my_model.py").write_text("")
+    assert run(files, "--scenarios", str(files / "ways")).exit_code == 0
+    first = Scenario.load(files / "ways" / "001.toml")
+    assert Path(str(first.workload.model).rpartition(":")[0]).resolve() == files / "my_model.py"
+
+
+def test_a_folder_with_something_in_it_is_left_alone(files: Path) -> None:
+    with pytest.raises(InputError, match=r"--scenarios = .*: is a folder that is not empty\. Cure: name a new folder"):
+        raise run(files, "--scenarios", str(files)).exception
 
 
 def test_where_nothing_fits_json_still_tells_what_is_missing(files: Path) -> None:

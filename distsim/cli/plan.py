@@ -11,6 +11,7 @@ from rich.table import Table
 
 from distsim import files, toml
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, table
+from distsim.cli.plan_scenarios import check_new_folder, write_ways
 from distsim.cli.process_pool import process_pool
 from distsim.cli.profile import measured_profile
 from distsim.cli.sweep import MOST_PROCESSES
@@ -40,10 +41,12 @@ PICTURES = (".png", ".svg", ".html")
 @click.option("--workers", type=click.IntRange(1, MOST_PROCESSES),
               help="Processes that simulate (default: one per core).")  # fmt: skip
 @click.option("--out", type=PATH, help="Draw time against memory: .png, .svg or .html.")
+@click.option("--scenarios", type=PATH, metavar="FOLDER",
+              help="Write each simulated way as a scenario: 001.toml is the fastest.")  # fmt: skip
 @json_option
 def plan_command(
     model: str, cluster: Path, memory: str | None, optimizer: str, activation: str | None, batch: int | None,
-    workers: int | None, out: Path | None, as_json: bool,
+    workers: int | None, out: Path | None, scenarios: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Rank the ways to train a model of your own on a cluster, or on a part of it.
 
@@ -55,11 +58,15 @@ def plan_command(
     \b
         distsim plan my_model.py:build --cluster cluster.toml --memory 80GB
         distsim plan profile.json --cluster cluster.toml --optimizer mixed_adam --out plan.html
+        distsim plan my_model.py:build --cluster cluster.toml --scenarios ways
+        distsim compare ways/001.toml
     """
     if out is not None:
         if out.suffix not in PICTURES:
             raise InputError.of("--out", str(out), f"must end in {' or '.join(PICTURES)}", "rename it, as in plan.html")
         check_writable(out)
+    if scenarios is not None:
+        check_new_folder(scenarios)
     room = None if memory is None else _size("--memory", memory)
     if activation is not None:
         _size("--activation", activation)
@@ -74,6 +81,8 @@ def plan_command(
         from distsim.figures.plan import plan as draw
 
         draw(found, room).save(out)
+    if scenarios is not None and order:
+        write_ways(distinct(order), scenarios, model, profile)
     if as_json:
         best = {way.name for way in frontier(found)}
         untried = [way for way in found if way.untried and not way.missing_bytes]
@@ -83,7 +92,8 @@ def plan_command(
                     "ways": rows})  # fmt: skip
     elif told is not None:
         console().print(_table(profile.model, found))
-        print_notes([told, *_left_out(found, room)])
+        written = [] if scenarios is None else [f"scenarios of all these ways: {scenarios}, 001.toml for the fastest"]
+        print_notes([told, *_left_out(found, room), *written])
     if interrupted:
         raise KeyboardInterrupt
     if told is None:
