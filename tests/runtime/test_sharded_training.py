@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ from distsim.runtime.profiling.own_model import load
 from distsim.runtime.ranks.task import OWN_LEARNING_RATE
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
+from distsim.theory.sharding import sharded_link_bytes
 from distsim.trace import SpanKind, Trace
 from distsim.workload import FLOAT_BYTES
 from tests.runtime import sharded_models
@@ -150,3 +155,20 @@ def test_drawn_time_comes_on_top(all_runs: dict[str, list[Trace]]) -> None:
         assert trace.total_seconds > trace.scenario.steps * 24e-3
         forward = trace.spans.of_kind(SpanKind.FORWARD)
         assert (forward.end_seconds - forward.start_seconds).min() >= 0.99 * 8e-3 / trace.scenario.workload.layers
+
+
+@pytest.mark.parametrize("stage", [*(pytest.param(stage, marks=pytest.mark.thorough) for stage in (1, 2)), 3])
+def test_torch_shards_alike(stage: int, whole: Any, tmp_path: Path) -> None:
+    """`ZeroRedundancyOptimizer` and `fully_shard` learn the same. torch fills up parts that do not divide."""
+    steps, root = whole(10, 50), MODELS.parents[2]
+    found = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--log-dir", tmp_path,
+         MODELS.with_name("torch_sharding.py"), str(stage), str(steps)],
+        cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    told = json.loads(found.stdout)
+    assert told["losses"] == pytest.approx(alone("sequence", steps).tolist(), rel=1e-6)
+    whole_bytes = sum(one.nbytes for one in load(f"{MODELS}:sequence").layers.values())
+    assert told["held"] == pytest.approx(whole_bytes / (1 if stage == 1 else 2), rel=0.05)
+    if stage > 1:
+        assert told["link_bytes"] == pytest.approx(sharded_link_bytes(whole_bytes, 2, stage), rel=0.05)
