@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from distsim import files
 from distsim.arrays import Floats
@@ -41,7 +41,8 @@ class Compute(ValidatedTable):
     """The `[compute]` table: seconds of one step on one worker.
 
     mean_seconds: 0 where a model or a profile computes and nothing is drawn. added_seconds: added to every step of
-    every worker; a calibration puts a model's measured forward and backward here.
+    every worker; a calibration puts a model's measured forward and backward here. The content of `file` is read with
+    the table and travels with the object; the scenario of a saved trace reads it when it is used.
 
     >>> compute = Compute(distribution="lognormal", mean="50 ms", cv=0.3, slow={3: 2.0})
     >>> compute.of_worker(0, batch=32).mean_seconds
@@ -60,6 +61,7 @@ class Compute(ValidatedTable):
     slow: Annotated[dict[Annotated[int, Field(ge=0)], Factor], BeforeValidator(rank_keys)] = Field(default={})
     pauses: Pauses | None = None
     added_seconds: Seconds = Field(default=0.0, alias="added")
+    _content: bytes | None = PrivateAttr(default=None)  # of the file
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Compute:
@@ -69,7 +71,8 @@ class Compute(ValidatedTable):
             folder = (info.context or {}).get("folder", Path())
             object.__setattr__(self, "file", str(folder / str(self.file)))
             if not (info.context or {}).get("recorded"):
-                read_times(Path(str(self.file)))
+                self._content = _content(Path(str(self.file)))
+                _times(self._content, str(self.file))
             return self
         if self.file is not None:
             raise ValueError(f'file = {self.file!r} goes with distribution = "replay" alone. Cure: remove it')
@@ -136,8 +139,15 @@ class Compute(ValidatedTable):
         return {key: value for key, value in found.items() if value is not None}
 
     @property
+    def content(self) -> bytes | None:
+        """What the file of times held when the scenario was read; None without a file, or of a saved trace."""
+        return self._content
+
+    @property
     def _table(self) -> Floats | None:
-        return None if self.file is None else read_times(Path(self.file))
+        if self.file is None:
+            return None
+        return read_times(Path(self.file)) if self._content is None else _times(self._content, self.file)
 
     def mean_of_batch(self, batch: int) -> float:
         """The mean seconds of one undisturbed step on `batch` samples."""
@@ -171,17 +181,14 @@ class Compute(ValidatedTable):
         table = self._table
         return None if table is None or (table.shape[1] == 1 and not alone) else table[:, worker]
 
-    def check_workers(self, workers: int, *, recorded: bool = False) -> None:
-        """Raises ValueError where the table, or the file of times, names workers that the cluster does not have.
-
-        recorded: as in `Scenario.of`; the file is not read.
-        """
+    def check_workers(self, workers: int) -> None:
+        """Raises ValueError where the table, or the file of times, names workers that the cluster does not have."""
         absent = [worker for worker in self.slow if worker >= workers]
         if absent:
             raise ValueError(
                 f"slow names worker {absent[0]}, but workers count 0 to {workers - 1}. Cure: name one of those"
             )
-        table = None if recorded else self._table
+        table = None if self._content is None else self._table  # a saved trace's file may be missing
         if table is not None and table.shape[1] not in (1, workers):
             raise ValueError(
                 f"file = {self.file!r} has {table.shape[1]} columns; it needs one per worker ({workers}), "
@@ -254,8 +261,12 @@ def read_times(path: Path) -> Floats:
     One per worker: worker i replays column i from the top, and starts again after the end. One column for several
     workers: every worker draws from it at random, with replacement. Raises InputError.
     """
+    return _times(_content(path), str(path))
+
+
+def _content(path: Path) -> bytes:
     try:
-        return _read_times(path, files.changed(path))
+        return _read(path, files.changed(path))
     except OSError as error:
         raise InputError(
             f"file = {str(path)!r} cannot be read ({error.strerror}). Cure: give the path of a table of times"
@@ -263,20 +274,25 @@ def read_times(path: Path) -> Floats:
 
 
 @lru_cache(maxsize=8)
-def _read_times(path: Path, changed: int) -> Floats:  # noqa: ARG001 - a changed file is read anew
+def _read(path: Path, changed: int) -> bytes:  # noqa: ARG001 - a changed file is read anew
+    return files.read(path, LARGEST_MEGABYTES)
+
+
+@lru_cache(maxsize=8)
+def _times(content: bytes, name: str) -> Floats:
+    """The table that a file of this name holds."""
     try:
-        lines = files.read(path, LARGEST_MEGABYTES).decode("utf-8").splitlines()
-        rows: list[list[Any]] = [line.replace(",", " ").split() for line in lines]
+        rows: list[list[Any]] = [line.replace(",", " ").split() for line in content.decode("utf-8").splitlines()]
         table = np.array([row for row in rows if row], dtype=float)
     except ValueError:
         raise InputError(
-            f"file = {str(path)!r} is not a table of numbers with rows of equal length. Cure: write one row per step, "
+            f"file = {name!r} is not a table of numbers with rows of equal length. Cure: write one row per step, "
             "seconds separated by commas"
         ) from None
     longest = BOUNDS["second"][1]
     if table.ndim != 2 or table.size == 0 or not ((table >= 0) & (table <= longest)).all():
         raise InputError(
-            f"file = {str(path)!r} needs at least one row of finite times of at least 0, and at most "
+            f"file = {name!r} needs at least one row of finite times of at least 0, and at most "
             f"{longest:.0e} seconds. Cure: correct it"
         )
     table.flags.writeable = False

@@ -80,7 +80,7 @@ class Scenario(ValidatedTable):
     def _check(self, info: ValidationInfo) -> Scenario:
         self.cluster.check_nics()
         recorded = (info.context or {}).get("recorded", False)
-        self.compute.check_workers(self.cluster.workers, recorded=recorded)
+        self.compute.check_workers(self.cluster.workers)
         self.policy.check_workers(self.cluster.workers)
         self.policy.check_steps(self.steps)
         if (model := self.workload.profile.model if self.workload.profile else self.workload.model) is not None:

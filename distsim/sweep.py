@@ -193,16 +193,16 @@ def reason(row: Row) -> str:
     return str(row["error"]).removeprefix(with_changes(varied)).removeprefix(": ").lstrip()
 
 
-def run_some(tables: Sequence[Mapping[str, Any]], calibration: Calibration | None = None) -> list[Row]:
+def run_some(scenarios: Sequence[Scenario], calibration: Calibration | None = None) -> list[Row]:
     """The rows of some scenarios, one after the other. Runs in any process that can import distsim."""
-    return [run_one(table, calibration) for table in tables]
+    return [run_one(scenario, calibration) for scenario in scenarios]
 
 
-def run_one(table: Mapping[str, Any], calibration: Calibration | None = None) -> Row:
+def run_one(scenario: Scenario, calibration: Calibration | None = None) -> Row:
     """The metrics of a scenario's simulated run by column, or why the run is impossible, as where it needs too much
     memory."""
     try:
-        values = summary(simulate(Scenario.of(dict(table)), calibration)).values
+        values = summary(simulate(scenario, calibration)).values
     except InputError as error:
         return _impossible(error)
     return {metric.column: values.get(metric.name) for metric in METRICS} | {"error": None}
@@ -217,10 +217,10 @@ def _results(
 ) -> Generator[tuple[int, Row], None, None]:
     if executor is None:
         for number, scenario in waiting.items():
-            yield number, run_one(scenario.table(), calibration)
+            yield number, run_one(scenario, calibration)
         return
     futures: dict[Future[list[Row]], list[int]] = {
-        executor.submit(run_some, [waiting[number].table() for number in numbers], calibration): numbers
+        executor.submit(run_some, [waiting[number] for number in numbers], calibration): numbers
         for numbers in pieces(waiting, together)
     }
     try:
@@ -257,7 +257,8 @@ def pieces(waiting: Mapping[int, Scenario], together: int) -> Iterator[list[int]
 
 def _key(scenario: Scenario, measured: str) -> str:
     """What a row of the journal depends on. measured: the calibration as JSON; empty without one."""
-    return hashlib.sha256((scenario.dumps() + measured).encode("utf-8")).hexdigest()
+    text = (scenario.dumps() + measured).encode("utf-8")
+    return hashlib.sha256(text + (scenario.compute.content or b"")).hexdigest()
 
 
 def _append(journal: Path, key: str, row: Row) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -161,6 +162,30 @@ def test_a_journal_of_another_calibration_is_not_used(tmp_path: Path) -> None:
     for known in (None, calibration(), calibration(3e8)):
         assert sweep(SMALL, vary, known, journal=journal) == sweep(SMALL, vary, known)
     assert len(list(_read(journal))) == 6
+
+
+def replaying(folder: Path, times: str) -> Scenario:
+    """`SMALL` with the times of a file in the folder."""
+    (folder / "times.csv").write_text(times)
+    return Scenario.of(SMALL.table() | {"compute": {"distribution": "replay", "file": "times.csv"}}, folder=folder)
+
+
+def test_a_journal_of_other_replayed_times_is_not_used(tmp_path: Path) -> None:
+    journal, vary = tmp_path / "journal", {"seed": [1]}
+    totals = [
+        sweep(replaying(tmp_path, times), vary, journal=journal)[0]["total_seconds"] for times in ("0.1\n", "0.20\n")
+    ]
+    assert totals[1] > 1.5 * totals[0]
+    assert len(list(_read(journal))) == 2
+
+
+def test_replayed_times_travel_with_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask's workers may run in another folder, or on a machine without the file."""
+    monkeypatch.chdir(tmp_path)
+    scenario = pickle.loads(pickle.dumps(replaying(Path(), "0.1 0.2 0.3 0.4 0.5\n")))
+    (tmp_path / "times.csv").unlink()
+    assert sweep_module.run_some([scenario])[0]["error"] is None
+    assert "0.4" not in scenario.dumps()  # a saved trace names the file alone
 
 
 def test_a_run_that_is_refused_is_a_row_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
