@@ -21,9 +21,15 @@ from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.arguments import above
+from distsim.trace_size import check
 from distsim.units import show
 
 STORY_WORKERS = 16  # more workers are simulated by a formula only
+NO_FORMULA = (
+    f"these links have no formula for them, and on more than {STORY_WORKERS} workers it takes long to simulate each "
+    "transfer"
+)
+TOO_LARGE = "they are too large to simulate on this machine"
 STEPS = 3  # all alike, but for the first, whose workers begin together
 BUCKETS = ("5 MiB", "25 MiB", "100 MiB")
 PREFETCHES = (1, 2)
@@ -35,14 +41,14 @@ class Way:
     """One way to train, and what it takes.
 
     scenario: as a file says it. held: of the worker that holds most. missing_bytes: of memory; 0 where it fits.
-    untried: whether only the story could simulate it, and on so many workers that would take long.
+    untried: why the way is not simulated, `NO_FORMULA` or `TOO_LARGE`; empty where it is.
     seconds_per_sample, exposed_share: None where the way was not simulated. price_per_sample: None without a price.
     """
 
     scenario: Scenario
     held: Held
     missing_bytes: float = 0.0
-    untried: bool = False
+    untried: str = ""
     seconds_per_sample: float | None = None
     exposed_share: float | None = None
 
@@ -77,7 +83,7 @@ class Way:
             "way": self.name, "workers": self.scenario.cluster.workers, "policy": table["policy"],
             "communication": table["communication"], "fits": not self.missing_bytes,
             "held_bytes": asdict(self.held) | {"total": self.held.total}, "missing_bytes": self.missing_bytes,
-            "untried": self.untried, "seconds_per_sample": self.seconds_per_sample,
+            "untried": bool(self.untried), "seconds_per_sample": self.seconds_per_sample,
             "exposed_communication_share": self.exposed_share, "price_per_sample": self.price_per_sample,
         }  # fmt: skip
 
@@ -107,18 +113,22 @@ def ways(
             }  # fmt: skip
             if activation is not None:
                 table["workload"] |= {"activation": activation}
-            try:
-                scenario = Scenario.of(table | ({} if cost is None else {"cost": cost}), source="plan")
-                untried = workers > STORY_WORKERS and fastest(scenario) == "story"
-            except InputError as error:
-                raise InputError.of(
-                    "cluster.workers", workers, f"cannot be planned with policy.kind = {policy['kind']!r} ({error})",
-                    "plan for fewer workers",
-                ) from None  # fmt: skip
+            if cost is not None:
+                table["cost"] = cost
+            scenario = Scenario.of(table, source="plan", recorded=True)  # of any size
             kept = held(scenario, optimizer)
             missing = max(kept.total - memory_bytes, 0.0) if memory_bytes else 0.0
-            found.append(Way(scenario, kept, missing, untried))
+            found.append(Way(scenario, kept, missing, _untried(scenario)))
     return found
+
+
+def _untried(scenario: Scenario) -> str:
+    try:
+        engine = fastest(scenario)
+        check(scenario, derived=engine != "story")
+    except (InputError, ValueError):
+        return TOO_LARGE
+    return NO_FORMULA if engine == "story" and scenario.cluster.workers > STORY_WORKERS else ""
 
 
 def _smallest(cluster: dict[str, Any]) -> dict[str, Any]:

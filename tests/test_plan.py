@@ -12,11 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from distsim.cli.main import distsim
+from distsim.cli.plan import _left_out, _table
 from distsim.errors import InputError
 from distsim.figures import plan as drawn
 from distsim.memory import held
 from distsim.metrics import summary
-from distsim.plan import distinct, frontier, plan, ranked, verdict, ways
+from distsim.plan import TOO_LARGE, distinct, frontier, plan, ranked, verdict, ways
 from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -138,6 +139,24 @@ def test_links_without_a_formula_are_simulated_event_by_event_on_few_workers(sma
     assert list(plan(untried)) == untried
 
 
+def test_a_way_too_large_to_simulate_is_untried_and_the_others_are_planned(
+    small: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distsim.trace_size.memory_bytes", lambda: 100_000)
+    found = list(plan(ways(small, CLUSTER)))
+    assert {way.untried for way in found} == {TOO_LARGE, ""}
+    assert all((way.seconds_per_sample is None) == bool(way.untried) for way in found)
+    with pytest.raises(InputError, match=r"cluster\.bandwidth = '10 GBit/s'"):
+        ways(small, CLUSTER | {"bandwidth": "10 GBit/s"})
+
+
+def test_a_way_whose_schedule_is_too_long_is_untried(small: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distsim.trace_size.LARGEST_SCHEDULE", 10)
+    untried = [way for way in ways(small, CLUSTER) if way.untried]
+    assert {(way.scenario.cluster.workers, way.untried) for way in untried} == {(4, TOO_LARGE)}
+    assert "sharded" in {way.scenario.policy.kind for way in untried}
+
+
 def test_on_fewer_workers_the_nics_of_the_others_are_left_out(small: Profile) -> None:
     slow = CLUSTER | {"nic": {3: {"up": "1 Gbit/s"}, "server": {"up": "1 Gbit/s"}}}
     assert {len(way.scenario.cluster.nic) for way in ways(small, slow)} == {0, 1}
@@ -164,6 +183,18 @@ def test_the_command_prints_a_table_and_draws(files: Path) -> None:
     assert "Fastest: " in result.output
     assert "price of a million" in result.output
     assert (files / "plan.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("same", "told"), [(13, "the first 12 of the 13"), (10, "the 10"), (12, "the 12")])
+def test_the_note_tells_how_many_ways_the_table_shows(small: Profile, same: int, told: str) -> None:
+    way = ways(small, CLUSTER | {"workers": 1})[0]
+    found = [
+        replace(way, seconds_per_sample=float(max(number, 14 - same)), exposed_share=0.0) for number in range(1, 14)
+    ]
+    notes = [note for note in _left_out(found, None) if note.startswith("of ")]
+    assert notes == [f"of 13 ways that fit, {told} that differ in time or memory; --json lists all"]
+    assert _table("a model", found).row_count == min(same, 12)
+    assert not any(note.startswith("of ") for note in _left_out(found[-5:], None))
 
 
 def test_the_command_prints_json(files: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from distsim.cli.sweep import MOST_PROCESSES
 from distsim.errors import InputError
 from distsim.files import check_writable
 from distsim.memory import OPTIMIZERS
-from distsim.plan import STORY_WORKERS, Way, distinct, frontier, plan, ranked, verdict, ways
+from distsim.plan import Way, distinct, frontier, plan, ranked, verdict, ways
 from distsim.profile import Profile
 from distsim.progress import Phase, bar
 from distsim.units import cure, parse, show
@@ -169,13 +170,12 @@ def _left_out(found: Sequence[Way], room: float | None) -> list[str]:
     """What the table does not show."""
     told = ["* no other way beats it both in time and in memory"]
     order = ranked(found)
-    if len(order) > SHOWN:
-        told.append(f"of {len(order)} ways that fit, the first {SHOWN} that differ in time or memory; --json lists all")
-    if untried := sum(way.untried and not way.missing_bytes for way in found):
-        told.append(
-            f"{untried} ways were not tried: these links have no formula for them, and on more than "
-            f"{STORY_WORKERS} workers it takes long to simulate each transfer"
-        )
+    differing = len(distinct(order))
+    if differing > SHOWN or differing < len(order):
+        which = f"the first {SHOWN} of the {differing}" if differing > SHOWN else f"the {differing}"
+        told.append(f"of {len(order)} ways that fit, {which} that differ in time or memory; --json lists all")
+    untried = Counter(way.untried for way in found if way.untried and not way.missing_bytes)
+    told += [f"{count} ways were not tried: {why}" for why, count in untried.items()]
     if large := _too_large(found):
         assert room is not None, "nothing is too large for unlimited memory"
         missing = ", ".join(f"{way.name} lacks {show(way.missing_bytes, 'byte')}" for way in distinct(large)[:3])
