@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from distsim.arrays import Floats
-from distsim.figures.theme import COMPUTE_BAND, INK, MAGNITUDE, SMALL, Look
+from distsim.figures.theme import COMPUTE_BAND, MAGNITUDE, SMALL, Look
 from distsim.units import show
 
 MOST_STEPS = 200  # if there are more, neighbouring steps are drawn together
@@ -32,7 +32,7 @@ def add(figure: go.Figure, seconds: Floats, of_run: Look, scale: float, unit: st
         mode="lines", line={"width": 0}, fill="toself", fillcolor=COMPUTE_BAND, hoverinfo="skip", row=2, col=1,
     )  # fmt: skip
     for name, values, line in (
-        ("median worker", middle, {"color": INK, "width": 1.5}),
+        ("median worker", middle, {"color": of_run.colour, "width": 2, "dash": "dot"}),
         ("slowest worker", slowest, {"color": of_run.colour, "width": 2}),
     ):
         figure.add_scatter(

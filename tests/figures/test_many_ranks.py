@@ -175,6 +175,8 @@ def test_steps_and_workers_are_drawn_beside_the_distribution() -> None:
     assert cells.shape == (58, 6)
     assert cells[11] == pytest.approx(1e3 * seconds[:, 77:84].max(axis=1), rel=1e-5)
     assert "worker 77 is the slowest" in shown.summary
+    lines = [(drawn.line.color, drawn.line.dash) for drawn in shown.figure.select_traces({"mode": "lines"})]
+    assert len(set(lines)) == len(lines), "two lines have one look in the legend"
 
 
 def test_the_kth_smallest_of_a_large_group_and_a_few_others_is_that_of_all_one_by_one() -> None:
