@@ -13,7 +13,7 @@ import numpy as np
 from distsim.arrays import Floats, Indices
 from distsim.figures.theme import CATEGORIES, CATEGORY_OF, INK, Look
 from distsim.figures.timeline_bars import FULL, SERVER_ROWS
-from distsim.figures.timeline_lanes import Drawing, LaneAxis, Window, gradients_lost, of_spans, updates
+from distsim.figures.timeline_lanes import DECIMALS, Drawing, LaneAxis, Window, gradients_lost, of_spans, updates
 from distsim.figures.wording import counted
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 
@@ -67,12 +67,12 @@ def examples(trace: Trace, window: Window) -> dict[str, int]:
 
 def bands(trace: Trace, window: Window, panels: int) -> list[Drawing]:
     """The drawings of one run: bands, the lanes of examples and servers, updates, and gradients not applied."""
-    edges = np.linspace(window.start_seconds, window.end_seconds, CELLS + 1)
-    middles = np.round((edges[1:] + edges[:-1]) / 2 * window.scale, 4)
+    edges = np.linspace(window.start_seconds, _end(trace, window), CELLS + 1)
+    sides = np.repeat(np.round(edges * window.scale, DECIMALS), 2)[1:-1]  # of each cell
     drawn: list[Drawing] = []
     below = np.zeros(CELLS)
     for look, count in workers_busy(trace, edges).items():
-        drawn.append(_band(trace, look, middles, below, below + count, window.unit))
+        drawn.append(_band(trace, look, sides, below, below + count, window.unit))
         below = below + count
     shown = list(_shown(trace, window, panels).values())
     ranks = trace.spans.worker
@@ -86,6 +86,12 @@ def bands(trace: Trace, window: Window, panels: int) -> list[Drawing]:
     drawn += updates(trace, window, first + SERVER_ROWS * trace.servers)
     drawn += [lost | {"y": np.full(len(lost["y"]), -0.5)} for lost in gradients_lost(trace, window)]
     return drawn
+
+
+def _end(trace: Trace, window: Window) -> float:
+    """The end of the bands: of the window, or of the last worker's last span."""
+    last = float(trace.spans.end_seconds[trace.spans.worker < trace.workers].max(initial=0.0))
+    return min(window.end_seconds, last) if last > window.start_seconds else window.end_seconds
 
 
 def workers_busy(trace: Trace, edges_seconds: Floats) -> dict[Look, Floats]:
@@ -137,14 +143,16 @@ def _height(trace: Trace, count: float) -> float:
     return ROWS - 0.5 - (ROWS - 0.5 + FULL / 2 - 0.3) * count / trace.workers
 
 
-def _band(trace: Trace, look: Look, times: Floats, low: Floats, high: Floats, unit: str) -> Drawing:
+def _band(trace: Trace, look: Look, sides: Floats, low: Floats, high: Floats, unit: str) -> Drawing:
+    """The band of a category as steps. sides: the two times of each cell. low, high: of each cell, in workers."""
+    low, high = np.repeat(low, 2), np.repeat(high, 2)
     count = high - low
     lower, upper = (np.array([_height(trace, float(value)) for value in edge]).round(3) for edge in (low, high))
     pattern = {"shape": look.pattern, "fgcolor": INK, "fgopacity": 0.4, "size": 6, "solidity": 0.2}
     return {
         "type": "scatter", "name": look.name, "mode": "lines", "fill": "toself", "fillcolor": look.colour,
         "fillpattern": pattern | {"fillmode": "overlay"}, "line": {"color": INK, "width": 0.6}, "hoveron": "points",
-        "x": np.concatenate([times, times[::-1]]), "y": np.concatenate([upper, lower[::-1]]),
+        "x": np.concatenate([sides, sides[::-1]]), "y": np.concatenate([upper, lower[::-1]]),
         "customdata": np.concatenate([count, count[::-1]]).round(1),
         "hovertemplate": f"<b>{look.name}: %{{customdata}} of {trace.workers} workers</b><br>"
         f"%{{x:.3f}} {unit}<extra></extra>",

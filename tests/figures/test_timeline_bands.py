@@ -10,7 +10,7 @@ import pytest
 from distsim.examples import example
 from distsim.figures import timeline
 from distsim.figures.theme import COMMUNICATION, COMPUTE, WAIT
-from distsim.figures.timeline_bands import workers_busy
+from distsim.figures.timeline_bands import CELLS, workers_busy
 from distsim.figures.timeline_lanes import MOST_BARS, MOST_LANES
 from distsim.simulation import simulate
 from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, Spans, Trace
@@ -71,6 +71,17 @@ def test_lanes_become_bands_above_the_most_lanes() -> None:
     assert bands.layout.yaxis.ticktext[-1] == f"server {MOST_LANES + 1}"
     low, high = bands.layout.yaxis.range
     assert all(high <= place <= low for place in [*band.y, *bands.layout.yaxis.tickvals])
+
+
+def test_bands_are_steps_that_end_with_the_run() -> None:
+    trace = simulate(example("synchronous_ring").replacing({"cluster.workers": MOST_LANES + 1, "steps": 3}))
+    drawn = list(timeline(trace).figure.select_traces({"type": "scatter", "fill": "toself"}))
+    assert {band.name for band in drawn} == {"compute", "communication", "wait"}
+    for band in drawn:
+        times, upper = np.array(band.x[: 2 * CELLS]), np.array(band.y[: 2 * CELLS])
+        assert (upper[::2] == upper[1::2]).all()
+        assert (times[1:-1:2] == times[2::2]).all()
+        assert (times[0], times[-1]) == (0.0, pytest.approx(1e3 * trace.total_seconds))
 
 
 @pytest.mark.parametrize("workers", [8, 21, 32, 64])
