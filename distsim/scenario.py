@@ -126,16 +126,10 @@ class Scenario(ValidatedTable):
 
     def _check_communication(self) -> None:
         communication, policy = self.communication, self.policy
-        possible = [
-            row.kind
-            for row in ALL_REDUCES.values()
-            if policy.server in ("possible", SERVER[row.has_servers])
-            and (policy.collectives is None or row.kind in policy.collectives)
-        ]
-        if communication.kind not in possible:
+        if self.collective not in self.possible_collectives:
             raise ValueError(
                 f"communication.kind = {communication.kind!r} makes no sense with policy.kind = {policy.kind!r}. "
-                f"Cure: take {' or '.join(possible)}"
+                f"Cure: take {' or '.join(row.kind for row in self.possible_collectives)}"
             )
         nodes, workers = self.cluster.nodes, self.cluster.workers
         if self.collective.needs_nodes and nodes is None:
@@ -244,6 +238,17 @@ class Scenario(ValidatedTable):
         return self.communication.collective()
 
     @property
+    def possible_collectives(self) -> list[Collective]:
+        """The collectives that make sense with the policy."""
+        policy = self.policy
+        return [
+            row
+            for row in ALL_REDUCES.values()
+            if policy.server in ("possible", SERVER[row.has_servers])
+            and (policy.collectives is None or row.kind in policy.collectives)
+        ]
+
+    @property
     def topology(self) -> Topology:
         """The hosts on which the collective runs."""
         return CallSite.of(self.cluster, self.communication).topology
@@ -253,7 +258,7 @@ class Scenario(ValidatedTable):
 
         Raises InputError if the schedule would not fit in memory.
         """
-        trace_size.check_schedule(self)
+        trace_size.check_schedule(self, exchange)
         return self.communication.collective(exchange).schedule(self.topology)
 
     @property

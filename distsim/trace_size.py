@@ -101,14 +101,19 @@ def _rounded_down(seconds: float) -> float:
     return math.floor(seconds / unit) * unit
 
 
-def check_schedule(scenario: Scenario) -> None:
-    """Raises InputError where the schedule of one all-reduce would fit no memory."""
-    found = transfers(scenario)
+def check_schedule(scenario: Scenario, exchange: str) -> None:
+    """Raises InputError where the schedule of one all-reduce, or other exchange, would fit no memory."""
+    found = transfers(scenario, exchange)
     if found > LARGEST_SCHEDULE:
+        smaller = [
+            f'"{row.kind}"'
+            for row in scenario.possible_collectives
+            if not (row.needs_nodes or row.has_servers) and row.transfers(scenario.topology) <= LARGEST_SCHEDULE
+        ]
         raise InputError.of(
             f"cluster.workers with communication.kind = {scenario.communication.kind!r}", scenario.cluster.workers,
-            f"make {found:.2g} transfers in one all-reduce; at most {LARGEST_SCHEDULE:.0e} are possible",
-            'take fewer workers, or kind = "tree" or "halving_doubling"',
+            f"make {found:.2g} transfers in one {exchange.replace('_', '-')}; at most {LARGEST_SCHEDULE:.0e} are "
+            "possible", f"take fewer workers{', or kind = ' * bool(smaller)}{' or '.join(smaller)}",
         )  # fmt: skip
 
 

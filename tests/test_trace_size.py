@@ -38,6 +38,8 @@ RUNS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"kind": "stale_synchronous", "staleness": 1, "stop": "per_worker"}, SERVER),
     ({"kind": "flexrr"}, SERVER),
     ({"kind": "flexrr", "items": 1, "group": 5}, SERVER),
+    *(({"kind": "sharded", "stage": stage}, RING) for stage in (1, 3)),
+    *(({"kind": "tensor"}, communication) for communication in COLLECTIVES[:4]),
     ({"kind": "pipeline", "micro_batches": 1}, RING),
     ({"kind": "pipeline", "micro_batches": 5, "schedule": "1f1b"}, RING),
 ]
@@ -69,6 +71,14 @@ def test_no_run_has_more_rows_than_told_and_most_have_half(
     assert told / 2.5 <= found <= told
     kept = found - len(trace.transfers) * (trace.transfers.derivation is not None)
     assert rows(run) / 2.5 <= kept <= told
+
+
+@pytest.mark.parametrize(
+    "policy", [{"kind": "sharded", "stage": 3}, {"kind": "tensor"}, {"kind": "synchronous"}], ids=str
+)
+def test_rings_of_thousands_are_simulated(policy: dict[str, Any]) -> None:
+    """Their schedules are kept without transfers."""
+    assert simulate(scenario(policy, RING, workers=4096, steps=1)).metadata["engine"] == "recurrence"
 
 
 @pytest.mark.parametrize("communication", COLLECTIVES, ids=str)
@@ -125,5 +135,9 @@ def test_the_cure_is_one() -> None:
 
 def test_a_schedule_that_fits_no_memory_is_not_made() -> None:
     large = scenario({"kind": "synchronous"}, RING, workers=4000, steps=1)
-    with pytest.raises(InputError, match=r"ring' = 4000: make 3\.2e\+07 transfers in one all-reduce.*Cure: "):
+    with pytest.raises(InputError, match=r"ring' = 4000: make 3\.2e\+07 transfers in one all-reduce.*Cure: ") as caught:
         large.schedule()
+    assert str(caught.value).endswith('Cure: take fewer workers, or kind = "tree" or "halving_doubling"')
+    sharded = scenario({"kind": "sharded", "stage": 1}, RING, workers=4000, steps=1)
+    with pytest.raises(InputError, match=r"make 1\.6e\+07 transfers in one all-gather.*Cure: take fewer workers$"):
+        sharded.schedule("all_gather")

@@ -93,9 +93,9 @@ _ROWS = (
     Collective("scatter", lambda at: scatter(at.workers), lambda at: at.workers - 1, all_reduce=False),
     Collective("gather", lambda at: gather(at.workers), lambda at: at.workers - 1, all_reduce=False),
     Collective("all_gather", lambda at: all_gather(at.workers), lambda at: (at.workers - 1) * at.workers,
-               all_reduce=False),
+               all_reduce=False, compact=True),
     Collective("reduce_scatter", lambda at: reduce_scatter(at.workers), lambda at: (at.workers - 1) * at.workers,
-               all_reduce=False),
+               all_reduce=False, compact=True),
     Collective("all_to_all", lambda at: all_to_all(at.workers), lambda at: (at.workers - 1) * at.workers,
                all_reduce=False, separate=True),
 )  # fmt: skip

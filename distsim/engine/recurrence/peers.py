@@ -19,19 +19,19 @@ from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
 
 def cannot(scenario: Scenario) -> str | None:
     """The part of `scenario`, where all workers join each all-reduce, that has no recurrence, or None."""
-    return why_not(scenario, call_site(scenario))
+    return why_not(scenario, "all_reduce")
 
 
-def why_not(scenario: Scenario, site: CallSite) -> str | None:
-    """The part of `scenario` that leaves a collective at `site`, which all workers join, without recurrence, or None.
+def why_not(scenario: Scenario, exchange: str) -> str | None:
+    """The part of `scenario` that leaves an exchange, which all workers join, without recurrence, or None.
 
     The schedule decides, not the name of its kind: each recurrence is exact for the schedules that it checks for.
     """
-    communication, nodes = scenario.communication, scenario.cluster.nodes
+    communication, nodes, site = scenario.communication, scenario.cluster.nodes, call_site(scenario, exchange)
     if communication.colocated:
         return "communication.colocated = true"
     if not site.collective.compact:
-        trace_size.check_schedule(scenario)
+        trace_size.check_schedule(scenario, exchange)
     kind = f"communication.kind = {communication.kind!r}"
     if site.form in ("tree", "one server"):
         return None if nodes is None else f"{kind} with cluster.nodes"

@@ -7,7 +7,7 @@ import numpy as np
 from distsim.arrays import Floats
 from distsim.collective_times.call_site import calls_of
 from distsim.engine.recurrence.all_reduce_sequence import tell_exchanges, transfers
-from distsim.engine.recurrence.peers import call_site, why_not
+from distsim.engine.recurrence.peers import why_not
 from distsim.engine.recurrence.rows import SpanRows, drawn_seconds, finished, tell_updates
 from distsim.policies import Computation, Programmed, StepProgram
 from distsim.scenario import Scenario
@@ -19,7 +19,7 @@ def cannot(scenario: Scenario) -> str | None:
     assert isinstance(scenario.policy, Programmed)
     program = scenario.policy.program(scenario.workload, scenario.cluster.workers)
     kinds = dict.fromkeys(exchange.kind for exchange in program.exchanges)
-    return next(filter(None, (why_not(scenario, call_site(scenario, kind)) for kind in kinds)), None)
+    return next(filter(None, (why_not(scenario, kind) for kind in kinds)), None)
 
 
 def run(scenario: Scenario) -> Trace:
