@@ -181,8 +181,8 @@ def cure(error: ValueError, example: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def write(value: float, unit: SiUnit, *, binary: bool = True) -> str:
-    """`value` (in `unit`) as a short text that `parse` reads back to the same float. binary: whether KiB is a choice.
+def write(value: float, unit: SiUnit) -> str:
+    """`value` (in `unit`) as a short text that `parse` reads back to the same float.
 
     >>> write(1.25e9, "byte/second"), write(5e-05, "second"), write(4194304.0, "byte")
     ('10 Gbit/s', '50 us', '4 MiB')
@@ -190,9 +190,9 @@ def write(value: float, unit: SiUnit, *, binary: bool = True) -> str:
     exact = Decimal(repr(float(value)))
     candidates = []
     for order, (name, size) in enumerate(SPELLINGS[unit]):
-        if name.endswith("iB") and not binary:
-            continue
         number = (exact / size).normalize()
+        if name.endswith("iB") and not 1 <= number < 1024:  # 7500000 KiB are better told as 7.68 GB
+            continue
         text = f"{number:f} {name}"
         if len(text) <= 40 and _parse(text, unit) == value:
             handy = 1 <= number < 1000
@@ -201,14 +201,14 @@ def write(value: float, unit: SiUnit, *, binary: bool = True) -> str:
 
 
 def show(value: float, unit: SiUnit, digits: int = 3) -> str:
-    """`value` (in `unit`) rounded for a person to read, with a decimal prefix.
+    """`value` (in `unit`) rounded for a person to read.
 
     >>> show(0.0711106934, "second"), show(314572800.0, "byte"), show(-0.0, "second"), show(7.68e9, "byte")
     ('71.1 ms', '315 MB', '0 s', '7.68 GB')
     """
     if not math.isfinite(value):
         return f"{value} {SPELLINGS[unit][SI_SPELLING[unit]][0]}"
-    return write(float(f"{value:z.{digits}g}"), unit, binary=False)
+    return write(float(f"{value:z.{digits}g}"), unit)
 
 
 def alike(values: Sequence[float], unit: SiUnit, digits: int = 3) -> list[str]:

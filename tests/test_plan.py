@@ -154,7 +154,7 @@ def test_a_way_whose_schedule_is_too_long_is_untried(small: Profile, monkeypatch
     monkeypatch.setattr("distsim.trace_size.LARGEST_SCHEDULE", 10)
     untried = [way for way in ways(small, CLUSTER) if way.untried]
     assert {(way.scenario.cluster.workers, way.untried) for way in untried} == {(4, TOO_LARGE)}
-    assert "sharded" in {way.scenario.policy.kind for way in untried}
+    assert {way.scenario.policy.kind for way in untried} == {"ddp", "synchronous"}, "sharded training is all rings"
 
 
 def test_on_fewer_workers_the_nics_of_the_others_are_left_out(small: Profile) -> None:

@@ -32,7 +32,8 @@ class ProgramStory:
         self.workers = scenario.cluster.workers
         self.program = scenario.policy.program(scenario.workload, self.workers)
         profiled = scenario.workload.profile is not None
-        self.core_seconds = 0.0 if cores is None or profiled else cores.step_seconds  # divided as the drawn time is
+        whole = 0.0 if cores is None or profiled else cores.step_seconds  # of a batch, divided as the drawn time is
+        self.core_seconds = whole / (self.workers if scenario.policy.shares_batch else 1)
         self.cores = cores
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts, cores)
         self.compute_times = scenario.compute_times()

@@ -57,6 +57,12 @@ def test_a_worker_computes_on_one_core_at_most_and_all_on_the_machines(
     assert trace.total_seconds == pytest.approx(STEPS * step_seconds, rel=1e-5)
 
 
+def test_workers_of_one_batch_share_its_work() -> None:
+    one = scenario(2, {"kind": "tensor"}).replacing({"workload.activation": "1 B"})
+    trace = run(one, Cores(capacity=FREE, step_seconds=0.01))
+    assert trace.total_seconds == pytest.approx(STEPS * 0.005, rel=1e-5)
+
+
 @pytest.mark.parametrize(("capacity", "call_seconds"), [(2.0, 4e-3), (1.0, 8e-3), (0.5, 16e-3), (10.0, 4e-3)])
 def test_an_exchange_takes_cores_at_both_ends(capacity: float, call_seconds: float) -> None:
     """A ring of two: two rounds, in each of which a rank sends 1 ms of a core's work and receives as much."""

@@ -25,7 +25,7 @@ SAMPLES = TorchModel.of("mlp").samples
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("model", ["mlp", "cnn"])
+@pytest.mark.parametrize("model", ["mlp", pytest.param("cnn", marks=pytest.mark.thorough)])
 def test_at_a_constant_rate_a_large_batch_ends_worse(model: Model, whole: Callable[[int, int], int]) -> None:
     own = seeds(whole(2, 10), first=101)
     small, large = accuracies(model, SMALL, own), accuracies(model, 512, own)
