@@ -58,7 +58,7 @@ def test_a_worker_computes_on_one_core_at_most_and_all_on_the_machines(
 
 
 def test_workers_of_one_batch_share_its_work() -> None:
-    one = scenario(2, {"kind": "tensor"}).replacing({"workload.activation": "1 B"})
+    one = scenario(2, SYNCHRONOUS).replacing({"policy": {"kind": "tensor"}, "workload.activation": "1 B"})
     trace = run(one, Cores(capacity=FREE, step_seconds=0.01))
     assert trace.total_seconds == pytest.approx(STEPS * 0.005, rel=1e-5)
 
