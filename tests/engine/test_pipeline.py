@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distsim.engine.recurrence import pipeline
+from distsim.engine.recurrence.pipeline import source_of
 from distsim.metrics import summary, worker_seconds
+from distsim.policies import Pipeline
+from distsim.policies.pipeline import Piece
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, violations
@@ -227,3 +231,19 @@ def test_every_trace_is_sound(found: Scenario) -> None:
             (kinds[SpanKind(kind)], int(label.split()[-1])) for kind, label in zip(spans.kind, spans.label, strict=True)
         ]
         assert did == policy.order(stage, stages) * found.steps
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_the_work_grows_with_the_pieces_and_not_faster(schedule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage is looked at when a message reaches it, and not in every pass over all stages."""
+    looks = 0
+
+    def counted(stage: int, piece: Piece) -> int:
+        nonlocal looks
+        looks += 1
+        return source_of(stage, piece)
+
+    monkeypatch.setattr(pipeline, "source_of", counted)
+    pieces = list(pipeline.pieces_in_order(Pipeline(micro_batches=2, schedule=schedule), stages=200))
+    assert len(set(pieces)) == len(pieces) == 2 * 2 * 200
+    assert looks <= 2 * len(pieces)

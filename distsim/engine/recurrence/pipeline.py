@@ -71,19 +71,28 @@ def pieces_in_order(policy: Pipeline, stages: int) -> Iterator[tuple[int, Piece]
     """
     left = [policy.order(stage, stages)[::-1] for stage in range(stages)]
     done: set[tuple[int, Piece]] = set()
-    while any(left):
-        for stage, pieces in enumerate(left):
-            while pieces:
-                source = source_of(stage, pieces[-1])
-                if 0 <= source < stages and (source, pieces[-1]) not in done:
-                    break
-                done.add((stage, pieces[-1]))
-                yield stage, pieces.pop()
+    reached = [0]  # stages that a message may let go on; the first one needs none
+    while reached:
+        stage = reached.pop()
+        pieces = left[stage]
+        while pieces:
+            source, target = source_of(stage, pieces[-1]), target_of(stage, pieces[-1])
+            if 0 <= source < stages and (source, pieces[-1]) not in done:
+                break
+            done.add((stage, pieces[-1]))
+            if 0 <= target < stages:
+                reached.append(target)
+            yield stage, pieces.pop()
 
 
 def source_of(stage: int, piece: Piece) -> int:
     """The stage whose message a piece waits for, or a number outside the stages if it waits for no message."""
     return stage - 1 if piece[0] == "forward" else stage + 1
+
+
+def target_of(stage: int, piece: Piece) -> int:
+    """The stage to which a piece's message goes, or a number outside the stages if it has no message."""
+    return stage + 1 if piece[0] == "forward" else stage - 1
 
 
 def timeline(scenario: Scenario) -> Timeline:
