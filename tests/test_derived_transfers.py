@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,22 @@ def test_a_file_holds_what_the_rows_follow_from_and_gives_them_back_bit_for_bit(
     assert loaded == trace
 
 
-@given(trace=RUNS, bounds=st.tuples(st.floats(-0.1, 1.2), st.floats(-0.1, 1.2)))
-def test_a_part_of_the_run_has_the_rows_that_are_under_way_then(trace: Trace, bounds: tuple[float, float]) -> None:
-    start, end = (share * trace.total_seconds for share in sorted(bounds))
+Moment = float | tuple[str, int]
+MOMENTS = st.floats(-0.1, 1.2) | st.tuples(st.sampled_from(["updates", "starts", "ends"]), st.integers(0, 10**6))
+
+
+def moment(trace: Trace, rows: Transfers, chosen: Moment) -> float:
+    """A share of the run's time, or the moment of an update or of a transfer with this number."""
+    if not isinstance(chosen, tuple):
+        return chosen * trace.total_seconds
+    times = {"updates": trace.updates.time_seconds, "starts": rows.start_seconds, "ends": rows.end_seconds}[chosen[0]]
+    return float(times[chosen[1] % len(times)])
+
+
+@given(trace=RUNS, bounds=st.tuples(MOMENTS, MOMENTS))
+def test_a_part_of_the_run_has_the_rows_that_are_under_way_then(trace: Trace, bounds: tuple[Moment, Moment]) -> None:
     rows = plain(trace)
+    start, end = sorted(moment(trace, rows, chosen) for chosen in bounds)
     expected = rows.where((rows.start_seconds < end) & (rows.end_seconds > start))
     assert trace.transfers_between(start, end) == expected
 
@@ -123,10 +136,23 @@ def test_rows_that_fit_no_memory_are_not_computed_and_the_rest_is_there(
     assert max(carried_by_link(trace).values()) == pytest.approx(6 * 2 * 2999 / 3000 * 4 * 2**20)
 
 
+@pytest.mark.parametrize("by_call", [False, True])
+def test_a_part_between_two_updates_has_the_transfers_that_rounding_ends_after_them(
+    by_call: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_call:
+        monkeypatch.setattr("distsim.trace.derived.LEAST_ROWS_BY_CALL", -1)
+    trace = simulate(scenario({"kind": "synchronous"}, "ring", steps=30))
+    rows, updates = plain(trace), trace.updates.time_seconds.tolist()
+    expected = [rows.where((rows.start_seconds < end) & (rows.end_seconds > start)) for start, end in pairwise(updates)]
+    assert [trace.transfers_between(start, end) for start, end in pairwise(updates)] == expected
+    assert len({len(part) for part in expected}) == 2
+
+
 @settings(max_examples=40)
-@given(trace=RUNS, bounds=st.tuples(st.floats(-0.1, 1.2), st.floats(-0.1, 1.2)))
-def test_a_part_that_is_computed_call_by_call_has_the_same_rows(trace: Trace, bounds: tuple[float, float]) -> None:
-    start, end = (share * trace.total_seconds for share in sorted(bounds))
+@given(trace=RUNS, bounds=st.tuples(MOMENTS, MOMENTS))
+def test_a_part_that_is_computed_call_by_call_has_the_same_rows(trace: Trace, bounds: tuple[Moment, Moment]) -> None:
+    start, end = sorted(moment(trace, plain(trace), chosen) for chosen in bounds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("distsim.trace.derived.LEAST_ROWS_BY_CALL", -1)
         part = trace.transfers_between(start, end)

@@ -28,6 +28,7 @@ LEAST_ROWS_BY_CALL = 10**7  # of whole updates; fewer rows are computed at once
 MOST_BUNDLES = 2 * 10**6
 HALVINGS = 50
 MARGIN = 0.8  # of the rows of a part that fits, as `begun_since` is not exact
+ROUNDING = 1e-9  # a share of the time: the end of a call, and of its last transfer, are rounded in different ways
 
 
 def latest(count: Callable[[float], float], start: float, end: float, most: float) -> float:
@@ -109,10 +110,10 @@ class CollectiveTransfers:
         return Transfers(**{name: np.concatenate([one[name] for one in columns]) for name in Transfers.dtypes})
 
     def _under_way(self, start_seconds: float, end_seconds: float) -> Flags:
-        """For each call, (updates, all-reduces), whether it is under way at some moment between the two."""
+        """For each call, (updates, all-reduces), whether it can be under way at some moment between the two."""
         first = self.arrivals.min(axis=2)
         last = np.stack([one.ends(self.arrivals[:, n]).max(axis=-1) for n, one in enumerate(self.all_reduces)], axis=1)
-        return np.asarray((first < end_seconds) & (last > start_seconds))
+        return np.asarray((first < end_seconds) & (last * (1.0 + ROUNDING) > start_seconds))
 
     def bundled(self, most: int) -> tuple[Transfers, Integers]:
         """About `most` rows, or as many as the schedule allows, that stand for all transfers.
