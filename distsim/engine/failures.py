@@ -14,6 +14,7 @@ from heapq import heapify, heapreplace
 from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distsim.arrays import Floats
 from distsim.errors import InputError
@@ -22,6 +23,7 @@ from distsim.random_streams import Purpose, stream
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.trace_size import largest_rows
 
+ROUNDING = 1e-10  # a share of the time: moments that differ by less are one moment, as clocks are sums of rounded times
 HOPELESS = 10_000  # a run with more failures in a row without a checkpoint never ends
 
 
@@ -50,21 +52,24 @@ class WallClock:
     @property
     def pauses(self) -> list[Pause]:
         """All pauses between the pieces, in the order of time."""
-        saved = self.at(self.useful_seconds[1:])
+        saved = self.wall_seconds[:-1] + np.diff(self.useful_seconds)
         saves = [Pause(SpanKind.CHECKPOINT, start, start + self.checkpoint_seconds) for start in saved.tolist()]
         return sorted([*saves, *self.mishaps], key=attrgetter("start_seconds"))
 
     def at(self, useful: Floats) -> Floats:
         """Wall-clock times of moments of the useful clock; a moment with a pause gets the start of the pause."""
-        return self._moved(useful, "left")
+        return self._in_piece(_before(self.useful_seconds[1:], useful), useful)
 
     def between(self, start: Floats, end: Floats) -> tuple[Floats, Floats]:
-        """Wall-clock starts and ends of spans from `start` to `end`; a span starts after a pause at its `start`."""
-        return np.where(end > start, self._moved(start, "right"), self.at(start)), self.at(end)
+        """Wall-clock starts and ends of spans from `start` to `end`; a span starts after a pause at its `start`.
 
-    def _moved(self, useful: Floats, side: str) -> Floats:
-        piece = np.searchsorted(self.useful_seconds, useful, side=side) - 1  # type: ignore[call-overload]
-        piece = np.clip(piece, 0, len(self.useful_seconds) - 1)
+        A span without a length stays before the pause.
+        """
+        cuts = self.useful_seconds[1:]
+        last = _before(cuts, end)
+        return self._in_piece(np.minimum(_until(cuts, start), last), start), self._in_piece(last, end)
+
+    def _in_piece(self, piece: NDArray[np.intp], useful: Floats) -> Floats:
         return np.asarray(self.wall_seconds[piece] + useful - self.useful_seconds[piece])
 
 
@@ -149,10 +154,20 @@ def goals(updates: Floats, every_seconds: float) -> Floats:
     return np.array([*found[1:], end])
 
 
+def _before(cuts: Floats, moments: Floats) -> NDArray[np.intp]:
+    """How many cuts come before each of these moments."""
+    return np.searchsorted(cuts * (1.0 + ROUNDING), moments, side="left")
+
+
+def _until(cuts: Floats, moments: Floats) -> NDArray[np.intp]:
+    """How many cuts come before, or at, each of these moments."""
+    return np.searchsorted(cuts * (1.0 - ROUNDING), moments, side="right")
+
+
 def _pieces(spans: Spans, cuts: Floats) -> Spans:
     """The spans, each cut at every pause within it."""
-    first = np.searchsorted(cuts, spans.start_seconds, side="right")
-    inside = np.maximum(np.searchsorted(cuts, spans.end_seconds, side="left") - first, 0)
+    first = _until(cuts, spans.start_seconds)
+    inside = np.maximum(_before(cuts, spans.end_seconds) - first, 0)
     row = np.repeat(np.arange(len(spans)), inside + 1)
     place = np.arange(len(row)) - np.repeat(np.cumsum(inside + 1) - inside - 1, inside + 1)  # within the span
     pieces = spans.where(row)

@@ -97,6 +97,30 @@ def test_the_useful_run_is_all_there(seed: int, mean: str, every: str, kind: str
     assert summary(trace).total_seconds >= plain.total_seconds
 
 
+@pytest.mark.parametrize("engine", ["recurrence", "story"])
+@pytest.mark.parametrize(
+    "policy",
+    [{"kind": "synchronous"}, {"kind": "sharded", "stage": 2}, {"kind": "pipeline", "micro_batches": 2}],
+    ids=str,
+)
+def test_a_pause_at_an_update_lengthens_no_row(policy: dict[str, Any], engine: Any) -> None:
+    """All workers are idle at an update. A row that rounding ends after the update, or begins before it, is whole."""
+    changes = {
+        "policy": policy,
+        "communication": {"kind": "ring"},
+        "compute": {"distribution": "exponential", "mean": "50 ms"},
+        "workload": {"gradient": "4 MiB", "activation": "4 MiB"},
+    }
+    plain = simulate(scenario(None, **changes), engine=engine)
+    often = FAILURES | {"mean_time_between": "5 s", "checkpoint_every": "100 ms"}
+    trace = simulate(scenario(often, **changes), engine=engine)
+    worked = trace.spans.where(~np.isin(trace.spans.kind, [SpanKind.CHECKPOINT, SpanKind.LOST, SpanKind.RESTART]))
+    assert len(worked) < len(trace.spans)
+    for ours, theirs in ((worked, plain.spans), (trace.transfers, plain.transfers)):
+        lasted = theirs.end_seconds - theirs.start_seconds
+        assert ours.end_seconds - ours.start_seconds == pytest.approx(lasted, abs=1e-12)
+
+
 def test_a_run_that_never_gets_on_is_refused() -> None:
     with pytest.raises(InputError, match=r"failures\.mean_time_between = 0\.001: lets 4 workers fail 10000 times"):
         simulate(scenario(FAILURES | {"mean_time_between": "1 ms"}))
