@@ -18,7 +18,7 @@ from distsim.figures.wording import counted
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
 
 ROWS = 8  # of a server's height, for all workers together
-CELLS = 150  # of time, across the window
+CELLS = 120  # of time, across the window
 TICKS = 4
 TOO_MANY_PANELS = 3
 
@@ -147,13 +147,15 @@ def _band(trace: Trace, look: Look, sides: Floats, low: Floats, high: Floats, un
     """The band of a category as steps. sides: the two times of each cell. low, high: of each cell, in workers."""
     low, high = np.repeat(low, 2), np.repeat(high, 2)
     count = high - low
-    lower, upper = (np.array([_height(trace, float(value)) for value in edge]).round(3) for edge in (low, high))
+    lower, upper = (
+        np.array([_height(trace, float(value)) for value in edge], np.float32).round(3) for edge in (low, high)
+    )
     pattern = {"shape": look.pattern, "fgcolor": INK, "fgopacity": 0.4, "size": 6, "solidity": 0.2}
     return {
         "type": "scatter", "name": look.name, "mode": "lines", "fill": "toself", "fillcolor": look.colour,
         "fillpattern": pattern | {"fillmode": "overlay"}, "line": {"color": INK, "width": 0.6}, "hoveron": "points",
         "x": np.concatenate([sides, sides[::-1]]), "y": np.concatenate([upper, lower[::-1]]),
-        "customdata": np.concatenate([count, count[::-1]]).round(1),
+        "customdata": np.concatenate([count, count[::-1]]).round(1).astype(np.float32),
         "hovertemplate": f"<b>{look.name}: %{{customdata}} of {trace.workers} workers</b><br>"
         f"%{{x:.3f}} {unit}<extra></extra>",
     }  # fmt: skip

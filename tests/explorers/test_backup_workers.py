@@ -43,7 +43,7 @@ def test_both_policies_see_the_same_cluster_and_draws() -> None:
     [
         (Parameters(cv=0.0), "compute", {"mean": "50 ms"}),
         (Parameters(cv=0.45), "compute", {"distribution": "lognormal", "mean": "50 ms", "cv": 0.45}),
-        (Parameters(gradient_mib=0.25), "workload", {"gradient": "0.25 MiB"}),
+        (Parameters(gradient_mib=0.25), "workload", {"gradient": "256 KiB"}),
         (Parameters(cancel=True), "policy", {"kind": "backup", "backups": 1, "cancel": True}),
     ],
 )

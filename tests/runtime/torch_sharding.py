@@ -14,7 +14,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from distsim.runtime.profiling.own_model import load
 from distsim.runtime.ranks.task import OWN_LEARNING_RATE
@@ -62,6 +61,8 @@ def main(stage: int, steps: int) -> None:
     module: nn.Module = own.module
     optimizer: torch.optim.Optimizer
     if stage == 1:
+        from torch.distributed.optim import ZeroRedundancyOptimizer  # it warns as it is imported
+
         optimizer = ZeroRedundancyOptimizer(module.parameters(), torch.optim.SGD, lr=OWN_LEARNING_RATE)
     else:
         for block in module.layers:
