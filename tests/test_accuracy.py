@@ -56,3 +56,13 @@ def check(run: Experiment) -> None:
     assert "calibrated on this machine" in run.notes[0]
     if found.name == "backup-of-5":
         assert abs(found.predicted.dropped_gradients - found.measured.dropped_gradients) <= 3
+
+
+@pytest.mark.real
+@pytest.mark.more
+@pytest.mark.parametrize("colocated", [False, True])
+def test_several_servers_are_predicted_by_a_calibration_of_as_many(colocated: bool) -> None:
+    servers = {"communication.servers": 2, "communication.colocated": colocated}
+    run = predict_and_measure(example("backup_server").replacing({"cluster.workers": 3, "steps": 8} | servers))
+    assert run.comparison.measured.updates == run.comparison.predicted.updates == 8
+    assert 0.5 < run.predicted.total_seconds / run.measured.total_seconds < 1.25

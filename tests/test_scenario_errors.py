@@ -289,8 +289,8 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "communication.servers = 6",
         "must be at most the 4 workers if colocated",
     ),
-    "several servers for asynchronous updates": (
-        changed(policy={"kind": "asynchronous"}, communication={"kind": "parameter_server", "servers": 2}),
+    "several servers for FlexRR": (
+        changed(policy={"kind": "flexrr"}, communication={"kind": "parameter_server", "servers": 2}),
         "communication.servers = 2",
         "which has one server",
     ),

@@ -109,10 +109,11 @@ def probes(scenario: Scenario) -> list[Scenario]:
     sizes = [exchanged_bytes(scenario) * SMALL_SHARE, exchanged_bytes(scenario)]
     exchanged = "activation" if isinstance(scenario.policy, Pipeline) else "gradient"
     table = scenario.table()
-    communication: dict[str, str] = {"kind": scenario.communication.kind, "sends": scenario.communication.sends}
+    communication: dict[str, Any] = {"kind": scenario.communication.kind, "sends": scenario.communication.sends}
     programmed = isinstance(scenario.policy, Programmed)  # whose exchanges follow schedules
     communication["implementation"] = "schedule" if programmed else scenario.communication.implementation
     if scenario.servers:
+        communication |= {"servers": len(scenario.servers), "colocated": scenario.communication.colocated}
         communication["receive"] = scenario.receive
     return [
         Scenario.of(
@@ -181,9 +182,7 @@ def _cost(scenario: Scenario) -> tuple[float, float]:
     workers = scenario.cluster.workers
     if isinstance(scenario.policy, Pipeline):
         return 2.0 * (workers - 1), 2.0 * (workers - 1)
-    if not scenario.server_decides:
-        return _all_reduce_seconds(scenario, 0.0, 1.0), _all_reduce_seconds(scenario, 1.0, 0.0)
-    return 2.0, 2.0 * workers
+    return _all_reduce_seconds(scenario, 0.0, 1.0), _all_reduce_seconds(scenario, 1.0, 0.0)
 
 
 def _all_reduce_seconds(scenario: Scenario, num_bytes: float, latency_seconds: float) -> float:

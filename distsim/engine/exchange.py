@@ -11,7 +11,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from distsim.network import Flow
+from distsim.network import OVER, Flow
 from distsim.trace import NO_VERSION, SpanKind, TraceBuilder
 
 
@@ -43,6 +43,10 @@ class Push:
         self.worker = worker
         self.step = step
         self.read_version = read_version
+
+    def began_before(self, end_seconds: float) -> bool:
+        """Whether the step began before the run's last update. A step of that same instant counts if a server knew."""
+        return self.start_seconds < end_seconds * (1 - OVER) or not math.isnan(self.asked_seconds)
 
 
 def write_exchanges(builder: TraceBuilder, pushes: Sequence[Push], server: int, host: int, num_bytes: float) -> None:

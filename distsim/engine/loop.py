@@ -25,6 +25,7 @@ from distsim.engine.step_log import (
     PULLED,
     READ_VERSION,
     READY,
+    START,
     STEP,
     WORKER,
     Row,
@@ -188,12 +189,19 @@ def played(scenario: Scenario, rule: Rule, apply_seconds: float) -> Steps:
     if version < last_version and waiting:
         step = next(iter(waiting.values()))
         raise no_answer(step[WORKER], step[STEP], version, last_version)
+    if version == last_version:
+        at = [step for step in at if began_before(step, updates[-1])]
     return log.steps(at, updates)
 
 
 def computing(at: Sequence[Row], now: float) -> list[int]:
     """The workers whose gradients are not ready. This is a function, because variables of a nested scope are slower."""
     return [worker for worker, step in enumerate(at) if step[READY] > now]
+
+
+def began_before(step: Row, end: float) -> bool:
+    """Whether a step began before the run's last update. A step of that same instant counts if a server knew."""
+    return step[START] < end * (1 - OVER) or not (math.isnan(step[ARRIVED]) and math.isnan(step[CUT]))
 
 
 def cancel(step: Row, inbox: deque[Row], now: float) -> None:

@@ -7,6 +7,7 @@ answered. A colocated server runs on a worker's host; its exchange with that wor
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 import simpy
@@ -36,6 +37,7 @@ class ServerStory:
         self.last_step = scenario.steps if getattr(self.policy, "stop", "total") == "per_worker" else None
         self.servers = [Server(self, rank, rule) for rank, rule in zip(scenario.servers, rules, strict=True)]
         self.going_on = len(self.servers)  # servers that have not made their last update
+        self.end_seconds = math.inf  # when all have made it
         self.processes = [self.environment.process(self.worker(worker)) for worker in range(scenario.cluster.workers)]
 
     def run(self) -> Trace:
@@ -231,6 +233,8 @@ class Server:
         self.version = version
         self.over = version == self.last_version
         self.story.going_on -= self.over
+        if not self.story.going_on:
+            self.story.end_seconds = self.environment.now
 
     def answer(self, worker: int, version: int, about: Push) -> None:
         """Parameters leave for a worker. If the worker is not waiting for parameters, its current work is cancelled."""
@@ -271,7 +275,8 @@ class Server:
 
     def tell(self) -> None:
         """Writes the rows of all exchanges with this server."""
-        write_exchanges(self.builder, self.pushes, self.rank, self.host, self.story.bytes)
+        pushes = [push for push in self.pushes if push.began_before(self.story.end_seconds)]
+        write_exchanges(self.builder, pushes, self.rank, self.host, self.story.bytes)
         write_contributions(self.builder, self.decided, self.rank)
 
     def check_over(self) -> None:

@@ -79,7 +79,7 @@ def _row(trace: Trace, name: str, pauses: Sequence[SpanKind]) -> Row:
     paused_share = {kind: 100.0 * float(np.sum(paused.get(kind, 0.0))) / whole for kind in pauses}
     return {
         "run": name,
-        "updates": len(trace.updates),
+        "updates": len(np.unique(trace.updates.version)),  # each of several servers makes a part of one
         "total (s)": trace.total_seconds,
         "compute (%)": share["compute"],
         "communication (%)": share["communication"],

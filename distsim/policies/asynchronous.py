@@ -27,6 +27,7 @@ class Asynchronous(WithServer):
 
     kind: ClassVar = "asynchronous"
     has_global_step: ClassVar = False
+    single_server: ClassVar = False
     receive: ClassVar = "fifo"
 
     def updates(self, steps: int, workers: int) -> int:

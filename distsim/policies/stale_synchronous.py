@@ -29,6 +29,7 @@ class StaleSynchronous(WithServer):
 
     kind: ClassVar = "stale_synchronous"
     has_global_step: ClassVar = False
+    single_server: ClassVar = False
     receive: ClassVar = "fifo"
 
     def updates(self, steps: int, workers: int) -> int:

@@ -16,14 +16,31 @@ from hypothesis import strategies as st
 from distsim.calibration import WARM_UP_STEPS, Calibration, Exchange, exchange_seconds, fit, probes
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
+from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, TraceBuilder
 
+LINKS = [("3 GB/s", "200 us"), ("1 Gbit/s", "0 s")]
+
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("bandwidth", "latency"), [("3 GB/s", "200 us"), ("1 Gbit/s", "0 s")])
+@pytest.mark.parametrize(("bandwidth", "latency"), LINKS)
 def test_the_links_of_a_simulated_machine_are_found_again(name: str, bandwidth: str, latency: str) -> None:
-    machine = example(name).replacing({"cluster.bandwidth": bandwidth, "cluster.latency": latency})
+    check_found(example(name).replacing({"cluster.bandwidth": bandwidth, "cluster.latency": latency}))
+
+
+@pytest.mark.parametrize("colocated", [False, True])
+@pytest.mark.parametrize("servers", [2, 4])
+@pytest.mark.parametrize(("bandwidth", "latency"), LINKS)
+def test_the_links_to_several_servers_are_found_again(
+    servers: int, colocated: bool, bandwidth: str, latency: str
+) -> None:
+    changes = {"cluster.bandwidth": bandwidth, "cluster.latency": latency}
+    several = {"communication.servers": servers, "communication.colocated": colocated}
+    check_found(example("backup_server").replacing(changes | several))
+
+
+def check_found(machine: Scenario) -> None:
     exchange = fit([simulate(probe) for probe in probes(machine)])
     assert exchange.bandwidth_bytes_per_second == pytest.approx(machine.cluster.bandwidth_bytes_per_second, rel=1e-6)
     assert exchange.latency_seconds == pytest.approx(machine.cluster.latency_seconds, abs=1e-9)

@@ -80,7 +80,7 @@ def with_a_server(draw: st.DrawFn) -> Scenario:
             "cluster": cluster | ({"nic": nic} if nic else {}),
             "compute": draw(st.sampled_from(COMPUTE)),
             "workload": {"gradient": draw(st.sampled_from(["0 B", "1 MB", "300 kB"]))},
-            "policy": draw(st.sampled_from(POLICIES)),
+            "policy": draw(st.sampled_from([*POLICIES, {"kind": "backup", "backups": workers - 1}])),
             "communication": {
                 "kind": "parameter_server",
                 "receive": draw(st.sampled_from(["fifo", "concurrent"])),
