@@ -74,6 +74,8 @@ def compare(predicted: Trace, measured: Trace) -> Comparison:
     >>> compare(trace, trace).error_pct.step_median
     0.0
     """
+    for name, trace in (("predicted", predicted), ("measured", measured)):
+        trace.check_whole(f"compare({name})")
     _check_same_scenario(predicted, measured)
     steps, unmatched = _step_median(predicted, measured)
     of_predicted, of_measured = summary(predicted), summary(measured)

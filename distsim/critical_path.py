@@ -31,13 +31,14 @@ class CriticalPath:
 
 
 def critical_path(trace: Trace) -> CriticalPath:
-    """The chain that leads to the last update of `trace`.
+    """The chain that leads to the last update of `trace`. Raises InputError where it is a part of a run.
 
     >>> from distsim import example, simulate
     >>> path = critical_path(simulate(example("backup_server")))
     >>> round(path.gap_seconds, 9), sorted(path.seconds_by_kind())
     (0.0, ['compute', 'receive', 'send'])
     """
+    trace.check_whole("critical_path(trace)")
     slack = SIMULTANEOUS_SECONDS[trace.producer]
     spans = trace.spans.where(trace.spans.kind != SpanKind.WAIT)
     spans = spans.where(spans.end_seconds > spans.start_seconds)

@@ -7,9 +7,11 @@ type checkers and editors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
+
+from distsim.units import show
 
 Files = Literal["none", "trace", "traces", "pair", "sweep", "profile"]
 MANY = 100
@@ -49,10 +51,15 @@ class Entry:
         """The figure of the contents of files: traces, the rows of a sweep, or a profile.
 
         If the figure's function takes other arguments than the contents, the module's own `of_files` draws the figure.
+        The sentence of a figure of a part of a run says so.
         """
         module = import_module(f"distsim.figures.{self.name}")
         found: Captioned = getattr(module, "of_files", getattr(module, self.name))(*contents, **options)
-        return found
+        parts = dict.fromkeys(getattr(content, "part_seconds", None) for content in contents)
+        said = [
+            f"A part of the run, from {show(part[0], 'second')} to {show(part[1], 'second')}." for part in parts if part
+        ]
+        return replace(found, summary=" ".join([*said, found.summary])) if said else found
 
 
 FIGURES = (

@@ -29,7 +29,7 @@ def critical_path(trace: Trace, start_seconds: float = 0.0, end_seconds: float |
     start_seconds, end_seconds: the window to draw, as in `timeline`. The sentence and the table cover the whole chain,
     which comes from `distsim.critical_path`.
 
-    Raises InputError where the window is empty.
+    Raises InputError where the window is empty, or the trace is a part of a run.
 
     >>> import distsim
     >>> shown = critical_path(distsim.simulate(distsim.example("backup_server")))

@@ -58,7 +58,8 @@ class SpeedUps:
 
         Measured runs are points. If the run of one worker has no update, the curve has no values.
 
-        Raises InputError where no run has one worker, or the runs differ in more than the number of workers.
+        Raises InputError where no run has one worker, the runs differ in more than the number of workers, or a trace
+        is a part of a run.
 
         >>> import distsim
         >>> ring = distsim.example("synchronous_ring")
@@ -66,6 +67,8 @@ class SpeedUps:
         >>> [round(value, 2) for value in SpeedUps.of_traces("ring", runs).values]
         [1.0, 1.59, 2.6]
         """
+        for trace in traces:
+            trace.check_whole(f"{name}: traces")
         runs = sorted(traces, key=lambda trace: trace.workers)
         if not runs or runs[0].workers != 1:
             counts = [trace.workers for trace in runs]

@@ -48,7 +48,7 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
     for the mean of neighbouring up-links. In a run of more than a million transfers that follow from a few numbers,
     transfers that follow each other from one worker to another are drawn as one.
 
-    Raises InputError where `intervals` is no count.
+    Raises InputError where `intervals` is no count, or the trace is a part of a run.
 
     >>> import distsim
     >>> utilization(distsim.simulate(distsim.example("synchronous_ring"))).summary
@@ -57,6 +57,7 @@ def utilization(trace: Trace, intervals: int = 200) -> Captioned:
     """
     if not is_count(intervals):
         raise InputError.of("utilization(intervals)", intervals, "must be a whole number of at least 1", "take 200")
+    trace.check_whole("utilization(trace)")
     in_time, together = _drawn_transfers(trace)
     total = trace.total_seconds
     scale, time_axis = time_unit(total)

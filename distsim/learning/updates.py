@@ -71,13 +71,15 @@ class RecordedUpdates:
 def recorded_updates(trace: Trace) -> RecordedUpdates:
     """The updates that `trace` records.
 
-    Raises InputError, which names the missing field, where the trace lacks something that a replay needs.
+    Raises InputError, which names the missing field, where the trace lacks something that a replay needs,
+    such as the rest of the run.
 
     >>> from distsim import example, simulate
     >>> found = recorded_updates(simulate(example("synchronous_ring")))
     >>> [gradient.worker for gradient in next(found.updates()).gradients]
     [0, 1, 2, 3]
     """
+    trace.check_whole("recorded_updates(trace)")
     kind, table = _kind(trace)
     workers = trace.metadata.get("workers")
     if not isinstance(workers, int):

@@ -218,13 +218,14 @@ KEYS = tuple(dict.fromkeys(metric.name.partition(".")[0] for metric in METRICS))
 
 
 def summary(trace: Trace) -> Summary:
-    """The metrics of `trace`.
+    """The metrics of `trace`. Raises InputError where it is a part of a run.
 
     >>> from distsim import example, simulate
     >>> found = summary(simulate(example("synchronous_ring")))
     >>> found.updates, found.dropped_gradients, found.mean_staleness
     (50, 0, 0.0)
     """
+    trace.check_whole("summary(trace)")
     run = Run(trace)
     told = (metric for metric in METRICS if metric.applies is None or metric.applies(trace))
     return Summary({metric.name: metric.value(run) for metric in told})

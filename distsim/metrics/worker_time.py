@@ -17,16 +17,18 @@ PARTS = ("compute", "communication", "waiting")
 def worker_seconds(trace: Trace) -> dict[str, Floats]:
     """Each worker's seconds until the last update by part (`PARTS`), shape (workers,); the parts add up to the total.
 
+    Of a part of a run, the seconds within that part.
+
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))
     >>> parts = worker_seconds(trace)
     >>> bool(np.allclose(sum(parts.values()), trace.total_seconds))
     True
     """
-    total = trace.total_seconds
+    start, end = trace.bounds_seconds
     computing, working = _covered(trace, *COMPUTE_KINDS), _covered(trace, *COMPUTE_KINDS, *COMMUNICATION_KINDS)
     # Two sums of the same seconds can differ by a rounding, so a difference could fall below 0.
-    exposed, waiting = np.maximum(working - computing, 0.0), np.maximum(total - working, 0.0)
+    exposed, waiting = np.maximum(working - computing, 0.0), np.maximum(end - start - working, 0.0)
     return {"compute": computing, "communication": exposed, "waiting": waiting}
 
 
@@ -64,8 +66,8 @@ def goodput(trace: Trace) -> float | None:
 
 
 def _covered(trace: Trace, *kinds: SpanKind) -> Floats:
-    """Seconds until the last update that lie in at least one of a worker's spans of these kinds, shape (workers,)."""
-    spans, total = trace.spans, trace.total_seconds
+    """Seconds within the trace's bounds, in at least one of a worker's spans of these kinds, shape (workers,)."""
+    spans, (start, end) = trace.spans, trace.bounds_seconds
     rows = np.flatnonzero(np.isin(spans.kind, kinds))
     rows = rows[np.lexsort((spans.start_seconds[rows], spans.worker[rows]))]
     first = np.searchsorted(spans.worker[rows], np.arange(trace.workers + 1))
@@ -74,8 +76,8 @@ def _covered(trace: Trace, *kinds: SpanKind) -> Floats:
     for count in np.unique(counts[counts > 0]).tolist():  # workers with equally many spans together
         alike = np.flatnonzero(counts == count)
         own = rows[first[alike][:, None] + np.arange(count)]
-        latest = np.maximum.accumulate(spans.end_seconds[own].clip(0.0, total), axis=1)
+        latest = np.maximum.accumulate(spans.end_seconds[own].clip(start, end), axis=1)
         before = np.concatenate([np.zeros((len(alike), 1)), latest[:, :-1]], axis=1)
-        begins = np.maximum(spans.start_seconds[own].clip(0.0, total), before)
+        begins = np.maximum(spans.start_seconds[own].clip(start, end), before)
         seconds[alike] = np.maximum(latest - begins, 0.0).sum(axis=1)
     return seconds

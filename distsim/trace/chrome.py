@@ -28,7 +28,7 @@ RANKS, NETWORK, LEARNING = 1, 2, 3  # "processes", the viewer's groups of tracks
 
 def dumps(trace: Trace) -> str:
     """The JSON text of `trace`, one event per line. Raises InputError where it does not fit this machine's memory."""
-    start_seconds = float(trace.metadata.get("between_seconds", (0.0,))[0])
+    start_seconds = (trace.part_seconds or (0.0,))[0]
     check_events(
         sum(len(getattr(trace, name)) for name in TABLES), start_seconds, partial(_end_of, trace, start_seconds)
     )

@@ -14,6 +14,7 @@ from distsim.arrays import Flags
 from distsim.errors import InputError
 from distsim.trace.derived import CollectiveTransfers
 from distsim.trace.tables import Contributions, Spans, Table, Transfers, Updates
+from distsim.units import show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,6 +124,24 @@ class Trace:
             spans, updates, gradients.where(theirs), self.transfers_between(start_seconds, end_seconds),
             self.metadata | {"between_seconds": [float(start_seconds), float(end_seconds)]},
         )  # fmt: skip
+
+    @property
+    def part_seconds(self) -> tuple[float, float] | None:
+        """The two times that bound this part of a run; None for a whole run."""
+        bounds = self.metadata.get("between_seconds")
+        return None if bounds is None else (float(bounds[0]), float(bounds[1]))
+
+    @property
+    def bounds_seconds(self) -> tuple[float, float]:
+        """The start and the end of what the trace tells: of the part, or 0 and the last update."""
+        return self.part_seconds or (0.0, self.total_seconds)
+
+    def check_whole(self, asked: str) -> None:
+        """Raises InputError, which says what was `asked`, where this is a part of a run."""
+        if self.part_seconds is not None:
+            start, end = (show(seconds, "second") for seconds in self.part_seconds)
+            rule = "is a part of a run, and the answer would be that of a whole run"
+            raise InputError.of(asked, f"{start} to {end}", rule, "take the trace of the whole run")
 
     def lane(self, rank: int) -> str:
         """The name of a rank's track, the same for simulated and measured runs.
