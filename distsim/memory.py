@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from math import ceil
 
 from distsim.errors import InputError
-from distsim.policies import Pipeline, Sharded, Tensor
+from distsim.policies import Mesh, Pipeline, Sharded, Tensor
 from distsim.policies.sharded import GRADIENT_UNITS
 from distsim.profile import stage_cuts
 from distsim.scenario import Scenario
@@ -65,35 +65,45 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     own = OPTIMIZERS[optimizer] * state
     match policy:
         case Sharded():
-            return _sharded(scenario, policy, own, activations)
+            return _sharded(scenario.workload.layer_bytes, workers, policy, OPTIMIZERS[optimizer], activations)
         case Pipeline():
             return _pipeline(scenario, policy, OPTIMIZERS[optimizer], activations)
         case Tensor():
-            part = _tensor_part(scenario.workload, workers)
+            part = sum(_block_parts(scenario.workload, workers))
             return Held(part, part, OPTIMIZERS[optimizer] * part, activations / workers)
+        case Mesh():
+            blocks = _block_parts(scenario.workload, policy.tensor)
+            if policy.stage:
+                sharded = Sharded(policy.stage, prefetch=policy.prefetch)
+                return _sharded(blocks, policy.data, sharded, OPTIMIZERS[optimizer], activations / policy.tensor)
+            part = sum(blocks)
+            return Held(part, part, OPTIMIZERS[optimizer] * part, activations / policy.tensor)
     return Held(state, state, 0.0 if scenario.server_decides else own, activations)
 
 
-def _tensor_part(workload: Workload, workers: int) -> float:
-    """The bytes of parameters at the worker with most heads and hidden units; of an unknown model, its even part."""
+def _block_parts(workload: Workload, workers: int) -> list[float]:
+    """For each block, the bytes of parameters at the worker with most heads and hidden units among those that share it.
+
+    Of an unknown model, an even part.
+    """
     if workload.model != "transformer":
-        return (workload.num_bytes or 0.0) / workers
+        return [layer / workers for layer in workload.layer_bytes]
     width, heads, hidden = workload.width, ceil(workload.heads / workers), ceil(4 * workload.width / workers)
     attention = (4 * width + 3) * width * heads // workload.heads  # queries, keys, values, and their way out
     perceptron = (2 * width + 1) * hidden
     whole = 6 * width  # two norms, and the biases behind the two sums
-    return float(FLOAT_BYTES * workload.layers * (attention + perceptron + whole))
+    return [float(FLOAT_BYTES * (attention + perceptron + whole))] * workload.layers
 
 
-def _sharded(scenario: Scenario, policy: Sharded, optimizer: float, activations: float) -> Held:
-    layer_bytes, workers = scenario.workload.layer_bytes, scenario.cluster.workers
+def _sharded(layer_bytes: list[float], workers: int, policy: Sharded, optimizer: float, activations: float) -> Held:
+    """optimizer: bytes for each byte of the parameters."""
     units = [sum(layer_bytes[layer] for layer in unit) for unit in policy.units(layer_bytes)]
     state = sum(units)
     part = sum(FLOAT_BYTES * ceil(unit / FLOAT_BYTES / workers) for unit in units)  # of the worker with most
     together = 1 + policy.prefetch  # units that are whole at once: the one that is computed, and those gathered ahead
     parameters = part + _most_together(units, together) if policy.stage == 3 else state
     gradients = part + _most_together(units, GRADIENT_UNITS) if policy.stage >= 2 else state
-    return Held(parameters, gradients, optimizer * part / state, activations)
+    return Held(parameters, gradients, optimizer * part, activations)
 
 
 def _most_together(units: list[float], count: int) -> float:

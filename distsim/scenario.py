@@ -20,6 +20,7 @@ from distsim.communication import Communication
 from distsim.compute import Compute, ComputeTimes
 from distsim.errors import InputError
 from distsim.failures import Cost, Failures
+from distsim.groups import ALL_REDUCE, GroupExchange
 from distsim.policies import Policy, Programmed, WithServer, read_policy, whole_policy, write_policy
 from distsim.scenario_errors import explain
 from distsim.validated_table import LARGEST_NAME, Count, ValidatedTable
@@ -100,10 +101,9 @@ class Scenario(ValidatedTable):
             )
         if self.unprofiled:
             return
-        pipeline = not self.policy.all_reduces
-        if self.workload.num_bytes is None and not pipeline:
+        if self.workload.num_bytes is None and self.policy.all_reduces:
             raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload], or a model')
-        if self.workload.handed_on_bytes is None and pipeline and self.cluster.workers > 1:
+        if self.workload.handed_on_bytes is None and self.policy.hands_on and self.cluster.workers > 1:
             raise ValueError(
                 "workload.activation is missing: it is what one stage of a pipeline, or one block of tensor parallel "
                 'training, hands on for a whole batch. Cure: write activation = "1 MiB" in [workload]'
@@ -195,7 +195,7 @@ class Scenario(ValidatedTable):
     @property
     def samples_per_step(self) -> int:
         """The samples that all workers together compute on in one step of each."""
-        return self.workload.batch * (1 if self.policy.shares_batch else self.cluster.workers)
+        return self.workload.batch * self.policy.batches(self.cluster.workers)
 
     @property
     def receive(self) -> str:
@@ -253,13 +253,14 @@ class Scenario(ValidatedTable):
         """The hosts on which the collective runs."""
         return CallSite.of(self.cluster, self.communication).topology
 
-    def schedule(self, exchange: str = "all_reduce") -> Schedule:
+    def schedule(self, exchange: GroupExchange = ALL_REDUCE) -> Schedule:
         """The all-reduce or other exchange of this scenario, as data.
 
         Raises InputError if the schedule would not fit in memory.
         """
         trace_size.check_schedule(self, exchange)
-        return self.communication.collective(exchange).schedule(self.topology)
+        site = CallSite.of(self.cluster, self.communication, exchange)
+        return site.collective.schedule(site.topology)
 
     @property
     def ranks(self) -> int:

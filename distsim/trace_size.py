@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from distsim.errors import InputError
+from distsim.groups import ALL_REDUCE, GroupExchange
 from distsim.policies import Ddp, FlexRR, Pipeline, Programmed
 from distsim.units import show
 
@@ -101,7 +103,7 @@ def _rounded_down(seconds: float) -> float:
     return math.floor(seconds / unit) * unit
 
 
-def check_schedule(scenario: Scenario, exchange: str) -> None:
+def check_schedule(scenario: Scenario, exchange: GroupExchange) -> None:
     """Raises InputError where the schedule of one all-reduce, or other exchange, would fit no memory."""
     found = transfers(scenario, exchange)
     if found > LARGEST_SCHEDULE:
@@ -112,7 +114,7 @@ def check_schedule(scenario: Scenario, exchange: str) -> None:
         ]
         raise InputError.of(
             f"cluster.workers with communication.kind = {scenario.communication.kind!r}", scenario.cluster.workers,
-            f"make {found:.2g} transfers in one {exchange.replace('_', '-')}; at most {LARGEST_SCHEDULE:.0e} are "
+            f"make {found:.2g} transfers in one {exchange.kind.replace('_', '-')}; at most {LARGEST_SCHEDULE:.0e} are "
             "possible", f"take fewer workers{', or kind = ' * bool(smaller)}{' or '.join(smaller)}",
         )  # fmt: skip
 
@@ -137,7 +139,7 @@ def rows(scenario: Scenario, *, derived: bool = True) -> int:
         return steps * workers * 3 + policy.updates(steps, workers) * buckets * _all_reduce_rows(scenario, derived)
     if isinstance(policy, Programmed):
         program = policy.program(scenario.workload, workers)
-        exchanges = sum(_all_reduce_rows(scenario, derived, one.kind) for one in program.exchanges)
+        exchanges = sum(_all_reduce_rows(scenario, derived, one.called) for one in program.exchanges)
         return steps * (workers * len(program.computations) + exchanges + workers + 1)
     if not scenario.server_decides:
         return steps * workers * 2 + policy.updates(steps, workers) * _all_reduce_rows(scenario, derived)
@@ -147,13 +149,14 @@ def rows(scenario: Scenario, *, derived: bool = True) -> int:
     return steps * workers * (pieces + per_server * len(scenario.servers))
 
 
-def _all_reduce_rows(scenario: Scenario, derived: bool, exchange: str = "all_reduce") -> int:
+def _all_reduce_rows(scenario: Scenario, derived: bool, exchange: GroupExchange = ALL_REDUCE) -> int:
     """Workers wait and communicate, transfers travel, and servers send and receive; then there is an update."""
     sent = transfers(scenario, exchange)
     kept = 2 * sent if scenario.servers else 0 if derived else sent
     return 2 * scenario.cluster.workers + kept + 1
 
 
-def transfers(scenario: Scenario, exchange: str = "all_reduce") -> int:
+def transfers(scenario: Scenario, exchange: GroupExchange = ALL_REDUCE) -> int:
     """How many transfers one all-reduce, or other exchange, of `scenario` has, without making its schedule."""
-    return scenario.communication.collective(exchange).transfers(scenario.topology)
+    topology = replace(scenario.topology, groups=exchange.groups)
+    return scenario.communication.collective(exchange.kind).transfers(topology)

@@ -287,6 +287,7 @@ def test_a_rule_has_no_clock_no_arrays_and_no_network(path: Path) -> None:
         "distsim.units",
         "distsim.own_code",
         "distsim.errors",
+        "distsim.groups",
     )
     assert all(name.startswith(below) for name in ours - {described})
     if path.stem in {*POLICIES, "rule"}:

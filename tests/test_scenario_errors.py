@@ -289,6 +289,28 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "communication.servers = 6",
         "must be at most the 4 workers if colocated",
     ),
+    "a mesh of other workers": (
+        changed(policy={"kind": "mesh", "data": 3, "tensor": 2}, communication={"kind": "ring"}),
+        "policy.data = 3 times policy.tensor = 2 make 6 workers, and cluster.workers = 4",
+        "Cure: write data = 2, or 6 workers",
+    ),
+    "a mesh that no number of groups makes": (
+        changed(policy={"kind": "mesh", "data": 1, "tensor": 3}, communication={"kind": "ring"}),
+        "make 3 workers, and cluster.workers = 4",
+        "Cure: write 3 workers",
+    ),
+    "a mesh around a tree": (
+        changed(
+            policy={"kind": "mesh", "data": 2, "tensor": 2}, workload__activation="1 MB", communication={"kind": "tree"}
+        ),
+        "communication.kind = 'tree'",
+        "Cure: take ring",
+    ),
+    "stage 4 of a mesh": (
+        changed(policy={"kind": "mesh", "data": 2, "tensor": 2, "stage": 4}, communication={"kind": "ring"}),
+        "policy.stage = 4",
+        "",
+    ),
     "several servers for FlexRR": (
         changed(policy={"kind": "flexrr"}, communication={"kind": "parameter_server", "servers": 2}),
         "communication.servers = 2",

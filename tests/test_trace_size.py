@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from distsim import trace_size
 from distsim.errors import InputError
+from distsim.groups import GroupExchange
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace.trace import TABLES
@@ -140,4 +141,4 @@ def test_a_schedule_that_fits_no_memory_is_not_made() -> None:
     assert str(caught.value).endswith('Cure: take fewer workers, or kind = "tree" or "halving_doubling"')
     sharded = scenario({"kind": "sharded", "stage": 1}, RING, workers=4000, steps=1)
     with pytest.raises(InputError, match=r"make 1\.6e\+07 transfers in one all-gather.*Cure: take fewer workers$"):
-        sharded.schedule("all_gather")
+        sharded.schedule(GroupExchange("all_gather"))

@@ -14,6 +14,7 @@ from distsim.collective_times.rings import Rings
 from distsim.collective_times.tree import Tree
 from distsim.collectives import Collective, RingRound, Topology, parameter_server, tree
 from distsim.communication import Communication, Sends
+from distsim.groups import ALL_REDUCE, GroupExchange
 
 Form = Literal["rings", "tree", "one server", "sequential", "other"]
 
@@ -28,11 +29,11 @@ class CallSite:
     sends: Sends
 
     @classmethod
-    def of(cls, cluster: Cluster, communication: Communication, exchange: str = "all_reduce") -> CallSite:
+    def of(cls, cluster: Cluster, communication: Communication, exchange: GroupExchange = ALL_REDUCE) -> CallSite:
         """The collective of these tables of a scenario; for another `exchange` than an all-reduce, that one."""
         per_node = cluster.nodes.per_node if cluster.nodes else 1
-        topology = Topology(cluster.workers, per_node, communication.servers, communication.colocated)
-        return cls(communication.collective(exchange), topology, cluster, communication.sends)
+        topology = Topology(cluster.workers, per_node, communication.servers, communication.colocated, exchange.groups)
+        return cls(communication.collective(exchange.kind), topology, cluster, communication.sends)
 
     @property
     def form(self) -> Form:
@@ -73,10 +74,11 @@ class CallSite:
 
 
 def calls_of(
-    cluster: Cluster, communication: Communication, exchanges: Sequence[str], sizes: Sequence[float], updates: int
-) -> list[AllReduce]:
+    cluster: Cluster, communication: Communication, exchanges: Sequence[GroupExchange], sizes: Sequence[float],
+    updates: int,
+) -> list[AllReduce]:  # fmt: skip
     """The collectives of one update, of these exchanges and sizes in bytes, in order; each of `updates` calls them."""
-    found: dict[str, Iterator[AllReduce]] = {}
+    found: dict[GroupExchange, Iterator[AllReduce]] = {}
     for exchange in dict.fromkeys(exchanges):
         own = [size for size, other in zip(sizes, exchanges, strict=True) if other == exchange]
         found[exchange] = iter(CallSite.of(cluster, communication, exchange).all_reduces(own, updates))

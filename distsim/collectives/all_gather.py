@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from distsim.collectives.schedule import Schedule
 from distsim.collectives.transfer import RingRound
+from distsim.groups import Groups
 
 
-def all_gather(workers: int) -> Schedule:
-    """N - 1 rounds; rank i first sends its own piece, then passes on what it received.
+def all_gather(workers: int, groups: Groups | None = None) -> Schedule:
+    """N - 1 rounds; rank i first sends its own piece, then passes on what it received. groups: N is their size.
 
     >>> all_gather(5).check()
     """
-    rounds = tuple(RingRound(workers, -number, reduce=False) for number in range(workers - 1))
-    return Schedule("all_gather", workers, workers, rounds, start=frozenset((rank, rank) for rank in range(workers)))
+    size, stride = (groups.size, groups.stride) if groups else (workers, 1)
+    rounds = tuple(RingRound(workers, -number, reduce=False, size=size, stride=stride) for number in range(size - 1))
+    own = frozenset((rank, rank // stride % size) for rank in range(workers))
+    return Schedule("all_gather", workers, size, rounds, start=own, groups=groups)

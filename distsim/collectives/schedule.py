@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from distsim.arrays import Indices
 from distsim.collectives.transfer import RingRound, Transfer
 from distsim.errors import InputError, problem
+from distsim.groups import Groups
 
 START = -1  # the number of the round before the first
 Gate = Literal["process", "data"]
@@ -43,6 +44,7 @@ class Schedule:
     has finished all its transfers of earlier rounds; "data": when its data has arrived at its source.
     start: the (rank, chunk) pairs held at the start; if several ranks hold a chunk, its parts are added.
     end: the (rank, chunk) pairs wanted complete at the end. None: every worker holds, and wants, every chunk.
+    groups: workers that call it among themselves; complete is then what all of the group have. None: all workers.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Schedule:
     gate: Gate = "process"
     start: frozenset[tuple[int, int]] | None = None
     end: frozenset[tuple[int, int]] | None = None
+    groups: Groups | None = None
 
     @property
     def ranks(self) -> int:
@@ -246,7 +249,7 @@ class Schedule:
 
     def _check_end(self, held: PartCounts, complete: NDArray[np.int32]) -> None:
         for rank, chunk in sorted(self._everything if self.end is None else self.end):
-            lacking = np.flatnonzero(held[rank, chunk] != complete[chunk])
+            lacking = np.flatnonzero(held[rank, chunk] != self._of_group(rank, complete[chunk]))
             if len(lacking):
                 last = len(self.rounds) - 1
                 when = "at the start" if last == START else f"after round {last}"
@@ -257,6 +260,15 @@ class Schedule:
                     "add the transfers that bring it there",
                 )
                 raise ScheduleError(message, last, rank, chunk)
+
+    def _of_group(self, rank: int, parts: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The `parts`, by worker, without those of other groups than the rank's."""
+        if self.groups is None:
+            return parts
+        own = np.zeros_like(parts)
+        members = self.groups.members(rank)
+        own[members] = parts[members]
+        return own
 
     def _wrong(
         self, number: int, what: str, value: int, rule: str, cure: str, at: tuple[int | None, int | None] = (None, None)

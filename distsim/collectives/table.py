@@ -22,6 +22,7 @@ from distsim.collectives.ring import ring
 from distsim.collectives.scatter import scatter
 from distsim.collectives.schedule import Schedule
 from distsim.collectives.tree import tree
+from distsim.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,20 @@ class Topology:
     """The hosts among which a collective runs.
 
     per_node: workers of each node, for a kind that needs nodes. servers: how many parameter servers, for a kind that
-    has servers; colocated: they live on the workers' hosts.
+    has servers; colocated: they live on the workers' hosts. groups: of workers that call it among themselves, for the
+    ring, the all-gather and the reduce-scatter.
     """
 
     workers: int
     per_node: int = 1
     servers: int = 1
     colocated: bool = False
+    groups: Groups | None = None
+
+    @property
+    def ring(self) -> int:
+        """The members of a ring: of a group, or all workers."""
+        return self.groups.size if self.groups else self.workers
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ def _hierarchical_transfers(topology: Topology) -> int:
 
 
 _ROWS = (
-    Collective("ring", lambda at: ring(at.workers), lambda at: 2 * (at.workers - 1) * at.workers,
+    Collective("ring", lambda at: ring(at.workers, at.groups), lambda at: 2 * (at.ring - 1) * at.workers,
                backend=True, compact=True),
     Collective("tree", lambda at: tree(at.workers), lambda at: 2 * (at.workers - 1)),
     Collective("halving_doubling", lambda at: halving_doubling(at.workers), _halving_doubling_transfers),
@@ -92,10 +100,10 @@ _ROWS = (
     Collective("reduce", lambda at: reduce(at.workers), lambda at: at.workers - 1, all_reduce=False),
     Collective("scatter", lambda at: scatter(at.workers), lambda at: at.workers - 1, all_reduce=False),
     Collective("gather", lambda at: gather(at.workers), lambda at: at.workers - 1, all_reduce=False),
-    Collective("all_gather", lambda at: all_gather(at.workers), lambda at: (at.workers - 1) * at.workers,
+    Collective("all_gather", lambda at: all_gather(at.workers, at.groups), lambda at: (at.ring - 1) * at.workers,
                all_reduce=False, compact=True),
-    Collective("reduce_scatter", lambda at: reduce_scatter(at.workers), lambda at: (at.workers - 1) * at.workers,
-               all_reduce=False, compact=True),
+    Collective("reduce_scatter", lambda at: reduce_scatter(at.workers, at.groups),
+               lambda at: (at.ring - 1) * at.workers, all_reduce=False, compact=True),
     Collective("all_to_all", lambda at: all_to_all(at.workers), lambda at: (at.workers - 1) * at.workers,
                all_reduce=False, separate=True),
 )  # fmt: skip

@@ -6,11 +6,14 @@ Synchronous: an all-reduce of the gradients after each step. Local SGD: an all-r
 
 from __future__ import annotations
 
+import numpy as np
+
 from distsim.collectives import Schedule, Transfer
 from distsim.cores import Cores
 from distsim.engine.averaging_server import AveragingServer
 from distsim.engine.collective import CollectiveCall, Gates
 from distsim.engine.simulated_hosts import ROUNDING, SimulatedHosts, Story, finished
+from distsim.groups import ALL_REDUCE, GroupExchange
 from distsim.policies import LocalSgd, Synchronous
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
@@ -32,12 +35,12 @@ class AllReduces:
         self.builder = builder
         self.scenario = scenario
         self.workers = scenario.cluster.workers
-        self.gates: dict[str, tuple[Schedule, Gates]] = {}  # by kind of exchange
+        self.gates: dict[GroupExchange, tuple[Schedule, Gates]] = {}
         self.calls: dict[int, CollectiveCall] = {}
         self.arrivals: dict[int, list[float]] = {}
         self.ends: dict[int, list[float]] = {}
 
-    def join(self, number: int, worker: int, num_bytes: float, exchange: str = "all_reduce") -> Story:
+    def join(self, number: int, worker: int, num_bytes: float, exchange: GroupExchange = ALL_REDUCE) -> Story:
         """`worker` takes part in all-reduce `number`, or in another exchange, until the worker has the result."""
         if number not in self.calls:
             self.calls[number] = self._call(number, num_bytes, exchange)
@@ -49,7 +52,7 @@ class AllReduces:
         yield self.calls[number].join(worker)
         self.ends[number][worker] = self.hosts.now
 
-    def _call(self, number: int, num_bytes: float, exchange: str) -> CollectiveCall:
+    def _call(self, number: int, num_bytes: float, exchange: GroupExchange) -> CollectiveCall:
         if exchange not in self.gates:
             schedule = self.scenario.schedule(exchange)
             self.gates[exchange] = schedule, Gates.of(schedule, self.scenario.communication.sends)
@@ -72,15 +75,15 @@ class AllReduces:
 
     def tell(
         self, number: int, step: int, num_bytes: float, idle_from: list[float], label: str = "",
-        kind: SpanKind = SpanKind.ALL_REDUCE,
+        exchange: GroupExchange = ALL_REDUCE,
     ) -> None:  # fmt: skip
         """Writes the spans of an all-reduce or another exchange, which belongs to the workers' step `step`.
 
-        No worker can finish before the last worker has joined. Until then a worker waits, from idle_from[worker] on,
-        when the worker's other work is done. After that the worker communicates.
+        No worker can finish before the last worker of its group has joined. Until then a worker waits, from
+        idle_from[worker] on, when the worker's other work is done. After that the worker communicates.
         """
-        last = max(self.arrivals[number])
-        for worker, (idle, end) in enumerate(zip(idle_from, self.ends[number], strict=True)):
+        joined, kind = exchange.last(np.array(self.arrivals[number])).tolist(), SpanKind[exchange.kind.upper()]
+        for worker, (idle, last, end) in enumerate(zip(idle_from, joined, self.ends[number], strict=True)):
             if last - idle > ROUNDING * last:
                 self.builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
             self.builder.span(worker, kind, step, last, end, num_bytes, label)

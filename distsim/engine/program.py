@@ -1,9 +1,10 @@
-"""The story of workers that play a step's program: a queue of computing, and beside it a queue of exchanges.
+"""The story of workers that play a step's program: a queue of computing, and beside it queues of exchanges.
 
 apply        an update of the worker's own part of the parameters, where a profile tells its time.
 forward, backward    of one unit of layers, as soon as the exchanges that it needs are over.
-exchange     a collective of all workers, as soon as the exchange before and the computing that it needs are over.
-A step ends for a worker when both queues are empty.
+exchange     a collective of all workers, or of each group of them, as soon as the exchange before it in
+             its queue, and the computing that it needs, are over.
+A step ends for a worker when all its queues are empty.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ProgramStory:
         self.program = scenario.policy.program(scenario.workload, self.workers)
         profiled = scenario.workload.profile is not None
         whole = 0.0 if cores is None or profiled else cores.step_seconds  # of a batch, divided as the drawn time is
-        self.core_seconds = whole / (self.workers if scenario.policy.shares_batch else 1)
+        self.core_seconds = whole * scenario.policy.batches(self.workers) / self.workers
         self.cores = cores
         self.hosts = SimulatedHosts(scenario.cluster, scenario.hosts, cores)
         self.compute_times = scenario.compute_times()
@@ -56,11 +57,14 @@ class ProgramStory:
         for step in range(self.scenario.steps):
             computed = [event() for _ in self.program.computations]
             exchanged = [event() for _ in self.program.exchanges]
-            exchanging = self.hosts.environment.process(self.exchange(worker, step, computed, exchanged))
+            exchanging = [
+                self.hosts.environment.process(self.exchange(worker, step, queue, computed, exchanged))
+                for queue in self.program.queues
+            ]
             seconds = self.compute_times(worker, step)
             for number, piece in enumerate(self.program.computations):
-                if piece.after:
-                    yield exchanged[piece.after - 1]
+                for exchange in piece.after:
+                    yield exchanged[exchange]
                 start = self.hosts.now
                 added = piece.added_seconds + piece.share * self.core_seconds
                 yield from self.hosts.work(worker, piece.share * seconds, added)
@@ -69,18 +73,20 @@ class ProgramStory:
                     kind, label = SpanKind[piece.kind.upper()], self.program.label(piece)
                     self.builder.span(worker, kind, step, start, self.hosts.now, label=label)
                 computed[number].succeed()
-            yield exchanging
+            yield self.hosts.environment.all_of(exchanging)
 
     def exchange(
-        self, worker: int, step: int, computed: Sequence[simpy.Event], exchanged: Sequence[simpy.Event]
-    ) -> Story:
-        """One worker's exchanges of a step, one after the other."""
-        for number, piece in enumerate(self.program.exchanges):
+        self, worker: int, step: int, queue: Sequence[int], computed: Sequence[simpy.Event],
+        exchanged: Sequence[simpy.Event],
+    ) -> Story:  # fmt: skip
+        """One worker's exchanges of a step in one queue, one after the other."""
+        for number in queue:
+            piece = self.program.exchanges[number]
             if piece.after:
                 yield computed[piece.after - 1]
             if self.cores is not None:
                 yield self.hosts.exchange_work(worker, self.cores.bucket_byte_seconds * piece.num_bytes)
-            yield from self.exchanges.join(self.call(step, number), worker, piece.num_bytes, piece.kind)
+            yield from self.exchanges.join(self.call(step, number), worker, piece.num_bytes, piece.called)
             exchanged[number].succeed()
 
     def call(self, step: int, number: int) -> int:
@@ -97,8 +103,8 @@ class ProgramStory:
             free = self.computed[step, before - 1] if before else arrivals
             idle_from = [max(times) for times in zip(arrivals, free, strict=True)]
             label = self.program.label(piece)
-            self.exchanges.tell(call, step, piece.num_bytes, idle_from, label, SpanKind[piece.kind.upper()])
-            last = max(self.exchanges.ends[call])
+            self.exchanges.tell(call, step, piece.num_bytes, idle_from, label, piece.called)
+            last = max(last, *self.exchanges.ends[call])
         for worker in range(self.workers):
             self.builder.applied(step + 1, worker, step, read_version=step)
         self.builder.update(step + 1, last)

@@ -5,6 +5,7 @@ from distsim.policies.backup import Backup
 from distsim.policies.ddp import Ddp
 from distsim.policies.flexrr import FlexRR
 from distsim.policies.local_sgd import LocalSgd
+from distsim.policies.mesh import Mesh
 from distsim.policies.pipeline import Pipeline
 from distsim.policies.policy import Policy, Programmed, WithServer
 from distsim.policies.rule import Decision, Rule
@@ -25,6 +26,7 @@ __all__ = [
     "Exchange",
     "FlexRR",
     "LocalSgd",
+    "Mesh",
     "Pipeline",
     "Policy",
     "Programmed",

@@ -35,7 +35,6 @@ class Pipeline(Policy):
 
     kind: ClassVar = "pipeline"
     all_reduces: ClassVar = False
-    shares_batch: ClassVar = True
     real_model: ClassVar = False
     real_eager: ClassVar = False  # a real stage posts a receive only when it comes to the piece that needs it
 
@@ -46,6 +45,15 @@ class Pipeline(Policy):
                 f"policy.stage_layers names {len(self.stage_layers)} stages, and a pipeline of {workers} workers has "
                 f"{workers}. Cure: write a number of layers for each worker, or leave it out"
             )
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether workers give each other activations."""
+        return True
+
+    def batches(self, workers: int) -> int:  # noqa: ARG002 - all stages compute on one
+        """On how many batches the workers compute in a step."""
+        return 1
 
     def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any workload
         """Raises InputError where torch's own schedule refuses so few micro-batches."""

@@ -20,8 +20,7 @@ class Policy:
     server: whether bytes travel through a parameter server. collectives: the kinds of communication that make sense, or
     None for all. receive: how a server takes pushes unless the scenario
     says it. single_server: whether several servers make no sense. all_reduces: whether the workers' gradients or
-    parameters are summed. shares_batch: whether all workers compute on one batch, in place of
-    one each. averages_parameters: whether an update is the mean of the workers' own parameters.
+    parameters are summed. averages_parameters: whether an update is the mean of the workers' own parameters.
 
     What a real run can do: real_model: compute with `workload.model`; real_failures: come back from a checkpoint;
     real_machines: spread over several machines; real_eager: send before the target is ready.
@@ -34,7 +33,6 @@ class Policy:
     receive: ClassVar[str] = "concurrent"
     single_server: ClassVar[bool] = True
     all_reduces: ClassVar[bool] = True
-    shares_batch: ClassVar[bool] = False
     averages_parameters: ClassVar[bool] = False
     real_model: ClassVar[bool] = True
     real_failures: ClassVar[bool] = False
@@ -52,6 +50,15 @@ class Policy:
 
     def check_real(self, workload: Workload, workers: int) -> None:
         """Raises InputError where this policy can be simulated with that on so many workers but not really run."""
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether workers give each other activations."""
+        return False
+
+    def batches(self, workers: int) -> int:
+        """On how many batches the workers compute in a step: on one each, unless they share some."""
+        return workers
 
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - some policies make an update per gradient
         """The number of updates after which the run ends."""

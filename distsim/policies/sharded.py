@@ -71,23 +71,23 @@ class Sharded(Programmed):
         for number, (unit, seconds) in enumerate(zip(units, reversed(added.forwards), strict=True)):
             begun = 1 + max(number - self.prefetch, 0)
             exchanges.append(Exchange("all_gather", number, sizes[number], after=begun))
-            computations.append(Computation("forward", number, forward * len(unit), seconds, after=len(exchanges)))
+            computations.append(Computation("forward", number, forward * len(unit), seconds, (len(exchanges) - 1,)))
         to_gather = iter(range(len(units))[::-1] if self.stage == 3 else ())
-        gathered: dict[int, int] = {}  # by unit, how many exchanges are over when it has been gathered again
-        summed: dict[int, int] = {}  # by unit, how many exchanges are over when its gradients have been summed
+        gathered: dict[int, int] = {}  # by unit, the exchange that gathers it again
+        summed: dict[int, int] = {}  # by unit, the exchange that sums its gradients
 
         def gather(count: int) -> None:
             for number in islice(to_gather, count):
                 exchanges.append(Exchange("all_gather", number, sizes[number], after=len(computations)))
-                gathered[number] = len(exchanges)
+                gathered[number] = len(exchanges) - 1
 
         gather(1 + self.prefetch)
         for number, seconds in zip(reversed(range(len(units))), added.buckets, strict=True):
-            part, after = backward * len(units[number]), gathered.get(number, len(units))
+            part, after = backward * len(units[number]), gathered.get(number, len(units) - 1)
             if self.stage >= 2:
                 after = max(after, summed.get(number + GRADIENT_UNITS, 0))
-            computations.append(Computation("backward", number, part, seconds, after))
+            computations.append(Computation("backward", number, part, seconds, (after,)))
             exchanges.append(Exchange("reduce_scatter", number, sizes[number], after=len(computations)))
-            summed[number] = len(exchanges)
+            summed[number] = len(exchanges) - 1
             gather(1)
         return StepProgram(tuple(computations), tuple(exchanges), unit="unit")

@@ -14,6 +14,7 @@ from distsim.policies.backup import Backup
 from distsim.policies.ddp import Ddp
 from distsim.policies.flexrr import FlexRR
 from distsim.policies.local_sgd import LocalSgd
+from distsim.policies.mesh import Mesh
 from distsim.policies.pipeline import Pipeline
 from distsim.policies.policy import Policy
 from distsim.policies.sharded import Sharded
@@ -35,6 +36,7 @@ POLICIES: dict[str, type[Policy]] = {
         Ddp,
         Sharded,
         Tensor,
+        Mesh,
         Pipeline,
     )
 }

@@ -30,7 +30,15 @@ class Tensor(Programmed):
     kind: ClassVar = "tensor"
     server: ClassVar = "none"
     all_reduces: ClassVar = False
-    shares_batch: ClassVar = True
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether workers give each other activations."""
+        return True
+
+    def batches(self, workers: int) -> int:  # noqa: ARG002 - all compute on one
+        """On how many batches the workers compute in a step."""
+        return 1
 
     def check_model(self, model: str) -> None:
         """Raises ValueError for a model that has no blocks."""
@@ -65,7 +73,7 @@ class Tensor(Programmed):
             *(("backward", block, share) for block in reversed(blocks) for _ in range(HALVES)),
         ]
         return StepProgram(
-            tuple(Computation(*part, after=number) for number, part in enumerate(parts)),
+            tuple(Computation(*part, after=(number - 1,) if number else ()) for number, part in enumerate(parts)),
             tuple(Exchange("all_reduce", part[1], num_bytes, after=number + 1) for number, part in enumerate(parts)),
             unit="block",
         )

@@ -6,10 +6,10 @@ computed when a caller reads them, for the whole run or for a part of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from distsim.collective_times.all_reduce import AllReduce
 from distsim.collective_times.call_site import CallSite, calls_of
 from distsim.collectives import COLLECTIVES
 from distsim.communication import Communication
+from distsim.groups import ALL_REDUCE, GroupExchange, Groups
 from distsim.trace.tables import Transfers, blank_columns
 from distsim.trace_size import check_rows, largest_rows
 
@@ -51,14 +52,14 @@ class CollectiveTransfers:
 
     cluster, communication: the tables of the run's scenario. sizes: bytes of each collective of an update. arrivals:
     the seconds at which workers join, shape (updates, collectives, workers). exchanges: of each collective of an
-    update; by default all are all-reduces.
+    update, what it is and who joins it; by default all are all-reduces of all workers.
     """
 
     cluster: Cluster
     communication: Communication
     sizes: tuple[float, ...]
     arrivals: Floats
-    exchanges: tuple[str, ...] = ()
+    exchanges: tuple[GroupExchange, ...] = ()
 
     @cached_property
     def all_reduces(self) -> list[AllReduce]:
@@ -66,8 +67,8 @@ class CollectiveTransfers:
         return calls_of(self.cluster, self.communication, self._exchanges, self.sizes, len(self.arrivals))
 
     @property
-    def _exchanges(self) -> tuple[str, ...]:
-        return self.exchanges or ("all_reduce",) * len(self.sizes)
+    def _exchanges(self) -> tuple[GroupExchange, ...]:
+        return self.exchanges or (ALL_REDUCE,) * len(self.sizes)
 
     @property
     def calls(self) -> int:
@@ -75,7 +76,7 @@ class CollectiveTransfers:
         return int(np.prod(self.arrivals.shape[:2]))
 
     def __len__(self) -> int:
-        return self.calls * self.all_reduces[0].rows if self.all_reduces else 0
+        return len(self.arrivals) * sum(one.rows for one in self.all_reduces)
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
         """All rows. Raises InputError where they fit no memory."""
@@ -171,22 +172,30 @@ class CollectiveTransfers:
             for table in (self.cluster, self.communication)
         )
         facts = {"cluster": cluster, "communication": communication, "sizes": list(self.sizes)}
-        return facts | ({"exchanges": list(self.exchanges)} if self.exchanges else {}), self.arrivals
+        if self.exchanges:
+            facts["exchanges"] = [one.kind for one in self.exchanges]
+        if any(one.groups for one in self.exchanges):
+            facts["groups"] = [one.groups and [one.groups.size, one.groups.stride] for one in self.exchanges]
+        return facts, self.arrivals
 
     @classmethod
     def of_stored(cls, facts: Any, arrivals: Floats) -> CollectiveTransfers:
         """The transfers whose `stored` gave these. Raises ValueError where the two do not fit together."""
         cluster = Cluster.model_validate(facts["cluster"])
         communication = Communication.model_validate(facts["communication"])
-        sizes, exchanges = tuple(map(float, facts["sizes"])), tuple(facts.get("exchanges", ()))
+        sizes, kinds = tuple(map(float, facts["sizes"])), facts.get("exchanges", ())
+        groups = [one and Groups(*one) for one in facts.get("groups", [None] * len(kinds))]
+        exchanges = tuple(GroupExchange(*one) for one in zip(kinds, groups, strict=True))
         shape = (len(sizes), cluster.workers)
         if arrivals.dtype != np.float64 or arrivals.ndim != 3 or arrivals.shape[1:] != shape:
             raise ValueError(f"its arrivals have the shape {arrivals.shape}, and {shape} follows from its cluster")
         if not (np.isfinite(arrivals).all() and (arrivals >= 0.0).all() and min(sizes, default=0.0) >= 0.0):
             raise ValueError("its arrivals are no times")
-        if exchanges and (len(exchanges) != len(sizes) or not set(exchanges) <= COLLECTIVES.keys() | {"all_reduce"}):
+        if exchanges and (len(exchanges) != len(sizes) or not set(kinds) <= COLLECTIVES.keys() | {"all_reduce"}):
             raise ValueError("its exchanges do not fit its sizes")
-        for exchange in set(exchanges) or {"all_reduce"}:
+        if any(one and (min(one.size, one.stride) < 1 or cluster.workers % (one.size * one.stride)) for one in groups):
+            raise ValueError(f"its groups do not divide {cluster.workers} workers")
+        for exchange in set(exchanges) or {ALL_REDUCE}:
             if CallSite.of(cluster, communication, exchange).form not in ("rings", "tree", "sequential"):
                 raise ValueError(f"transfers of kind {communication.kind!r} do not follow from arrivals")
         return cls(cluster, communication, sizes, arrivals, exchanges)
@@ -197,14 +206,14 @@ class CollectiveTransfers:
     def _rows(self, chosen: slice | NDArray[np.intp]) -> dict[str, NDArray[Any]]:
         """The rows of these updates."""
         arrivals, number_of = self.arrivals[chosen], np.arange(len(self.arrivals))[chosen]
-        one, (updates, count, _) = self.all_reduces[0], arrivals.shape
-        shape = (updates, count, one.rows)
-        columns = blank_columns(Transfers.dtypes, math.prod(shape))
-        by_call = {name: column.reshape(shape) for name, column in columns.items()}
-        start, end = by_call["start_seconds"], by_call["end_seconds"]
-        for number, all_reduce in enumerate(self.all_reduces):
-            all_reduce.transfers(arrivals[:, number], start[:, number], end[:, number])
+        updates, count, _ = arrivals.shape
+        ends = list(accumulate((one.rows for one in self.all_reduces), initial=0))
+        columns = blank_columns(Transfers.dtypes, updates * ends[-1])
+        by_update = {name: column.reshape(updates, ends[-1]) for name, column in columns.items()}
+        for number, (all_reduce, first, end) in enumerate(zip(self.all_reduces, ends, ends[1:], strict=False)):
+            own = {name: column[:, first:end] for name, column in by_update.items()}
+            all_reduce.transfers(arrivals[:, number], own["start_seconds"], own["end_seconds"])
             for name, column in zip(("source", "target", "chunk", "bytes"), all_reduce.columns(), strict=True):
-                by_call[name][:, number] = column
-        by_call["collective"][:] = (number_of[:, None] * count + np.arange(count))[:, :, None]
+                own[name][:] = column
+            own["collective"][:] = (number_of * count + number)[:, None]
         return columns

@@ -40,6 +40,7 @@ LAUNCHES: dict[str, list[dict[str, Any]]] = {
         {"kind": "sharded", "stage": 3},
         {"kind": "tensor"},
         {"kind": "pipeline", "micro_batches": 2},
+        {"kind": "mesh", "data": 1, "tensor": 3, "stage": 1},
     ],
 }
 PAIRS = [(kind, number) for kind, policies in LAUNCHES.items() for number in range(len(policies))]
@@ -54,8 +55,8 @@ def scenario(kind: str, policy: dict[str, Any]) -> Scenario:
             "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
             "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
             "workload": {"gradient": "256 KiB", "batch": 8, "layers": 4}
-            | ({"activation": "64 KiB"} if policy["kind"] in ("tensor", "pipeline") else {})
-            | ({"layers": 2} if policy["kind"] == "tensor" else {}),  # each has four exchanges in every step
+            | ({"activation": "64 KiB"} if policy["kind"] in ("tensor", "pipeline", "mesh") else {})
+            | ({"layers": 2} if policy["kind"] in ("tensor", "mesh") else {}),  # each has four exchanges in every step
             "policy": policy,
             "communication": COMMUNICATION[kind],
         }

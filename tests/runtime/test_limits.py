@@ -18,6 +18,8 @@ PIPELINE: dict[str, Any] = {"kind": "pipeline", "micro_batches": 8}
 
 def scenario(policy: dict[str, Any], communication: dict[str, Any], **tables: Any) -> Scenario:
     workload = {"activation": "1 MiB"} if policy["kind"] in ("tensor", "pipeline") else {"gradient": "1 MiB"}
+    if policy["kind"] == "mesh":
+        workload["activation"] = "1 MiB"
     given = {
         "steps": 4,
         "cluster": {"workers": 4, "bandwidth": "1 Gbit/s", "latency": "0 s"},
@@ -40,6 +42,10 @@ def scenario(policy: dict[str, Any], communication: dict[str, Any], **tables: An
         ({"kind": "synchronous"}, {"kind": "tree"}, {}, "communication.implementation = 'backend': .*\"schedule\""),
         ({"kind": "local_sgd", "period": 2}, SERVER | {"receive": "fifo"}, {}, "communication.receive = 'fifo'"),
         ({"kind": "backup", "backups": 1}, SERVER | {"implementation": "schedule"}, {}, "implementation = 'schedule'"),
+        (
+            {"kind": "mesh", "data": 2, "tensor": 2}, {"kind": "ring"}, {"workload": {"model": "transformer"}},
+            "workload.model = 'transformer': is not trained by a real run on a mesh. Cure: remove it",
+        ),
         (
             {"kind": "synchronous"}, {"kind": "ring"}, {"workload": {"model": "mlp", "batch": 400}},
             "workload.batch = 400: .*write 359 or less",

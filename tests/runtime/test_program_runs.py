@@ -22,13 +22,18 @@ POLICIES: dict[str, dict[str, Any]] = {
     "stage 3, nothing ahead": {"kind": "sharded", "stage": 3, "prefetch": 0},
     "tensor": {"kind": "tensor"},
 }
+MESHES: dict[str, dict[str, Any]] = {
+    "mesh": {"kind": "mesh", "data": 2, "tensor": 2},
+    "mesh, stage 3": {"kind": "mesh", "data": 2, "tensor": 2, "stage": 3},
+}
+NAMES = [*POLICIES, "eager", *MESHES]
 
 
-def scenario(policy: dict[str, Any], **tables: Any) -> Scenario:
+def scenario(policy: dict[str, Any], workers: int = 3, **tables: Any) -> Scenario:
     table: dict[str, Any] = {
         "steps": 5,
         "seed": 3,
-        "cluster": {"workers": 3, "bandwidth": "10 Gbit/s", "latency": "50 us"},
+        "cluster": {"workers": workers, "bandwidth": "10 Gbit/s", "latency": "50 us"},
         "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
         "workload": {"gradient": "960 kB", "layers": 4, "activation": "48 kB"},
         "policy": policy,
@@ -42,42 +47,49 @@ def measured() -> dict[str, Trace]:
     """The real runs, and one with eager sends."""
     found = [scenario(policy) for policy in POLICIES.values()]
     found.append(found[1].replacing({"communication.sends": "eager"}))
-    return dict(zip([*POLICIES, "eager"], measure_all(found), strict=True))
+    on_meshes = [scenario(policy, workers=4) for policy in MESHES.values()]
+    return dict(zip(NAMES, [*measure_all(found), *measure_all(on_meshes)], strict=True))
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", [*POLICIES, "eager"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_real_run_sends_what_the_simulation_says(measured: dict[str, Trace], name: str) -> None:
     ours, predicted = measured[name], simulate(measured[name].scenario)
     assert carried(ours) == carried(predicted)
-    for worker in range(3):
+    for worker in range(ours.workers):
         assert exchanges(ours, worker) == exchanges(predicted, worker)
     for kind in (SpanKind.FORWARD, SpanKind.BACKWARD):
         assert len(ours.spans.of_kind(kind)) == len(predicted.spans.of_kind(kind))
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", [*POLICIES, "eager"])
+@pytest.mark.parametrize("name", NAMES)
 def test_neither_queue_begins_before_what_it_waits_for(measured: dict[str, Trace], name: str) -> None:
     """By the clock of one process: a computation after its exchanges, an exchange after its computations."""
     trace = measured[name]
     policy = trace.scenario.policy
     assert isinstance(policy, Programmed)
-    program = policy.program(trace.scenario.workload, 3)
+    program = policy.program(trace.scenario.workload, trace.workers)
     computed = [number for number, piece in enumerate(program.computations) if piece.kind != "apply"]
-    for worker, step in product(range(3), range(5)):
+    for worker, step in product(range(trace.workers), range(5)):
         own = trace.spans.where((trace.spans.worker == worker) & (trace.spans.step == step))
         own = own.where(np.argsort(own.start_seconds, kind="stable"))
         computing = own.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
         exchanging = own.of_kind(SpanKind.ALL_REDUCE, SpanKind.REDUCE_SCATTER, SpanKind.ALL_GATHER)
         assert (len(computing), len(exchanging)) == (len(computed), len(program.exchanges))
+        begins, ends = np.empty((2, len(program.exchanges)))
+        for queue in program.queues:  # no two queues exchange as many bytes
+            sizes = [program.exchanges[number].num_bytes for number in queue]
+            rows = exchanging.where(np.isin(exchanging.bytes, sizes))
+            assert rows.bytes.tolist() == sizes
+            begins[list(queue)], ends[list(queue)] = rows.start_seconds, rows.end_seconds
         for place, number in enumerate(computed):
-            if after := program.computations[number].after:
-                assert computing.start_seconds[place] >= exchanging.end_seconds[after - 1]
+            for after in program.computations[number].after:
+                assert computing.start_seconds[place] >= ends[after]
         for number, exchange in enumerate(program.exchanges):
             before = [place for place, computation in enumerate(computed) if computation < exchange.after]
             if before:
-                assert exchanging.start_seconds[number] >= computing.end_seconds[before[-1]]
+                assert begins[number] >= computing.end_seconds[before[-1]]
 
 
 def carried(trace: Trace) -> list[tuple[Any, ...]]:
@@ -88,9 +100,11 @@ def carried(trace: Trace) -> list[tuple[Any, ...]]:
 
 
 def exchanges(trace: Trace, worker: int) -> list[tuple[str, str]]:
-    """The exchanges of a worker in order."""
+    """The exchanges of a worker in the order of each queue; no two queues exchange as many bytes."""
     own = trace.spans.of_kind(SpanKind.ALL_REDUCE, SpanKind.REDUCE_SCATTER, SpanKind.ALL_GATHER)
     own = own.where(own.worker == worker).sorted()
+    if trace.scenario.policy.kind == "mesh":
+        own = own.where(np.argsort(own.bytes, kind="stable"))
     return [(SpanKind(kind).text, label) for kind, label in zip(own.kind.tolist(), own.label.tolist(), strict=True)]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from distsim.arrays import Floats
 from distsim.collective_times.all_reduce import AllReduce
 from distsim.engine.recurrence.rows import NO_LABEL, Labels, SpanRows
+from distsim.groups import ALL_REDUCE, GroupExchange
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Transfers
 from distsim.trace.derived import CollectiveTransfers
@@ -58,21 +59,23 @@ def _one_update(
 
 
 def tell_exchanges(
-    rows: SpanRows, kind: SpanKind, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
-    label: Labels = NO_LABEL,
+    rows: SpanRows, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
+    label: Labels = NO_LABEL, exchange: GroupExchange = ALL_REDUCE,
 ) -> None:  # fmt: skip
-    """Writes the spans of collectives of one kind. All arguments are broadcast to the shape of `ends`, (…, workers).
+    """Writes the spans of one exchange. All arguments are broadcast to the shape of `ends`, (…, workers).
 
-    A worker waits from idle_from, when its other work is done, until the last worker has joined. From then on the
-    worker communicates.
+    A worker waits from idle_from, when its other work is done, until the last worker of its group has joined. From then
+    on the worker communicates.
     """
     worker = np.arange(ends.shape[-1])
-    last = np.broadcast_to(arrivals.max(axis=-1, keepdims=True), ends.shape)
+    last = np.broadcast_to(exchange.last(arrivals), ends.shape)
     rows.add_waits(worker, step, idle_from, last, label)
-    rows.add(kind, worker, step, last, ends, num_bytes, label)
+    rows.add(SpanKind[exchange.kind.upper()], worker, step, last, ends, num_bytes, label)
 
 
-def transfers(scenario: Scenario, sizes: Sequence[float], arrivals: Floats, exchanges: Sequence[str] = ()) -> Transfers:
+def transfers(
+    scenario: Scenario, sizes: Sequence[float], arrivals: Floats, exchanges: Sequence[GroupExchange] = ()
+) -> Transfers:
     """The transfers of a run, call by call. There may be millions, so they are computed only when a caller reads them.
 
     sizes: bytes of each collective of one update. arrivals: when workers join, shape (updates, collectives, workers).

@@ -54,7 +54,7 @@ def run(scenario: Scenario) -> Trace:
     # A worker does not wait while its backward goes on.
     idle_from = np.maximum(arrivals, computed[:updates, -1:])
     labels = np.arange(len(layers))[:, None], [f"bucket {number}" for number in range(len(layers))]
-    tell_exchanges(rows, SpanKind.ALL_REDUCE, last_steps, arrivals, ends, idle_from, bucket_bytes[:, None], labels)
+    tell_exchanges(rows, last_steps, arrivals, ends, idle_from, bucket_bytes[:, None], labels)
     builder = TraceBuilder()
     builder.extend("spans", **rows.columns())
     tell_updates(builder, ends[:, -1].max(axis=1), workers, together, updates * together)

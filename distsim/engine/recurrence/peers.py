@@ -13,16 +13,17 @@ from distsim.collective_times.call_site import CallSite
 from distsim.engine.recurrence.all_reduce_sequence import in_sequence, tell_exchanges, transfers
 from distsim.engine.recurrence.rows import SpanRows, finished, step_seconds, tell_updates
 from distsim.engine.recurrence.server import OneServer
+from distsim.groups import ALL_REDUCE, GroupExchange
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder, Transfers
 
 
 def cannot(scenario: Scenario) -> str | None:
     """The part of `scenario`, where all workers join each all-reduce, that has no recurrence, or None."""
-    return why_not(scenario, "all_reduce")
+    return why_not(scenario, ALL_REDUCE)
 
 
-def why_not(scenario: Scenario, exchange: str) -> str | None:
+def why_not(scenario: Scenario, exchange: GroupExchange) -> str | None:
     """The part of `scenario` that leaves an exchange, which all workers join, without recurrence, or None.
 
     The schedule decides, not the name of its kind: each recurrence is exact for the schedules that it checks for.
@@ -44,7 +45,7 @@ def why_not(scenario: Scenario, exchange: str) -> str | None:
     return f"{kind} {sends}, where transfers may share the {link[0]}-link of host {link[1]}"
 
 
-def call_site(scenario: Scenario, exchange: str = "all_reduce") -> CallSite:
+def call_site(scenario: Scenario, exchange: GroupExchange = ALL_REDUCE) -> CallSite:
     """Where the workers of `scenario` call their all-reduces, or another exchange."""
     return CallSite.of(scenario.cluster, scenario.communication, exchange)
 
@@ -70,7 +71,7 @@ def run(scenario: Scenario, apply_seconds: float = 0.0) -> Trace:
     starts, stops = (bound.reshape(-1, workers)[:steps] for bound in (bounds[:, :-1], bounds[:, 1:]))
     rows.add(SpanKind.COMPUTE, np.arange(workers), np.arange(steps)[:, None], starts, stops)
     last_steps = np.minimum(np.arange(1, updates + 1) * period, steps) - 1
-    tell_exchanges(rows, SpanKind.ALL_REDUCE, last_steps[:, None], arrivals, ends, arrivals, num_bytes)
+    tell_exchanges(rows, last_steps[:, None], arrivals, ends, arrivals, num_bytes)
     builder = TraceBuilder()
     builder.extend("spans", **rows.columns())
     tell_updates(builder, ends.max(axis=1), workers, period, steps)

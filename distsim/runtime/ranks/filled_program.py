@@ -23,10 +23,11 @@ class FilledVector:
     """What one exchange of the program carries, on one worker."""
 
     def __init__(self, scenario: Scenario, worker: int, exchange: Exchange) -> None:
-        self._worker, self._workers, self.exchange = worker, scenario.cluster.workers, exchange
+        self._worker, self.exchange = worker, exchange
+        self._members = exchange.groups.members(worker) if exchange.groups else range(scenario.cluster.workers)
         self.numbers = torch.zeros(num_floats(exchange.num_bytes))
         self._pattern = pattern(len(self.numbers))
-        self._own = own_part(scenario.schedule(exchange.kind), worker, len(self.numbers))
+        self._own = own_part(scenario.schedule(exchange.called), worker, len(self.numbers))
 
     def make(self, step: int) -> None:
         """Writes the numbers that this worker brings to the exchange of a step."""
@@ -39,7 +40,7 @@ class FilledVector:
         """Raises WrongSumError where the exchange of this step did not leave what it should."""
         scale, where = step + 1, slice(None)
         if self.exchange.kind != "all_gather":
-            scale, where = sum(factor(worker, step) for worker in range(self._workers)), self._own
+            scale, where = sum(factor(member, step) for member in self._members), self._own
         wrong = int((self.numbers[where] != self._pattern[where] * scale).sum())
         if wrong:
             raise WrongSumError(

@@ -1,4 +1,4 @@
-"""Workers that play a step's program for real: computing on one thread, exchanging on another.
+"""Workers that play a step's program for real: computing on one thread, each queue of exchanges on another.
 
 apply, forward, backward    what `StepWork` computes: made-up numbers, or a part of a model's training.
 exchange     our schedule of the collective, as soon as the exchange before and the computing that it needs are over.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -42,11 +42,11 @@ class StepWork(Protocol):
         ...
 
     def numbers(self, exchange: int) -> torch.Tensor:
-        """The vector of an exchange that begins: flat, of float32. The exchanging thread asks for it."""
+        """The vector of an exchange that begins: flat, of float32. The thread that exchanges it asks for it."""
         ...
 
     def exchanged(self, exchange: int) -> None:
-        """Takes what the exchange has left in its vector. The exchanging thread calls it."""
+        """Takes what the exchange has left in its vector. The thread that exchanged it calls it."""
         ...
 
     def verify(self, repeat: Callable[[int], None]) -> None:
@@ -75,8 +75,8 @@ class StepQueues:
         """Begins computation `number`, as soon as the exchanges that it waits for are over."""
         piece = self._program.computations[number]
         self._slot.doing(f"{piece.kind} of {self._program.label(piece)} in step {self._step}")
-        if piece.after:
-            self.wait(piece.after - 1)
+        for exchange in piece.after:
+            self.wait(exchange)
 
     def wait(self, exchange: int) -> None:
         """Returns when the exchange is over. Until then the computation that is under way has not begun."""
@@ -131,12 +131,12 @@ class ProgramWorker:
         self._runners: list[ScheduleRunner] = []
         floats, first_tag = [], 0
         for exchange in self._program.exchanges:
-            schedule = scenario.schedule(exchange.kind)
+            schedule = scenario.schedule(exchange.called)
             floats.append(num_floats(exchange.num_bytes))
             task = ScheduleTask(schedule, worker, floats[-1], scenario.communication.sends, first_tag)
             self._runners.append(runner_of(task, slot))
             first_tag += sum(1 for _ in schedule.transfers())
-        self._exchanging = ThreadPoolExecutor(1, "exchange")
+        self._exchanging = ThreadPoolExecutor(len(self._program.queues), "exchange")
         self._recorder, self._slot, self._done_before = recorder, slot, done_before
         recorder.facts["floats"] = floats
 
@@ -156,25 +156,31 @@ class ProgramWorker:
         self._exchanging.shutdown()
 
     def _step(self, step: int, start: float, seconds: float, recorder: Recorder, *, more: bool) -> float:
-        """Computes one step, while a thread exchanges; returns when both are through."""
+        """Computes one step, while threads exchange; returns when all are through."""
         queues = StepQueues(self._program, step, start, seconds, recorder, self._slot)
-        exchanging = self._exchanging.submit(self._exchange, step, queues, recorder, more=more)
+        exchanging = [
+            self._exchanging.submit(self._exchange, numbers, step, queues, recorder, more=more)
+            for numbers in self._program.queues
+        ]
         try:
             self._work.compute(step, queues)
         except BaseException:
             queues.give_up()
             self._exchanging.shutdown(wait=False, cancel_futures=True)
             raise
-        exchanging.result()
+        for queue in exchanging:
+            queue.result()
         return time.monotonic()
 
-    def _exchange(self, step: int, queues: StepQueues, recorder: Recorder, *, more: bool) -> None:
-        """Makes the exchanges of one step, one after the other."""
+    def _exchange(
+        self, numbers: Sequence[int], step: int, queues: StepQueues, recorder: Recorder, *, more: bool
+    ) -> None:
+        """Makes the exchanges of one step in one queue, one after the other."""
         told = recorder.table("all_reduces")
         try:
-            for number, exchange in enumerate(self._program.exchanges):
-                if exchange.after:
-                    queues.done[exchange.after - 1].wait()
+            for number in numbers:
+                if after := self._program.exchanges[number].after:
+                    queues.done[after - 1].wait()
                 if queues.failed:
                     return
                 call, arrival = step * len(self._runners) + number, time.monotonic()

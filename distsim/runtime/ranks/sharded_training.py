@@ -18,6 +18,7 @@ from itertools import chain
 import torch
 from torch import nn
 
+from distsim.groups import GroupExchange
 from distsim.policies import Sharded
 from distsim.runtime.ranks.parameter_uses import ModuleEvents, watched
 from distsim.runtime.ranks.peers import check_equal
@@ -97,7 +98,7 @@ class ShardedTraining:
         policy, workers = scenario.policy, scenario.cluster.workers
         self._program = policy.program(scenario.workload, workers)
         self._task, self._workers = task_of(scenario, worker, CPU), workers
-        schedule = scenario.schedule("all_gather")
+        schedule = scenario.schedule(GroupExchange("all_gather"))
         self._units = [
             Unit([*chain.from_iterable(self._task.layers[layer] for layer in unit)], policy.stage,
                  lambda floats: own_part(schedule, worker, floats))

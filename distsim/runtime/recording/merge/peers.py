@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from distsim.collectives import Schedule
 from distsim.errors import RunError
+from distsim.groups import ALL_REDUCE, GroupExchange
 from distsim.runtime.recording.merge.computes import tell_computes
 from distsim.runtime.recording.recorder import Record
 from distsim.scenario import Scenario
@@ -40,24 +43,30 @@ class PeersMerge:
         tell_transfers(self.builder, records, scenario, [(int(num_bytes) // FLOAT_BYTES, FLOAT_BYTES)], zero)
 
 
-def all_reduces(records: Sequence[Record], zero: float) -> Iterator[tuple[int, list[float], list[float]]]:
-    """Each all-reduce: its number, when each worker joined, and when each worker had the sum."""
-    for rows in zip(*(record.rows("all_reduces") for record in records), strict=True):
-        arrivals, ends = [row[1] - zero for row in rows], [row[2] - zero for row in rows]
+def all_reduces(
+    records: Sequence[Record], zero: float, exchanges: Sequence[GroupExchange] = (ALL_REDUCE,)
+) -> Iterator[tuple[int, list[float], list[float]]]:
+    """Each all-reduce: its number, when each worker joined, and when each worker had the sum.
+
+    exchanges: those of one step, which follow each other in turn.
+    """
+    for rows in zip(*(sorted(record.rows("all_reduces")) for record in records), strict=True):
+        call, arrivals = int(rows[0][0]), [row[1] - zero for row in rows]
+        last = exchanges[call % len(exchanges)].last(np.array(arrivals)).tolist()
         # No worker has the sum before the last one arrives, but for the noise of reading clocks.
-        yield int(rows[0][0]), arrivals, [max(end, max(arrivals)) for end in ends]
+        yield call, arrivals, [max(row[2] - zero, joined) for row, joined in zip(rows, last, strict=True)]
 
 
 def tell_all_reduce(
     builder: TraceBuilder, step: int, num_bytes: float, arrivals: list[float], ends: list[float],
-    idle_from: list[float], label: str = "", kind: SpanKind = SpanKind.ALL_REDUCE,
+    idle_from: list[float], label: str = "", exchange: GroupExchange = ALL_REDUCE,
 ) -> None:  # fmt: skip
-    """The spans of an all-reduce, or of another `kind`.
+    """The spans of an all-reduce, or of another `exchange`.
 
-    A worker waits from idle_from[worker] until the last worker has arrived.
+    A worker waits from idle_from[worker] until the last worker of its group has arrived.
     """
-    last = max(arrivals)
-    for worker, (idle, end) in enumerate(zip(idle_from, ends, strict=True)):
+    joined, kind = exchange.last(np.array(arrivals)).tolist(), SpanKind[exchange.kind.upper()]
+    for worker, (idle, last, end) in enumerate(zip(idle_from, joined, ends, strict=True)):
         if last > idle:
             builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
         builder.span(worker, kind, step, last, end, num_bytes, label)
@@ -65,7 +74,7 @@ def tell_all_reduce(
 
 def tell_transfers(
     builder: TraceBuilder, records: Sequence[Record], scenario: Scenario, shapes: Sequence[Shape], zero: float,
-    exchanges: Sequence[str] = (),
+    exchanges: Sequence[GroupExchange] = (),
 ) -> None:  # fmt: skip
     """The transfers of all calls of the scenario's schedules, and the spans in which its servers send and receive.
 
@@ -73,7 +82,7 @@ def tell_transfers(
     all-reduces.
     """
     workers, eager = scenario.cluster.workers, scenario.communication.sends == "eager"
-    schedules = [scenario.schedule(exchange) for exchange in exchanges or ["all_reduce"] * len(shapes)]
+    schedules = [scenario.schedule(exchange) for exchange in exchanges or [ALL_REDUCE] * len(shapes)]
     for carried in carried_by(schedules, records, shapes, eager=eager):
         source, target, start, end = carried.source, carried.target, carried.start - zero, carried.end - zero
         builder.transfer(source, target, carried.num_bytes, start, end, carried.chunk, carried.call)

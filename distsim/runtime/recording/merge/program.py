@@ -11,7 +11,7 @@ from distsim.workload import FLOAT_BYTES
 
 
 class ProgramMerge:
-    """The trace of workers with a queue of computing and a queue of exchanges."""
+    """The trace of workers with a queue of computing and queues of exchanges."""
 
     def __init__(self, records: list[Record], scenario: Scenario, zero: float) -> None:
         assert isinstance(scenario.policy, Programmed)
@@ -26,17 +26,19 @@ class ProgramMerge:
                     kind, label = SpanKind[part.kind.upper()], program.label(part)
                     self.builder.span(worker, kind, int(step), start - zero, end - zero, label=label)
         floats = [int(count) for count in records[0].facts["floats"]]
-        for call, arrivals, ends in all_reduces(records, zero):
+        over: dict[int, float] = {}  # by step: when its last exchange was over
+        for call, arrivals, ends in all_reduces(records, zero, [one.called for one in program.exchanges]):
             step, number = divmod(call, len(program.exchanges))
             piece, before = program.exchanges[number], program.computed_before_waiting[number]
             # A worker does not wait while it has something to compute.
             idle_from = [max(joined, computed[worker, step, before - 1]) for worker, joined in enumerate(arrivals)]
-            kind, label = SpanKind[piece.kind.upper()], program.label(piece)
+            label = program.label(piece)
             num_bytes = float(FLOAT_BYTES * floats[number])
-            tell_all_reduce(self.builder, step, num_bytes, arrivals, ends, idle_from, label, kind)
-            if number + 1 == len(program.exchanges):
-                for worker in range(len(records)):
-                    self.builder.applied(step + 1, worker, step, read_version=step)
-                self.builder.update(step + 1, max(ends))
-        shapes, kinds = [(count, FLOAT_BYTES) for count in floats], [one.kind for one in program.exchanges]
+            tell_all_reduce(self.builder, step, num_bytes, arrivals, ends, idle_from, label, piece.called)
+            over[step] = max(over.get(step, 0.0), *ends)
+        for step, seconds in sorted(over.items()):
+            for worker in range(len(records)):
+                self.builder.applied(step + 1, worker, step, read_version=step)
+            self.builder.update(step + 1, seconds)
+        shapes, kinds = [(count, FLOAT_BYTES) for count in floats], [one.called for one in program.exchanges]
         tell_transfers(self.builder, records, scenario, shapes, zero, kinds)

@@ -1,0 +1,137 @@
+"""A mesh of workers: `data` groups that each have a batch, and in each group `tensor` workers that share every block.
+
+Workers of neighbouring ranks share blocks, so that the many all-reduces of activations stay inside a node where nodes
+have a fast tier. Workers that have the same part of the blocks sum its gradients, as in data parallel training, or
+divide its state, as in sharded training. The two kinds of exchange have a queue each, and use the same links only where
+their groups do.
+Source: Narayanan et al. 2021, Efficient large-scale language model training on GPU clusters (arXiv 2104.04473),
+section 3, for the order of ranks; Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 1, for the product of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from annotated_types import Ge, Le
+from pydantic import Field
+
+from distsim.errors import InputError
+from distsim.groups import Groups
+from distsim.policies.policy import Programmed
+from distsim.policies.sharded import Sharded
+from distsim.policies.step_program import Computation, Exchange, StepProgram
+from distsim.policies.tensor import HALVES
+from distsim.validated_table import Count
+
+if TYPE_CHECKING:
+    from distsim.workload import Workload
+
+
+@dataclass(frozen=True)
+class Mesh(Programmed):
+    """`steps` updates. The workers are `data` times `tensor`; the blocks are the workload's layers.
+
+    The compute time is that of a worker's part of the work on its group's batch. stage: 0: each worker has the whole
+    state of its part of the blocks, whose gradients are all-reduced; 1 to 3: as in sharded training, among `data`
+    workers. prefetch: of stages 1 to 3.
+    """
+
+    data: Annotated[Count, Field(examples=[2])]
+    tensor: Annotated[Count, Field(examples=[2])]
+    stage: Annotated[int, Ge(0), Le(3)] = 0
+    prefetch: Annotated[int, Ge(0), Le(100_000)] = 1
+
+    kind: ClassVar = "mesh"
+    server: ClassVar = "none"
+    collectives: ClassVar = ("ring",)  # of each group
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether workers give each other activations."""
+        return self.tensor > 1
+
+    def batches(self, workers: int) -> int:  # noqa: ARG002 - one for each group that shares blocks
+        """On how many batches the workers compute in a step."""
+        return self.data
+
+    def check_workers(self, workers: int) -> None:
+        """Raises ValueError where the two numbers do not multiply to the workers."""
+        if self.data * self.tensor != workers:
+            raise ValueError(
+                f"policy.data = {self.data} times policy.tensor = {self.tensor} make {self.data * self.tensor} "
+                f"workers, and cluster.workers = {workers}. Cure: {self._cure(workers)}"
+            )
+
+    def _cure(self, workers: int) -> str:
+        if workers % self.tensor == 0:
+            return f"write data = {workers // self.tensor}, or {self.data * self.tensor} workers"
+        return f"write {self.data * self.tensor} workers"
+
+    def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any number
+        """Raises InputError for a model, which no real run trains on a mesh yet."""
+        if workload.model is not None:
+            raise InputError.of(
+                "workload.model", workload.model, "is not trained by a real run on a mesh",
+                "remove it and give gradient and activation, or simulate it",
+            )  # fmt: skip
+
+    def program(self, workload: Workload, workers: int) -> StepProgram:  # noqa: ARG002 - data times tensor
+        """What each worker computes and exchanges in a step: that of its part of the blocks, half a block at a time."""
+        groups = Groups(self.data, stride=self.tensor)
+        if self.stage:
+            whole = Sharded(self.stage, prefetch=self.prefetch).program(workload, self.data)
+            among = [replace(one, num_bytes=one.num_bytes / self.tensor, groups=groups) for one in whole.exchanges]
+            program = StepProgram(whole.computations, tuple(among))
+        else:
+            program = self._replicated(workload, groups)
+        program = _with_parts(program, self.tensor)
+        if self.tensor > 1:
+            program = in_halves(program, workload.handed_on_bytes or 0.0, Groups(self.tensor))
+        return replace(program, unit="block")
+
+    def _replicated(self, workload: Workload, groups: Groups) -> StepProgram:
+        """Stage 0: the gradients of each block are all-reduced when its backward is over."""
+        blocks, sizes = range(workload.layers), workload.layer_bytes
+        added = workload.added_times([1] * workload.layers)
+        backward = workload.backward_share / workload.layers
+        forward = 1.0 / workload.layers - backward
+        return StepProgram(
+            (
+                Computation("apply", 0, 0.0, added.optimizer),
+                *(Computation("forward", block, forward, added.forwards[-1 - block]) for block in blocks),
+                *(Computation("backward", block, backward, added.buckets[-1 - block]) for block in reversed(blocks)),
+            ),
+            tuple(
+                Exchange("all_reduce", block, sizes[block] / self.tensor, 2 + workload.layers + number, groups)
+                for number, block in enumerate(reversed(blocks))
+            ),
+        )
+
+
+def _with_parts(program: StepProgram, parts: int) -> StepProgram:
+    """The program of a worker that does one of so many parts of the profile's work; the drawn time is its own."""
+    own = [replace(one, added_seconds=one.added_seconds / parts) for one in program.computations]
+    return replace(program, computations=tuple(own))
+
+
+def in_halves(program: StepProgram, num_bytes: float, groups: Groups) -> StepProgram:
+    """The program with an all-reduce of `num_bytes` among `groups` after each half of a forward or backward.
+
+    The next computation waits for it. Exchanges of `program` keep their numbers.
+    """
+    computations: list[Computation] = []
+    sums: list[Exchange] = []
+    first = len(program.exchanges)
+    for piece in program.computations:
+        halves = 1 if piece.kind == "apply" else HALVES
+        part = replace(piece, share=piece.share / halves, added_seconds=piece.added_seconds / halves)
+        for _ in range(halves):
+            before = (first + len(sums) - 1,) if sums else ()
+            computations.append(replace(part, after=(*piece.after, *before)))
+            if piece.kind != "apply":
+                sums.append(Exchange("all_reduce", piece.unit, num_bytes, len(computations), groups))
+    done = list(accumulate((1 if piece.kind == "apply" else HALVES for piece in program.computations), initial=0))
+    own = tuple(replace(one, after=done[one.after]) for one in program.exchanges)
+    return StepProgram(tuple(computations), (*own, *sums))

@@ -1,0 +1,54 @@
+"""A mesh of D groups that each have a batch, and in each T workers that share every block of a transformer.
+
+Sources: those of `theory.tensor` and `theory.sharding`, whose bytes add up; Narayanan et al. 2021, Efficient
+large-scale language model training on GPU clusters (arXiv 2104.04473), section 3, for the mesh.
+"""
+
+from __future__ import annotations
+
+from distsim.theory.arguments import at_least
+from distsim.theory.sharding import sharded_link_bytes
+from distsim.theory.tensor import tensor_link_bytes
+
+
+def mesh_link_bytes(
+    num_bytes: float, activation_bytes: float, blocks: int, data: int, tensor: int, stage: int = 0
+) -> tuple[float, float]:
+    """Bytes that each worker sends in one step around the ring of its D workers, and around that of its T.
+
+    num_bytes: of the parameters of all blocks, of which a worker has a T-th. activation_bytes: of what one block hands
+    to the next, for the batch of a group. stage: of sharded training; 0 all-reduces. Raises InputError for another one.
+
+    >>> mesh_link_bytes(4e9, activation_bytes=1e6, blocks=2, data=4, tensor=2)
+    (3000000000.0, 8000000.0)
+    """
+    at_least(1, tensor=tensor)
+    return (
+        sharded_link_bytes(num_bytes / tensor, data, stage),
+        tensor_link_bytes(activation_bytes, blocks, tensor),
+    )
+
+
+def mesh_step_seconds(
+    blocks: int, forward_seconds: float, backward_seconds: float, sum_seconds: float, reduce_seconds: float
+) -> float:
+    """Seconds of one step of stage 0 where T > 1, all workers are alike, and the two kinds of groups share no link.
+
+    With L blocks, f and b of a block's forward and backward, a of one all-reduce of activations and r of one of a
+    block's gradients: all forwards and backwards take L (f + b + 4 a). The gradients of a block are there a before its
+    backward is over, and their all-reduces follow one another: the first begins at L (f + 2 a) + b + a.
+
+    blocks: L. forward_seconds, backward_seconds: f and b, of a worker's part. sum_seconds: a. reduce_seconds: r.
+
+    >>> mesh_step_seconds(blocks=2, forward_seconds=1.0, backward_seconds=2.0, sum_seconds=0.1, reduce_seconds=3.0)
+    10.5
+    """
+    at_least(1, blocks=blocks)
+    at_least(
+        0, forward_seconds=forward_seconds, backward_seconds=backward_seconds, sum_seconds=sum_seconds,
+        reduce_seconds=reduce_seconds,
+    )  # fmt: skip
+    first = blocks * (forward_seconds + 2 * sum_seconds) + backward_seconds + sum_seconds
+    each = backward_seconds + 2 * sum_seconds
+    computed = first + sum_seconds + (blocks - 1) * each
+    return max(computed, first + (blocks - 1) * max(each, reduce_seconds) + reduce_seconds)
