@@ -45,7 +45,8 @@ class GroupExchange(NamedTuple):
         """
         size, stride = (self.groups.size, self.groups.stride) if self.groups else (arrivals.shape[-1], 1)
         by_group = arrivals.reshape(*arrivals.shape[:-1], -1, size, stride)
-        return by_group.max(axis=-2, keepdims=True).repeat(size, axis=-2).reshape(arrivals.shape)
+        found: Floats = by_group.max(axis=-2, keepdims=True).repeat(size, axis=-2).reshape(arrivals.shape)
+        return found
 
 
 ALL_REDUCE = GroupExchange()

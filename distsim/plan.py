@@ -1,8 +1,8 @@
 """A plan for a cluster: the ways to train a model on it that distsim knows, simulated; those that fit, by time.
 
 A way is a policy with its settings, a collective and a number of workers. What does not fit into the memory of a device
-is not simulated, and is told with what is missing. Steps take the times of the profile, without stragglers. Products of
-sharded, tensor and pipeline parallel training are not among the ways, nor is tensor parallel training by itself.
+is not simulated, and is told with what is missing. Steps take the times of the profile, without stragglers. Products
+with pipelines are not among the ways.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ TOO_LARGE = "they are too large to simulate on this machine"
 STEPS = 3  # all alike, but for the first, whose workers begin together
 BUCKETS = ("5 MiB", "25 MiB", "100 MiB")
 PREFETCHES = (1, 2)
+MOST_TENSOR = 8  # workers that share blocks, where no node has a fast tier
 SHARED = ("ring", "hierarchical", "halving_doubling")  # all-reduces that training takes in practice
 
 
@@ -96,8 +97,8 @@ def ways(
 
     cluster: a scenario's [cluster] table. memory_bytes: of one device; None: unlimited. optimizer: one of
     `distsim.memory.OPTIMIZERS`. activation: what one layer hands to the next for a whole batch, such as "8 MB"; without
-    it there are no pipelines. cost: a scenario's [cost] table. Raises InputError where the cluster's table is wrong, or
-    has too many workers to simulate here.
+    it there are no pipelines, and no meshes of a transformer. cost: a scenario's [cost] table. Raises InputError where
+    the cluster's table is wrong, or has too many workers to simulate here.
     """
     above(0, **{"profile.backward_seconds": profile.backward_seconds})
     found = []
@@ -105,7 +106,7 @@ def ways(
     nic = {str(host): own for host, own in cluster.get("nic", {}).items()}
     for workers in sorted({1 << power for power in range(most.bit_length())} | {most}):
         theirs = {host: own for host, own in nic.items() if host.isdecimal() and int(host) < workers}
-        for policy, kind in _combinations(profile, cluster, workers, pipelines=activation is not None):
+        for policy, kind in _combinations(profile, cluster, workers, hands_on=activation is not None):
             table: dict[str, Any] = {
                 "name": "plan", "steps": STEPS, "cluster": cluster | {"workers": workers, "nic": theirs},
                 "compute": {"mean": "0 s"}, "workload": {"profile": profile}, "policy": policy,
@@ -140,7 +141,7 @@ def _smallest(cluster: dict[str, Any]) -> dict[str, Any]:
 
 
 def _combinations(
-    profile: Profile, cluster: dict[str, Any], workers: int, *, pipelines: bool
+    profile: Profile, cluster: dict[str, Any], workers: int, *, hands_on: bool
 ) -> Iterator[tuple[dict[str, Any], str]]:
     """Policies and kinds of communication for so many workers. One worker alone has nothing to choose."""
     if workers == 1:
@@ -159,11 +160,25 @@ def _combinations(
             yield {"kind": "sharded", "stage": stage, "prefetch": prefetch}, "ring"
             for bucket in buckets[1:]:
                 yield {"kind": "sharded", "stage": stage, "prefetch": prefetch, "bucket": bucket}, "ring"
-    if pipelines and workers <= len(profile.layers):
+    if hands_on and profile.model.split()[0] == "transformer":
+        for tensor in _tensors(cluster, workers):
+            for stage in (0, 1, 2, 3):
+                yield {"kind": "mesh", "data": workers // tensor, "tensor": tensor, "stage": stage}, "ring"
+    if hands_on and workers <= len(profile.layers):
         for pieces in (workers, 2 * workers, 4 * workers):
             if pieces <= profile.batch:
                 for schedule in ("gpipe", "1f1b"):
                     yield {"kind": "pipeline", "micro_batches": pieces, "schedule": schedule}, "ring"
+
+
+def _tensors(cluster: dict[str, Any], workers: int) -> Iterator[int]:
+    """How many workers may share blocks: powers of two within a node, or a few where there are no nodes."""
+    most = (cluster.get("nodes") or {}).get("per_node", MOST_TENSOR)
+    tensor = 2
+    while tensor <= min(most, workers):
+        if workers % tensor == 0:
+            yield tensor
+        tensor *= 2
 
 
 def _all_reduces(cluster: dict[str, Any], workers: int) -> Iterator[str]:

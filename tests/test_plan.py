@@ -18,6 +18,7 @@ from distsim.figures import plan as drawn
 from distsim.memory import held
 from distsim.metrics import summary
 from distsim.plan import TOO_LARGE, distinct, frontier, plan, ranked, verdict, ways
+from distsim.policies import Mesh
 from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -114,6 +115,27 @@ def test_pipelines_are_tried_where_an_activation_is_known(small: Profile) -> Non
     found = [way for way in ways(small, CLUSTER, activation="3 MB") if way.scenario.policy.kind == "pipeline"]
     assert {way.scenario.cluster.workers for way in found} == {2, 4}
     assert all(way.samples == small.batch for way in found)
+
+
+def test_meshes_of_a_transformer_are_tried_where_an_activation_is_known(small: Profile) -> None:
+    """Within nodes of 8; a worker of a mesh of 8 x 8 holds an eighth of what it holds alone, without activations."""
+    assert not any(way.scenario.policy.kind == "mesh" for way in ways(small, LARGE))
+    assert not any(
+        way.scenario.policy.kind == "mesh"
+        for way in ways(replace(small, model="my_model.py:build"), LARGE, activation="3 MB")
+    )
+    found = [way for way in ways(small, LARGE, activation="3 MB") if isinstance(way.scenario.policy, Mesh)]
+    shapes = {(way.scenario.policy.data, way.scenario.policy.tensor) for way in found}  # type: ignore[attr-defined]
+    assert shapes == {(1 << data, 1 << tensor) for data in range(7) for tensor in range(1, 4) if data + tensor <= 6}
+    [one] = [way for way in found if way.name == "mesh, data 8, tensor 8, ring, 64 workers"]
+    assert one.samples == 8 * small.batch
+    alone = held(ways(small, CLUSTER)[0].scenario, "adam")
+    kept = held(one.scenario, "adam")
+    assert [8 * kept.parameters, 8 * kept.gradients, 8 * kept.optimizer, 8 * kept.activations] == pytest.approx(
+        [alone.parameters, alone.gradients, alone.optimizer, alone.activations]
+    )
+    sharded = held(one.scenario.replacing({"policy.stage": 1}), "adam")
+    assert sharded.optimizer == pytest.approx(kept.optimizer / 8, rel=1e-6)
 
 
 def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:

@@ -22,7 +22,7 @@ from distsim.groups import Groups
 from distsim.policies.policy import Programmed
 from distsim.policies.sharded import Sharded
 from distsim.policies.step_program import Computation, Exchange, StepProgram
-from distsim.policies.tensor import HALVES
+from distsim.policies.tensor import HALVES, check_blocks
 from distsim.validated_table import Count
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ class Mesh(Programmed):
         if workers % self.tensor == 0:
             return f"write data = {workers // self.tensor}, or {self.data * self.tensor} workers"
         return f"write {self.data * self.tensor} workers"
+
+    def check_model(self, model: str) -> None:
+        """Raises ValueError for a model that has no blocks to split."""
+        if self.tensor > 1:
+            check_blocks(self.kind, model)
 
     def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any number
         """Raises InputError for a model, which no real run trains on a mesh yet."""

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 HALVES = 2  # of a block: attention and the perceptron
 
 
+def check_blocks(kind: str, model: str) -> None:
+    """Raises ValueError for a model, or the model of a profile, that is not known to have blocks to split."""
+    if model.split()[0] != "transformer":
+        raise ValueError(
+            f"policy.kind = {kind!r} splits the blocks of a transformer, and {model!r} is not known to have any. "
+            'Cure: write model = "transformer", or layers and activation without a model'
+        )
+
+
 @dataclass(frozen=True)
 class Tensor(Programmed):
     """`steps` updates. The blocks are the workload's layers; the compute time is that of a worker's part of the batch's
@@ -42,11 +51,7 @@ class Tensor(Programmed):
 
     def check_model(self, model: str) -> None:
         """Raises ValueError for a model that has no blocks."""
-        if model != "transformer":
-            raise ValueError(
-                f"policy.kind = 'tensor' splits the blocks of a transformer, and {model!r} is not known to have any. "
-                'Cure: write model = "transformer", or layers and activation without a model'
-            )
+        check_blocks(self.kind, model)
 
     def check_real(self, workload: Workload, workers: int) -> None:
         """Raises InputError where a worker would have no head, or would send other bytes than the scenario says."""
