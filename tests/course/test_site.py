@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -286,9 +286,9 @@ def test_on_a_phone_the_keyboard_is_always_at_something_on_the_screen(site: Path
 
 @pytest.mark.chromium
 @pytest.mark.more
-def test_no_page_moves_sideways(site: Path, page: Any) -> None:
+def test_no_page_moves_sideways(site: Path, page: Any, whole: Callable[[int, int], int]) -> None:
     """On a phone, and where the menu, the text and the list of headings just fit. A wide box says that it scrolls."""
-    for path in pages(site):
+    for path in sorted(pages(site))[:: whole(3, 1)]:
         if path != site / "index.html":  # it leads to the syllabus at once
             page.set_viewport_size({"width": PHONE, "height": 900})
             page.goto(path.as_uri())

@@ -177,7 +177,6 @@ def stage(name: str) -> Sequence[pytest.MarkDecorator]:
 
 
 @pytest.mark.chromium
-@pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=stage(name)) for name in EXPLORERS])
 def test_each_picture_is_drawn_well_by_the_browser(page: Any, problems: list[str], lab: Lab, name: str) -> None:

@@ -13,7 +13,7 @@ from tests.explorers.drives import control
 from tests.jupyterlab import HAS_RUN, Lab, run_all
 from tests.page_faults import choose_theme, inaccessible
 
-pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.alone, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.timeout(240)]
 
 ROUNDS = 3  # of an animation
 # Notes each frame of an animation, and counts them.

@@ -88,6 +88,7 @@ def command(*arguments: object) -> list[str]:
 SMALL = ("--workers", "1,2", "--sizes", "16 KiB,1 MiB", "--model", "mlp", "--batch", "8", "--repeats", "6")
 
 
+@pytest.mark.thorough  # the commands of two pages do the same
 @pytest.mark.timeout(300)
 def test_the_command_writes_what_simulate_takes(tmp_path: Path) -> None:
     out, page, run = tmp_path / "machine.json", tmp_path / "page.html", tmp_path / "run.toml"

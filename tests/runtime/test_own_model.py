@@ -153,9 +153,12 @@ def test_the_command_writes_and_prints_the_profile(run: Run, model: str, tmp_pat
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("workers", [1, 2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("workers", [1, *(pytest.param(workers, marks=pytest.mark.thorough) for workers in (2, 3))])
 def test_the_pace_of_busy_cores_is_that_of_real_runs(model: str, workers: int) -> None:
-    """One worker is never slower than as many as there are cores, but for the noise of a busy machine."""
+    """One worker is never slower than as many as there are cores, but for the noise of a busy machine.
+
+    The commands of the page of your own model measure it as well.
+    """
     alone = profile(model, steps=1, warm_up=1)
     found = with_busy_cores(alone, model, workers=workers, steps=3)
     if workers == 1:
