@@ -34,6 +34,7 @@ from distsim.collectives.schedule import START
 from distsim.communication import Sends
 from distsim.engine import collective
 from distsim.errors import InputError
+from distsim.groups import Groups
 from distsim.theory import collectives as theory
 
 CLUSTER = Cluster(workers=64, bandwidth="1 GB/s", latency="10 us")
@@ -278,3 +279,32 @@ def test_the_table_counts_the_transfers_of_its_schedules(row: Collective, topolo
     schedule.check()
     assert schedule.name == row.kind
     assert row.transfers(topology) == sum(map(len, schedule.rounds))
+
+
+GROUPED: list[Callable[[int, Groups], Schedule]] = [ring, all_gather, reduce_scatter]
+
+
+@pytest.mark.parametrize("algorithm", GROUPED)
+@pytest.mark.parametrize("groups", [Groups(2), Groups(3, stride=2), Groups(1, stride=3), Groups(4, stride=1)], ids=str)
+def test_groups_each_make_a_sum_of_their_own(algorithm: Callable[[int, Groups], Schedule], groups: Groups) -> None:
+    workers = 12
+    schedule = algorithm(workers, groups)
+    schedule.check()
+    held = np.arange(1.0, 1.0 + workers)[:, None] * np.ones((workers, schedule.chunks))
+    start = schedule.start or {(rank, chunk) for rank in range(workers) for chunk in range(schedule.chunks)}
+    own = np.zeros_like(held)
+    for rank, chunk in start:
+        own[rank, chunk] = held[rank, chunk]
+    found = executed(schedule, own)
+    for rank, chunk in schedule.end or {(rank, chunk) for rank in range(workers) for chunk in range(schedule.chunks)}:
+        assert found[rank, chunk] == own[groups.members(rank), chunk].sum()
+    assert all(groups.place(transfer.source) != groups.place(transfer.target) for _, transfer in schedule.transfers())
+    row, topology = COLLECTIVES[schedule.name], Topology(workers, groups=groups)
+    assert row.transfers(topology) == sum(1 for _ in row.schedule(topology).transfers())
+
+
+@pytest.mark.parametrize("algorithm", GROUPED)
+def test_a_group_that_lacks_a_round_is_refused(algorithm: Callable[[int, Groups], Schedule]) -> None:
+    schedule = algorithm(6, Groups(3, stride=2))
+    with pytest.raises(ScheduleError, match="lacks the part of worker"):
+        replace(schedule, rounds=schedule.rounds[:-1]).check()

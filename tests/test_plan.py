@@ -136,6 +136,7 @@ def test_meshes_of_a_transformer_are_tried_where_an_activation_is_known(small: P
     )
     sharded = held(one.scenario.replacing({"policy.stage": 1}), "adam")
     assert sharded.optimizer == pytest.approx(kept.optimizer / 8, rel=1e-6)
+    assert sharded.activations == kept.activations
 
 
 def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:

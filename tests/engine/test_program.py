@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from distsim import trace_size
 from distsim.engine import recurrence, story
+from distsim.groups import Groups
 from distsim.link_traffic import carried_by_link
 from distsim.metrics import worker_seconds
 from distsim.policies import Computation, Exchange, Sharded, StepProgram
@@ -22,6 +23,7 @@ from distsim.theory.mesh import mesh_link_bytes, mesh_step_seconds
 from distsim.theory.sharding import sharded_link_bytes, sharded_step_seconds
 from distsim.theory.tensor import tensor_link_bytes, tensor_step_seconds
 from distsim.trace import SpanKind, Trace, violations
+from distsim.transformer_profile import transformer_profile
 from tests.counts import reduced
 from tests.engine.test_engines import assert_same
 
@@ -281,6 +283,30 @@ def test_each_worker_updates_its_own_part_of_a_profiled_model(engine: str) -> No
     assert starts(trace, SpanKind.BACKWARD) == pytest.approx({"1": 7.0, "0": 12.0}, rel=1e-6)
     updates = trace.spans.of_kind(SpanKind.APPLY)
     assert updates.end_seconds - updates.start_seconds == pytest.approx(np.full(3 * STEPS, 3e-3), rel=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("stage", [0, 1])
+def test_each_worker_does_its_part_of_a_profiled_transformer(engine: str, stage: int) -> None:
+    """On links that take no time: half of the work, and at stage 1 a quarter of the optimizer's."""
+    profile = transformer_profile(2, 64, 4, 100, 16, 4, 1e9)
+    nodes = {"per_node": 2, "bandwidth": "1e6 GB/s", "latency": "0 s"}
+    cluster = {"workers": 4, "bandwidth": "1e6 GB/s", "latency": "0 s", "nodes": nodes}
+    workload = {"profile": profile, "activation": "1 kB"}
+    found = scenario(mesh(2, 2, stage=stage), cluster=cluster, compute={"mean": "0 s"}, workload=workload)
+    others = profile.step_seconds - profile.optimizer_seconds
+    step = others / 2 + profile.optimizer_seconds / (4 if stage else 2)
+    assert ENGINES[engine](found).updates.time_seconds == pytest.approx(np.arange(1, STEPS + 1) * step, rel=1e-4)
+
+
+def test_a_worker_computes_until_it_needs_an_exchange_or_a_later_one_of_its_queue() -> None:
+    """The second computation waits for the second gather alone, and for a sum of another queue."""
+    gathers = tuple(Exchange("all_gather", unit, 1e6, after=0) for unit in (0, 1))
+    other = Exchange("all_reduce", 0, 1e6, after=1, groups=Groups(2))
+    computed = (Computation("forward", 0, 0.5), Computation("forward", 1, 0.5, after=(1, 2)))
+    program = StepProgram(computed, (*gathers, other))
+    assert program.queues == ((0, 1), (2,))
+    assert program.computed_before_waiting == (1, 1, 1)
 
 
 def test_pieces_that_wait_for_each_other_are_refused() -> None:
