@@ -47,7 +47,8 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     summed. A model whose units share parameters, or whose gradients come in another order, holds more. Under tensor
     parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its blocks whole.
 
-    optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one.
+    optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one, and where the scenario does
+    not say how large a gradient is.
 
     >>> from distsim.examples import example
     >>> ring = example("synchronous_ring").replacing({"workload.gradient": "100 MB"})
@@ -59,6 +60,8 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     """
     if optimizer not in OPTIMIZERS:
         raise InputError.of("optimizer", optimizer, "is not known", f"take one of {', '.join(OPTIMIZERS)}")
+    if scenario.workload.num_bytes is None:
+        raise InputError.of("workload.gradient", None, "is missing, and memory is counted from it", 'write "4 MiB"')
     state, workers, policy = scenario.gradient_bytes, scenario.cluster.workers, scenario.policy
     profile = scenario.workload.profile
     activations = max(profile.peak_bytes - 2.0 * profile.gradient_bytes, 0.0) if profile else 0.0

@@ -66,6 +66,8 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "trace": written(".npz", ".json"),
             "start": [*NUMBERS, "1", "nan s", "1e400 s"],
             "end": [*NUMBERS, "1", "0 s", "-1 s", "nan s"],
+            "memory": [*NUMBERS, "1", "0 GB", "-1 GB", "nan GB", "1e400 GB", "1 B"],
+            "optimizer": [*TEXTS, "x", "sgd"],
         },
     ),
     "measure": (

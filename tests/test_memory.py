@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from distsim.cli.main import distsim as command
 from distsim.errors import InputError
 from distsim.memory import OPTIMIZERS, held
 from distsim.profile import CoreSeconds, Layer, Profile
@@ -97,3 +101,45 @@ def test_a_computed_profile_has_the_operations_that_papers_count() -> None:
     counted = 96 * batch * sequence * layers * width**2
     counted = counted * (1 + sequence / (6 * width) + vocabulary / (16 * layers * width))
     assert (found.forward_seconds + found.backward_seconds) * speed == pytest.approx(counted, rel=2e-3)
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Path:
+    """Eight workers that hold 20 MB of parameters each, and 20 MB of gradients."""
+    path = tmp_path / "mesh.toml"
+    path.write_text(
+        """
+        steps = 2
+        cluster = { workers = 8, bandwidth = "1 GB/s", latency = "0 s" }
+        compute = { mean = "10 ms" }
+        workload = { gradient = "80 MB", layers = 4, activation = "1 MB" }
+        policy = { kind = "mesh", data = 2, tensor = 4 }
+        communication = { kind = "ring" }
+        """,
+        "utf-8",
+    )
+    return path
+
+
+def test_a_run_that_does_not_fit_is_refused_with_the_numbers(mesh: Path) -> None:
+    refused = CliRunner().invoke(command, ["simulate", str(mesh), "--memory", "79 MB"])
+    words = "79 MB': is less than the 80 MB (20 MB of parameters, 20 MB of gradients, 40 MB of optimizer) that the"
+    assert words in str(refused.exception)
+    fits = CliRunner().invoke(command, ["simulate", str(mesh), "--memory", "80 MB"])
+    assert fits.exit_code == 0
+    assert "the worker with most holds 80 MB" in fits.output
+    told = CliRunner().invoke(
+        command, ["simulate", str(mesh), "--memory", "79 MB", "--optimizer", "momentum", "--json"]
+    )
+    assert json.loads(told.stdout)["held_bytes"] == {
+        "parameters": 2e7, "gradients": 2e7, "optimizer": 2e7, "activations": 0.0, "total": 6e7,
+    }  # fmt: skip
+
+
+def test_memory_is_counted_from_a_gradient_that_is_given(mesh: Path) -> None:
+    mesh.write_text(
+        mesh.read_text("utf-8").replace('gradient = "80 MB", ', "").replace('"mesh", data = 2, tensor = 4', '"tensor"')
+    )
+    refused = CliRunner().invoke(command, ["simulate", str(mesh), "--memory", "80 MB"])
+    assert "workload.gradient" in str(refused.exception)
+    assert CliRunner().invoke(command, ["simulate", str(mesh)]).exit_code == 0

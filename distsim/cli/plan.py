@@ -11,6 +11,7 @@ import click
 from rich.table import Table
 
 from distsim import files, toml
+from distsim.cli.memory_options import optimizer_option, size
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, table
 from distsim.cli.plan_scenarios import check_new_folder, write_ways
 from distsim.cli.process_pool import process_pool
@@ -18,11 +19,10 @@ from distsim.cli.profile import measured_profile
 from distsim.cli.sweep import MOST_PROCESSES
 from distsim.errors import InputError
 from distsim.files import check_writable
-from distsim.memory import OPTIMIZERS
 from distsim.plan import Way, distinct, frontier, plan, ranked, verdict, ways
 from distsim.profile import Profile
 from distsim.progress import Phase, bar
-from distsim.units import cure, parse, show
+from distsim.units import show
 from distsim.validated_table import LARGEST_COUNT
 
 SHOWN = 12
@@ -34,10 +34,9 @@ PICTURES = (".png", ".svg", ".html")
 @click.argument("model", metavar="FILE:FUNCTION")
 @click.option("--cluster", type=PATH, required=True, help="A TOML file with a [cluster] table, such as a scenario.")
 @click.option("--memory", metavar="SIZE", help='Of one device, such as "80GB"; ways that need more are left out.')
-@click.option("--optimizer", type=click.Choice(list(OPTIMIZERS)), default="adam", show_default=True,
-              help="Whose numbers are held beside parameters and gradients.")  # fmt: skip
+@optimizer_option
 @click.option("--activation", metavar="SIZE",
-              help="What one layer hands to the next for a whole batch; with it, pipelines are tried.")  # fmt: skip
+              help="What one layer hands to the next for a batch: adds pipelines and meshes.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, LARGEST_COUNT), metavar="N", help="Samples of one worker's step.")
 @click.option("--workers", type=click.IntRange(1, MOST_PROCESSES),
               help="Processes that simulate (default: one per core).")  # fmt: skip
@@ -68,9 +67,9 @@ def plan_command(
         check_writable(out)
     if scenarios is not None:
         check_new_folder(scenarios)
-    room = None if memory is None else _size("--memory", memory)
+    room = None if memory is None else size("--memory", memory)
     if activation is not None:
-        _size("--activation", activation)
+        size("--activation", activation)
     given = _cluster(cluster)
     profile = _profile(model, batch, shown=not as_json)
     found, interrupted = _simulated(
@@ -107,16 +106,6 @@ def _profile(model: str, batch: int | None, *, shown: bool) -> Profile:
     if batch is not None:
         raise InputError.of("--batch", batch, "is that of the profile already", "leave it out, or give FILE:FUNCTION")
     return Profile.load(Path(model))
-
-
-def _size(option: str, text: str) -> float:
-    try:
-        found = parse(text, "byte")
-    except ValueError as error:
-        raise InputError.of(option, text, str(error), cure(error, 'write such as "80 GB"')) from None
-    if found <= 0.0:
-        raise InputError.of(option, text, "must be above 0", 'write such as "80 GB"')
-    return found
 
 
 def _cluster(path: Path) -> dict[str, Any]:
