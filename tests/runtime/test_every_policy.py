@@ -47,16 +47,17 @@ PAIRS = [(kind, number) for kind, policies in LAUNCHES.items() for number in ran
 
 
 def scenario(kind: str, policy: dict[str, Any]) -> Scenario:
+    shares = policy["kind"] in ("tensor", "mesh")  # every layer, by four exchanges in every step
     return Scenario.of(
         {
             "name": policy["kind"],
             "steps": STEPS,
             "seed": 3,
             "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
-            "compute": {"distribution": "lognormal", "mean": "20 ms", "cv": 0.3},
+            "compute": {"distribution": "lognormal", "mean": "80 ms" if shares else "20 ms", "cv": 0.3},
             "workload": {"gradient": "256 KiB", "batch": 8, "layers": 4}
             | ({"activation": "64 KiB"} if policy["kind"] in ("tensor", "pipeline", "mesh") else {})
-            | ({"layers": 2} if policy["kind"] in ("tensor", "mesh") else {}),  # each has four exchanges in every step
+            | ({"layers": 2} if shares else {}),
             "policy": policy,
             "communication": COMMUNICATION[kind],
         }
