@@ -6,8 +6,7 @@ WORKERS ?= 2
 # Each test runs in one of two stages, `make test` or `make test-more`: the mark `more` decides, see pyproject.toml.
 # In both, tests share the cores, file by file, but those marked `alone`, which run one after the other.
 TEST := $(BIN)/python -m pytest --durations=10
-SHARERS = $(WORKERS)
-SHARED = -n $(SHARERS) --dist loadfile --no-loadscope-reorder
+SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 NBVAL := TQDM_DISABLE=1 $(TEST) --nbval-lax --nbval-cell-timeout=120
 # Files with such tests: pytest need not collect all others anew.
 MORE = $(sort $(shell grep -rlE --include='test_*.py' 'mark\.(more|whole|thorough)' tests))
@@ -53,7 +52,6 @@ test: lint  ## lint, then a test of everything, in ten minutes
 	$(TEST) -m "not more and alone" $(ALONE)
 	$(NBVAL) $(CHAPTER)
 
-test-more: SHARERS = $$(( $(WORKERS) + 1 ))  # many of these tests sleep
 test-more: $(STAMP)  ## the tests that `make test` leaves out, in half an hour
 	$(TEST) $(SHARED) -m "more and not alone" $(MORE)
 	$(TEST) -m "more and alone" $(filter $(MORE),$(ALONE))

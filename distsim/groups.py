@@ -43,9 +43,9 @@ class GroupExchange(NamedTuple):
         >>> GroupExchange(groups=Groups(2, stride=2)).last(np.array([1.0, 2.0, 4.0, 3.0]))
         array([4., 3., 4., 3.])
         """
-        size, stride = (self.groups.size, self.groups.stride) if self.groups else (arrivals.shape[-1], 1)
-        by_group = arrivals.reshape(*arrivals.shape[:-1], -1, size, stride)
-        found: Floats = by_group.max(axis=-2, keepdims=True).repeat(size, axis=-2).reshape(arrivals.shape)
+        around = self.groups or Groups(arrivals.shape[-1])
+        by_group = arrivals.reshape(*arrivals.shape[:-1], -1, around.size, around.stride)
+        found: Floats = by_group.max(axis=-2, keepdims=True).repeat(around.size, axis=-2).reshape(arrivals.shape)
         return found
 
 

@@ -21,7 +21,8 @@ MOST_PAIRS = 10**7  # that are counted in an array
 
 def ended(trace: Trace) -> Transfers:
     """The transfers that had ended by the last update."""
-    in_time = trace.transfers.end_seconds <= trace.total_seconds * SAME_TIME
+    _, end = trace.part_seconds or (0.0, trace.total_seconds)
+    in_time = trace.transfers.end_seconds <= end * SAME_TIME
     return trace.transfers if in_time.all() else trace.transfers.where(in_time)
 
 

@@ -17,6 +17,7 @@ from distsim.engine.selection import fastest
 from distsim.errors import InputError
 from distsim.memory import Held, held
 from distsim.metrics import summary
+from distsim.policies.mesh import has_blocks
 from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -55,7 +56,7 @@ class Way:
 
     @property
     def samples(self) -> int:
-        """Samples of one step, of all workers together; those of a pipeline, or of tensor, share a batch."""
+        """Samples of one step, of all workers together; those of a pipeline, or of a group of a mesh, share a batch."""
         return self.scenario.samples_per_step
 
     @property
@@ -160,9 +161,9 @@ def _combinations(
             yield {"kind": "sharded", "stage": stage, "prefetch": prefetch}, "ring"
             for bucket in buckets[1:]:
                 yield {"kind": "sharded", "stage": stage, "prefetch": prefetch, "bucket": bucket}, "ring"
-    if hands_on and profile.model.split()[0] == "transformer":
+    if hands_on and has_blocks(profile.model):
         for tensor in _tensors(cluster, workers):
-            for stage in (0, 1, 2, 3):
+            for stage in (0, 1, 2, 3) if tensor < workers else (0,):
                 yield {"kind": "mesh", "data": workers // tensor, "tensor": tensor, "stage": stage}, "ring"
     if hands_on and workers <= len(profile.layers):
         for pieces in (workers, 2 * workers, 4 * workers):
@@ -172,13 +173,11 @@ def _combinations(
 
 
 def _tensors(cluster: dict[str, Any], workers: int) -> Iterator[int]:
-    """How many workers may share blocks: powers of two within a node, or a few where there are no nodes."""
-    most = (cluster.get("nodes") or {}).get("per_node", MOST_TENSOR)
-    tensor = 2
-    while tensor <= min(most, workers):
-        if workers % tensor == 0:
+    """How many workers may share blocks: a part of a node, or where there are no nodes, a few."""
+    per_node = (cluster.get("nodes") or {}).get("per_node")
+    for tensor in range(2, min(per_node or MOST_TENSOR, workers) + 1):
+        if workers % tensor == 0 and (per_node or MOST_TENSOR) % tensor == 0:
             yield tensor
-        tensor *= 2
 
 
 def _all_reduces(cluster: dict[str, Any], workers: int) -> Iterator[str]:

@@ -106,7 +106,7 @@ class Scenario(ValidatedTable):
         if self.workload.handed_on_bytes is None and self.policy.hands_on and self.cluster.workers > 1:
             raise ValueError(
                 "workload.activation is missing: it is what one stage of a pipeline, or one block of tensor parallel "
-                'training, hands on for a whole batch. Cure: write activation = "1 MiB" in [workload]'
+                'training or of a mesh, hands on for a batch. Cure: write activation = "1 MiB" in [workload]'
             )
 
     def _check_stages(self) -> None:

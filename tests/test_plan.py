@@ -139,6 +139,18 @@ def test_meshes_of_a_transformer_are_tried_where_an_activation_is_known(small: P
     assert sharded.activations == kept.activations
 
 
+@pytest.mark.parametrize(("per_node", "expected"), [(6, {2, 3, 6}), (3, {3}), (None, {2, 4})])
+def test_workers_that_share_blocks_fill_a_node_or_a_part_of_it(
+    small: Profile, per_node: int | None, expected: set[int]
+) -> None:
+    nodes = {"nodes": LARGE["nodes"] | {"per_node": per_node}} if per_node else {}
+    cluster = CLUSTER | {"workers": 12 if per_node else 4} | nodes
+    policies = [one.scenario.policy for one in ways(small, cluster, activation="3 MB")]
+    meshes = [policy for policy in policies if isinstance(policy, Mesh)]
+    assert {policy.tensor for policy in meshes} == expected
+    assert all(policy.stage == 0 or policy.data > 1 for policy in meshes)
+
+
 def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:
     found = list(plan(ways(small, CLUSTER, 1e9)))
     with pytest.raises(InputError, match=r"--memory = '1 GB': is too little for every way: .* needs least, and lacks"):

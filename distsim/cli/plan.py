@@ -52,7 +52,7 @@ def plan_command(
 
     FILE:FUNCTION is profiled first, as by distsim profile; a file that distsim profile wrote is taken as it is. Ways
     differ in the policy, its buckets or stage, the all-reduce and the number of workers, and are simulated without
-    stragglers. Each worker computes the profile's batch, so more workers make larger steps. With mixed_adam, gradients
+    stragglers. Each worker, or group of a mesh, computes the profile's batch. With mixed_adam, gradients
     of 2 bytes a number are assumed. Ctrl-C shows what is there so far.
 
     \b

@@ -12,7 +12,10 @@ def all_gather(workers: int, groups: Groups | None = None) -> Schedule:
 
     >>> all_gather(5).check()
     """
-    size, stride = (groups.size, groups.stride) if groups else (workers, 1)
-    rounds = tuple(RingRound(workers, -number, reduce=False, size=size, stride=stride) for number in range(size - 1))
-    own = frozenset((rank, rank // stride % size) for rank in range(workers))
-    return Schedule("all_gather", workers, size, rounds, start=own, groups=groups)
+    around = groups or Groups(workers)
+    rounds = tuple(
+        RingRound(workers, -number, reduce=False, size=around.size, stride=around.stride)
+        for number in range(around.size - 1)
+    )
+    own = frozenset((rank, around.place(rank)) for rank in range(workers))
+    return Schedule("all_gather", workers, around.size, rounds, start=own, groups=groups)

@@ -13,7 +13,10 @@ def reduce_scatter(workers: int, groups: Groups | None = None) -> Schedule:
 
     >>> reduce_scatter(5).check()
     """
-    size, stride = (groups.size, groups.stride) if groups else (workers, 1)
-    rounds = tuple(RingRound(workers, -1 - number, reduce=True, size=size, stride=stride) for number in range(size - 1))
-    own = frozenset((rank, rank // stride % size) for rank in range(workers))
-    return Schedule("reduce_scatter", workers, size, rounds, end=own, groups=groups)
+    around = groups or Groups(workers)
+    rounds = tuple(
+        RingRound(workers, -1 - number, reduce=True, size=around.size, stride=around.stride)
+        for number in range(around.size - 1)
+    )
+    own = frozenset((rank, around.place(rank)) for rank in range(workers))
+    return Schedule("reduce_scatter", workers, around.size, rounds, end=own, groups=groups)

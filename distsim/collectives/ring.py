@@ -20,10 +20,10 @@ def ring(workers: int, groups: Groups | None = None) -> Schedule:
     >>> len(schedule.rounds), schedule.chunks
     (6, 4)
     """
-    size, stride = (groups.size, groups.stride) if groups else (workers, 1)
-    around = partial(RingRound, workers, size=size, stride=stride)
+    own = groups or Groups(workers)
+    around = partial(RingRound, workers, size=own.size, stride=own.stride)
     # Reduce-scatter: in round r rank i sends chunk i - r, to which it has added its own part.
-    reduce_scatter = [around(-number, reduce=True) for number in range(size - 1)]
+    reduce_scatter = [around(-number, reduce=True) for number in range(own.size - 1)]
     # All-gather: rank i now holds the sum of chunk i + 1 and passes it on.
-    all_gather = [around(1 - number, reduce=False) for number in range(size - 1)]
-    return Schedule("ring", workers, size, tuple(reduce_scatter + all_gather), gate="process", groups=groups)
+    all_gather = [around(1 - number, reduce=False) for number in range(own.size - 1)]
+    return Schedule("ring", workers, own.size, tuple(reduce_scatter + all_gather), gate="process", groups=groups)

@@ -43,7 +43,7 @@ class Topology:
     @property
     def ring(self) -> int:
         """The members of a ring: of a group, or all workers."""
-        return self.groups.size if self.groups else self.workers
+        return (self.groups or Groups(self.workers)).size
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 peers       compute -> all-reduce (synchronous, local SGD; through a server: receive -> apply -> answer)
 ddp         forward -> backward, while buckets are all-reduced
-program     compute -> exchange, in two queues (sharded and tensor parallel training)
+program     compute -> exchange, each in queues (sharded and tensor parallel training, meshes)
 pipeline    receive -> compute -> send, for each micro-batch, then flush
 server      compute -> push -> wait -> pull, and receive -> decide -> apply -> answer
 flexrr      as server, but workers do pieces of each other's steps while they wait

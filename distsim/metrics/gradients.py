@@ -31,6 +31,7 @@ def throughput_samples_per_second(trace: Trace) -> float:
     >>> round(throughput_samples_per_second(simulate(example("synchronous_ring"))))
     1817
     """
+    trace.check_whole("throughput_samples_per_second(trace)")
     if trace.total_seconds <= 0.0:
         raise UnavailableError("throughput: the trace has no update that took time")
     samples = trace.scenario.samples_per_step / trace.scenario.cluster.workers  # of each worker's gradient

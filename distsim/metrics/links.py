@@ -16,6 +16,7 @@ def bytes_per_link(trace: Trace) -> tuple[Floats, Floats] | None:
     worker's host. Where the workers of a node share a NIC, its bytes count for the node's first worker. Bytes inside a
     node or a host cross no NIC and do not count.
     """
+    trace.check_whole("bytes_per_link(trace)")
     if not len(trace.transfers):
         return None
     carried = carried_by_link(trace)

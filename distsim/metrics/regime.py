@@ -24,6 +24,7 @@ def regime(trace: Trace) -> dict[str, float] | None:
     >>> {name: round(share, 2) for name, share in (regime(simulate(example("synchronous_ring"))) or {}).items()}
     {'slept': 0.69, 'computed': 0.0, 'shared': 0.0, 'exchanged': 0.08, 'waited': 0.24}
     """
+    trace.check_whole("regime(trace)")
     if trace.total_seconds <= 0.0:
         return None
     parts = {name: float(seconds.mean()) for name, seconds in worker_seconds(trace).items()}

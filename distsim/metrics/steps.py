@@ -37,6 +37,7 @@ def step_durations(trace: Trace) -> StepDurations:
     >>> step_durations(simulate(example("synchronous_ring"))).seconds.shape
     (50,)
     """
+    trace.check_whole("step_durations(trace)")
     if trace.scenario.policy.has_global_step:
         updates = trace.updates.where(np.lexsort((trace.updates.time_seconds, trace.updates.version)))
         versions, first = np.unique(updates.version, return_index=True)

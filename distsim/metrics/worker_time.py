@@ -59,6 +59,7 @@ def goodput(trace: Trace) -> float | None:
     >>> goodput(simulate(example("synchronous_ring")))
     1.0
     """
+    trace.check_whole("goodput(trace)")
     if trace.total_seconds <= 0.0:
         return None
     lost = _covered(trace, *PAUSE_KINDS)

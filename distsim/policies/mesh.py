@@ -72,7 +72,7 @@ class Mesh(Programmed):
     def check_model(self, model: str) -> None:
         """Raises ValueError for a model that has no blocks to split."""
         if self.tensor > 1:
-            check_blocks(self.kind, model)
+            check_blocks(self.kind, model, known=has_blocks(model))
 
     def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any number
         """Raises InputError for a model, which no real run trains on a mesh yet."""
@@ -93,7 +93,9 @@ class Mesh(Programmed):
             program = self._replicated(workload, groups)
         program = _with_parts(program, self.tensor)
         if self.tensor > 1:
-            program = in_halves(program, workload.handed_on_bytes or 0.0, Groups(self.tensor))
+            layers = reversed(workload.profile.layers) if workload.profile else ()
+            idle = frozenset(number for number, layer in enumerate(layers) if not layer.forward_seconds)
+            program = in_halves(program, workload.handed_on_bytes or 0.0, Groups(self.tensor), idle)
         return replace(program, unit="block")
 
     def _replicated(self, workload: Workload, groups: Groups) -> StepProgram:
@@ -115,28 +117,40 @@ class Mesh(Programmed):
         )
 
 
+def has_blocks(model: str) -> bool:
+    """Whether a model, or that of a computed profile, is a transformer of distsim's.
+
+    >>> has_blocks("transformer of 24 blocks of width 2048"), has_blocks("transformer.py:build")
+    (True, False)
+    """
+    return model == "transformer" or model.startswith("transformer of ")
+
+
 def _with_parts(program: StepProgram, parts: int) -> StepProgram:
     """The program of a worker that does one of so many parts of the profile's work; the drawn time is its own."""
     own = [replace(one, added_seconds=one.added_seconds / parts) for one in program.computations]
     return replace(program, computations=tuple(own))
 
 
-def in_halves(program: StepProgram, num_bytes: float, groups: Groups) -> StepProgram:
+def in_halves(
+    program: StepProgram, num_bytes: float, groups: Groups, idle: frozenset[int] = frozenset()
+) -> StepProgram:
     """The program with an all-reduce of `num_bytes` among `groups` after each half of a forward or backward.
 
-    The next computation waits for it. Exchanges of `program` keep their numbers.
+    The next computation waits for it. Exchanges of `program` keep their numbers. idle: units without any, such as an
+    embedding, in which a profile finds nothing to compute.
     """
+    halves = [1 if one.kind == "apply" or one.unit in idle else HALVES for one in program.computations]
     computations: list[Computation] = []
     sums: list[Exchange] = []
     first = len(program.exchanges)
-    for piece in program.computations:
-        halves = 1 if piece.kind == "apply" else HALVES
-        part = replace(piece, share=piece.share / halves, added_seconds=piece.added_seconds / halves)
-        for _ in range(halves):
+    for piece, count in zip(program.computations, halves, strict=True):
+        part = replace(piece, share=piece.share / count, added_seconds=piece.added_seconds / count)
+        for _ in range(count):
             before = (first + len(sums) - 1,) if sums else ()
             computations.append(replace(part, after=(*piece.after, *before)))
-            if piece.kind != "apply":
+            if count > 1:
                 sums.append(Exchange("all_reduce", piece.unit, num_bytes, len(computations), groups))
-    done = list(accumulate((1 if piece.kind == "apply" else HALVES for piece in program.computations), initial=0))
+    done = list(accumulate(halves, initial=0))
     own = tuple(replace(one, after=done[one.after]) for one in program.exchanges)
     return StepProgram(tuple(computations), (*own, *sums))

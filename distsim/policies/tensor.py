@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 HALVES = 2  # of a block: attention and the perceptron
 
 
-def check_blocks(kind: str, model: str) -> None:
-    """Raises ValueError for a model, or the model of a profile, that is not known to have blocks to split."""
-    if model.split()[0] != "transformer":
+def check_blocks(kind: str, model: str, *, known: bool) -> None:
+    """Raises ValueError for a model that is not known to have blocks to split."""
+    if not known:
         raise ValueError(
             f"policy.kind = {kind!r} splits the blocks of a transformer, and {model!r} is not known to have any. "
             'Cure: write model = "transformer", or layers and activation without a model'
@@ -51,7 +51,7 @@ class Tensor(Programmed):
 
     def check_model(self, model: str) -> None:
         """Raises ValueError for a model that has no blocks."""
-        check_blocks(self.kind, model)
+        check_blocks(self.kind, model, known=model == "transformer")
 
     def check_real(self, workload: Workload, workers: int) -> None:
         """Raises InputError where a worker would have no head, or would send other bytes than the scenario says."""

@@ -98,7 +98,8 @@ class Trace:
 
         It has the spans and transfers that are under way at some moment between the two, the updates from start_seconds
         to end_seconds with their gradients, and the other gradients of the steps that these spans are of. Times stay on
-        the run's clock. `metadata["between_seconds"]` names the two times. Raises InputError where they bound no part.
+        the run's clock. `metadata["between_seconds"]` names the two times, at most from 0 to the last update, or to the
+        bounds of the part that this is. Raises InputError where they bound no part.
 
         >>> import distsim
         >>> trace = distsim.simulate(distsim.example("backup_server"))
@@ -111,6 +112,13 @@ class Trace:
                 "between", (start_seconds, end_seconds), "must be two times, the earlier one first",
                 "write trace.between(0.0, 1.5)",
             )  # fmt: skip
+        low, high = self.bounds_seconds
+        bounds = [max(float(start_seconds), low), min(float(end_seconds), high)]
+        if bounds[0] >= bounds[1]:
+            raise InputError.of(
+                "between", (start_seconds, end_seconds), f"has nothing of the run, which is from {show(low, 'second')} "
+                f"to {show(high, 'second')}", "write times within it",
+            )  # fmt: skip
         spans = self.spans.where(_under_way(self.spans, start_seconds, end_seconds))
         times = self.updates.time_seconds
         updates = self.updates.where((times >= start_seconds) & (times <= end_seconds))
@@ -122,7 +130,7 @@ class Trace:
         )
         return Trace(
             spans, updates, gradients.where(theirs), self.transfers_between(start_seconds, end_seconds),
-            self.metadata | {"between_seconds": [float(start_seconds), float(end_seconds)]},
+            self.metadata | {"between_seconds": bounds},
         )  # fmt: skip
 
     @property
@@ -133,8 +141,8 @@ class Trace:
 
     @property
     def bounds_seconds(self) -> tuple[float, float]:
-        """The start and the end of what the trace tells: of the part, or 0 and the last update."""
-        return self.part_seconds or (0.0, self.total_seconds)
+        """The start and the end of what the trace tells: of the part, or 0 and the last update, or the last span."""
+        return self.part_seconds or (0.0, self.total_seconds or float(self.spans.end_seconds.max(initial=0.0)))
 
     def check_whole(self, asked: str) -> None:
         """Raises InputError, which says what was `asked`, where this is a part of a run."""

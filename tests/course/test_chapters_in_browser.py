@@ -65,6 +65,7 @@ PICTURE_PIXELS = 1600
 OURS = (".jp-RenderedMarkdown", ".jp-OutputArea-output")  # what a chapter brings to JupyterLab's page
 
 pytestmark = [pytest.mark.chromium, pytest.mark.timeout(420)]
+SAYS_MORE = "([box, told]) => box.querySelector('.distsim-changed').innerText !== told"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def check_explorers(page: Any, notebook: Any) -> None:
         explorer.locator("input:visible, select:visible").first.focus()
         press(page, explorer, drive_of(name).move)
         page.wait_for_function(DIFFERS, arg=[explorer.element_handle(), before])
-        assert explorer.locator(".distsim-changed").inner_text() != told
+        page.wait_for_function(SAYS_MORE, arg=[explorer.element_handle(), told])
         assert not explorer.get_by_role("alert").count()
 
 

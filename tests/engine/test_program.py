@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from distsim import trace_size
 from distsim.engine import recurrence, story
+from distsim.errors import InputError
 from distsim.groups import Groups
 from distsim.link_traffic import carried_by_link
 from distsim.metrics import worker_seconds
-from distsim.policies import Computation, Exchange, Sharded, StepProgram
+from distsim.policies import Computation, Exchange, Mesh, Sharded, StepProgram
 from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -297,6 +298,23 @@ def test_each_worker_does_its_part_of_a_profiled_transformer(engine: str, stage:
     others = profile.step_seconds - profile.optimizer_seconds
     step = others / 2 + profile.optimizer_seconds / (4 if stage else 2)
     assert ENGINES[engine](found).updates.time_seconds == pytest.approx(np.arange(1, STEPS + 1) * step, rel=1e-4)
+
+
+def test_what_computes_nothing_is_no_block() -> None:
+    """An embedding has gradients, which are summed, and no halves, whose results are."""
+    profile = transformer_profile(4, 64, 4, 100, 16, 4, 1e9)
+    found = scenario(mesh(2, 2), compute={"mean": "0 s"}, workload={"profile": profile, "activation": "1 kB"})
+    assert isinstance(found.policy, Mesh)
+    program = found.policy.program(found.workload, 4)
+    assert [len(queue) for queue in program.queues] == [5, 4 * 4]
+    assert sum(exchange.num_bytes for exchange in program.exchanges[:5]) == profile.gradient_bytes / 2
+    assert {exchange.unit for exchange in program.exchanges[5:]} == {1, 2, 3, 4}
+
+
+def test_a_profile_is_not_trained_by_tensor_alone() -> None:
+    workload = {"profile": transformer_profile(4, 64, 4, 100, 16, 4, 1e9), "activation": "1 kB"}
+    with pytest.raises(InputError, match=r"policy.kind = 'tensor' .*is not known to have any"):
+        scenario({"kind": "tensor"}, compute={"mean": "0 s"}, workload=workload)
 
 
 def test_a_worker_computes_until_it_needs_an_exchange_or_a_later_one_of_its_queue() -> None:

@@ -2,7 +2,7 @@
 
 peers       synchronous training and local SGD by all-reduce
 ddp         distributed data parallel: buckets of gradients, all-reduced during backward
-program     two queues, of computing and of exchanges: sharded and tensor parallel training
+program     queues of computing and of exchanges: sharded and tensor parallel training, meshes
 pipeline    stages that pass micro-batches on
 server      servers that wait for all, or one server that cancels late steps
 colocated   servers on workers' hosts that wait for all, where workers form a few groups
