@@ -71,16 +71,14 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
             return _sharded(scenario.workload.layer_bytes, workers, policy, OPTIMIZERS[optimizer], activations)
         case Pipeline():
             return _pipeline(scenario, policy, OPTIMIZERS[optimizer], activations)
-        case Tensor():
-            part = sum(_block_parts(scenario.workload, workers))
-            return Held(part, part, OPTIMIZERS[optimizer] * part, activations / workers)
-        case Mesh():
-            blocks = _block_parts(scenario.workload, policy.tensor)
-            if policy.stage:
+        case Tensor() | Mesh():
+            sharing = policy.tensor if isinstance(policy, Mesh) else workers
+            blocks = _block_parts(scenario.workload, sharing)
+            if isinstance(policy, Mesh) and policy.stage:
                 sharded = Sharded(policy.stage, prefetch=policy.prefetch)
-                return _sharded(blocks, policy.data, sharded, OPTIMIZERS[optimizer], activations / policy.tensor)
+                return _sharded(blocks, policy.data, sharded, OPTIMIZERS[optimizer], activations / sharing)
             part = sum(blocks)
-            return Held(part, part, OPTIMIZERS[optimizer] * part, activations / policy.tensor)
+            return Held(part, part, OPTIMIZERS[optimizer] * part, activations / sharing)
     return Held(state, state, 0.0 if scenario.server_decides else own, activations)
 
 
