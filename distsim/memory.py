@@ -16,7 +16,7 @@ from distsim.policies import Mesh, Pipeline, Sharded, Tensor
 from distsim.policies.sharded import GRADIENT_UNITS
 from distsim.profile import stage_cuts
 from distsim.scenario import Scenario
-from distsim.workload import FLOAT_BYTES, Workload
+from distsim.workload import FLOAT_BYTES
 
 # Bytes of the optimizer's own numbers for each byte of the gradient. Mixed precision: a copy of the parameter and two
 # numbers, 4 bytes each, beside a gradient of 2 bytes.
@@ -73,27 +73,13 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
             return _pipeline(scenario, policy, OPTIMIZERS[optimizer], activations)
         case Tensor() | Mesh():
             sharing = policy.tensor if isinstance(policy, Mesh) else workers
-            blocks = _block_parts(scenario.workload, sharing)
+            blocks = scenario.workload.part_bytes(sharing)
             if isinstance(policy, Mesh) and policy.stage:
                 sharded = Sharded(policy.stage, prefetch=policy.prefetch)
                 return _sharded(blocks, policy.data, sharded, OPTIMIZERS[optimizer], activations / sharing)
             part = sum(blocks)
             return Held(part, part, OPTIMIZERS[optimizer] * part, activations / sharing)
     return Held(state, state, 0.0 if scenario.server_decides else own, activations)
-
-
-def _block_parts(workload: Workload, workers: int) -> list[float]:
-    """For each block, the bytes of parameters at the worker with most heads and hidden units among those that share it.
-
-    Of an unknown model, an even part.
-    """
-    if workload.model != "transformer":
-        return [layer / workers for layer in workload.layer_bytes]
-    width, heads, hidden = workload.width, ceil(workload.heads / workers), ceil(4 * workload.width / workers)
-    attention = (4 * width + 3) * width * heads // workload.heads  # queries, keys, values, and their way out
-    perceptron = (2 * width + 1) * hidden
-    whole = 6 * width  # two norms, and the biases behind the two sums
-    return [float(FLOAT_BYTES * (attention + perceptron + whole))] * workload.layers
 
 
 def _sharded(layer_bytes: list[float], workers: int, policy: Sharded, optimizer: float, activations: float) -> Held:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -182,6 +183,23 @@ class Workload(ValidatedTable):
         if self.model == "transformer":
             return [float(FLOAT_BYTES * block_parameters(self.width))] * self.layers
         return [float(FLOAT_BYTES * parameters) for parameters in LAYER_PARAMETERS[self.model]]
+
+    def part_bytes(self, workers: int) -> list[float]:
+        """For each layer, the bytes of its gradient at the worker with most of it, where `workers` share every layer.
+
+        Of an unknown model, an even part. Of a transformer's block, a worker has some heads and some hidden units, and
+        both norms and the biases behind the two sums whole.
+
+        >>> Workload(gradient="8 MB", layers=2).part_bytes(4), Workload(model="transformer", layers=1).part_bytes(2)
+        ([1000000.0, 1000000.0], [100736.0])
+        """
+        if self.model != "transformer":
+            return [layer / workers for layer in self.layer_bytes]
+        width, heads, hidden = self.width, ceil(self.heads / workers), ceil(4 * self.width / workers)
+        attention = (4 * width + 3) * width * heads // self.heads  # queries, keys, values, and their way out
+        perceptron = (2 * width + 1) * hidden
+        whole = 6 * width
+        return [float(FLOAT_BYTES * (attention + perceptron + whole))] * self.layers
 
     @property
     def ready_shares(self) -> list[float]:

@@ -11,7 +11,6 @@ section 3, for the order of ranks; Rajbhandari et al. 2020, ZeRO (arXiv 1910.020
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Ge, Le
@@ -22,7 +21,7 @@ from distsim.groups import Groups
 from distsim.policies.policy import Programmed
 from distsim.policies.sharded import Sharded
 from distsim.policies.step_program import Computation, Exchange, StepProgram
-from distsim.policies.tensor import HALVES, check_blocks
+from distsim.policies.tensor import HALVES, check_blocks, check_handed_on
 from distsim.validated_table import Count
 
 if TYPE_CHECKING:
@@ -46,6 +45,11 @@ class Mesh(Programmed):
     kind: ClassVar = "mesh"
     server: ClassVar = "none"
     collectives: ClassVar = ("ring",)  # of each group
+
+    @property
+    def sharing(self) -> Groups:
+        """The groups of workers that share the blocks."""
+        return Groups(self.tensor)
 
     @property
     def hands_on(self) -> bool:
@@ -75,32 +79,41 @@ class Mesh(Programmed):
             check_blocks(self.kind, model, known=has_blocks(model))
 
     def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any number
-        """Raises InputError for a model, which no real run trains on a mesh yet."""
-        if workload.model is not None:
+        """Raises InputError for a model whose blocks workers do not share, or not evenly."""
+        if workload.model is None:
+            return
+        if self.tensor == 1:
+            kind = f'"sharded", stage = {self.stage}' if self.stage else '"ddp"'
             raise InputError.of(
-                "workload.model", workload.model, "is not trained by a real run on a mesh",
-                "remove it and give gradient and activation, or simulate it",
+                "policy.tensor", self.tensor, "shares no block, and a real run trains a model on a mesh that does",
+                f"write kind = {kind}, or simulate it",
             )  # fmt: skip
+        if workload.heads % self.tensor:
+            raise InputError.of(
+                "policy.tensor", self.tensor, f"does not divide the {workload.heads} heads of a block, so that groups "
+                "would exchange gradients of different sizes", "write 2 or 4, or simulate it",
+            )  # fmt: skip
+        check_handed_on(workload)
 
     def program(self, workload: Workload, workers: int) -> StepProgram:  # noqa: ARG002 - data times tensor
         """What each worker computes and exchanges in a step: that of its part of the blocks, half a block at a time."""
-        groups = Groups(self.data, stride=self.tensor)
+        sizes = workload.part_bytes(self.tensor)
         if self.stage:
-            whole = Sharded(self.stage, prefetch=self.prefetch).program(workload, self.data)
-            among = [replace(one, num_bytes=one.num_bytes / self.tensor, groups=groups) for one in whole.exchanges]
-            program = StepProgram(whole.computations, tuple(among))
+            program = Sharded(self.stage, prefetch=self.prefetch).program_of(sizes, workload, self.data)
         else:
-            program = self._replicated(workload, groups)
+            program = self._replicated(workload, sizes)
+        alike = Groups(self.data, stride=self.tensor)
+        program = replace(program, exchanges=tuple(replace(one, groups=alike) for one in program.exchanges))
         program = _with_parts(program, self.tensor)
         if self.tensor > 1:
             layers = reversed(workload.profile.layers) if workload.profile else ()
             idle = frozenset(number for number, layer in enumerate(layers) if not layer.forward_seconds)
-            program = in_halves(program, workload.handed_on_bytes or 0.0, Groups(self.tensor), idle)
+            program = in_halves(program, workload.handed_on_bytes or 0.0, self.sharing, idle)
         return replace(program, unit="block")
 
-    def _replicated(self, workload: Workload, groups: Groups) -> StepProgram:
-        """Stage 0: the gradients of each block are all-reduced when its backward is over."""
-        blocks, sizes = range(workload.layers), workload.layer_bytes
+    def _replicated(self, workload: Workload, sizes: list[float]) -> StepProgram:
+        """Stage 0: the gradients of each block, of these sizes, are all-reduced when its backward is over."""
+        blocks = range(workload.layers)
         added = workload.added_times([1] * workload.layers)
         backward = workload.backward_share / workload.layers
         forward = 1.0 / workload.layers - backward
@@ -111,7 +124,7 @@ class Mesh(Programmed):
                 *(Computation("backward", block, backward, added.buckets[-1 - block]) for block in reversed(blocks)),
             ),
             tuple(
-                Exchange("all_reduce", block, sizes[block] / self.tensor, 2 + workload.layers + number, groups)
+                Exchange("all_reduce", block, sizes[block], 2 + workload.layers + number)
                 for number, block in enumerate(reversed(blocks))
             ),
         )
@@ -137,20 +150,28 @@ def in_halves(
 ) -> StepProgram:
     """The program with an all-reduce of `num_bytes` among `groups` after each half of a forward or backward.
 
-    The next computation waits for it. Exchanges of `program` keep their numbers. idle: units without any, such as an
-    embedding, in which a profile finds nothing to compute.
+    The next computation waits for it. A backward ends with a piece after its last sum, which takes no time: the
+    gradients of the norm that stands before attention. Exchanges of `program` keep their numbers. idle: units without
+    any sum, such as an embedding, in which a profile finds nothing to compute.
     """
-    halves = [1 if one.kind == "apply" or one.unit in idle else HALVES for one in program.computations]
     computations: list[Computation] = []
     sums: list[Exchange] = []
-    first = len(program.exchanges)
-    for piece, count in zip(program.computations, halves, strict=True):
-        part = replace(piece, share=piece.share / count, added_seconds=piece.added_seconds / count)
-        for _ in range(count):
-            before = (first + len(sums) - 1,) if sums else ()
-            computations.append(replace(part, after=(*piece.after, *before)))
-            if count > 1:
+    first, done = len(program.exchanges), [0]
+
+    def compute(piece: Computation, part: float) -> None:
+        after = (*piece.after, first + len(sums) - 1) if sums else piece.after
+        share, added = piece.share * part, piece.added_seconds * part
+        computations.append(replace(piece, share=share, added_seconds=added, after=after))
+
+    for piece in program.computations:
+        if piece.kind == "apply" or piece.unit in idle:
+            compute(piece, 1.0)
+        else:
+            for _ in range(HALVES):
+                compute(piece, 1 / HALVES)
                 sums.append(Exchange("all_reduce", piece.unit, num_bytes, len(computations), groups))
-    done = list(accumulate(halves, initial=0))
+            if piece.kind == "backward":
+                compute(piece, 0.0)
+        done.append(len(computations))
     own = tuple(replace(one, after=done[one.after]) for one in program.exchanges)
     return StepProgram(tuple(computations), (*own, *sums))

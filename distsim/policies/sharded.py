@@ -54,15 +54,19 @@ class Sharded(Programmed):
         return [bucket[::-1] for bucket in in_buckets(layer_bytes, size, size)][::-1]
 
     def program(self, workload: Workload, workers: int) -> StepProgram:
-        """What each of `workers` computes and exchanges in a step.
+        """What each of `workers` computes and exchanges in a step."""
+        return self.program_of(workload.layer_bytes, workload, workers)
+
+    def program_of(self, layer_bytes: list[float], workload: Workload, workers: int) -> StepProgram:
+        """The same, where `workers` divide layers of these sizes.
 
         A worker first updates its part of the parameters. It asks for a unit as soon as it has computed all units but
         the `prefetch` ones right before it, in the order of forward, and at stage 3 again in the order of backward.
         From stage 2 on, there are two whole units of gradients at most: a backward waits until the unit two before is
         summed.
         """
-        units = self.units(workload.layer_bytes)
-        sizes = [sum(workload.layer_bytes[layer] for layer in unit) for unit in units]
+        units = self.units(layer_bytes)
+        sizes = [sum(layer_bytes[layer] for layer in unit) for unit in units]
         added = workload.added_times([len(unit) for unit in reversed(units)])
         backward = workload.backward_share / workload.layers  # of the drawn time, for each layer
         forward = 1.0 / workload.layers - backward

@@ -31,6 +31,16 @@ def check_blocks(kind: str, model: str, *, known: bool) -> None:
         )
 
 
+def check_handed_on(workload: Workload) -> None:
+    """Raises InputError where a real run would hand on other bytes than the scenario says."""
+    own = workload.model_copy(update={"activation_bytes": None}).handed_on_bytes
+    if own is not None and workload.handed_on_bytes != own:
+        raise InputError.of(
+            "workload.activation", workload.handed_on_bytes, f"is not what a block of this model hands on: {own:g} "
+            "bytes", "remove activation, or simulate it",
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Tensor(Programmed):
     """`steps` updates. The blocks are the workload's layers; the compute time is that of a worker's part of the batch's
@@ -62,12 +72,7 @@ class Tensor(Programmed):
                 "cluster.workers", workers, f"are more than the {workload.heads} heads of a block, which they share",
                 f"write {workload.heads} or fewer, or simulate it",
             )  # fmt: skip
-        own = workload.model_copy(update={"activation_bytes": None}).handed_on_bytes
-        if workload.handed_on_bytes != own:
-            raise InputError.of(
-                "workload.activation", workload.handed_on_bytes, f"is not what a block of this model hands on: {own:g} "
-                "bytes", "remove activation, or simulate it",
-            )  # fmt: skip
+        check_handed_on(workload)
 
     def program(self, workload: Workload, workers: int) -> StepProgram:  # noqa: ARG002 - the same for any number
         """Half a block at a time, each followed by the all-reduce of its result."""

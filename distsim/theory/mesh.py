@@ -35,20 +35,19 @@ def mesh_step_seconds(
     """Seconds of one step of stage 0 where T > 1, all workers are alike, and the two kinds of groups share no link.
 
     With L blocks, f and b of a block's forward and backward, a of one all-reduce of activations and r of one of a
-    block's gradients: all forwards and backwards take L (f + b + 4 a). The gradients of a block are there a before its
-    backward is over, and their all-reduces follow one another: the first begins at L (f + 2 a) + b + a.
+    block's gradients: the gradients of the last block are there at L (f + 2 a) + b + 2 a, those of the others each
+    b + 2 a later, and their all-reduces follow one another.
 
     blocks: L. forward_seconds, backward_seconds: f and b, of a worker's part. sum_seconds: a. reduce_seconds: r.
 
     >>> mesh_step_seconds(blocks=2, forward_seconds=1.0, backward_seconds=2.0, sum_seconds=0.1, reduce_seconds=3.0)
-    10.5
+    10.6
     """
     at_least(1, blocks=blocks)
     at_least(
         0, forward_seconds=forward_seconds, backward_seconds=backward_seconds, sum_seconds=sum_seconds,
         reduce_seconds=reduce_seconds,
     )  # fmt: skip
-    first = blocks * (forward_seconds + 2 * sum_seconds) + backward_seconds + sum_seconds
-    each = backward_seconds + 2 * sum_seconds
-    computed = first + sum_seconds + (blocks - 1) * each
-    return max(computed, first + (blocks - 1) * max(each, reduce_seconds) + reduce_seconds)
+    backward = backward_seconds + 2 * sum_seconds
+    first = blocks * (forward_seconds + 2 * sum_seconds) + backward
+    return first + (blocks - 1) * max(backward, reduce_seconds) + reduce_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from distsim.policies import Ddp, Pipeline, Programmed, Tensor
+from distsim.policies import Ddp, Mesh, Pipeline, Programmed, Tensor
 from distsim.runtime.devices.device import Device
 from distsim.runtime.ranks.failures import FailureRecovery
 from distsim.runtime.recording.rank_status import StatusSlot
@@ -64,7 +64,7 @@ def _work_of(scenario: Scenario, worker: int) -> StepWork:
         from distsim.runtime.ranks.filled_program import FilledProgram
 
         return FilledProgram(scenario, worker)
-    if isinstance(scenario.policy, Tensor):
+    if isinstance(scenario.policy, Tensor | Mesh):
         from distsim.runtime.ranks.tensor_training import TensorTraining
 
         return TensorTraining(scenario, worker)

@@ -166,9 +166,12 @@ class ScheduleServer:
             check_equal(self._sums, self._scenario.cluster.workers)
 
 
-def check_equal(parameters: torch.Tensor, workers: int) -> None:
-    """Raises WrongSumError where two workers have different parameters. All ranks must call it."""
+def check_equal(parameters: torch.Tensor, workers: int, apart: int = 1) -> None:
+    """Raises WrongSumError where two workers have different parameters. All ranks must call it.
+
+    apart: workers that are so many ranks apart should have the same.
+    """
     checksums = backend.all_gather(zlib.crc32(parameters.cpu().numpy().data))[:workers]
     for worker, checksum in enumerate(checksums):
-        if checksum != checksums[0]:
-            raise WrongSumError(f"worker {worker} ends with other parameters than worker 0")
+        if checksum != checksums[worker % apart]:
+            raise WrongSumError(f"worker {worker} ends with other parameters than worker {worker % apart}")

@@ -1,198 +1,162 @@
-"""A transformer that workers train tensor parallel: each has some heads and some hidden units of every block.
+"""A transformer whose blocks workers share: all workers together, or each group of a mesh, with a batch of its own.
 
-A block's half, attention or the perceptron, begins with columns of a matrix and ends with the rows that go with them,
-so each worker gets a part of the half's result. Two functions stand around a half:
-
-together    forward: the workers' results are summed; backward: the gradient of the sum goes to each of them.
-to_all      forward: each worker takes the whole input; backward: the workers' gradients of it are summed.
-
-Norms and the biases behind a sum are the same at all workers, which have the same gradients of them.
-Source: Shoeybi et al. 2019, Megatron-LM (arXiv 1909.08053), section 3.
+A worker computes half a block at a time. The sum over the workers that share the block ends the half, in the middle of
+torch's forward or backward. On a mesh, a block's backward ends with the norm before attention, whose gradients come
+after the last sum. Then all gradients of the block are there, and the workers that have the same part of it exchange
+them; they may divide the state of their part, as in sharded training.
+Sources: those of `policies.tensor` and `policies.mesh`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from distsim.learning.batches import Batches
-from distsim.policies import Tensor
+from distsim.policies import Mesh, Tensor
+from distsim.runtime.ranks.block_part import BlockPart
 from distsim.runtime.ranks.peers import check_equal
-from distsim.runtime.ranks.program import StepQueues
+from distsim.runtime.ranks.program import StepQueues, own_part
+from distsim.runtime.ranks.sharded_unit import Unit
 from distsim.runtime.ranks.task import LEARNING_RATE, flat, problem_on
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport.messages import num_floats
 from distsim.scenario import Scenario
-from distsim.workload import HEADS
 
 CPU = torch.device("cpu")
-Sum = Callable[[torch.Tensor], torch.Tensor]  # over the workers
-
-
-class Together(torch.autograd.Function):
-    """`together` above."""
-
-    @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, total: Sum) -> torch.Tensor:  # noqa: ARG004 - torch gives it
-        """The sum over the workers."""
-        return total(values)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # noqa: ARG004 - torch gives it
-        """The same gradient for each worker."""
-        return gradient, None
-
-
-class ToAll(torch.autograd.Function):
-    """`to_all` above."""
-
-    @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, total: Sum) -> torch.Tensor:
-        """The same values."""
-        ctx.total = total
-        return values.view_as(values)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """The sum of the workers' gradients."""
-        return ctx.total(gradient), None
-
-
-def _part(count: int, worker: int, workers: int) -> slice:
-    """A worker's share of `count` things.
-
-    >>> [_part(4, worker, 3) for worker in range(3)]
-    [slice(0, 1, None), slice(1, 2, None), slice(2, 4, None)]
-    """
-    return slice(worker * count // workers, (worker + 1) * count // workers)
-
-
-def _own(values: torch.Tensor) -> nn.Parameter:
-    return nn.Parameter(values.detach().clone())
-
-
-class BlockPart(nn.Module):
-    """A worker's part of one block of `learning.problems.transformer`; the results of all parts together are its own.
-
-    total: sums a vector over the workers; called twice in forward and twice in backward.
-    """
-
-    def __init__(self, block: nn.TransformerEncoderLayer, worker: int, workers: int, total: Sum) -> None:
-        super().__init__()
-        self._total = total
-        attention, width = block.self_attn, block.self_attn.embed_dim
-        self._head_width = width // HEADS
-        heads = _part(HEADS, worker, workers)
-        self._heads = heads.stop - heads.start
-        columns = slice(heads.start * self._head_width, heads.stop * self._head_width)
-        hidden = _part(block.linear1.out_features, worker, workers)
-        self.first_norm, self.second_norm = block.norm1, block.norm2
-        self.query_key_value = _own(attention.in_proj_weight.view(3, width, width)[:, columns].flatten(0, 1))
-        self.query_key_value_bias = _own(attention.in_proj_bias.view(3, width)[:, columns].flatten())
-        self.attended, self.attended_bias = _own(attention.out_proj.weight[:, columns]), _own(attention.out_proj.bias)
-        self.widened, self.widened_bias = _own(block.linear1.weight[hidden]), _own(block.linear1.bias[hidden])
-        self.narrowed, self.narrowed_bias = _own(block.linear2.weight[:, hidden]), _own(block.linear2.bias)
-
-    def whole_parameters(self) -> Iterator[nn.Parameter]:
-        """Those that all workers have whole."""
-        yield from self.first_norm.parameters()
-        yield from self.second_norm.parameters()
-        yield from (self.attended_bias, self.narrowed_bias)
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """The block's output, of shape (samples, tokens, width) as its input."""
-        values = values + self.attended_bias + self._together(self._attention(self._to_all(self.first_norm(values))))
-        return values + self.narrowed_bias + self._together(self._perceptron(self._to_all(self.second_norm(values))))
-
-    def _attention(self, values: torch.Tensor) -> torch.Tensor:
-        samples, tokens, _ = values.shape
-        found = functional.linear(values, self.query_key_value, self.query_key_value_bias)
-        query, key, value = found.view(samples, tokens, 3, self._heads, self._head_width).permute(2, 0, 3, 1, 4)
-        heads = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
-        return functional.linear(heads, self.attended)
-
-    def _perceptron(self, values: torch.Tensor) -> torch.Tensor:
-        hidden = functional.relu(functional.linear(values, self.widened, self.widened_bias))
-        return functional.linear(hidden, self.narrowed)
-
-    def _together(self, values: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = Together.apply(values, self._total)  # type: ignore[no-untyped-call] # torch
-        return found
-
-    def _to_all(self, values: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = ToAll.apply(values, self._total)  # type: ignore[no-untyped-call] # torch
-        return found
 
 
 class TensorTraining:
-    """The work of one worker, see `StepWork`. All workers compute on one batch."""
+    """The work of one worker, see `StepWork`. Without a mesh, all workers are one group."""
 
     def __init__(self, scenario: Scenario, worker: int) -> None:
-        assert isinstance(scenario.policy, Tensor)
-        workload, self._workers = scenario.workload, scenario.cluster.workers
-        program = scenario.policy.program(workload, self._workers)
-        self._pieces = len(program.computations)  # each followed by an exchange
-        self._vector = torch.zeros(num_floats(program.exchanges[0].num_bytes))
+        policy, workload, self._workers = scenario.policy, scenario.workload, scenario.cluster.workers
+        assert isinstance(policy, Tensor | Mesh)
+        self._program = policy.program(workload, self._workers)
+        mesh = policy if isinstance(policy, Mesh) else Mesh(data=1, tensor=self._workers)
+        sharing = mesh.sharing if policy is mesh else None
+        sums = [number for number, one in enumerate(self._program.exchanges) if one.groups == sharing]
+        self._sums = {self._program.exchanges[number].after - 1: number for number in sums}  # by the computation before
+        self._vector = torch.zeros(num_floats(self._program.exchanges[sums[0]].num_bytes))
+        self._data, self._tensor = mesh.data, mesh.tensor
+        self._group, place = divmod(worker, mesh.tensor)
         self._problem = problem_on(CPU, scenario)
-        self._batches = Batches(len(self._problem.training), 1, workload.batch, scenario.seed)
+        self._batches = Batches(len(self._problem.training), mesh.data, workload.batch, scenario.seed)
         blocks = [block for block in self._problem.model if isinstance(block, nn.TransformerEncoderLayer)]
-        self._parts = [BlockPart(block, worker, self._workers, self._total) for block in blocks]
+        self._parts = [BlockPart(block, place, mesh.tensor, self._total) for block in blocks]
         self._model = nn.Sequential(*self._parts)
+
+        def own(floats: int) -> slice:
+            gathers = (one.called for one in self._program.exchanges if one.kind == "all_gather")
+            return next((own_part(scenario.schedule(one), worker, floats) for one in gathers), slice(None))
+
+        self._units = [Unit([*part.parameters()], mesh.stage, own) for part in self._parts]
+        if policy is mesh:
+            for number, unit in enumerate(self._units):
+                for one in unit.layers:
+                    one.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call] # torch
+                        lambda _, number=number: self._has_gradient(number)
+                    )
         self._record = Recorder().table("losses")
+        self.peaks = {"parameters": 0, "gradients": 0}
 
     def prepare(self) -> None:
         """Keeps the parameters, which the warm-up changes."""
-        self._saved = [one.detach().clone() for one in self._model.parameters()]
+        for unit in self._units:
+            unit.parameters.free()
+            unit.gradients.free()
+        self._saved = [unit.parameters.part.clone() for unit in self._units]
 
     def record_in(self, recorder: Recorder) -> None:
         """Takes back what the warm-up has learned."""
-        with torch.no_grad():
-            for one, saved in zip(self._model.parameters(), self._saved, strict=True):
-                one.copy_(saved)
+        for unit, saved in zip(self._units, self._saved, strict=True):
+            unit.parameters.part.copy_(saved)
         del self._saved
         self._record = recorder.table("losses")
-        held_bytes = sum(one.nbytes for one in self._model.parameters())
-        recorder.facts["held_bytes"] = {"parameters": held_bytes, "gradients": held_bytes}
+        recorder.facts["held_bytes"] = self.peaks = dict.fromkeys(self.peaks, 0)
 
     def compute(self, step: int, queues: StepQueues) -> None:
-        """Updates the parameters by the gradients of the step before; then forward and backward."""
+        """Updates the worker's part by the gradients of the step before; then forward and backward."""
         self._queues, self._number = queues, 0
+        self._missing = [len(unit.layers) for unit in self._units]
+        self._note_parameters()
         queues.begin(0)
-        with torch.no_grad():
-            for one in self._model.parameters():
-                if step and one.grad is not None:
-                    one.sub_(one.grad, alpha=LEARNING_RATE)
-                one.grad = None
-        samples = torch.from_numpy(self._batches.of(0, step))
+        if step:
+            for unit in self._units:
+                unit.parameters.part.sub_(unit.gradients.part, alpha=LEARNING_RATE / self._data)
+        if self._program.computations[0].kind == "apply":
+            self._go_on()
+        samples = torch.from_numpy(self._batches.of(self._group, step))
         loss = self._problem.loss(self._model(self._problem.training.inputs[samples]),
                                   self._problem.training.targets[samples])  # fmt: skip
         loss.backward()  # type: ignore[no-untyped-call] # torch
         self._record((step, loss.item()))
 
-    def _total(self, values: torch.Tensor) -> torch.Tensor:
-        """The sum over the workers: ends the computation under way, exchanges, and begins the next."""
-        self._vector.copy_(values.flatten())
-        number = self._number
+    def _go_on(self) -> None:
+        """Ends the computation under way, and begins the next one."""
+        now, pieces = time.monotonic(), self._program.computations
+        ended, following = pieces[self._number], pieces[self._number + 1 :][:1]
+        in_the_middle = [(ended.kind, ended.unit)] == [(one.kind, one.unit) for one in following]
+        if ended.kind != "apply" and not in_the_middle:
+            self._units[ended.unit].parameters.free()
+        self._queues.end(self._number, drawn_from=now)  # which comes on top
         self._number += 1
-        self._queues.end(number, drawn_from=time.monotonic())  # which comes on top
-        if self._number < self._pieces:
+        for one in following:
             self._queues.begin(self._number)
-        else:
-            self._queues.wait(number)
+            if one.kind == "backward" and not in_the_middle:
+                self._begin_gradients(self._units[one.unit])
+
+    def _begin_gradients(self, unit: Unit) -> None:
+        unit.gradients.grow()
+        unit.gradients.whole.zero_()
+        held = sum(one.gradients.held_bytes for one in self._units)
+        self.peaks["gradients"] = max(self.peaks["gradients"], held)
+
+    def _has_gradient(self, number: int) -> None:
+        self._missing[number] -= 1
+        if not self._missing[number]:
+            self._go_on()
+
+    def _note_parameters(self) -> None:
+        held = sum(one.parameters.held_bytes for one in self._units)
+        self.peaks["parameters"] = max(self.peaks["parameters"], held)
+
+    def _total(self, values: torch.Tensor) -> torch.Tensor:
+        """The sum over the workers that share the blocks: exchanged between the computation under way and the next."""
+        self._vector.copy_(values.flatten())
+        exchange = self._sums[self._number]
+        self._go_on()
+        self._queues.wait(exchange)
         return self._vector.view_as(values).clone()
 
-    def numbers(self, exchange: int) -> torch.Tensor:  # noqa: ARG002 - one follows the other
-        """What is summed."""
-        return self._vector
+    def numbers(self, exchange: int) -> torch.Tensor:
+        """Activations or their gradients, a block's parameters to be gathered, or its gradients to be summed."""
+        piece = self._program.exchanges[exchange]
+        if exchange in self._sums.values():
+            return self._vector
+        unit = self._units[piece.unit]
+        if piece.kind != "all_gather":
+            return unit.gradients.whole
+        unit.parameters.spread()
+        self._note_parameters()
+        return unit.parameters.whole
 
     def exchanged(self, exchange: int) -> None:
-        """Does nothing: the computing thread takes the sum."""
+        """Keeps the worker's part of summed gradients. The computing thread takes summed activations."""
+        piece = self._program.exchanges[exchange]
+        if piece.kind == "reduce_scatter":
+            self._units[piece.unit].gradients.collect()
+            self._units[piece.unit].gradients.free()
 
-    def verify(self, repeat: Callable[[int], None]) -> None:  # noqa: ARG002 - the parameters are still there
-        """Raises WrongSumError where two workers differ in what all have whole."""
+    def verify(self, repeat: Callable[[int], None]) -> None:
+        """Raises WrongSumError where two workers differ in what both have, gathered where it is divided."""
+        self.peaks = dict(self.peaks)  # those of the run stand in the record
+        first = {one.unit: number for number, one in reversed([*enumerate(self._program.exchanges)])
+                 if one.kind == "all_gather"}  # fmt: skip
+        for number in sorted(first.values()):
+            repeat(number)
         check_equal(flat(one for part in self._parts for one in part.whole_parameters()), self._workers)
+        check_equal(flat(self._model.parameters()), self._workers, apart=self._tensor)
