@@ -7,8 +7,8 @@ Narayanan et al. 2021 (arXiv 2104.04473), section 2.2, for the micro-batches tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import ceil
 
 from distsim.errors import InputError
@@ -16,7 +16,7 @@ from distsim.policies import Mesh, Pipeline, Sharded, Tensor
 from distsim.policies.sharded import GRADIENT_UNITS
 from distsim.profile import stage_cuts
 from distsim.scenario import Scenario
-from distsim.workload import FLOAT_BYTES
+from distsim.workload import FLOAT_BYTES, Workload
 
 # Bytes of the optimizer's own numbers for each byte of the gradient. Mixed precision: a copy of the parameter and two
 # numbers, 4 bytes each, beside a gradient of 2 bytes.
@@ -36,6 +36,33 @@ class Held:
     def total(self) -> float:
         """All kinds together."""
         return self.parameters + self.gradients + self.optimizer + self.activations
+
+
+@dataclass(frozen=True)
+class Division:
+    """What workers divide in sharded training, also on a mesh. units: bytes of each unit, in the order of forward."""
+
+    policy: Sharded
+    units: list[float]
+    workers: int
+
+    @property
+    def part(self) -> float:
+        """Bytes of all units' parts at the worker that has most."""
+        return sum(FLOAT_BYTES * ceil(unit / FLOAT_BYTES / self.workers) for unit in self.units)
+
+
+def division(scenario: Scenario) -> Division | None:
+    """How the workers of a scenario divide the state of training; None where each has it whole."""
+    policy, workload = scenario.policy, scenario.workload
+    if isinstance(policy, Mesh) and policy.stage:
+        sizes, workers = workload.part_bytes(policy.tensor), policy.data
+        policy = Sharded(policy.stage, prefetch=policy.prefetch)
+    elif isinstance(policy, Sharded):
+        sizes, workers = workload.layer_bytes, scenario.cluster.workers
+    else:
+        return None
+    return Division(policy, [sum(sizes[layer] for layer in unit) for unit in policy.units(sizes)], workers)
 
 
 def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
@@ -58,39 +85,47 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     >>> held(whole, "adam").total / 1e6    # four workers: 100 + 100 + 200 / 4
     250.0
     """
+    policy = scenario.policy
+    if not isinstance(policy, Pipeline):
+        return held_in_a_step(scenario, 0, optimizer)
+    stages, count = scenario.cluster.workers, policy.micro_batches
+    found = []
+    for stage in range(stages):
+        under_way = min(stages - stage, count) / count if policy.schedule == "1f1b" else 1.0
+        whole = held_in_a_step(scenario, stage, optimizer)
+        found.append(replace(whole, activations=whole.activations * under_way))
+    return max(found, key=lambda one: one.total)
+
+
+def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd") -> Held:
+    """The same for one worker, as if it kept what each forward of a step leaves for its backward to the step's end.
+
+    Only stages of a pipeline differ in it, and only they do a step's backwards before its last forward.
+    """
     if optimizer not in OPTIMIZERS:
         raise InputError.of("optimizer", optimizer, "is not known", f"take one of {', '.join(OPTIMIZERS)}")
     if scenario.workload.num_bytes is None:
         raise InputError.of("workload.gradient", None, "is missing, and memory is counted from it", 'write "4 MiB"')
-    state, workers, policy = scenario.gradient_bytes, scenario.cluster.workers, scenario.policy
-    profile = scenario.workload.profile
+    workload, policy, workers = scenario.workload, scenario.policy, scenario.cluster.workers
+    profile = workload.profile
     activations = max(profile.peak_bytes - 2.0 * profile.gradient_bytes, 0.0) if profile else 0.0
-    own = OPTIMIZERS[optimizer] * state
-    match policy:
-        case Sharded():
-            return _sharded(scenario.workload.layer_bytes, workers, policy, OPTIMIZERS[optimizer], activations)
-        case Pipeline():
-            return _pipeline(scenario, policy, OPTIMIZERS[optimizer], activations)
-        case Tensor() | Mesh():
-            sharing = policy.tensor if isinstance(policy, Mesh) else workers
-            blocks = scenario.workload.part_bytes(sharing)
-            if isinstance(policy, Mesh) and policy.stage:
-                sharded = Sharded(policy.stage, prefetch=policy.prefetch)
-                return _sharded(blocks, policy.data, sharded, OPTIMIZERS[optimizer], activations / sharing)
-            part = sum(blocks)
-            return Held(part, part, OPTIMIZERS[optimizer] * part, activations / sharing)
-    return Held(state, state, 0.0 if scenario.server_decides else own, activations)
-
-
-def _sharded(layer_bytes: list[float], workers: int, policy: Sharded, optimizer: float, activations: float) -> Held:
-    """optimizer: bytes for each byte of the parameters."""
-    units = [sum(layer_bytes[layer] for layer in unit) for unit in policy.units(layer_bytes)]
-    state = sum(units)
-    part = sum(FLOAT_BYTES * ceil(unit / FLOAT_BYTES / workers) for unit in units)  # of the worker with most
-    together = 1 + policy.prefetch  # units that are whole at once: the one that is computed, and those gathered ahead
-    parameters = part + _most_together(units, together) if policy.stage == 3 else state
-    gradients = part + _most_together(units, GRADIENT_UNITS) if policy.stage >= 2 else state
-    return Held(parameters, gradients, optimizer * part, activations)
+    parameters = gradients = kept = scenario.gradient_bytes
+    if isinstance(policy, Tensor | Mesh):
+        sharing = policy.tensor if isinstance(policy, Mesh) else workers
+        parameters = gradients = kept = sum(workload.part_bytes(sharing))
+        activations /= sharing
+    if isinstance(policy, Pipeline):
+        cuts = stage_cuts(profile, workers, policy.stage_layers or ()) if profile else _equal_cuts(workload, workers)
+        first, end = [0, *cuts][worker : worker + 2]
+        parameters = gradients = kept = sum(workload.layer_bytes[first:end])
+        activations *= (end - first) / workload.layers
+    if divided := division(scenario):
+        kept, stage = divided.part, divided.policy.stage
+        together = 1 + divided.policy.prefetch  # units that are whole: the one that is computed, and those ahead
+        parameters = kept + _most_together(divided.units, together) if stage == 3 else parameters
+        gradients = kept + _most_together(divided.units, GRADIENT_UNITS) if stage >= 2 else gradients
+    own = 0.0 if scenario.server_decides else OPTIMIZERS[optimizer] * kept
+    return Held(parameters, gradients, own, activations)
 
 
 def _most_together(units: list[float], count: int) -> float:
@@ -98,20 +133,7 @@ def _most_together(units: list[float], count: int) -> float:
     return max(sum(units[first : first + count]) for first in range(len(units)))
 
 
-def _pipeline(scenario: Scenario, policy: Pipeline, optimizer_share: float, activations: float) -> Held:
-    """The stage that holds most. Its activations are its layers' share of them, for each micro-batch under way."""
-    layer_bytes, stages = scenario.workload.layer_bytes, scenario.cluster.workers
-    profile, count = scenario.workload.profile, policy.micro_batches
-    ends = stage_cuts(profile, stages, policy.stage_layers or ()) if profile else _equal_cuts(len(layer_bytes), stages)
-    found = []
-    for stage, (first, end) in enumerate(pairwise([0, *ends])):
-        state = sum(layer_bytes[first:end])
-        under_way = min(stages - stage, count) / count if policy.schedule == "1f1b" else 1.0
-        kept = activations * (end - first) / len(layer_bytes) * under_way
-        found.append(Held(state, state, optimizer_share * state, kept))
-    return max(found, key=lambda one: one.total)
-
-
-def _equal_cuts(layers: int, stages: int) -> list[int]:
+def _equal_cuts(workload: Workload, stages: int) -> list[int]:
     """The ends of stages whose numbers of layers differ by one at most."""
+    layers = workload.layers
     return list(accumulate(layers // stages + (stage < layers % stages) for stage in range(stages)))

@@ -102,6 +102,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "end_seconds": [*NUMBERS, "1", "0 s", "-1 s", "nan s"],
             "step": [*WHOLE, "1000000", DIGITS],
             "metric": [*TEXTS, "x"],
+            "optimizer": [*TEXTS, "x", "SGD"],
         },
     ),
     "calibrate": (
@@ -207,6 +208,7 @@ INSTEAD = {
     ("compare", "predicted"): "--measured t.npz",
     ("compare", "measured"): "--predicted t.npz",
     ("figure", "metric"): "heat-map t.csv --out f.html",
+    ("figure", "optimizer"): "memory t.npz --out f.html",
     ("figure", "step"): "collective t.npz --out f.html",
     ("calibrate", "bandwidth"): "--emulate",
     ("calibrate", "latency"): "--emulate",

@@ -15,6 +15,7 @@ from distsim.cli.output import PATH, json_option, print_json, seconds, warn
 from distsim.errors import InputError
 from distsim.figures.catalogue import COUNTS, KINDS, WINDOW
 from distsim.files import check_writable
+from distsim.memory import OPTIMIZERS
 from distsim.profile import Profile
 from distsim.progress import Phase, bar
 from distsim.scenario import Scenario
@@ -24,7 +25,14 @@ from distsim.trace import Trace
 LISTED = "\b\nKINDs:\n" + "\n".join(
     f"  {kind:14} {entry.shows} ({COUNTS[entry.files][2]})" for kind, entry in KINDS.items()
 )
-OPTION = {"start_seconds": "--start", "end_seconds": "--end", "step": "--step", "metric": "--metric", "out": "--out"}
+OPTION = {
+    "start_seconds": "--start",
+    "end_seconds": "--end",
+    "step": "--step",
+    "metric": "--metric",
+    "optimizer": "--optimizer",
+    "out": "--out",
+}
 CALLED = {"steps": "step", "path": "out"}  # by the figures' functions
 ARGUMENT = re.compile(r"\w+\((?P<arguments>[\w, ]+)\)(?P<part>.*)")  # what a function's error was asked for
 
@@ -39,6 +47,10 @@ ARGUMENT = re.compile(r"\w+\((?P<arguments>[\w, ]+)\)(?P<part>.*)")  # what a fu
 @click.option("--start", "start_seconds", metavar="TIME", help='Draw from here, such as "250 ms".')
 @click.option("--end", "end_seconds", metavar="TIME", help='Draw until here, such as "1 s".')
 @click.option("--step", type=click.IntRange(min=0), help="The step to draw (default: 0).")
+@click.option(
+    "--optimizer", type=click.Choice([*OPTIMIZERS]),
+    help="Whose numbers are held beside parameters and gradients (default: sgd).",
+)  # fmt: skip
 @click.option("--metric", help="The column of a sweep's table (default: step_seconds_median).")
 @json_option
 def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -> None:

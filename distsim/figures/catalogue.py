@@ -70,6 +70,7 @@ FIGURES = (
     Entry("utilization", "how busy the links are over time", "trace"),
     Entry("ring_against_server", "bytes of the busiest link by number of workers, for a ring and for one server"),
     Entry("collective", "a schedule's chunks round by round, and the fault of a wrong schedule"),
+    Entry("memory", "the bytes that workers hold over time, by kind", "trace", ("optimizer",)),
     Entry("staleness", "how stale the applied gradients are", "traces"),
     Entry("stragglers", "step times and their order statistics", "trace"),
     Entry("pipeline", "a pipeline's schedule, its bubbles and its memory", "trace", ("step",)),
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
     )
     from distsim.figures.heat_map import heat_map as heat_map
     from distsim.figures.loss import loss as loss
+    from distsim.figures.memory import memory as memory
     from distsim.figures.overlap import overlap as overlap
     from distsim.figures.pipeline import pipeline as pipeline
     from distsim.figures.plan import plan as plan

@@ -14,6 +14,7 @@ from distsim.learning.batches import Batches
 from distsim.learning.kernels import one_thread
 from distsim.learning.problems import problem
 from distsim.memory import held
+from distsim.memory_over_time import held_over_time
 from distsim.runtime.measure import measure, measure_all
 from distsim.runtime.ranks.task import LEARNING_RATE
 from distsim.scenario import Scenario
@@ -92,6 +93,8 @@ def test_they_hold_the_bytes_that_are_predicted(runs: dict[int, list[Trace]]) ->
         predicted = held(trace.scenario)
         for kind, of_workers in trace.metadata["held_bytes"].items():
             assert max(of_workers) == getattr(predicted, kind) < trace.scenario.gradient_bytes
+            over_time = [held_over_time(trace, worker).held[kind].max() for worker in range(trace.workers)]
+            assert max(over_time) == pytest.approx(max(of_workers), rel=1e-12)
 
 
 def test_drawn_time_comes_on_top(runs: dict[int, list[Trace]]) -> None:

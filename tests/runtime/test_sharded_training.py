@@ -18,6 +18,7 @@ from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.learning.kernels import one_thread
 from distsim.memory import held
+from distsim.memory_over_time import held_over_time
 from distsim.runtime.measure import measure, measure_all
 from distsim.runtime.profiling.own_model import load
 from distsim.runtime.ranks.task import OWN_LEARNING_RATE
@@ -143,6 +144,12 @@ def test_they_hold_the_bytes_that_are_predicted(runs: list[Trace]) -> None:
             assert measured["gradients"] <= predicted.gradients < whole
             if policy.prefetch == 1:
                 assert measured == {"parameters": predicted.parameters, "gradients": predicted.gradients}
+                assert most_over_time(trace) == pytest.approx(measured, rel=1e-12)
+
+
+def most_over_time(trace: Trace) -> dict[str, float]:
+    found = [held_over_time(trace, worker) for worker in range(trace.workers)]
+    return {kind: max(one.held[kind].max() for one in found) for kind in ("parameters", "gradients")}
 
 
 def test_a_forward_that_goes_another_way_is_told() -> None:
