@@ -455,7 +455,7 @@ def claims_of(*held: bool) -> Callable[[], list[Claim]]:
 
 
 TABLES = (Table("first", claims_of(True, True), "The first"), Table("second", claims_of(True), "Digits", PRINTED))
-PUBLISHED = {"ddp_benchmark", "ddp_buckets", "deeplab_on_v100", "cifar_with_ddp"}
+PUBLISHED = {"ddp_benchmark", "ddp_buckets", "deeplab_on_v100", "cifar_with_ddp", "megatron"}
 
 
 def test_validate_prints_a_key_per_table(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

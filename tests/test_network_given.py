@@ -102,6 +102,16 @@ def test_every_instant_has_the_rates_of_progressive_filling(
         check_every_instant(*problem)
 
 
+@each_way
+@pytest.mark.parametrize("crowd", [0, 80])
+def test_a_flow_may_be_aborted_at_the_moment_of_its_end(many: int, crowd: int) -> None:
+    """The abort comes first: its process began before the flow had a rate, and so an end. Others share its links."""
+    lives: list[Life] = [((4, 5), 0.5, 0.0, 1.0, 1.0), *[((0, 4, 5), 0.0, 0.5, 2.0, NEVER)] * (1 + crowd)]
+    capacities = {0: 1.0 + crowd, 4: 2.0 + crowd, 5: 2.0 + crowd}
+    with are_many(many):
+        check_every_instant(capacities, lives)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("many", [BY_LINK, 60, IN_COLUMNS])
 def test_so_has_every_instant_of_a_crowd(many: int, seed: int) -> None:

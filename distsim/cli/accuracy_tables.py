@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from distsim.accuracy import megatron
 from distsim.accuracy.claim import Claim
 from distsim.accuracy.published import MISSING_IN_ARTICLE_002, MISSING_IN_ARTICLE_003
 from distsim.accuracy.simgrid import Rows, disagreeing
@@ -101,6 +102,22 @@ def cifar_table(rows: Published) -> RenderableType:
             *(f"{1e3 * row[key]:.2f} ms" for key in ("step_seconds", "excess_seconds", "all_reduce_seconds")),
         )  # fmt: skip
     return Group(table, _hypotheses(MISSING_IN_ARTICLE_003))
+
+
+def megatron_table(rows: Published) -> RenderableType:
+    """Efficiency of tensor and data parallel training, by formulas for bytes and links."""
+    title = "Megatron-LM, weak scaling on V100: efficiency in percent of one GPU's"
+    table = wide_table(
+        title, "parameters", "GPUs", "that share a model", "published", "model", "residual", "compute", "activations",
+        "gradients",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            f"{row['parameters'] / 1e9:.1f} billion", str(row["gpus"]), str(row["sharing"]),
+            f"{row['published_pct']} %", f"{row['model_pct']:.0f} %", _percent(row["error_pct"], 0),
+            *(f"{1e3 * row[key]:.0f} ms" for key in ("compute_seconds", "activation_seconds", "gradient_seconds")),
+        )  # fmt: skip
+    return Group(table, _hypotheses(megatron.MISSING))
 
 
 def machine_tables(rows: Sequence[Row]) -> RenderableType:

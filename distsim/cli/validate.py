@@ -103,7 +103,7 @@ def _everything(as_json: bool) -> None:
     """All tables. All are computed before the first is printed, with progress."""
     with bar("validate", shown=not as_json) as report:
         report(Phase("loading", seconds=EXPECTED_SECONDS))
-        from distsim.accuracy import published, simgrid
+        from distsim.accuracy import megatron, published, simgrid
         from distsim.accuracy.tables import TABLES
         from distsim.cli import accuracy_tables
 
@@ -119,6 +119,7 @@ def _everything(as_json: bool) -> None:
             "ddp_buckets": (published.ddp_buckets(), accuracy_tables.ddp_buckets_table),
             "deeplab_on_v100": (published.deeplab_on_v100(), accuracy_tables.deeplab_table),
             "cifar_with_ddp": (published.cifar_with_ddp(), accuracy_tables.cifar_table),
+            "megatron": (megatron.megatron(), accuracy_tables.megatron_table),
         }
     misses = [
         f"{table.name}: {claim.case}: {claim.found:.6g} beside {claim.expression:.6g}"

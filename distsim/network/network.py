@@ -291,7 +291,8 @@ class Network:
         now = self.environment.now
         ended = self._ended_by_link(now) if self._columns is None else self._columns.ended(now)
         if not ended:
-            self._wake_at_the_next_end(now)
+            if not self._settling:  # otherwise the next end is not known yet
+                self._wake_at_the_next_end(now)
             return
         if len(ended) > 1:
             ended.sort(key=_number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from distsim.accuracy.megatron import megatron
 from distsim.accuracy.published import (
     MISSING_IN_ARTICLE_002,
     MISSING_IN_ARTICLE_003,
@@ -21,6 +22,7 @@ TABLES = {
     "ddp_buckets": ddp_buckets,
     "deeplab_on_v100": deeplab_on_v100,
     "cifar_with_ddp": cifar_with_ddp,
+    "megatron": megatron,
     "reports": reports,
 }
 
@@ -140,3 +142,22 @@ def test_other_reports_are_data() -> None:
 def test_percent_is_of_the_measurement() -> None:
     assert percent(0.9, measured=1.0) == pytest.approx(-10)
     assert percent(1.0, measured=0.8) == pytest.approx(25)
+
+
+def test_megatron_s_largest_model_by_hand() -> None:
+    """8 operations for each parameter and token, 6 sums of 50 MB a block on 8 GPUs, and all gradients over a node."""
+    row = next(row for row in megatron() if row["gpus"] == 512)
+    tokens, width, blocks = 8 * 1024, 3072, 72
+    parameters = 12 * blocks * width**2 + (51_200 + 1024) * width
+    assert row["parameters"] == pytest.approx(parameters, rel=0.001)
+    computed = 8 * parameters * tokens / 39e12 / 8
+    attention = 4 * 4 * tokens * 1024 * width * blocks / 39e12 / 8
+    assert row["compute_seconds"] == pytest.approx(computed + attention, rel=0.02)
+    assert row["activation_seconds"] == pytest.approx(6 * blocks * 2 * 7 / 8 * 2 * tokens * width / 150e9)
+    assert row["gradient_seconds"] == pytest.approx(2 * 63 / 64 * 2 * parameters / 100e9, rel=0.001)
+
+
+def test_the_formulas_say_more_than_megatron_reached() -> None:
+    rows = [row for row in megatron() if row["gpus"] > 1]
+    assert all(row["model_pct"] > row["published_pct"] for row in rows)
+    assert max(row["error_pct"] for row in rows) < 15
