@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from distsim.collectives import ALL_REDUCES
 from distsim.engine.selection import fastest
@@ -25,6 +25,7 @@ from distsim.theory.arguments import above
 from distsim.trace_size import check
 from distsim.units import show
 
+By = Literal["time", "price"]  # of a sample
 STORY_WORKERS = 16  # more workers are simulated by a formula only
 NO_FORMULA = (
     f"these links have no formula for them, and on more than {STORY_WORKERS} workers it takes long to simulate each "
@@ -215,14 +216,18 @@ def plan(
         yield way
 
 
-def ranked(found: Sequence[Way]) -> list[Way]:
-    """The simulated ways, the fastest first.
+def ranked(found: Sequence[Way], by: By = "time") -> list[Way]:
+    """The simulated ways, those with the least time, or price, of a sample first.
 
     Of equal ones, the one that holds less comes first, and then the one with fewer settings.
     """
-    known = [(round_off(way.seconds_per_sample), way) for way in found if way.seconds_per_sample is not None]
+    known = [(round_off(value), way) for way in found if (value := _value(way, by)) is not None]
     known.sort(key=lambda pair: (pair[0], pair[1].held.total, len(pair[1].name), pair[1].name))
     return [way for _, way in known]
+
+
+def _value(way: Way, by: By) -> float | None:
+    return way.seconds_per_sample if by == "time" else way.price_per_sample
 
 
 def distinct(order: Sequence[Way]) -> list[Way]:
@@ -247,9 +252,9 @@ def frontier(found: Sequence[Way]) -> list[Way]:
     return best
 
 
-def verdict(found: Sequence[Way]) -> str:
+def verdict(found: Sequence[Way], by: By = "time") -> str:
     """The winner, the runner-up and the reason, in words. Raises InputError where nothing fits or was simulated."""
-    order, large = ranked(found), [way for way in found if way.missing_bytes]
+    order, large = ranked(found, by), [way for way in found if way.missing_bytes]
     if not order and not large:
         raise InputError("the plan has no way that was simulated. Cure: plan for fewer workers")
     if not order:
@@ -259,18 +264,19 @@ def verdict(found: Sequence[Way]) -> str:
             f"is too little for every way: {least.name} needs least, and lacks {show(least.missing_bytes, 'byte')}",
             "take devices with more memory, more of them, or a smaller batch",
         )  # fmt: skip
-    winner = order[0]
-    assert winner.seconds_per_sample is not None and winner.exposed_share is not None
-    fastest_seconds = round_off(winner.seconds_per_sample)
-    others = [way for way in order if way.seconds_per_sample and round_off(way.seconds_per_sample) > fastest_seconds]
-    told = f"Fastest: {winner.name}, with {show(winner.seconds_per_sample, 'second')} a sample"
+    winner, best = order[0], round_off(_value(order[0], by) or 0.0)
+    told = {
+        "time": f"Fastest: {winner.name}, with {show(winner.seconds_per_sample or 0.0, 'second')} a sample",
+        "price": f"Cheapest: {winner.name}, a million samples cost {1e6 * (winner.price_per_sample or 0.0):.4g}",
+    }[by]
+    others = [way for way in order if round_off(_value(way, by) or 0.0) > best]
     if not others:
         return f"{told}."
     second = others[0]
-    assert second.seconds_per_sample is not None and second.exposed_share is not None
-    slower = second.seconds_per_sample / winner.seconds_per_sample - 1.0
-    told += f". Next: {second.name}, {100 * slower:.3g} % slower"
-    shares = f"{100 * winner.exposed_share:.3g} % of the step against {100 * second.exposed_share:.3g} %"
+    more = (_value(second, by) or 0.0) / best - 1.0
+    told += f". Next: {second.name}, {100 * more:.3g} % {'slower' if by == 'time' else 'dearer'}"
     if second.scenario.cluster.workers != winner.scenario.cluster.workers:
         return f"{told}, on fewer workers." if second.samples < winner.samples else f"{told}, on more workers."
+    assert winner.exposed_share is not None and second.exposed_share is not None
+    shares = f"{100 * winner.exposed_share:.3g} % of the step against {100 * second.exposed_share:.3g} %"
     return f"{told}: communication that nothing hides takes {shares}."

@@ -19,6 +19,7 @@ import pytest
 from distsim import example, simulate
 from distsim.cli.main import distsim, main
 from distsim.errors import shown
+from distsim.transformer_profile import transformer_profile
 
 SLOW_SECONDS = 20.0  # of one refusal, on a busy machine
 LONG = "x" * 5000
@@ -56,6 +57,8 @@ DEADLINES = [*NUMBERS, "0", "inf", "1e400"]
 MEASURED = {"rule": NO_RULES, "deadline": DEADLINES}  # the server of a real run loads the rule, and tells faults
 
 # What else each command is given, and the hostile values of its parameters.
+PROFILE = transformer_profile(1, 64, 4, vocabulary=100, sequence=32, batch=1, operations_per_second=1e12)
+SCHEDULERS = ["", "a\0b", "x", "tcp://", "tcp://x:0", "tcp://x:99999999", f"x:{DIGITS}"]
 COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "simulate": (
         "s.toml --trace part.npz",
@@ -143,6 +146,8 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "activation": [*NUMBERS, "1", "-1 MB", "nan MB", "1e400 MB"],
             "batch": [*WHOLE, "0", DIGITS],
             "workers": [*WHOLE, "0", "257", DIGITS],
+            "scheduler": SCHEDULERS,
+            "by": [*TEXTS, "x"],
             "out": [*written(".html", ".svg", ".png"), "x", "x.txt"],
             "scenarios": [*NO_FOLDERS, "absent/x", "full"],
         },
@@ -153,7 +158,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "file": read(".toml"),
             "vary": [*TEXTS, "x", "=", "seed", "seed=", "=1", "seed=1:1000000000000", "seed=3:1", "seed=1:9:0"],
             "calibration": read(".json"),
-            "scheduler": ["", "a\0b", "x", "tcp://", "tcp://x:0", "tcp://x:99999999", f"x:{DIGITS}"],
+            "scheduler": SCHEDULERS,
             "workers": [*WHOLE, "0", "257", DIGITS],
             "out": [*written(".csv", ".parquet"), "x", "x.txt"],
         },
@@ -209,6 +214,7 @@ INSTEAD = {
     ("compare", "measured"): "--predicted t.npz",
     ("figure", "metric"): "heat-map t.csv --out f.html",
     ("figure", "optimizer"): "memory t.npz --out f.html",
+    ("plan", "scheduler"): "good.json --cluster s.toml",
     ("figure", "step"): "collective t.npz --out f.html",
     ("calibrate", "bandwidth"): "--emulate",
     ("calibrate", "latency"): "--emulate",
@@ -257,6 +263,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "s.toml").write_text(ring.dumps(), "utf-8")
     simulate(ring).save(tmp_path / "t.npz")
     (tmp_path / "t.csv").write_text("seed,step_seconds_median\n1,2\n", "utf-8")
+    PROFILE.save(tmp_path / "good.json")
     (tmp_path / "tasks.py").write_text("", "utf-8")
     (tmp_path / "folder").mkdir()
     (tmp_path / "full").mkdir()

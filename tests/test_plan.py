@@ -220,6 +220,24 @@ def test_the_command_prints_a_table_and_draws(files: Path) -> None:
     assert (files / "plan.html").stat().st_size > 10_000
 
 
+def test_the_cheapest_way_comes_first_where_prices_decide(files: Path) -> None:
+    result = run(files, "--by", "price", "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    prices = [row["price_per_sample"] for row in document["ways"]]
+    assert prices == pytest.approx(sorted(prices), rel=1e-11)
+    assert document["ways"][0]["workers"] == 1, "more workers also wait for each other"
+    assert document["verdict"].startswith("Cheapest: synchronous, 1 worker, a million samples cost ")
+    assert "dearer, on more workers" in document["verdict"]
+
+
+def test_without_prices_no_way_is_cheapest(files: Path) -> None:
+    (files / "cluster.toml").write_text('[cluster]\nworkers = 4\nbandwidth = "10 Gbit/s"\nlatency = "20 us"\n')
+    result = run(files, "--by", "price")
+    assert isinstance(result.exception, InputError)
+    assert "--by = 'price': needs a price, and" in str(result.exception)
+
+
 @pytest.mark.parametrize(("same", "told"), [(13, "the first 12 of the 13"), (10, "the 10"), (12, "the 12")])
 def test_the_note_tells_how_many_ways_the_table_shows(small: Profile, same: int, told: str) -> None:
     way = ways(small, CLUSTER | {"workers": 1})[0]

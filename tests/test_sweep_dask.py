@@ -17,6 +17,7 @@ import pytest
 from distsim.cli.sweep import _csv
 from distsim.examples import example
 from distsim.sweep import _read, sweep
+from distsim.transformer_profile import transformer_profile
 from tests.pages import Page, run_command
 from tests.test_sweep import GRID, SMALL, came_true
 
@@ -68,6 +69,16 @@ def started(tmp_path: Path) -> Iterator[Start]:
 
 def rows_in(journal: Path) -> int:
     return len(list(_read(journal)))
+
+
+def test_a_plan_on_a_dask_cluster_is_the_same(two_workers: Any, run: Any, tmp_path: Path) -> None:
+    profile = transformer_profile(2, 64, 4, vocabulary=100, sequence=32, batch=4, operations_per_second=1e12)
+    profile.save(tmp_path / "profile.json")
+    (tmp_path / "cluster.toml").write_text('[cluster]\nworkers = 4\nbandwidth = "1 Gbit/s"\nlatency = "20 us"\n')
+    command = ("plan", tmp_path / "profile.json", "--cluster", tmp_path / "cluster.toml", "--json")
+    code, out, err = run(*command, "--scheduler", two_workers.scheduler_address)
+    assert (code, err) == (0, "")
+    assert json.loads(out) == json.loads(run(*command)[1])
 
 
 def test_a_dask_cluster_gives_the_same_rows(two_workers: Any, run: Any, tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+import click
+
 from distsim.cli.output import warn
+from distsim.cli.process_pool import process_pool
 from distsim.errors import InputError, RunError
 from distsim.extras import pip_install
 
@@ -21,14 +24,35 @@ MOST_TOGETHER = 32  # runs in one piece of work: a short run takes as long as Da
 PIECES_PER_THREAD = 8  # at least, so that all threads are busy until the end
 
 
+scheduler_option = click.option(
+    "--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://127.0.0.1:8786."
+)
+
+
 @contextmanager
-def dask_cluster(scheduler: str, runs: int) -> Iterator[tuple[Executor, int]]:
-    """The executor of the cluster with this scheduler's address, and how many of `runs` one piece of work should have.
+def pool_or_cluster(
+    scheduler: str | None, workers: int | None, runs: int, again: str = "and repeat the command"
+) -> Iterator[tuple[Executor, int]]:
+    """The executor, and how many of `runs` one piece of its work should have.
+
+    scheduler: the address of a Dask cluster's; None: processes of this machine. workers: processes of this machine.
+    again: what to do where the cluster is lost, the end of a cure.
+    """
+    if scheduler is None:
+        with process_pool(workers) as processes:
+            yield processes, 1
+        return
+    with dask_cluster(scheduler, runs, again) as found:
+        yield found
+
+
+@contextmanager
+def dask_cluster(scheduler: str, runs: int, again: str) -> Iterator[tuple[Executor, int]]:
+    """The same, of the cluster with this scheduler's address.
 
     An error or Ctrl-C gives up unfinished work. Raises InputError where Dask is missing or the address does not answer,
     and RunError where the cluster is lost.
     """
-    again = "and repeat the command, which goes on where it stopped with --out"
     with _connected(scheduler) as client:
         from distributed.scheduler import KilledWorker
 

@@ -11,15 +11,15 @@ import click
 from rich.table import Table
 
 from distsim import files, toml
+from distsim.cli.dask_cluster import pool_or_cluster, scheduler_option
 from distsim.cli.memory_options import optimizer_option, size
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, table
 from distsim.cli.plan_scenarios import check_new_folder, write_ways
-from distsim.cli.process_pool import process_pool
 from distsim.cli.profile import measured_profile
 from distsim.cli.sweep import MOST_PROCESSES
 from distsim.errors import InputError
 from distsim.files import check_writable
-from distsim.plan import Way, distinct, frontier, plan, ranked, verdict, ways
+from distsim.plan import By, Way, distinct, frontier, plan, ranked, verdict, ways
 from distsim.profile import Profile
 from distsim.progress import Phase, bar
 from distsim.units import show
@@ -40,13 +40,16 @@ PICTURES = (".png", ".svg", ".html")
 @click.option("--batch", type=click.IntRange(1, LARGEST_COUNT), metavar="N", help="Samples of one worker's step.")
 @click.option("--workers", type=click.IntRange(1, MOST_PROCESSES),
               help="Processes that simulate (default: one per core).")  # fmt: skip
+@scheduler_option
+@click.option("--by", type=click.Choice(["time", "price"]), default="time", show_default=True,
+              help="Rank by the time or by the price of a sample; [cost] beside [cluster] tells prices.")  # fmt: skip
 @click.option("--out", type=PATH, help="Draw time against memory: .png, .svg or .html.")
 @click.option("--scenarios", type=PATH, metavar="FOLDER",
-              help="Write each simulated way as a scenario: 001.toml is the fastest.")  # fmt: skip
+              help="Write each simulated way as a scenario: 001.toml is the best.")  # fmt: skip
 @json_option
 def plan_command(
     model: str, cluster: Path, memory: str | None, optimizer: str, activation: str | None, batch: int | None,
-    workers: int | None, out: Path | None, scenarios: Path | None, as_json: bool,
+    workers: int | None, scheduler: str | None, by: By, out: Path | None, scenarios: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Rank the ways to train a model of your own on a cluster, or on a part of it.
 
@@ -72,11 +75,15 @@ def plan_command(
         size("--activation", activation)
     given = _cluster(cluster)
     profile = _profile(model, batch, shown=not as_json)
+    if by == "price" and "cost" not in given:
+        cure = "write a [cost] table with price_per_hour into the cluster's file"
+        raise InputError.of("--by", by, f"needs a price, and {cluster} has none", cure)
     found, interrupted = _simulated(
-        ways(profile, given["cluster"], room, optimizer, activation, given.get("cost")), workers, shown=not as_json
-    )
-    order = ranked(found)
-    told = verdict(found) if order else None
+        ways(profile, given["cluster"], room, optimizer, activation, given.get("cost")), scheduler, workers,
+        shown=not as_json,
+    )  # fmt: skip
+    order = ranked(found, by)
+    told = verdict(found, by) if order else None
     if out is not None and order:
         from distsim.figures.plan import plan as draw
 
@@ -91,8 +98,8 @@ def plan_command(
         print_json({"model": profile.model, "memory_bytes": room, "complete": not interrupted, "verdict": told,
                     "ways": rows})  # fmt: skip
     elif told is not None:
-        console().print(_table(profile.model, found))
-        written = [] if scenarios is None else [f"scenarios of all these ways: {scenarios}, 001.toml for the fastest"]
+        console().print(_table(profile.model, found, by))
+        written = [] if scenarios is None else [f"scenarios of all these ways: {scenarios}, 001.toml for the first"]
         print_notes([told, *_left_out(found, room), *written])
     if interrupted:
         raise KeyboardInterrupt
@@ -123,12 +130,17 @@ def _cluster(path: Path) -> dict[str, Any]:
     return found
 
 
-def _simulated(found: Sequence[Way], workers: int | None, *, shown: bool) -> tuple[list[Way], bool]:
+def _simulated(
+    found: Sequence[Way], scheduler: str | None, workers: int | None, *, shown: bool
+) -> tuple[list[Way], bool]:
     """The ways with their times, and whether an interrupt ended it early."""
     done: list[Way] = []
     try:
-        with bar("plan", shown=shown) as report, process_pool(workers) as processes:
-            done.extend(plan(found, processes, lambda now, of: report(Phase.counted("way", now, of))))
+        with (
+            bar("plan", shown=shown) as report,
+            pool_or_cluster(scheduler, workers, len(found)) as (executor, _),
+        ):
+            done.extend(plan(found, executor, lambda now, of: report(Phase.counted("way", now, of))))
     except KeyboardInterrupt:
         return done, True
     return done, False
@@ -138,12 +150,12 @@ def _too_large(found: Sequence[Way]) -> list[Way]:
     return sorted((way for way in found if way.missing_bytes), key=lambda way: way.missing_bytes)
 
 
-def _table(model: str, found: Sequence[Way]) -> Table:
+def _table(model: str, found: Sequence[Way], by: By = "time") -> Table:
     priced = any(way.price_per_sample is not None for way in found)
     price = ["price of a million samples"] if priced else []
     rows = table(f"ways to train {model}", "way", "a sample", "samples/s", "memory", "exposed", *price)
     best = {way.name for way in frontier(found)}
-    for way in distinct(ranked(found))[:SHOWN]:
+    for way in distinct(ranked(found, by))[:SHOWN]:
         assert way.seconds_per_sample is not None and way.exposed_share is not None
         cells = [
             f"{way.name} *" if way.name in best else way.name, show(way.seconds_per_sample, "second"),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,9 @@ from rich.table import Table
 
 from distsim.calibration import Calibration, cautions
 from distsim.cli.before_start import agree, yes_option
-from distsim.cli.dask_cluster import dask_cluster
+from distsim.cli.dask_cluster import pool_or_cluster, scheduler_option
 from distsim.cli.footnotes import of_step
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn, wide_table
-from distsim.cli.process_pool import process_pool
 from distsim.errors import InputError
 from distsim.extras import need
 from distsim.files import check_writable, replaced, write_text
@@ -37,6 +34,8 @@ MOST_WARNINGS = 5  # of a calibration
 MANY_RUNS = 5000  # more are asked for
 MOST_PROCESSES = 256
 
+GOES_ON = "and repeat the command, which goes on where it stopped with --out"
+
 
 @click.command()
 @click.argument("file", type=PATH)
@@ -48,7 +47,7 @@ MOST_PROCESSES = 256
     help="A key and its values, such as policy.backups=0:4; repeat for a grid.",
 )
 @click.option("--calibration", type=PATH, help="Use the links and overheads of this calibration file.")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://127.0.0.1:8786.")
+@scheduler_option
 @click.option(
     "--workers", type=click.IntRange(1, MOST_PROCESSES), help="Processes on this machine (default: one per core)."
 )
@@ -80,7 +79,7 @@ def sweep(
         agree("--vary", " ".join(vary), counts, "take wider steps, as in cluster.workers=1:1000:100", yes=yes)
     with (
         bar(f"sweep {scenario.name}", shown=not as_json) as progress,
-        _executor(scheduler, workers, runs) as (executor, most),
+        pool_or_cluster(scheduler, workers, runs, GOES_ON) as (executor, most),
     ):
         rows = run(scenario, varied, known, executor=executor, together=most, journal=journal, progress=progress)
     warn(f"varying {key} changed nothing in this scenario" for key in without_effect(rows, varied))
@@ -111,17 +110,6 @@ def _journal(out: Path | None) -> Path | None:
         need("pyarrow", f"--out {out}")
     check_writable(out)
     return out.with_name(f"{out.name}.journal")
-
-
-@contextmanager
-def _executor(scheduler: str | None, workers: int | None, runs: int) -> Iterator[tuple[Executor, int]]:
-    """The executor, and how many of `runs` one piece of its work should have."""
-    if scheduler is None:
-        with process_pool(workers) as processes:
-            yield processes, 1
-        return
-    with dask_cluster(scheduler, runs) as found:
-        yield found
 
 
 def _write(rows: Sequence[dict[str, Any]], out: Path) -> None:
