@@ -68,11 +68,12 @@ def division(scenario: Scenario) -> Division | None:
 def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     """What the worker that holds most holds: the most of each kind, which need not be at one moment.
 
-    Activations are those that a profile has measured: its peak without parameters and gradients, the batch included;
-    0 without a profile. At stage 3 of sharded training, the units that a worker has gathered count as parameters,
-    beside its own part; at stages 2 and 3, two whole units count as gradients: one that is made, and one that is
-    summed. A model whose units share parameters, or whose gradients come in another order, holds more. Under tensor
-    parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its blocks whole.
+    Activations are those that a profile has measured: its peak without parameters and gradients, the batch included; 0
+    without a profile. At stage 3 of sharded training, the units that a worker has gathered count as parameters, beside
+    its own part; at stages 2 and 3, two whole units count as gradients: one that is made, and one that is summed; at
+    stage 3 without prefetch it is one. A model whose units share parameters, or whose gradients come in another order,
+    holds more. Under tensor parallelism all activations are divided, which is a lower bound: each worker holds the
+    inputs of its blocks whole.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one, and where the scenario does
     not say how large a gradient is.
@@ -123,7 +124,9 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd") -> H
         kept, stage = divided.part, divided.policy.stage
         together = 1 + divided.policy.prefetch  # units that are whole: the one that is computed, and those ahead
         parameters = kept + _most_together(divided.units, together) if stage == 3 else parameters
-        gradients = kept + _most_together(divided.units, GRADIENT_UNITS) if stage >= 2 else gradients
+        if stage >= 2:  # where nothing is gathered ahead, a gather stands between two units' gradients
+            units = 1 if stage == 3 and not divided.policy.prefetch else GRADIENT_UNITS
+            gradients = kept + _most_together(divided.units, units)
     own = 0.0 if scenario.server_decides else OPTIMIZERS[optimizer] * kept
     return Held(parameters, gradients, own, activations)
 

@@ -4,7 +4,8 @@ parameters, gradients    what the worker keeps is there all the time. In sharded
              are there from the gather's start to the end of the unit's forward or backward, and a unit's whole
              gradients from the backward's start to the end of their sum.
 optimizer    its numbers are there all the time.
-activations  grow evenly in forward, and shrink evenly in backward.
+activations  grow evenly in forward, and shrink evenly in backward. A cancelled computation counts as a whole one, and
+             work that a failure undid has none.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
 from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.memory import Held, division, held_in_a_step
+from distsim.policies import FlexRR
 from distsim.trace import SpanKind, Spans, Trace
 
 KINDS = tuple(field.name for field in fields(Held))
@@ -35,7 +38,7 @@ class MemoryOverTime:
     time_seconds: Floats
     held: dict[str, Floats]
 
-    @property
+    @cached_property
     def total(self) -> Floats:
         """Bytes of all kinds together."""
         total: Floats = np.sum([*self.held.values()], axis=0)
@@ -65,7 +68,7 @@ def held_over_time(trace: Trace, worker: int = 0, optimizer: str = "sgd") -> Mem
     always: dict[str, float] = {kind: getattr(whole, kind) for kind in KINDS}
     changes: dict[str, list[Change]] = {kind: [] for kind in KINDS}
     always["activations"] = 0.0
-    changes["activations"] = [*_activations(spans, whole.activations, _forward_share(trace))]
+    changes["activations"] = [*_activations(spans, whole.activations), *_in_pieces(trace, spans, whole.activations)]
     if divided := division(scenario):
         if divided.policy.stage == 3:
             always["parameters"], changes["parameters"] = divided.part, [*_gathered(spans, divided.units)]
@@ -73,7 +76,9 @@ def held_over_time(trace: Trace, worker: int = 0, optimizer: str = "sgd") -> Mem
             always["gradients"], changes["gradients"] = divided.part, [*_summed(spans, divided.units)]
     moments = [0.0, trace.total_seconds, *(one for kind in KINDS for change in changes[kind] for one in change[:2])]
     times = np.unique(moments)
-    return MemoryOverTime(times.repeat(2), {kind: always[kind] + _course(times, changes[kind]) for kind in KINDS})
+    until = 2 * int((times <= trace.total_seconds).sum())  # some workers go on after the last update
+    found = {kind: always[kind] + _course(times, changes[kind])[:until] for kind in KINDS}
+    return MemoryOverTime(times.repeat(2)[:until], found)
 
 
 def _course(times: Floats, changes: list[Change]) -> Floats:
@@ -92,31 +97,30 @@ def _course(times: Floats, changes: list[Change]) -> Floats:
     return np.where(np.abs(found) < 1e-9 * sum(abs(num_bytes) for _, _, num_bytes in changes), 0.0, found)
 
 
-def _forward_share(trace: Trace) -> float:
-    """Of a computation that a trace does not divide into forward and backward."""
-    profile = trace.scenario.workload.profile
-    if profile is None or not profile.backward_seconds:
-        return 1.0 - trace.scenario.workload.backward_share
-    return profile.forward_seconds / (profile.forward_seconds + profile.backward_seconds)
-
-
-def _activations(spans: Spans, num_bytes: float, forward_share: float) -> Iterator[Change]:
+def _activations(spans: Spans, num_bytes: float) -> Iterator[Change]:
     """The activations of each step come in its forwards and go in its backwards, in proportion to their times."""
-    for kind, sign in ((SpanKind.FORWARD, 1.0), (SpanKind.BACKWARD, -1.0), (SpanKind.COMPUTE, 0.0)):
+    for kind, sign in ((SpanKind.FORWARD, 1.0), (SpanKind.BACKWARD, -1.0)):
         own = spans.of_kind(kind)
-        starts, ends = own.start_seconds, own.end_seconds
+        seconds = own.end_seconds - own.start_seconds
         _, step = np.unique(own.step, return_inverse=True)
-        count, together = np.bincount(step), np.bincount(step, ends - starts)
-        shares = np.where(
-            together[step] > 0, (ends - starts) / np.where(together, together, 1.0)[step], 1 / count[step]
-        )
-        for start, end, share in zip(starts.tolist(), ends.tolist(), shares.tolist(), strict=True):
-            if sign:
-                yield start, end, sign * share * num_bytes
-            else:
-                middle = start + forward_share * (end - start)
-                yield start, middle, share * num_bytes
-                yield middle, end, -share * num_bytes
+        count, together = np.bincount(step)[step], np.bincount(step, seconds)[step]
+        shares = np.where(together > 0, seconds / np.where(together > 0, together, 1.0), 1.0 / count)
+        columns = (own.start_seconds, own.end_seconds, sign * shares * num_bytes)
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _in_pieces(trace: Trace, spans: Spans, num_bytes: float) -> Iterator[Change]:
+    """The same where a trace does not divide a computation into forward and backward: of a batch, or a part of it."""
+    workload, policy = trace.scenario.workload, trace.scenario.policy
+    forward, profile = 1.0 - workload.backward_share, workload.profile
+    if profile is not None and profile.backward_seconds:
+        forward = profile.forward_seconds / (profile.forward_seconds + profile.backward_seconds)
+    of_piece = num_bytes / (policy.items if isinstance(policy, FlexRR) else 1)
+    own = spans.of_kind(SpanKind.COMPUTE)
+    for start, end in zip(own.start_seconds.tolist(), own.end_seconds.tolist(), strict=True):
+        middle = start + forward * (end - start)
+        yield start, middle, of_piece
+        yield middle, end, -of_piece
 
 
 def _by_unit(spans: Spans, *kinds: SpanKind) -> dict[tuple[int, int, int], list[tuple[float, float]]]:

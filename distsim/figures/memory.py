@@ -10,11 +10,12 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import INK, RUNS, template
 from distsim.figures.wording import time_unit
+from distsim.memory import OPTIMIZERS
 from distsim.memory_over_time import KINDS, MemoryOverTime, held_over_time
 from distsim.trace import Trace
 from distsim.units import show
 
-MOST_RANKS = 16  # of more, one worker is drawn alone
+MOST_RANKS = 16  # of more, one worker is drawn alone; but for the stages of a pipeline, all hold alike
 MOST_CELLS = 1000  # parts of the time; of a run with more moments, the one with most is drawn for each part
 LOOKS = dict(zip(KINDS, RUNS, strict=False))
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -39,10 +40,13 @@ def memory(trace: Trace, optimizer: str = "sgd", worker: int | None = None) -> C
         rule = f"is not a worker of this run, which has {trace.workers}"
         raise InputError.of("memory(worker)", worker, rule, "take 0, or leave it out")
     trace.check_whole("memory(trace)")
-    ranks = range(trace.workers if trace.workers <= MOST_RANKS else 1)
-    found = {rank: held_over_time(trace, rank, optimizer) for rank in {*ranks, *([] if worker is None else [worker])}}
+    few, alike = trace.workers <= MOST_RANKS, trace.scenario.policy.kind != "pipeline"
+    ranks = {0} if alike and not few else {*range(trace.workers)}
+    found = {rank: held_over_time(trace, rank, optimizer) for rank in ranks | ({0 if worker is None else worker})}
     chosen = max(found, key=lambda rank: found[rank].total.max()) if worker is None else worker
     most = found[chosen]
+    if not few:
+        found = {chosen: most}
     scale, unit = next((one for one in UNITS if most.total.max() >= one[0]), (1.0, "B"))
     to_time, time_axis = time_unit(trace.total_seconds)
     figure = go.Figure()
@@ -68,7 +72,7 @@ def memory(trace: Trace, optimizer: str = "sgd", worker: int | None = None) -> C
                 legendgroup="others", showlegend=rank == min(set(found) - {chosen}),
                 hovertemplate=f"worker {rank} at %{{x:.4g}} {time_axis}: %{{y:.4g}} {unit}<extra></extra>",
             )  # fmt: skip
-    return Captioned(figure, _sentence(trace, chosen, most), _table(most, scale, unit))
+    return Captioned(figure, _sentence(trace, chosen, most, optimizer), _table(most, scale, unit))
 
 
 def _drawn(found: MemoryOverTime) -> Integers:
@@ -80,7 +84,7 @@ def _drawn(found: MemoryOverTime) -> Integers:
     return np.array([0, *(cell[np.argmax(found.total[cell])] for cell in cells), moments[-1]])
 
 
-def _sentence(trace: Trace, worker: int, found: MemoryOverTime) -> str:
+def _sentence(trace: Trace, worker: int, found: MemoryOverTime, optimizer: str) -> str:
     place = int(np.argmax(found.total))
     kinds = [f"{kind} {show(float(found.held[kind][place]), 'byte')}" for kind in KINDS if found.held[kind].any()]
     said = (
@@ -89,6 +93,8 @@ def _sentence(trace: Trace, worker: int, found: MemoryOverTime) -> str:
     )
     if trace.scenario.workload.profile is None:
         said += " Activations are not counted, since the workload has no profile."
+    if trace.scenario.server_decides and OPTIMIZERS[optimizer]:
+        said += " The servers hold the optimizer's numbers."
     return said
 
 

@@ -90,8 +90,8 @@ class Mesh(Programmed):
             )  # fmt: skip
         if workload.heads % self.tensor:
             raise InputError.of(
-                "policy.tensor", self.tensor, f"does not divide the {workload.heads} heads of a block, so that groups "
-                "would exchange gradients of different sizes", "write 2 or 4, or simulate it",
+                "policy.tensor", self.tensor, f"does not divide the {workload.heads} heads that workers share",
+                "write 2 or 4, and data times tensor workers, or simulate it",
             )  # fmt: skip
         check_handed_on(workload)
 
