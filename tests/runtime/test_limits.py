@@ -43,8 +43,8 @@ def scenario(policy: dict[str, Any], communication: dict[str, Any], **tables: An
         ({"kind": "local_sgd", "period": 2}, SERVER | {"receive": "fifo"}, {}, "communication.receive = 'fifo'"),
         ({"kind": "backup", "backups": 1}, SERVER | {"implementation": "schedule"}, {}, "implementation = 'schedule'"),
         (
-            {"kind": "mesh", "data": 2, "tensor": 2}, {"kind": "ring"}, {"workload": {"model": "transformer"}},
-            "workload.model = 'transformer': is not trained by a real run on a mesh. Cure: remove it",
+            {"kind": "mesh", "data": 4, "tensor": 1}, {"kind": "ring"}, {"workload": {"model": "transformer"}},
+            "policy.tensor = 1: shares no block, .* Cure: write kind = \"ddp\", or simulate it",
         ),
         (
             {"kind": "synchronous"}, {"kind": "ring"}, {"workload": {"model": "mlp", "batch": 400}},
