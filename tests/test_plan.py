@@ -307,7 +307,7 @@ def test_where_nothing_fits_json_still_tells_what_is_missing(files: Path) -> Non
         (("--memory", "1 MB"), "--memory = '1 MB': is too little for every way"),
         (("--activation", "three"), "--activation = 'three': "),
         (("--out", "plan.pdf"), "--out = 'plan.pdf': must end in .png or .svg or .html"),
-        (("--batch", "8"), "--batch = 8: is that of the profile already"),
+        (("--batch", "8"), "--batch = 8: does not go with a profile, whose batch is"),
     ],
 )
 def test_bad_input_has_one_message_with_its_cure(files: Path, options: tuple[str, ...], words: str) -> None:

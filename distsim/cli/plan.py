@@ -110,9 +110,11 @@ def plan_command(
 def _profile(model: str, batch: int | None, *, shown: bool) -> Profile:
     if not model.endswith(".json"):
         return measured_profile(model, batch, "cpu", 20, None, shown=shown)
+    profile = Profile.load(Path(model))
     if batch is not None:
-        raise InputError.of("--batch", batch, "is that of the profile already", "leave it out, or give FILE:FUNCTION")
-    return Profile.load(Path(model))
+        rule = f"does not go with a profile, whose batch is {profile.batch}"
+        raise InputError.of("--batch", batch, rule, "leave it out, or give FILE:FUNCTION")
+    return profile
 
 
 def _cluster(path: Path) -> dict[str, Any]:

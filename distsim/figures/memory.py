@@ -42,7 +42,7 @@ def memory(trace: Trace, optimizer: str = "sgd", worker: int | None = None) -> C
     trace.check_whole("memory(trace)")
     few, alike = trace.workers <= MOST_RANKS, trace.scenario.policy.kind != "pipeline"
     ranks = {0} if alike and not few else {*range(trace.workers)}
-    found = {rank: held_over_time(trace, rank, optimizer) for rank in ranks | ({0 if worker is None else worker})}
+    found = {rank: held_over_time(trace, rank, optimizer) for rank in ranks | {worker or 0}}
     chosen = max(found, key=lambda rank: found[rank].total.max()) if worker is None else worker
     most = found[chosen]
     if not few:
