@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distsim.calibration import Calibration, fit, probes
+from distsim.calibration.imposed import calibrate_command
 from distsim.comparison import Comparison, compare, link_differences, network_difference, rule_difference
 from distsim.errors import InputError
 from distsim.progress import Report, bar
@@ -123,7 +124,7 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
     if calibration.machine is None or not calibration.machine.emulated:
         raise InputError(
             "the calibration was made on the machine's own links, and --emulate imposes others. "
-            "Cure: make one with distsim calibrate --emulate, or leave it out"
+            f"Cure: make one with {calibrate_command(scenario.cluster, emulated=True)}, or leave it out"
         )
     if scenario.cluster.nic:
         raise InputError.of(
@@ -134,11 +135,10 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
     if imposed is not None and not imposed.are_those_of(cluster):
         bandwidth = write(cluster.bandwidth_bytes_per_second, "byte/second")
         latency = write(cluster.latency_seconds, "second")
-        links = f"--bandwidth '{bandwidth}' --latency '{latency}'"
         raise InputError.of(
             "calibration", f"made on {calibration.machine.links}",
             f"says nothing of this scenario's links, {bandwidth} and {latency}",
-            f"make one with distsim calibrate --emulate {links}, or leave it out",
+            f"make one with {calibrate_command(cluster, emulated=True)}, or leave it out",
         )  # fmt: skip
 
 

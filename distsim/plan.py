@@ -17,6 +17,7 @@ from distsim.engine.selection import fastest
 from distsim.errors import InputError
 from distsim.memory import Held, held
 from distsim.metrics import summary
+from distsim.policies import Ddp
 from distsim.policies.mesh import has_blocks
 from distsim.profile import Profile
 from distsim.scenario import Scenario
@@ -61,6 +62,11 @@ class Way:
         return self.scenario.samples_per_step
 
     @property
+    def step_seconds(self) -> float | None:
+        """The median step; None where the way was not simulated."""
+        return None if self.seconds_per_sample is None else self.seconds_per_sample * self.samples
+
+    @property
     def price_per_sample(self) -> float | None:
         """In the currency of the scenario's price."""
         cost = self.scenario.cost
@@ -74,6 +80,9 @@ class Way:
         table, workers = self.scenario.table(), self.scenario.cluster.workers
         policy = table["policy"]
         settings = [f"{key} {value}".replace("_", " ") for key, value in policy.items() if key != "kind"]
+        own, layers = self.scenario.policy, self.scenario.workload.layer_bytes
+        if isinstance(own, Ddp) and len(own.buckets(layers)) == 1:
+            settings = ["one bucket"]
         words = [policy["kind"].replace("_", " "), *settings]
         if workers > 1 and policy["kind"] != "pipeline":
             words.append(table["communication"]["kind"].replace("_", " "))
@@ -87,6 +96,7 @@ class Way:
             "communication": table["communication"], "fits": not self.missing_bytes,
             "held_bytes": asdict(self.held) | {"total": self.held.total}, "missing_bytes": self.missing_bytes,
             "untried": bool(self.untried), "seconds_per_sample": self.seconds_per_sample,
+            "step_seconds": self.step_seconds,
             "exposed_communication_share": self.exposed_share, "price_per_sample": self.price_per_sample,
         }  # fmt: skip
 
@@ -221,12 +231,13 @@ def ranked(found: Sequence[Way], by: By = "time") -> list[Way]:
 
     Of equal ones, the one that holds less comes first, and then the one with fewer settings.
     """
-    known = [(round_off(value), way) for way in found if (value := _value(way, by)) is not None]
+    known = [(round_off(value), way) for way in found if (value := value_of(way, by)) is not None]
     known.sort(key=lambda pair: (pair[0], pair[1].held.total, len(pair[1].name), pair[1].name))
     return [way for _, way in known]
 
 
-def _value(way: Way, by: By) -> float | None:
+def value_of(way: Way, by: By) -> float | None:
+    """What ways are ranked by: the time or the price of a sample."""
     return way.seconds_per_sample if by == "time" else way.price_per_sample
 
 
@@ -243,10 +254,10 @@ def round_off(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def frontier(found: Sequence[Way]) -> list[Way]:
-    """The ways that no other beats both in time and in memory, the fastest first."""
+def frontier(found: Sequence[Way], by: By = "time") -> list[Way]:
+    """The ways that no other beats both in time, or price, and in memory; the fastest, or cheapest, first."""
     best: list[Way] = []
-    for way in ranked(found):
+    for way in ranked(found, by):
         if not best or way.held.total < best[-1].held.total:
             best.append(way)
     return best
@@ -264,19 +275,25 @@ def verdict(found: Sequence[Way], by: By = "time") -> str:
             f"is too little for every way: {least.name} needs least, and lacks {show(least.missing_bytes, 'byte')}",
             "take devices with more memory, more of them, or a smaller batch",
         )  # fmt: skip
-    winner, best = order[0], round_off(_value(order[0], by) or 0.0)
+    winner, best = order[0], round_off(value_of(order[0], by) or 0.0)
     told = {
         "time": f"Fastest: {winner.name}, with {show(winner.seconds_per_sample or 0.0, 'second')} a sample",
         "price": f"Cheapest: {winner.name}, a million samples cost {1e6 * (winner.price_per_sample or 0.0):.4g}",
     }[by]
-    others = [way for way in order if round_off(_value(way, by) or 0.0) > best]
+    others = [way for way in order if round_off(value_of(way, by) or 0.0) > best]
     if not others:
         return f"{told}."
     second = others[0]
-    more = (_value(second, by) or 0.0) / best - 1.0
-    told += f". Next: {second.name}, {100 * more:.3g} % {'slower' if by == 'time' else 'dearer'}"
+    told += f". Next: {second.name}, {_more((value_of(second, by) or 0.0) / best, by)}"
     if second.scenario.cluster.workers != winner.scenario.cluster.workers:
         return f"{told}, on fewer workers." if second.samples < winner.samples else f"{told}, on more workers."
     assert winner.exposed_share is not None and second.exposed_share is not None
     shares = f"{100 * winner.exposed_share:.3g} % of the step against {100 * second.exposed_share:.3g} %"
     return f"{told}: communication that nothing hides takes {shares}."
+
+
+def _more(ratio: float, by: By) -> str:
+    """How much more than the winner, such as "3 % slower" or "12.5 times the price"."""
+    if ratio >= 2.0:
+        return f"{ratio:.3g} times the {by}" if ratio < 1000.0 else f"more than 1000 times the {by}"
+    return f"{100 * (ratio - 1.0):.3g} % {'slower' if by == 'time' else 'dearer'}"

@@ -80,6 +80,15 @@ class BusyCores:
     pace: Pace
     shared_pace: Pace | None = None
 
+    def too_fast(self) -> list[str]:
+        """A sentence for each pace that no machine has, since workers do not make each other faster."""
+        paces = {"workers with a core each": self.pace, "two workers that share a core, together,": self.shared_pace}
+        return [
+            f"{who} computed at {100 * pace:.0f} % of the pace of one alone"
+            for who, pace in paces.items()
+            if pace and pace > FASTEST_PACE
+        ]
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -157,9 +166,7 @@ class Profile:
         signs = []
         if self.device == "cpu" and spent and self.step_seconds > BUSY_STEP * spent:
             signs.append(f"a step took {show(self.step_seconds, 'second')}, and only {show(spent, 'second')} of a core")
-        paces = [pace for pace in (self.busy.pace, self.busy.shared_pace) if pace] if self.busy else []
-        if max(paces, default=0.0) > FASTEST_PACE:
-            signs.append(f"workers at once computed at {100 * max(paces):.0f} % of the pace of one alone")
+        signs += self.busy.too_fast() if self.busy else []
         cure = "do not trust predictions from this profile: measure it again while nothing else runs"
         return [f"the machine did other work while {self.model} was measured: {', and '.join(signs)}; {cure}"] * bool(
             signs

@@ -170,3 +170,18 @@ def test_without_prefetch_one_whole_unit_has_gradients_at_stage_3() -> None:
     )  # fmt: skip
     over_time = held_over_time(simulate(found))
     assert held(found).gradients == over_time.held["gradients"].max() == 2.5e6
+
+
+def test_the_figure_draws_the_first_steps_or_what_it_is_told() -> None:
+    trace = simulate(scenario({"kind": "sharded", "stage": 1}, workload={"gradient": "6 MB", "layers": 6}, steps=20,
+                              compute={"mean": "60 ms"}))  # fmt: skip
+    ends = np.unique(trace.updates.time_seconds)
+    few, window = memory(trace), memory(trace, start_seconds=float(ends[4]), end_seconds=float(ends[5]))
+    assert few.figure.layout.xaxis.range[1] == pytest.approx(1e3 * ends[2], rel=0.02)
+    assert "Drawn: 0 s to" in few.summary
+    drawn = np.array(window.figure.data[0].x)
+    assert window.figure.layout.xaxis.range == pytest.approx((1e3 * ends[4], 1e3 * ends[5]))
+    assert drawn[0] <= 1e3 * ends[4] < drawn[-1]
+    assert len(drawn) < len(memory(trace, end_seconds=float(ends[-1])).figure.data[0].x) / 10
+    with pytest.raises(InputError, match="must end after it starts"):
+        memory(trace, start_seconds=1.0, end_seconds=0.5)

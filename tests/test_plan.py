@@ -220,7 +220,7 @@ def test_the_command_prints_a_table_and_draws(files: Path) -> None:
     assert (files / "plan.html").stat().st_size > 10_000
 
 
-def test_the_cheapest_way_comes_first_where_prices_decide(files: Path) -> None:
+def test_the_cheapest_way_comes_first_where_prices_decide(files: Path, small: Profile) -> None:
     result = run(files, "--by", "price", "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
@@ -228,7 +228,15 @@ def test_the_cheapest_way_comes_first_where_prices_decide(files: Path) -> None:
     assert prices == pytest.approx(sorted(prices), rel=1e-11)
     assert document["ways"][0]["workers"] == 1, "more workers also wait for each other"
     assert document["verdict"].startswith("Cheapest: synchronous, 1 worker, a million samples cost ")
-    assert "dearer, on more workers" in document["verdict"]
+    assert "times the price, on more workers" in document["verdict"]
+    held = [row["held_bytes"]["total"] for row in document["ways"] if row["frontier"]]
+    assert held == sorted(held, reverse=True), "what costs more holds less"
+    assert document["ways"][0]["frontier"]
+    assert all(
+        row["step_seconds"] == pytest.approx(row["seconds_per_sample"] * row["workers"] * small.batch)
+        for row in document["ways"]
+        if row["policy"]["kind"] == "synchronous"
+    )
 
 
 def test_without_prices_no_way_is_cheapest(files: Path) -> None:
@@ -244,10 +252,11 @@ def test_the_note_tells_how_many_ways_the_table_shows(small: Profile, same: int,
     found = [
         replace(way, seconds_per_sample=float(max(number, 14 - same)), exposed_share=0.0) for number in range(1, 14)
     ]
-    notes = [note for note in _left_out(found, None) if note.startswith("of ")]
+    notes = [note for note in _left_out(found, None, "time") if note.startswith("of ")]
     assert notes == [f"of 13 ways that fit, {told} that differ in time or memory; --json lists all"]
-    assert _table("a model", found).row_count == min(same, 12)
-    assert not any(note.startswith("of ") for note in _left_out(found[-5:], None))
+    shown = _table("a model", found)
+    assert list(shown.columns[0].cells) == [f"{number:03d}" for number in range(1, 1 + min(same, 12))]
+    assert not any(note.startswith("of ") for note in _left_out(found[-5:], None, "time"))
 
 
 def test_the_command_prints_json(files: Path) -> None:
@@ -329,3 +338,41 @@ def test_the_picture_has_a_point_for_each_way(small: Profile) -> None:
     shown = drawn(found, 80e9)
     points = sum(len(trace.x) for trace in shown.figure.data if trace.mode == "markers")
     assert points == len(shown.table) == len(found)
+
+
+@pytest.mark.parametrize(("room", "lines"), [(1.0, 1), (2.5, 1), (50.0, 0)])
+def test_a_device_far_larger_than_the_ways_does_not_squeeze_the_picture(
+    small: Profile, room: float, lines: int
+) -> None:
+    """room: of a device, as a multiple of what the largest way holds."""
+    found = list(plan(ways(small, CLUSTER)))
+    most = max(way.held.total for way in found)
+    shown = drawn(found, room * most)
+    assert len(shown.figure.layout.shapes) == lines
+    right = shown.figure.layout.xaxis.range[1]
+    assert right == pytest.approx(1.06 * (room if lines else 1.0) * most / 1e9)
+    assert ("far more than is drawn" in shown.summary) == (not lines)
+
+
+def test_the_picture_shows_prices_where_they_decide(small: Profile) -> None:
+    found = list(plan(ways(small, CLUSTER, cost={"price_per_hour": 2.0})))
+    shown = drawn(found, by="price")
+    (line,) = [trace for trace in shown.figure.data if trace.mode == "lines"]
+    assert line.y == pytest.approx([1e6 * way.price_per_sample for way in frontier(found, "price")])
+    assert shown.figure.layout.yaxis.title.text == "price of a million samples"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "told"), [(1.031, "3.1 % slower"), (1.99, "99 % slower"), (13.5, "13.5 times the time"),
+                        (4e5, "more than 1000 times the time")],
+)  # fmt: skip
+def test_the_runner_up_is_told_in_words_that_fit(small: Profile, ratio: float, told: str) -> None:
+    way = ways(small, CLUSTER | {"workers": 1})[0]
+    found = [replace(way, seconds_per_sample=seconds, exposed_share=0.0) for seconds in (2.0, 2.0 * ratio)]
+    assert told in verdict(found)
+
+
+def test_a_bucket_for_all_layers_is_one_bucket(small: Profile) -> None:
+    names = [way.name for way in ways(small, CLUSTER) if way.scenario.policy.kind == "ddp"]
+    assert "ddp, one bucket, ring, 4 workers" in names
+    assert len(set(names)) == len(names)

@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from distsim.cluster import Cluster
-from distsim.units import BOUNDS, show
+from distsim.units import BOUNDS, show, write
 from distsim.validated_table import ValidatedTable
 
 SLOWEST, FASTEST = BOUNDS["byte/second"]
@@ -39,3 +39,14 @@ class Imposed(ValidatedTable):
     def __str__(self) -> str:
         latency = "no latency imposed" if self.latency_seconds is None else show(self.latency_seconds, "second")
         return f"{show(self.bandwidth_bytes_per_second, 'byte/second')} and {latency}"
+
+
+def calibrate_command(cluster: Cluster, options: str = "", *, emulated: bool) -> str:
+    """The command that makes a calibration for this cluster; for its emulated links, with these.
+
+    >>> calibrate_command(Cluster(workers=2, bandwidth="1 Gbit/s", latency="1 ms"), "--workers 1,2", emulated=True)
+    "distsim calibrate --workers 1,2 --emulate --bandwidth '1 Gbit/s' --latency '1 ms' --out machine.json"
+    """
+    bandwidth = write(cluster.bandwidth_bytes_per_second, "byte/second")
+    links = f"--emulate --bandwidth '{bandwidth}' --latency '{write(cluster.latency_seconds, 'second')}'"
+    return " ".join(["distsim calibrate", *filter(None, [options, links * emulated]), "--out machine.json"])

@@ -80,8 +80,8 @@ class MachineCalibration(ValidatedTable):
     fits: for each operation, one at each number of workers, and one over all numbers, for numbers not measured.
     work: for each all-reduce, core-seconds of one rank over all numbers of workers; empty in earlier files.
     other_work: how many cores other programs took on average, in the launch that they disturbed most; 0: none.
-    turn_seconds: how much longer a message of an all-reduce takes where a worker computes on each core; 0 where that
-    was not measured.
+    turn_seconds, schedule_turn_seconds: how much longer a message of torch's all-reduce, and of a schedule, takes where
+    a worker computes on each core; 0 where that was not measured.
     """
 
     cores: Count
@@ -92,6 +92,7 @@ class MachineCalibration(ValidatedTable):
     work: tuple[Fit, ...] = ()
     other_work: Annotated[float, Ge(0.0)] = 0.0
     turn_seconds: Time = 0.0
+    schedule_turn_seconds: Time = 0.0
 
     @model_validator(mode="after")
     def _imposed_where_emulated(self) -> MachineCalibration:
@@ -210,6 +211,7 @@ class MachineCalibration(ValidatedTable):
         on_a_cpu = profile.device == "cpu" if profile else model is not None
         if not on_a_cpu or exchange is None or scenario.servers:
             return None
+        turns = {"all_reduce": self.turn_seconds, "ring_schedule": self.schedule_turn_seconds}
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
@@ -219,7 +221,7 @@ class MachineCalibration(ValidatedTable):
             byte_seconds=exchange.unit_seconds / ends,
             bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
             count=self.cores,
-            turn_seconds=self.turn_seconds if operation_of(scenario) == "all_reduce" else 0.0,
+            turn_seconds=turns.get(operation_of(scenario), 0.0),
         )
 
     def _busy_pace(self, scenario: Scenario) -> float:

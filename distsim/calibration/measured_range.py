@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from distsim.calibration.exchange import exchanged_bytes
 from distsim.calibration.file import Calibration
+from distsim.calibration.imposed import calibrate_command
 from distsim.calibration.machine import MachineCalibration, carried_at_once, operation_of, title_of
 from distsim.calibration.operations import Operation
 from distsim.scenario import Scenario
@@ -17,9 +18,10 @@ from distsim.workload import Model
 FAR_AMOUNT, FAR_WORKERS = 4, 2  # far beyond: more than so many times the largest measured
 
 
-def cautions(calibration: Calibration | None, scenario: Scenario) -> list[str]:
+def cautions(calibration: Calibration | None, scenario: Scenario, *, emulated: bool = False) -> list[str]:
     """All sentences on why not to trust a prediction of `scenario`. None: a calibration of its exchange alone.
 
+    emulated: whether the prediction is for emulated links, so that a calibration is to be made on these.
     Raises InputError if no measurement applies.
     """
     profile = scenario.workload.profile
@@ -27,7 +29,7 @@ def cautions(calibration: Calibration | None, scenario: Scenario) -> list[str]:
     if calibration is not None:
         found += calibration.machine.busy_warnings() if calibration.machine else []
         found += far_beyond(calibration, scenario)
-    return found + lacking(calibration, scenario)
+    return found + lacking(calibration, scenario, emulated=emulated)
 
 
 def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
@@ -54,10 +56,10 @@ def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
     return [told for told in found if told]
 
 
-def lacking(calibration: Calibration | None, scenario: Scenario) -> list[str]:
+def lacking(calibration: Calibration | None, scenario: Scenario, *, emulated: bool = False) -> list[str]:
     """A sentence for what a prediction of `scenario` lacks. None: a calibration of its exchange alone.
 
-    Raises InputError as `far_beyond` does.
+    emulated: as in `cautions`. Raises InputError as `far_beyond` does.
 
     >>> from distsim import Scenario, example
     >>> table = example("synchronous_ring").table() | {"workload": {"model": "mlp"}}
@@ -70,17 +72,20 @@ def lacking(calibration: Calibration | None, scenario: Scenario) -> list[str]:
     exchange, what = None if calibration is None else calibration.of(scenario), profile.model if profile else model
     timed = exchange is not None and (exchange.cores is not None or exchange.model_seconds > 0.0)
     if not timed and not profile:
-        cure = f"run distsim calibrate --model {model} --out machine.json, and add --calibration machine.json"
+        run = calibrate_command(scenario.cluster, f"--model {model}", emulated=emulated)
+        cure = f"run {run}, and add --calibration machine.json"
         return [f"the prediction has no time for the forward and backward of {model}: {cure}"]
     machine = None if calibration is None else calibration.machine
     if exchange is None or exchange.cores is None or machine is None:
-        cure = "" if scenario.servers else ". Run distsim calibrate --workers 1,2, and add --calibration with its file"
+        run = calibrate_command(scenario.cluster, "--workers 1,2", emulated=emulated)
+        cure = "" if scenario.servers else f". Run {run}, and add --calibration machine.json"
         return [f"the prediction does not know how exchanges and the computing of {what} compete for cores{cure}"]
     own_pace = profile is not None and profile.busy is not None
     if machine.cores > 1 and not own_pace and not machine.busy_paces(None if profile else model):
+        run = calibrate_command(scenario.cluster, f"--workers 1,{machine.cores}", emulated=emulated)
         return [
             f"the calibration did not measure a model on {machine.cores} busy cores: the prediction takes them for as "
-            f"fast as one alone. Calibrate with --workers 1,{machine.cores}"
+            f"fast as one alone. Run {run}"
         ]
     return []
 

@@ -24,7 +24,15 @@ PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
 
 Shows = Literal[
-    "all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp", "turn"
+    "all_reduce",
+    "ring_schedule",
+    "parameter_server",
+    "point_to_point",
+    "compute",
+    "bucket_mean",
+    "ddp",
+    "turn",
+    "schedule_turn",
 ]
 BUSY_MODEL: Model = "transformer"  # its backward keeps a core busy for much longer than a small all-reduce takes
 BUSY_BATCH = 32
@@ -40,7 +48,7 @@ class Probe:
     def samples(self, trace: Trace) -> Iterator[Sample]:
         """The samples in a trace of this scenario, operation by operation."""
         workers, workload = self.scenario.cluster.workers, self.scenario.workload
-        if self.shows == "turn":
+        if self.shows == "turn" or self.shows == "schedule_turn":
             return
         if self.shows == "compute":
             yield "compute", workload.known_model, workers, float(workload.batch), model_seconds(trace)
@@ -66,10 +74,13 @@ class Probe:
             yield self.shows, None, self.scenario.cluster.workers, amount, np.array(told[WARM_UP_STEPS:])
 
     def turns(self, trace: Trace) -> Iterator[Sample]:
-        """The seconds of a small all-reduce beside busy cores, where a trace of this scenario shows it."""
+        """The seconds of an all-reduce beside busy cores, of torch or of a schedule, where the trace shows it."""
+        workers, amount = self.scenario.cluster.workers, self.scenario.workload.layer_bytes[-1]
         if self.shows == "turn" and len(seconds := busy_all_reduce_seconds(trace)):
-            amount = self.scenario.workload.layer_bytes[-1]
-            yield "all_reduce", None, self.scenario.cluster.workers, amount, seconds
+            yield "all_reduce", None, workers, amount, seconds
+        if self.shows == "schedule_turn" and len(seconds := busy_reduce_scatter_seconds(trace)):
+            # The schedule of an all-reduce is a reduce-scatter, and an all-gather with as many messages.
+            yield "ring_schedule", None, workers, amount, 2.0 * seconds
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ class CalibrationPlan:
     could be fitted.
 
     >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
-    [4, 14, 4, 4]
+    [4, 16, 4, 4]
     """
 
     workers: tuple[int, ...] = (1, 2, 4)
@@ -160,6 +171,8 @@ class CalibrationPlan:
             if 1 < workers <= TRAINING_SAMPLES[BUSY_MODEL] // BUSY_BATCH:
                 policy = _ddp_with(_bucket_sizes(BUSY_MODEL)[1])
                 yield self._probe("turn", workers, workload, policy, SHORTEST_PAUSE, kind="ring")
+                sharded = {"kind": "sharded", "stage": 1}
+                yield self._probe("schedule_turn", workers, workload, sharded, SHORTEST_PAUSE, kind="ring")
         for model in self.models:
             for batch in sorted({max(1, self.batch // 4), self.batch // 2, self.batch}):
                 for workers in sorted({*self.workers, *self.busy}):
@@ -229,13 +242,27 @@ def model_seconds(trace: Trace) -> Floats:
 
 def busy_all_reduce_seconds(trace: Trace) -> Floats:
     """Seconds of each step's first bucket, without the warm-up; none where most of them outlast a worker's backward."""
-    sums, backward = trace.spans.of_kind(SpanKind.ALL_REDUCE), trace.spans.of_kind(SpanKind.BACKWARD)
+    sums = trace.spans.of_kind(SpanKind.ALL_REDUCE)
     first = sums.where(sums.label == "bucket 0")
-    begun, computed = np.full(trace.scenario.steps, -np.inf), np.full(trace.scenario.steps, np.inf)
+    begun = np.full(trace.scenario.steps, -np.inf)
     np.maximum.at(begun, first.step, first.start_seconds)
-    np.minimum.at(computed, backward.step, backward.end_seconds)
-    seconds, beside = _latest(trace, first) - begun, computed - begun
-    return seconds[WARM_UP_STEPS:] if np.median(beside - seconds) > 0.0 else np.zeros(0)
+    return _beside_backward(trace, begun, _latest(trace, first))
+
+
+def busy_reduce_scatter_seconds(trace: Trace) -> Floats:
+    """The same of the sum of the last layers' gradients, from when all workers have computed these."""
+    sums, backward = trace.spans.of_kind(SpanKind.REDUCE_SCATTER), trace.spans.of_kind(SpanKind.BACKWARD)
+    last = backward.label[np.argmin(backward.start_seconds)]
+    begun = _latest(trace, backward.where(backward.label == last))
+    return _beside_backward(trace, begun, _latest(trace, sums.where(sums.label == last)))
+
+
+def _beside_backward(trace: Trace, begun: Floats, ended: Floats) -> Floats:
+    """Seconds of each step from begun to ended, without the warm-up; none where most outlast a worker's backward."""
+    backward = trace.spans.of_kind(SpanKind.BACKWARD)
+    computed = np.full((trace.workers, trace.scenario.steps), -np.inf)
+    np.maximum.at(computed, (backward.worker, backward.step), backward.end_seconds)
+    return (ended - begun)[WARM_UP_STEPS:] if np.median(computed.min(axis=0) - ended) > 0.0 else np.zeros(0)
 
 
 def server_seconds(trace: Trace) -> tuple[Floats, Floats, Floats]:

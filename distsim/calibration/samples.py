@@ -13,6 +13,7 @@ from distsim.calibration.machine import SHORTEST_SECONDS, Fit, MachineCalibratio
 from distsim.calibration.operations import NOT_OVERSUBSCRIBED, OPERATIONS, Operation, oversubscription, terms
 from distsim.workload import Model
 
+Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats
 Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model, workers, amount, seconds of the repeats
 
 
@@ -47,10 +48,16 @@ def fitted(
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
         other_work=other_work,
     )  # fmt: skip
-    return machine.model_copy(update={"turn_seconds": _turn_seconds(machine, turns)})
+    joined = _joined(turns)
+    return machine.model_copy(
+        update={
+            "turn_seconds": _turn_seconds(machine, joined, "all_reduce"),
+            "schedule_turn_seconds": _turn_seconds(machine, joined, "ring_schedule"),
+        }
+    )
 
 
-def _turn_seconds(machine: MachineCalibration, turns: Iterable[Sample]) -> float:
+def _turn_seconds(machine: MachineCalibration, turns: Repeats, shown: Operation) -> float:
     """How much longer a message of an all-reduce takes where all cores are busy, at the fewest workers that fill them.
 
     >>> import numpy as np
@@ -59,15 +66,12 @@ def _turn_seconds(machine: MachineCalibration, turns: Iterable[Sample]) -> float
     >>> round(fitted(free, cores=2, turns=busy).turn_seconds, 6), fitted(free, cores=4, turns=busy).turn_seconds
     (0.004, 0.0)
     """
-    filling = [(key, seconds) for key, seconds in _joined(turns).items() if key[2] >= machine.cores]
+    filling = [(key, seconds) for key, seconds in turns.items() if key[0] == shown and key[2] >= machine.cores]
     if not filling:
         return 0.0
     (operation, _, workers, amount), seconds = min(filling, key=lambda one: one[0][2])
     messages, _ = terms(operation, workers, amount, NOT_OVERSUBSCRIBED)
     return max(0.0, float(np.median(seconds)) - machine.seconds(operation, workers, amount)) / messages
-
-
-Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats
 
 
 def _joined(samples: Iterable[Sample]) -> Repeats:

@@ -148,9 +148,9 @@ def _table(machine: MachineCalibration) -> Table:
     title = f"this machine, {in_words(machine.cores)}{links}"
     columns = ("", "workers", "latency (us)", "bandwidth (MB/s)", "R²", "miss")
     fits = wide_table(title, *columns, caption_justify="left")
-    turn = ""
-    if machine.turn_seconds:
-        turn = f" Where a worker computes on each core, a message takes {show(machine.turn_seconds, 'second')} longer."
+    turns = {"the backend's all-reduce": machine.turn_seconds, "a schedule": machine.schedule_turn_seconds}
+    told = " and ".join(f"{show(seconds, 'second')} longer in {what}" for what, seconds in turns.items() if seconds)
+    turn = f" Where a worker computes on each core, a message takes {told}." if told else ""
     fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
         f"fitted line. core time: what a rank's own threads work for an exchange, on all cores together.{turn}"

@@ -78,7 +78,8 @@ def compare(
         for scenario in scenarios:
             check_simulated(scenario)
         scenarios = with_own_models(scenarios, shown=not as_json)
-        warn(dict.fromkeys(sentence for scenario in scenarios for sentence in cautions(known, scenario)))
+        warned = [told for scenario in scenarios for told in cautions(known, scenario, emulated=emulate)]
+        warn(dict.fromkeys(warned))
         agree_to_runs(scenarios, yes=yes, emulate=emulate, deadline=deadline, shown=not as_json)
         run = predict_and_emulate if emulate else predict_and_measure
         compared = []

@@ -49,7 +49,7 @@ ARGUMENT = re.compile(r"\w+\((?P<arguments>[\w, ]+)\)(?P<part>.*)")  # what a fu
 @click.option("--step", type=click.IntRange(min=0), help="The step to draw (default: 0).")
 @click.option(
     "--optimizer", type=click.Choice([*OPTIMIZERS]),
-    help="Whose numbers are held beside parameters and gradients (default: sgd).",
+    help="Whose numbers are held beside parameters and gradients (default: adam).",
 )  # fmt: skip
 @click.option("--metric", help="The column of a sweep's table (default: step_seconds_median).")
 @json_option
@@ -69,7 +69,8 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
             raise InputError.of(OPTION[name], given[name], rule, "leave it out")
     least, most, words = COUNTS[entry.files]
     if not least <= len(files) <= most:
-        raise InputError.of("FILE...", len(files), f"a figure of kind {kind} takes {words}", "give as many")
+        rule = f"files are not what a figure of kind {kind} takes, which is {words}"
+        raise InputError.of("FILE...", len(files), rule, f"name {words}")
     for name in set(WINDOW) & set(given):
         given[name] = seconds(OPTION[name], given[name])
     check_writable(out)

@@ -45,7 +45,7 @@ PICTURES = (".png", ".svg", ".html")
               help="Rank by the time or by the price of a sample; [cost] beside [cluster] tells prices.")  # fmt: skip
 @click.option("--out", type=PATH, help="Draw time against memory: .png, .svg or .html.")
 @click.option("--scenarios", type=PATH, metavar="FOLDER",
-              help="Write each simulated way as a scenario: 001.toml is the best.")  # fmt: skip
+              help="Write the ways as scenarios, by their numbers, and a copy of the profile.")  # fmt: skip
 @json_option
 def plan_command(
     model: str, cluster: Path, memory: str | None, optimizer: str, activation: str | None, batch: int | None,
@@ -87,11 +87,11 @@ def plan_command(
     if out is not None and order:
         from distsim.figures.plan import plan as draw
 
-        draw(found, room).save(out)
+        draw(found, room, by).save(out)
     if scenarios is not None and order:
         write_ways(distinct(order), scenarios, model, profile)
     if as_json:
-        best = {way.name for way in frontier(found)}
+        best = {way.name for way in frontier(found, by)}
         untried = [way for way in found if way.untried and not way.missing_bytes]
         shown = [*order, *untried, *_too_large(found)]
         rows = [way.as_dict() | {"frontier": way.name in best} for way in shown]
@@ -99,8 +99,8 @@ def plan_command(
                     "ways": rows})  # fmt: skip
     elif told is not None:
         console().print(_table(profile.model, found, by))
-        written = [] if scenarios is None else [f"scenarios of all these ways: {scenarios}, 001.toml for the first"]
-        print_notes([told, *_left_out(found, room), *written])
+        written = [] if scenarios is None else [f"the ways as scenarios: {scenarios}/001.toml for the first, and so on"]
+        print_notes([told, *_left_out(found, room, by), *written])
     if interrupted:
         raise KeyboardInterrupt
     if told is None:
@@ -155,24 +155,34 @@ def _too_large(found: Sequence[Way]) -> list[Way]:
 def _table(model: str, found: Sequence[Way], by: By = "time") -> Table:
     priced = any(way.price_per_sample is not None for way in found)
     price = ["price of a million samples"] if priced else []
-    rows = table(f"ways to train {model}", "way", "a sample", "samples/s", "memory", "exposed", *price)
-    best = {way.name for way in frontier(found)}
-    for way in distinct(ranked(found, by))[:SHOWN]:
-        assert way.seconds_per_sample is not None and way.exposed_share is not None
+    rows = table(f"ways to train {model}", "", "way", "a step", "a sample", "samples/s", "memory", "exposed", *price)
+    best = {way.name for way in frontier(found, by)}
+    for number, way in enumerate(distinct(ranked(found, by))[:SHOWN], start=1):
+        assert way.seconds_per_sample and way.step_seconds and way.exposed_share is not None
         cells = [
-            f"{way.name} *" if way.name in best else way.name, show(way.seconds_per_sample, "second"),
-            f"{1 / way.seconds_per_sample:.4g}", show(way.held.total, "byte"), f"{100 * way.exposed_share:.1f} %",
+            f"{number:03d}", f"{way.name} *" if way.name in best else way.name, show(way.step_seconds, "second"),
+            show(way.seconds_per_sample, "second"), _amount(1.0 / way.seconds_per_sample),
+            show(way.held.total, "byte"), f"{100 * way.exposed_share:.1f} %",
         ]  # fmt: skip
         if priced:
-            cells.append(NOT_APPLICABLE if way.price_per_sample is None else f"{1e6 * way.price_per_sample:.4g}")
+            cells.append(NOT_APPLICABLE if way.price_per_sample is None else _amount(1e6 * way.price_per_sample))
         rows.add_row(*cells)
     return rows
 
 
-def _left_out(found: Sequence[Way], room: float | None) -> list[str]:
+def _amount(value: float) -> str:
+    """Four digits, and all of a whole number.
+
+    >>> _amount(10968.4), _amount(0.123456)
+    ('10,968', '0.1235')
+    """
+    return f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}"
+
+
+def _left_out(found: Sequence[Way], room: float | None, by: By) -> list[str]:
     """What the table does not show."""
-    told = ["* no other way beats it both in time and in memory"]
-    order = ranked(found)
+    told = [f"* no other way beats it both in {by} and in memory"]
+    order = ranked(found, by)
     differing = len(distinct(order))
     if differing > SHOWN or differing < len(order):
         which = f"the first {SHOWN} of the {differing}" if differing > SHOWN else f"the {differing}"

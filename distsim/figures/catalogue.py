@@ -70,7 +70,7 @@ FIGURES = (
     Entry("utilization", "how busy the links are over time", "trace"),
     Entry("ring_against_server", "bytes of the busiest link by number of workers, for a ring and for one server"),
     Entry("collective", "a schedule's chunks round by round, and the fault of a wrong schedule"),
-    Entry("memory", "the bytes that workers hold over time, by kind", "trace", ("optimizer",)),
+    Entry("memory", "the bytes that workers hold over time, by kind", "trace", ("optimizer", *WINDOW)),
     Entry("staleness", "how stale the applied gradients are", "traces"),
     Entry("stragglers", "step times and their order statistics", "trace"),
     Entry("pipeline", "a pipeline's schedule, its bubbles and its memory", "trace", ("step",)),

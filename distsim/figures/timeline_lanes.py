@@ -86,10 +86,10 @@ def _end_of_window(traces: Sequence[Trace], start_seconds: float) -> float:
     drawn = np.sort(np.concatenate(starts))
     drawn = drawn[drawn >= start_seconds]
     for steps in range(MOST_STEPS, FEWEST_STEPS, -1):
-        end = max(_end_of_steps(trace, start_seconds, steps) for trace in traces)
+        end = max(end_of_steps(trace, start_seconds, steps) for trace in traces)
         if np.searchsorted(drawn, end) <= MOST_BARS:
             return end
-    return max(_end_of_steps(trace, start_seconds, FEWEST_STEPS) for trace in traces)
+    return max(end_of_steps(trace, start_seconds, FEWEST_STEPS) for trace in traces)
 
 
 def _bars_of_an_update(trace: Trace) -> int:
@@ -98,7 +98,7 @@ def _bars_of_an_update(trace: Trace) -> int:
     return 3 + round(spans_of_two)
 
 
-def _end_of_steps(trace: Trace, start_seconds: float, steps: int) -> float:
+def end_of_steps(trace: Trace, start_seconds: float, steps: int) -> float:
     """The time when each worker has done about so many steps since the start of the window.
 
     Where updates wait for all workers, a step is one update; otherwise a step is one update per worker.

@@ -48,6 +48,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith(('ch', 'sh', 's')) else 's'}"
 
 
+def byte_unit(most_bytes: float) -> tuple[float, str]:
+    """The unit of an axis that reaches so far: its bytes, and its name.
+
+    >>> byte_unit(2.5e9), byte_unit(3e4), byte_unit(1.0)
+    ((1000000000.0, 'GB'), (1000.0, 'kB'), (1.0, 'B'))
+    """
+    units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+    return next((unit for unit in units if most_bytes >= unit[0]), (1.0, "B"))
+
+
 def time_unit(seconds: float, least_seconds: float = 3.0) -> tuple[float, str]:
     """The units in one second, and the unit's name: seconds from `least_seconds` on, milliseconds below.
 

@@ -302,16 +302,18 @@ def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], wo
     assert np.diff(trace.updates.time_seconds).min() > max(busy, exchange.cores.step_seconds)
 
 
-def test_only_threads_of_the_back_end_wait_for_turns() -> None:
+def test_a_schedule_has_turns_of_its_own() -> None:
     asked = scenario(SYNCHRONOUS, {"kind": "ring", "implementation": "schedule"}, model="mlp", batch=32)
     schedules = [("ring_schedule", *what) for _, *what in WORK[:4]]
     machine = sharing([*WORK, *schedules])
     rings = [
         fit.model_copy(update={"operation": "ring_schedule"}) for fit in machine.fits if fit.operation == "all_reduce"
     ]
-    exchange = machine.model_copy(update={"fits": (*machine.fits, *rings)}).exchange(asked)
+    with_rings = machine.model_copy(update={"fits": (*machine.fits, *rings), "schedule_turn_seconds": 2e-3})
+    exchange = with_rings.exchange(asked)
     assert exchange.cores is not None
-    assert exchange.cores.turn_seconds == 0.0
+    assert exchange.cores.turn_seconds == 2e-3
+    assert TURN != 2e-3
 
 
 @pytest.mark.parametrize(("workers", "turn"), [((2, 4), 4e-3), ((4, 2), 4e-3), ((4,), 3e-3), ((1,), 0.0)])
@@ -321,7 +323,12 @@ def test_a_turn_is_that_of_the_fewest_workers_that_fill_the_cores(workers: tuple
     ]
     seconds = {1: 1.0, 2: 2e-3 + 1e-5 + 2 * 4e-3, 4: 6e-3 + 1e-5 + 6 * 3e-3}
     turns = [("all_reduce", None, n, 1e4, np.full(3, seconds[n])) for n in workers]
-    assert fitted(rings, cores=2, turns=turns).turn_seconds == pytest.approx(turn, rel=0.01)
+    schedules = [("ring_schedule", *one) for _, *one in rings]
+    slower = [("ring_schedule", *one[1:-1], one[-1] + 2e-3) for one in turns]  # for 2 or 6 messages
+    found = fitted([*rings, *schedules], cores=2, turns=[*turns, *slower])
+    assert found.turn_seconds == pytest.approx(turn, rel=0.01)
+    messages = 2 * (min((n for n in workers if n > 1), default=2) - 1)
+    assert found.schedule_turn_seconds == pytest.approx((turn + 2e-3 / messages) * bool(turn), rel=0.01)
 
 
 def test_no_turn_is_shorter_than_none() -> None:

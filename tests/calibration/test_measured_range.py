@@ -90,7 +90,10 @@ def test_a_prediction_tells_what_its_calibration_lacks() -> None:
     (told,) = lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2)), asked)
     assert "does not know how exchanges and the computing of mlp compete for cores" in told
     (told,) = lacking(Calibration(machine=fitted([*rings, *alone], cores=2, work=rings)), asked)
-    assert told.endswith("Calibrate with --workers 1,2")
+    assert told.endswith("Run distsim calibrate --workers 1,2 --out machine.json")
+    (told,) = lacking(Calibration(machine=fitted([*rings, *alone], cores=2, work=rings)), asked, emulated=True)
+    links = "--emulate --bandwidth '10 Gbit/s' --latency '50 us'"
+    assert told.endswith(f"Run distsim calibrate --workers 1,2 {links} --out machine.json")
     assert lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2, work=rings)), asked) == []
 
 

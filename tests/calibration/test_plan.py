@@ -59,7 +59,13 @@ def test_every_size_is_measured_at_two_times() -> None:
         half = len(launch) // 2
         assert launch[:half] == launch[half:]
     assert {probe.shows for probe in alone} == {"bucket_mean"}
-    assert {probe.shows for probe in together} == {"all_reduce", "ring_schedule", "point_to_point", "turn"}
+    assert {probe.shows for probe in together} == {
+        "all_reduce",
+        "ring_schedule",
+        "point_to_point",
+        "turn",
+        "schedule_turn",
+    }
 
 
 def test_compute_is_measured_at_three_batches_and_where_others_are_not() -> None:
@@ -109,14 +115,15 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
         assert seconds == pytest.approx(0.004, rel=1e-9)
 
 
-def turn_probe(workers: int) -> Probe:
+def turn_probe(workers: int, shows: str = "turn") -> Probe:
     launches = CalibrationPlan(workers=(workers,), models=()).launches()
-    return next(probe for launch in launches for probe in launch if probe.shows == "turn")
+    return next(probe for launch in launches for probe in launch if probe.shows == shows)
 
 
 def test_a_turn_is_measured_at_each_number_of_workers_that_exchange() -> None:
     probes = [probe for launch in CalibrationPlan(workers=(1, 2, 4)).launches() for probe in launch]
-    assert {probe.scenario.cluster.workers for probe in probes if probe.shows == "turn"} == {2, 4}
+    for shows in ("turn", "schedule_turn"):
+        assert {probe.scenario.cluster.workers for probe in probes if probe.shows == shows} == {2, 4}
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -130,9 +137,21 @@ def test_a_turn_shows_in_the_first_bucket_from_the_last_arrival_to_the_last_end(
     assert list(probe.samples(trace)) == list(probe.work(trace)) == []
 
 
-def test_no_turn_shows_where_the_first_bucket_outlasts_backward() -> None:
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_schedule_s_turn_shows_in_the_first_reduce_scatter(workers: int) -> None:
+    """From the end of the last layers' backward on, and twice, since an all-reduce has an all-gather beside."""
+    probe = turn_probe(workers, "schedule_turn")
+    trace = simulate(probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "1 Gbit/s"}))
+    ((operation, model, found, amount, seconds),) = probe.turns(trace)
+    assert (operation, model, found) == ("ring_schedule", None, workers)
+    np.testing.assert_allclose(seconds, 2 * (workers - 1) / workers * amount / 125e6, rtol=1e-9)
+    assert list(probe.samples(trace)) == list(probe.work(trace)) == []
+
+
+@pytest.mark.parametrize("shows", ["turn", "schedule_turn"])
+def test_no_turn_shows_where_the_first_exchange_outlasts_backward(shows: str) -> None:
     """Its links are slow, or the computing is short: it then travels beside free cores."""
-    probe = turn_probe(2)
+    probe = turn_probe(2, shows)
     slow = probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "10 Mbit/s"})
     assert list(probe.turns(simulate(slow))) == []
 

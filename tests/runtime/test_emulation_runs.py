@@ -149,7 +149,7 @@ def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() ->
 def test_a_calibration_of_other_links_is_refused_with_emulation() -> None:
     asked = scenario({"kind": "synchronous"}, RING)
     loopback = fitted([("all_reduce", None, 2, size, np.full(3, size / 1e9)) for size in (1e5, 1e6)], cores=2)
-    with pytest.raises(InputError, match="distsim calibrate --emulate"):
+    with pytest.raises(InputError, match="distsim calibrate --emulate --bandwidth '40 Mbit/s' --latency '0 s' --out"):
         predict_and_emulate(asked, Calibration(machine=loopback))
     imposed = loopback.model_copy(update={"emulated": True})
     with pytest.raises(InputError, match=r"cluster\.nic"):
