@@ -75,12 +75,12 @@ class Probe:
 
     def turns(self, trace: Trace) -> Iterator[Sample]:
         """The seconds of an all-reduce beside busy cores, of torch or of a schedule, where the trace shows it."""
-        workers, amount = self.scenario.cluster.workers, self.scenario.workload.layer_bytes[-1]
+        workers, workload = self.scenario.cluster.workers, self.scenario.workload
         if self.shows == "turn" and len(seconds := busy_all_reduce_seconds(trace)):
-            yield "all_reduce", None, workers, amount, seconds
+            yield "all_reduce", None, workers, workload.layer_bytes[-1], seconds
         if self.shows == "schedule_turn" and len(seconds := busy_reduce_scatter_seconds(trace)):
             # The schedule of an all-reduce is a reduce-scatter, and an all-gather with as many messages.
-            yield "ring_schedule", None, workers, amount, 2.0 * seconds
+            yield "ring_schedule", None, workers, workload.layer_bytes[-1], 2.0 * seconds
 
 
 @dataclass(frozen=True)

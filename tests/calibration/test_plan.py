@@ -115,6 +115,13 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
         assert seconds == pytest.approx(0.004, rel=1e-9)
 
 
+def test_other_probes_show_no_turn() -> None:
+    probes = [probe for launch in CalibrationPlan(workers=(1, 2), models=("mlp",)).launches() for probe in launch]
+    for probe in {probe.shows: probe for probe in probes}.values():
+        if probe.shows not in ("turn", "schedule_turn"):
+            assert list(probe.turns(simulate(probe.scenario))) == []
+
+
 def turn_probe(workers: int, shows: str = "turn") -> Probe:
     launches = CalibrationPlan(workers=(workers,), models=()).launches()
     return next(probe for launch in launches for probe in launch if probe.shows == shows)
