@@ -37,7 +37,8 @@ class Cores:
     receiving it; byte_seconds: of each of its bytes. bucket_byte_seconds: of each byte of a bucket, which DDP divides
     by the number of workers before the all-reduce.
     count: the number of cores. turn_seconds: how much longer a message takes that is sent while at least so many
-    workers compute: the threads that carry it wait for their turns on the cores.
+    workers compute; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on the
+    cores.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files
@@ -50,6 +51,7 @@ class Cores:
     bucket_byte_seconds: CoreSeconds = 0.0
     count: Annotated[int, Ge(1)] = 1
     turn_seconds: CoreSeconds = 0.0
+    arrival_turn_seconds: CoreSeconds = 0.0
 
     def exchange_seconds(self, num_bytes: float) -> float:
         """Core-seconds of a message of so many bytes at one of its ends.

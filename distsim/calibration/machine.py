@@ -211,7 +211,11 @@ class MachineCalibration(ValidatedTable):
         on_a_cpu = profile.device == "cpu" if profile else model is not None
         if not on_a_cpu or exchange is None or scenario.servers:
             return None
-        turns = {"all_reduce": self.turn_seconds, "ring_schedule": self.schedule_turn_seconds}
+        # Both ends of a schedule's message wait; the backend's was measured, and is counted, where it is sent.
+        half = self.schedule_turn_seconds / 2
+        turn, arrival = {"all_reduce": (self.turn_seconds, 0.0), "ring_schedule": (half, half)}.get(
+            operation_of(scenario), (0.0, 0.0)
+        )
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
@@ -221,7 +225,8 @@ class MachineCalibration(ValidatedTable):
             byte_seconds=exchange.unit_seconds / ends,
             bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
             count=self.cores,
-            turn_seconds=turns.get(operation_of(scenario), 0.0),
+            turn_seconds=turn,
+            arrival_turn_seconds=arrival,
         )
 
     def _busy_pace(self, scenario: Scenario) -> float:

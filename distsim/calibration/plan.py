@@ -246,23 +246,34 @@ def busy_all_reduce_seconds(trace: Trace) -> Floats:
     first = sums.where(sums.label == "bucket 0")
     begun = np.full(trace.scenario.steps, -np.inf)
     np.maximum.at(begun, first.step, first.start_seconds)
-    return _beside_backward(trace, begun, _latest(trace, first))
+    ended = _latest(trace, first)
+    return (ended - begun)[WARM_UP_STEPS:] if np.median(_computed(trace) - ended) > 0.0 else np.zeros(0)
 
 
 def busy_reduce_scatter_seconds(trace: Trace) -> Floats:
-    """The same of the sum of the last layers' gradients, from when all workers have computed these."""
+    """Mean seconds of a step's sums of one layer that end before a worker's backward, without the warm-up.
+
+    A sum begins when the sum before has ended, and all workers have computed its gradients. So this is how long a sum
+    among others takes, with the wait of the thread that calls it. None where in most steps no sum ends so early.
+    """
     sums, backward = trace.spans.of_kind(SpanKind.REDUCE_SCATTER), trace.spans.of_kind(SpanKind.BACKWARD)
-    last = backward.label[np.argmin(backward.start_seconds)]
-    begun = _latest(trace, backward.where(backward.label == last))
-    return _beside_backward(trace, begun, _latest(trace, sums.where(sums.label == last)))
+    order = backward.where((backward.step == 0) & (backward.worker == 0))
+    layers = order.label[np.argsort(order.start_seconds)]
+    ready, ended = (
+        np.array([_latest(trace, spans.where(spans.label == layer)) for layer in layers]) for spans in (backward, sums)
+    )
+    begun = np.maximum(ready, np.vstack([ready[:1], ended[:-1]]))
+    early = (ended < _computed(trace))[:, WARM_UP_STEPS:]
+    seconds, found = np.where(early, (ended - begun)[:, WARM_UP_STEPS:], 0.0).sum(axis=0), early.sum(axis=0)
+    return seconds[found > 0] / found[found > 0] if np.median(found) > 0.0 else np.zeros(0)
 
 
-def _beside_backward(trace: Trace, begun: Floats, ended: Floats) -> Floats:
-    """Seconds of each step from begun to ended, without the warm-up; none where most outlast a worker's backward."""
+def _computed(trace: Trace) -> Floats:
+    """When the first worker has ended its backward, for each step."""
     backward = trace.spans.of_kind(SpanKind.BACKWARD)
     computed = np.full((trace.workers, trace.scenario.steps), -np.inf)
     np.maximum.at(computed, (backward.worker, backward.step), backward.end_seconds)
-    return (ended - begun)[WARM_UP_STEPS:] if np.median(computed.min(axis=0) - ended) > 0.0 else np.zeros(0)
+    return np.asarray(computed.min(axis=0))
 
 
 def server_seconds(trace: Trace) -> tuple[Floats, Floats, Floats]:

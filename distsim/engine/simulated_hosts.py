@@ -57,12 +57,13 @@ class SimulatedHosts:
     def exchange(self, source: int, target: int, num_bytes: float) -> Flow | DelayedTransfer:
         """Sends bytes as `send` does; where cores are shared, both ends spend core-seconds on them meanwhile.
 
-        The transfer ends when its bytes have arrived and both ends have done their work. It waits for its turn where a
-        worker computes on each core.
+        The transfer ends when its bytes have arrived and both ends have done their work. Where a worker computes on
+        each core, it waits for its turn: when it is sent, and again when it has arrived.
         """
         if self.cores is None:
             return self.send(source, target, num_bytes)
-        turn = self.cores.turn_seconds if self._computing >= self.cores.count else 0.0
+        turn = self._turn(self.cores.turn_seconds)
+        arrival_turn = self.cores.arrival_turn_seconds
         sent = self.send(source, target, num_bytes, self.route(source, target)[1] + turn)
         work = self.cores.exchange_seconds(num_bytes)
         ends = [self.exchange_work(end, work) for end in (source, target)]
@@ -76,9 +77,21 @@ class SimulatedHosts:
             if not left:
                 transfer.succeed()
 
-        for part in (sent, *ends):
+        def arrived(event: simpy.Event) -> None:
+            if wait := self._turn(arrival_turn):
+                self.environment.timeout(wait).callbacks.append(over)
+            else:
+                over(event)
+
+        sent.callbacks.append(arrived)
+        for part in ends:
             part.callbacks.append(over)
         return transfer
+
+    def _turn(self, seconds: float) -> float:
+        """The wait for a turn now: so long where a worker computes on each core, and none else."""
+        assert self.cores is not None
+        return seconds if self._computing >= self.cores.count else 0.0
 
     def exchange_work(self, host: int, core_seconds: float) -> Flow:
         """Work that an exchange makes at one of its ends, beside what the rank computes. Cores must be shared."""

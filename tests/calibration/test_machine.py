@@ -312,7 +312,7 @@ def test_a_schedule_has_turns_of_its_own() -> None:
     with_rings = machine.model_copy(update={"fits": (*machine.fits, *rings), "schedule_turn_seconds": 2e-3})
     exchange = with_rings.exchange(asked)
     assert exchange.cores is not None
-    assert exchange.cores.turn_seconds == 2e-3
+    assert exchange.cores.turn_seconds == exchange.cores.arrival_turn_seconds == 1e-3, "half at each end"
     assert TURN != 2e-3
 
 

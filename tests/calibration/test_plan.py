@@ -12,6 +12,8 @@ import pytest
 from distsim.calibration import CalibrationPlan
 from distsim.calibration.plan import PASSES, Probe
 from distsim.cli.calibrate import calibrate
+from distsim.cores import Cores
+from distsim.engine import story
 from distsim.errors import InputError
 from distsim.runtime import expected_time
 from distsim.runtime.calibrate import expected_of
@@ -115,6 +117,19 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
         assert seconds == pytest.approx(0.004, rel=1e-9)
 
 
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_schedule_s_turn_is_found_again(workers: int) -> None:
+    """In a simulation with this turn, as far as each sum of a layer begins beside workers that compute."""
+    probe, turn = turn_probe(workers, "schedule_turn"), 3e-3
+    asked = probe.scenario.replacing({"compute.added": "400 ms", "cluster.bandwidth": "1 Gbit/s"})
+    half = turn / 2  # at each end
+    cores = Cores(float(workers), step_seconds=0.4, count=workers, turn_seconds=half, arrival_turn_seconds=half)
+    trace = story.run(asked.replacing({"compute.added": "0 s"}), cores=cores)
+    ((_, _, _, amount, seconds),) = probe.turns(trace)
+    all_reduce = 2 * (workers - 1) * (amount / workers / 125e6 + turn)
+    assert seconds == pytest.approx(all_reduce, rel=1e-6)
+
+
 def test_other_probes_show_no_turn() -> None:
     probes = [probe for launch in CalibrationPlan(workers=(1, 2), models=("mlp",)).launches() for probe in launch]
     for probe in {probe.shows: probe for probe in probes}.values():
@@ -145,8 +160,8 @@ def test_a_turn_shows_in_the_first_bucket_from_the_last_arrival_to_the_last_end(
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_a_schedule_s_turn_shows_in_the_first_reduce_scatter(workers: int) -> None:
-    """From the end of the last layers' backward on, and twice, since an all-reduce has an all-gather beside."""
+def test_a_schedule_s_turn_shows_in_the_reduce_scatters_beside_backward(workers: int) -> None:
+    """Twice, since an all-reduce has an all-gather beside."""
     probe = turn_probe(workers, "schedule_turn")
     trace = simulate(probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "1 Gbit/s"}))
     ((operation, model, found, amount, seconds),) = probe.turns(trace)

@@ -109,6 +109,17 @@ def test_a_message_waits_for_its_turn_while_a_worker_computes_on_each_core(
     assert turns.total_seconds == pytest.approx(plain.total_seconds, rel=1e-6)  # backward hides what it delays
 
 
+@pytest.mark.parametrize(("bandwidth", "waits"), [("1 GB/s", True), ("10 MB/s", False)])
+def test_a_message_waits_again_where_it_arrives_while_all_cores_compute(bandwidth: str, waits: bool) -> None:
+    """The first of two buckets: a fast one arrives beside backward, a slow one after it."""
+    one = scenario(2, {"kind": "ddp", "first_bucket": "1 B", "bucket": "1.2 MB"}, "1.6 MB", bandwidth=bandwidth)
+    cores = Cores(capacity=FREE, step_seconds=0.03, count=2)
+    plain, turns = (run(one, found) for found in (cores, replace(cores, arrival_turn_seconds=1e-3)))
+    first = [trace.spans.where(trace.spans.label == "bucket 0") for trace in (plain, turns)]
+    seconds, longer = (spans.end_seconds - spans.start_seconds for spans in first)
+    np.testing.assert_allclose(longer - seconds, 2e-3 if waits else 0.0, atol=1e-6)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_where_no_core_lacks_the_run_is_that_without_shared_cores(policy: dict[str, Any]) -> None:
     """Work of a core is then time like the drawn time."""
