@@ -69,8 +69,7 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
             raise InputError.of(OPTION[name], given[name], rule, "leave it out")
     least, most, words = COUNTS[entry.files]
     if not least <= len(files) <= most:
-        rule = f"files are not what a figure of kind {kind} takes, which is {words}"
-        raise InputError.of("FILE...", len(files), rule, f"name {words}")
+        raise InputError.of("FILE...", len(files), f"a figure of kind {kind} takes {words}", f"name {words}")
     for name in set(WINDOW) & set(given):
         given[name] = seconds(OPTION[name], given[name])
     check_writable(out)

@@ -114,6 +114,22 @@ def mean_staleness(workers: int) -> float:
     return workers - 1.0
 
 
+def implicit_momentum(workers: int) -> float:
+    """The momentum that asynchrony adds to the mean of descent, with exponential times, communication free: 1 - 1 / P.
+
+    E[w(t+1) - w(t)] = (1 - 1 / P) E[w(t) - w(t-1)] - (eta / P) E[gradient at w(t)], with eta the learning rate. The
+    probabilities of the geometric staleness fall by the factor 1 - 1 / P, so all gradients but the fresh ones repeat
+    the step before by this factor. Source: Mitliagkas et al. 2016, Asynchrony begets momentum (arXiv 1605.09774).
+
+    workers: P, all equal.
+
+    >>> implicit_momentum(1), implicit_momentum(8)
+    (0.0, 0.875)
+    """
+    at_least(1, workers=workers)
+    return 1.0 - 1.0 / workers
+
+
 def staleness_probability(staleness: int, workers: int) -> float:
     """P(a gradient's staleness is k) with exponential times, communication free: (1 / P) (1 - 1 / P)^k.
 

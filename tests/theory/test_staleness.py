@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from distsim.accuracy.free_communication import EXPONENTIAL, free
 from distsim.distributions import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform
 from distsim.engine import story
 from distsim.errors import InputError
 from distsim.policies.stale_synchronous import StaleSynchronousRule
 from distsim.scenario import Scenario
+from distsim.simulation import simulate
 from distsim.theory.order_statistics import WorkerTime
 from distsim.theory.staleness import (
     asynchronous_gradients_speed_up,
@@ -19,6 +21,7 @@ from distsim.theory.staleness import (
     asynchronous_seconds_per_update_bounds,
     asynchronous_updates_speed_up,
     collision_share,
+    implicit_momentum,
     mean_staleness,
     stale_synchronous_staleness_bound,
     stale_synchronous_step_seconds_bounds,
@@ -273,3 +276,21 @@ def test_numbers_that_make_no_sense(call: object, quoted: str) -> None:
         call()
     assert str(caught.value).startswith(quoted)
     assert "Cure: " in str(caught.value)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5, 16])
+def test_random_staleness_moves_the_mean_as_momentum_does(workers: int) -> None:
+    """Descent on x^2 / 2 along simulated runs, against the mean's recursion with momentum, update by update."""
+    runs, updates, rate = 300, 40, 0.2
+    paths = np.ones((runs, updates + 1))
+    for run, path in enumerate(paths):
+        steps = 5 + 3 * updates // workers  # so that the fastest worker is not done before the last update
+        late = simulate(free({"kind": "asynchronous"}, EXPONENTIAL, workers, steps, run)).contributions.staleness
+        for update in range(updates):
+            path[update + 1] = path[update] - rate * path[update - late[update]]
+    momentum, expected = implicit_momentum(workers), [1.0, 1.0 - rate]
+    # The first gradient is that of version 0 for all; of N workers one reads the parameters after it.
+    for _ in range(updates - 1):
+        expected.append(expected[-1] + momentum * (expected[-1] - expected[-2]) - rate / workers * expected[-1])
+    allowed = 4.0 * paths.std(axis=0, ddof=1) / math.sqrt(runs) + 1e-12
+    assert (np.abs(paths.mean(axis=0) - expected) <= allowed).all()
