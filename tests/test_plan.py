@@ -110,6 +110,16 @@ def test_nothing_beats_the_frontier(small: Profile) -> None:
     )
 
 
+def test_the_frontier_of_prices_is_another_one(small: Profile) -> None:
+    """Four workers are twice as fast as one and hold as much, so they cost twice as much."""
+    priced = ways(small, CLUSTER, cost={"price_per_hour": 2.0})
+    one, *_, four = [way for way in priced if way.scenario.policy.kind == "synchronous"]
+    found = [replace(one, seconds_per_sample=1.0, exposed_share=0.0), replace(four, seconds_per_sample=0.5)]
+    assert four.scenario.cluster.workers == 4
+    assert [way.scenario.cluster.workers for way in frontier(found)] == [4]
+    assert [way.scenario.cluster.workers for way in frontier(found, "price")] == [1]
+
+
 def test_pipelines_are_tried_where_an_activation_is_known(small: Profile) -> None:
     assert not any(way.scenario.policy.kind == "pipeline" for way in ways(small, CLUSTER))
     found = [way for way in ways(small, CLUSTER, activation="3 MB") if way.scenario.policy.kind == "pipeline"]

@@ -211,11 +211,11 @@ class MachineCalibration(ValidatedTable):
         on_a_cpu = profile.device == "cpu" if profile else model is not None
         if not on_a_cpu or exchange is None or scenario.servers:
             return None
-        # Both ends of a schedule's message wait; the backend's was measured, and is counted, where it is sent.
-        half = self.schedule_turn_seconds / 2
-        turn, arrival = {"all_reduce": (self.turn_seconds, 0.0), "ring_schedule": (half, half)}.get(
-            operation_of(scenario), (0.0, 0.0)
-        )
+        turn = arrival_turn = 0.0
+        if operation_of(scenario) == "all_reduce":
+            turn = self.turn_seconds
+        elif operation_of(scenario) == "ring_schedule":  # a trace shows that both ends wait
+            turn = arrival_turn = self.schedule_turn_seconds / 2
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
@@ -226,7 +226,7 @@ class MachineCalibration(ValidatedTable):
             bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
             count=self.cores,
             turn_seconds=turn,
-            arrival_turn_seconds=arrival,
+            arrival_turn_seconds=arrival_turn,
         )
 
     def _busy_pace(self, scenario: Scenario) -> float:

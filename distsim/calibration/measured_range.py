@@ -59,7 +59,7 @@ def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
 def lacking(calibration: Calibration | None, scenario: Scenario, *, emulated: bool = False) -> list[str]:
     """A sentence for what a prediction of `scenario` lacks. None: a calibration of its exchange alone.
 
-    emulated: as in `cautions`. Raises InputError as `far_beyond` does.
+    emulated: as in `cautions`, and where the calibration has emulated links. Raises InputError as `far_beyond` does.
 
     >>> from distsim import Scenario, example
     >>> table = example("synchronous_ring").table() | {"workload": {"model": "mlp"}}
@@ -67,6 +67,8 @@ def lacking(calibration: Calibration | None, scenario: Scenario, *, emulated: bo
     ['the prediction has no time for the forward and backward of mlp: run distsim calibrate --model mlp ...
     """
     model, profile = scenario.workload.known_model, scenario.workload.profile
+    known = None if calibration is None else calibration.machine
+    emulated = emulated or (known is not None and known.emulated)
     if (model is None and profile is None) or (profile and profile.device != "cpu"):
         return []
     exchange, what = None if calibration is None else calibration.of(scenario), profile.model if profile else model

@@ -155,14 +155,13 @@ def _too_large(found: Sequence[Way]) -> list[Way]:
 def _table(model: str, found: Sequence[Way], by: By = "time") -> Table:
     priced = any(way.price_per_sample is not None for way in found)
     price = ["price of a million samples"] if priced else []
-    rows = table(f"ways to train {model}", "", "way", "a step", "a sample", "samples/s", "memory", "exposed", *price)
+    rows = table(f"ways to train {model}", "", "way", "a step", "a sample", "memory", "exposed", *price)
     best = {way.name for way in frontier(found, by)}
     for number, way in enumerate(distinct(ranked(found, by))[:SHOWN], start=1):
         assert way.seconds_per_sample and way.step_seconds and way.exposed_share is not None
         cells = [
             f"{number:03d}", f"{way.name} *" if way.name in best else way.name, show(way.step_seconds, "second"),
-            show(way.seconds_per_sample, "second"), _amount(1.0 / way.seconds_per_sample),
-            show(way.held.total, "byte"), f"{100 * way.exposed_share:.1f} %",
+            show(way.seconds_per_sample, "second"), show(way.held.total, "byte"), f"{100 * way.exposed_share:.1f} %",
         ]  # fmt: skip
         if priced:
             cells.append(NOT_APPLICABLE if way.price_per_sample is None else _amount(1e6 * way.price_per_sample))

@@ -117,9 +117,10 @@ def mean_staleness(workers: int) -> float:
 def implicit_momentum(workers: int) -> float:
     """The momentum that asynchrony adds to the mean of descent, with exponential times, communication free: 1 - 1 / P.
 
-    E[w(t+1) - w(t)] = (1 - 1 / P) E[w(t) - w(t-1)] - (eta / P) E[gradient at w(t)], with eta the learning rate. The
-    probabilities of the geometric staleness fall by the factor 1 - 1 / P, so all gradients but the fresh ones repeat
-    the step before by this factor. Source: Mitliagkas et al. 2016, Asynchrony begets momentum (arXiv 1605.09774).
+    E[w(t+1) - w(t)] = (1 - 1 / P) E[w(t) - w(t-1)] - (eta / P) E[gradient at w(t)], with eta the learning rate. Each
+    probability of the geometric staleness is 1 - 1 / P times the one before. So the gradients that are not fresh
+    repeat, on average, the step before times this factor. Source: Mitliagkas et al. 2016, Asynchrony begets momentum
+    (arXiv 1605.09774).
 
     workers: P, all equal.
 

@@ -94,6 +94,8 @@ def test_a_prediction_tells_what_its_calibration_lacks() -> None:
     (told,) = lacking(Calibration(machine=fitted([*rings, *alone], cores=2, work=rings)), asked, emulated=True)
     links = "--emulate --bandwidth '10 Gbit/s' --latency '50 us'"
     assert told.endswith(f"Run distsim calibrate --workers 1,2 {links} --out machine.json")
+    shaped = fitted([*rings, *alone], cores=2, work=rings, emulated=True)
+    assert lacking(Calibration(machine=shaped), asked) == [told], "its links were emulated, so the next one's are"
     assert lacking(Calibration(machine=fitted([*rings, *alone, *together], cores=2, work=rings)), asked) == []
 
 
