@@ -40,7 +40,7 @@ def test_a_step_takes_as_long_as_theory_says(period: int) -> None:
 
 @pytest.mark.whole
 def test_after_as_many_steps_a_longer_period_is_worse(whole: Callable[[int, int], int]) -> None:
-    own = seeds(whole(6, 20), first=101)
+    own = seeds(whole(10, 20), first=101)
     for shorter, longer in pairwise(losses_after_steps(FAST, own, 128)):
         assert interval(longer - shorter).low > 0.0
 
@@ -54,7 +54,7 @@ def test_after_as_many_averages_a_longer_period_is_better(whole: Callable[[int, 
 
 @pytest.mark.whole
 def test_by_the_clock_the_declared_period_beats_both_ends(whole: Callable[[int, int], int]) -> None:
-    own = seeds(whole(5, 20), first=601)
+    own = seeds(whole(10, 20), first=601)  # five are too few on some processors, whose rounding differs
     often, declared, seldom = seconds_to_target(FAST, own, (ENDS[0], DECLARED, ENDS[1]))
     assert np.isfinite([often, declared, seldom]).all()
     assert interval(often - declared).low > 0.0

@@ -13,7 +13,7 @@ from distsim.statistics import interval
 
 @pytest.mark.whole
 def test_asynchronous_updates_lead_and_then_trail(whole: Callable[[int, int], int]) -> None:
-    own = seeds(whole(10, 40), first=101)
+    own = seeds(whole(14, 40), first=101)
     ahead, behind = (losses(name, own, [EARLY, LATE]) for name in ("asynchronous", "synchronous"))
     assert interval(behind[:, 0] - ahead[:, 0]).low > 0.0
     assert interval(ahead[:, 1] - behind[:, 1]).low > 0.0
