@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 TOKENS = 50
 
@@ -64,6 +65,20 @@ class Sequence(nn.Module):
 
 def sequence() -> tuple[nn.Module, tuple[Tensor]]:
     return Sequence(), (torch.randn(8, 31),)
+
+
+class Recomputed(Sequence):
+    """The same layers, two and one, whose activations backward recomputes: it needs the parameters of two at once."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        first, second, third = self.layers
+        hidden = checkpoint(nn.Sequential(first, second), inputs, use_reentrant=False)
+        hidden = checkpoint(third, hidden, use_reentrant=False)
+        return nn.functional.mse_loss(hidden, inputs.roll(1))
+
+
+def recomputed() -> tuple[nn.Module, tuple[Tensor]]:
+    return Recomputed(), (torch.randn(8, 31),)
 
 
 class Fickle(nn.Module):

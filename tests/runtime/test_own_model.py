@@ -17,8 +17,10 @@ from distsim.policies import Ddp
 from distsim.profile import BusyCores, Profile
 from distsim.progress import Phase, Report
 from distsim.runtime.busy_profile import LAUNCHES, with_busy_cores
+from distsim.runtime.devices.stopwatch import Moment, Stopwatch
+from distsim.runtime.profiling.held_memory import peak_bytes_of
 from distsim.runtime.profiling.own_model import load, resized
-from distsim.runtime.profiling.profile import profile
+from distsim.runtime.profiling.profile import Timed, profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -115,6 +117,58 @@ def test_times_belong_to_the_layers_that_take_them(tmp_path: Path) -> None:
     assert middle.forward_seconds > 0.5 * found.forward_seconds
     before = layers["after.weight"]
     assert middle.ready_seconds - before.ready_seconds > 0.4 * found.backward_seconds
+
+
+RECOMPUTED = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+class Model(nn.Module):
+    def __init__(self, again):
+        super().__init__()
+        self.again = again
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 8)) for _ in range(5))
+    def forward(self, inputs):
+        for block in self.blocks:
+            inputs = checkpoint(block, inputs, use_reentrant=False) if self.again else block(inputs)
+        return inputs.square().mean()
+def build():
+    return Model(False), (torch.ones(100, 8),)
+def recomputed():
+    return Model(True), (torch.ones(100, 8),)
+"""
+
+
+class Counted(Stopwatch):
+    """Tells how many moments were taken before, in place of seconds."""
+
+    taken = 0
+
+    def moment(self) -> Moment:
+        self.taken += 1
+        now = self.taken
+        return lambda: float(now)
+
+
+def test_what_backward_computes_again_is_no_forward(tmp_path: Path) -> None:
+    """Between the beginning and the end of forward, each module has its outputs once."""
+    (tmp_path / "m.py").write_text(RECOMPUTED, "utf-8")
+    for function in ("build", "recomputed"):
+        step = Timed(load(f"{tmp_path / 'm.py'}:{function}"), Counted()).step(hooked=True)
+        assert step.forward == len(step.modules) + 1 == 11
+        assert set(step.modules.values()) == {1.0}
+
+
+def test_recomputed_activations_are_held_one_block_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(RECOMPUTED, "utf-8")
+    row = 4 * 100  # of one number for each sample
+    state = 2 * 4 * 5 * (8 * 32 + 32 + 32 * 8 + 8)  # parameters and gradients
+    outputs = 5 * 8 * row  # of the blocks: the inputs of the next, and what the loss needs
+    inside = 32 * row  # tanh needs its outputs, and the second Linear its inputs: the same tensor
+    found = {name: peak_bytes_of(load(f"{tmp_path / 'm.py'}:{name}")) for name in ("build", "recomputed")}
+    assert found["build"] == state + 8 * row + outputs + 5 * inside
+    # Of a block, backward recomputes the first Linear and tanh; it stops where it has all that it needs.
+    assert found["recomputed"] == state + 8 * row + outputs + 2 * 32 * row
 
 
 @pytest.mark.parametrize("samples", [1, 6, 20])

@@ -26,6 +26,7 @@ from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.progress import Phase, Report
 from distsim.runtime.devices.freed_memory import keep_freed_memory
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Moment, Stopwatch
+from distsim.runtime.profiling.held_memory import peak_bytes_of
 from distsim.runtime.profiling.own_model import OwnModel, load, located, told
 from distsim.scenario import Scenario
 
@@ -56,7 +57,7 @@ def profile(
         for step in range(warm_up):
             tell(Phase.counted("warm-up step", step + 1, warm_up))
             timed.step(hooked=step % 2 == 0)
-        peak_bytes = _peak_bytes(own)
+        peak_bytes = peak_bytes_of(own)
         found = []
         for step in range(steps):
             tell(Phase.counted("step", step + 1, steps))
@@ -124,6 +125,7 @@ class Timed:
         with _hooks(self._own, self._stopwatch) if hooked else _no_hooks() as moments:
             cores, begin = [time.process_time()], self._stopwatch.moment()
             loss = self._own.loss()
+            moments.forward_over = True
             cores.append(time.process_time())
             between = self._stopwatch.moment()
             self._own.backward(loss)
@@ -149,8 +151,12 @@ class Timed:
 
 @dataclass
 class _Moments:
-    """When each module had its outputs, and each parameter its gradient."""
+    """When each module had its outputs, and each parameter its gradient.
 
+    forward_over: a model that recomputes activations runs modules again in backward, which is not its forward.
+    """
+
+    forward_over: bool = False
     modules: list[tuple[nn.Module, Moment]] = field(default_factory=list)
     ready: list[tuple[nn.Parameter, Moment]] = field(default_factory=list)
 
@@ -166,7 +172,8 @@ def _hooks(own: OwnModel, stopwatch: Stopwatch) -> Iterator[_Moments]:
     found = _Moments()
 
     def left(module: nn.Module, _inputs: object, _outputs: object) -> None:
-        found.modules.append((module, stopwatch.moment()))
+        if not found.forward_over:
+            found.modules.append((module, stopwatch.moment()))
 
     def there(parameter: torch.Tensor) -> None:
         assert isinstance(parameter, nn.Parameter)
@@ -237,25 +244,3 @@ def _middle(values: Sequence[float] | Floats) -> tuple[float, tuple[float, float
     """The median and the quartiles; rounding never makes a time negative."""
     low, middle, high = np.maximum(np.quantile(values, [0.25, 0.5, 0.75]), 0.0)
     return float(middle), (float(low), float(high))
-
-
-def _peak_bytes(own: OwnModel) -> int:
-    """The most bytes held in a step: on a GPU what torch allocated, elsewhere what is known to be held."""
-    if own.batch[0].is_cuda:
-        torch.cuda.reset_peak_memory_stats()
-        own.backward(own.loss())
-        return int(torch.cuda.max_memory_allocated())
-    kept: dict[int, int] = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.layout is torch.strided:
-            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    held = [*own.module.parameters(), *own.module.buffers(), *own.batch]
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        loss = own.loss()
-    for tensor in held:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-    own.backward(loss)
-    return sum(kept.values()) + sum(one.numel() * one.element_size() for one in own.layers.values())
