@@ -30,6 +30,7 @@ GOOD_LAYERS = {"first.weight", "first.bias", "second.bias", "last.weight", "last
 
 HEAD = "import torch\nfrom torch import nn\n"
 LINEAR = f"{HEAD}LINEAR = nn.Linear(4, 2)\n"  # line 3
+QUIET = "import warnings; warnings.simplefilter('ignore')"  # torch warns that TorchScript is on its way out
 
 
 def module(forward: str) -> str:
@@ -61,6 +62,10 @@ BROKEN: dict[str, tuple[str, str, str]] = {  # the file, what the message says, 
     "a bare tensor": (build("return LINEAR, torch.ones(3, 4)"), "a Tensor in place of the batch", "a tuple of tensors"),
     "an empty batch": (build("return LINEAR, ()"), "a tuple of 0 in place of the batch", "a tuple of tensors"),
     "a number in the batch": (build("return LINEAR, (1.0,)"), "entry 0 of the batch is a float", "a tuple of tensors"),
+    "TorchScript": (build(f"{QUIET}; return torch.jit.script(LINEAR), (torch.ones(3, 4),)"),
+                    "m.py:4: the module is one of TorchScript", "before torch.jit.script"),
+    "TorchScript inside": (build(f"{QUIET}; return nn.Sequential(torch.jit.script(LINEAR)), (torch.ones(3, 4),)"),
+                           "m.py:4: the module is one of TorchScript", "before torch.jit.script"),
     "no parameters": (build("return nn.ReLU(), (torch.ones(2),)"), "m.py:4: the module has no parameters", "learns"),
     "a size to come": (build("return nn.LazyLinear(2), (torch.ones(3, 4),)"),
                        "m.py:4: parameter weight has no size yet", "call the module once in build"),

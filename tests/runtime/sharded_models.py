@@ -81,6 +81,21 @@ def recomputed() -> tuple[nn.Module, tuple[Tensor]]:
     return Recomputed(), (torch.randn(8, 31),)
 
 
+class Sparse(nn.Module):
+    """An embedding whose gradient is a sparse tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.out = nn.Embedding(TOKENS, 24, sparse=True), nn.Linear(24, TOKENS)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(self.out(self.embed(tokens)).flatten(0, 1), tokens.roll(1).flatten())
+
+
+def sparse() -> tuple[nn.Module, tuple[Tensor]]:
+    return Sparse(), (torch.randint(0, TOKENS, (4, 9)),)
+
+
 class Fickle(nn.Module):
     """Calls one layer more from the third forward on."""
 

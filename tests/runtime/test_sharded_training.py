@@ -30,7 +30,7 @@ from distsim.workload import FLOAT_BYTES
 from tests.runtime import sharded_models
 
 MODELS = Path(sharded_models.__file__)
-OWN = ("tied", "branches", "sequence", "recomputed")
+OWN = ("tied", "branches", "sequence", "recomputed", "sparse")
 KNOWN: dict[str, dict[str, Any]] = {
     "transformer": {"model": "transformer", "layers": 3, "width": 20, "batch": 4},
     "cnn": {"model": "cnn", "batch": 8},

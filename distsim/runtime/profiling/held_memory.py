@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -25,8 +26,8 @@ def peak_bytes_of(own: OwnModel) -> int:
     kept: dict[int, int] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.layout is torch.strided:
-            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        for one in dense(tensor):
+            kept[one.untyped_storage().data_ptr()] = one.untyped_storage().nbytes()
         return tensor
 
     held = [*own.module.parameters(), *own.module.buffers(), *own.batch]
@@ -39,6 +40,13 @@ def peak_bytes_of(own: OwnModel) -> int:
         own.backward(loss)
     gradients = sum(one.numel() * one.element_size() for one in own.layers.values())
     return sum(kept.values()) + gradients + recomputed.peak_bytes
+
+
+def dense(values: object) -> Iterator[torch.Tensor]:
+    """The tensors among an operation's arguments or results that have memory of their own; a sparse one has none."""
+    for one in tree_iter(values):
+        if isinstance(one, torch.Tensor) and one.layout is torch.strided:
+            yield one
 
 
 class Recomputed(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
@@ -57,9 +65,9 @@ class Recomputed(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
         """Runs the operation, and counts what it made."""
         made = func(*args, **(kwargs or {}))
         if torch.is_grad_enabled():
-            given = {one.untyped_storage().data_ptr() for one in tree_iter(args) if isinstance(one, torch.Tensor)}
-            for one in tree_iter(made):
-                if isinstance(one, torch.Tensor) and one.dim() and one.untyped_storage().data_ptr() not in given:
+            given = {one.untyped_storage().data_ptr() for one in dense(args)}
+            for one in dense(made):
+                if one.dim() and one.untyped_storage().data_ptr() not in given:
                     self._count(one.untyped_storage())
         return made
 

@@ -143,6 +143,9 @@ def load(spec: str, *, seed: int = 0, batch: int | None = None, place: torch.dev
     for number, one in enumerate(tensors):
         if not isinstance(one, torch.Tensor):
             raise refused(spec, f"{at}: entry {number} of the batch is {_kind(one)}", RETURNS)
+    if any(isinstance(one, torch.jit.ScriptModule) for one in module.modules()):
+        cure = "return the module as it is before torch.jit.script or torch.jit.trace"
+        raise refused(spec, f"{at}: the module is one of TorchScript, whose layers nobody can watch", cure)
     lazy = [name for name, one in module.named_parameters() if is_lazy(one)]
     if lazy:
         raise refused(spec, f"{at}: parameter {lazy[0]} has no size yet", f"call the module once in {name}")

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
 from distsim.errors import InputError
+from distsim.runtime.profiling.held_memory import dense
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,8 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Tells the units among the arguments, and computes."""
-        for one in tree_iter((args, kwargs)):
-            if (
-                isinstance(one, torch.Tensor)
-                and (unit := self._units.get(one.untyped_storage().data_ptr())) is not None
-            ):
+        for one in dense((args, kwargs)):
+            if (unit := self._units.get(one.untyped_storage().data_ptr())) is not None:
                 self._used(unit)
         return func(*args, **(kwargs or {}))
 
