@@ -104,7 +104,7 @@ def test_a_rank_that_leaves_early_without_an_error_is_found() -> None:
 def test_the_deadline_names_those_first_that_all_wait_for() -> None:
     for deadline in (4.0, 20.0, 90.0):  # a busy machine may still be starting the ranks when the first has passed
         message = error_of("loop", others="wait", deadline=deadline, second={"2": "busy_in_c"})
-        if message.count(" has spent ") == 2:
+        if [float(spent) > 0.2 for spent in re.findall(r" has spent ([\d.]+) s", message)] == [True, True]:
             break
     head, *lines = message.splitlines()
     assert f"not finished {deadline:g} s after its launch" in head
