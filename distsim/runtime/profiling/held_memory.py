@@ -16,8 +16,8 @@ from distsim.runtime.profiling.own_model import OwnModel
 def peak_bytes_of(own: OwnModel) -> int:
     """The most bytes held in a step: parameters, gradients, buffers, the batch, and what backward needs of forward.
 
-    A model that recomputes activations (`torch.utils.checkpoint`) keeps few of them from forward. What it recomputes
-    at once comes on top: of the part of the model that has most.
+    A model that recomputes activations (`torch.utils.checkpoint`) keeps few of them from forward. The most that it
+    recomputes at once is added: exact where the parts of the model are alike, and otherwise an upper bound.
     """
     if own.batch[0].is_cuda:
         torch.cuda.reset_peak_memory_stats()
@@ -65,7 +65,7 @@ class Recomputed(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
         """Runs the operation, and counts what it made."""
         made = func(*args, **(kwargs or {}))
         if torch.is_grad_enabled():
-            given = {one.untyped_storage().data_ptr() for one in dense(args)}
+            given = {one.untyped_storage().data_ptr() for one in dense((args, kwargs))}
             for one in dense(made):
                 if one.dim() and one.untyped_storage().data_ptr() not in given:
                     self._count(one.untyped_storage())

@@ -153,7 +153,7 @@ class Timed:
 class _Moments:
     """When each module had its outputs, and each parameter its gradient.
 
-    forward_over: a model that recomputes activations runs modules again in backward, which is not its forward.
+    forward_over: whether backward has begun. A model that recomputes activations runs its modules again there.
     """
 
     forward_over: bool = False
