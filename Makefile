@@ -7,7 +7,7 @@ WORKERS ?= 2
 # In both, tests share the cores, file by file, but those marked `alone`, which run one after the other.
 TEST := $(BIN)/python -m pytest --durations=10
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-NBVAL := TQDM_DISABLE=1 $(TEST) --nbval-lax --nbval-cell-timeout=120
+NBVAL := TQDM_DISABLE=1 DISTSIM_RECORDED_GUESSES=1 $(TEST) --nbval-lax --nbval-cell-timeout=120
 # Files with such tests: pytest need not collect all others anew.
 MORE = $(sort $(shell grep -rlE --include='test_*.py' 'mark\.(more|whole|thorough)' tests))
 ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark\.alone' tests))

@@ -12,7 +12,7 @@ from pathlib import Path
 SHIPPED = "course_and_labs"  # the folder of the material in an installed package
 RECORD = ".distsim-course.json"  # in a learner's copy: what was laid there
 LAB_FILES = ("lab.ipynb", "tasks.py", "checks.py", "ranks.py", "scenario.toml", "lab.toml")
-SUFFIXES = (".ipynb", ".md", ".py", ".svg")  # of the files of course/
+SUFFIXES = (".ipynb", ".md", ".py", ".svg", ".toml")  # of the files of course/
 
 
 def home() -> Path:

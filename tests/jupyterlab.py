@@ -18,6 +18,8 @@ from typing import Any
 import psutil
 import pytest
 
+from distsim.course.chapter import RECORDED
+
 START_SECONDS = 60
 IS_RUNNING = r"() => /\[(\*|\d+)\]/.test(document.querySelector('.jp-CodeCell .jp-InputPrompt').textContent)"
 HAS_RUN = r"() => /\[\d+\]/.test(document.querySelector('.jp-CodeCell .jp-InputPrompt').textContent)"
@@ -71,6 +73,7 @@ def running(own: Path) -> Iterator[Lab]:
         "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
         "JUPYTER_TOKEN": token,
+        RECORDED: "1",
     }
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0",

@@ -1,4 +1,4 @@
-"""The functions for a chapter's notebook: guess, compare, check.
+"""The functions for a chapter's notebook: guess, compare, check, record.
 
 from distsim.course import Chapter
 
@@ -7,11 +7,17 @@ guess = chapter.guess("step time", 55, unit="ms")
 chapter.compare(guess=guess, formula=..., simulation=..., measurement=[...], unit="ms", quantity="step time")
 chapter.check("effective_batch", effective_batch)
 chapter.total()
+chapter.record()
+
+Without a number in place of `...`, `guess` ends the cell, and so a run of all cells: what comes after tells the answer.
+Where nobody is there to guess, as in a test, `RECORDED` in the environment takes the guesses of a file.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import tomllib
 from functools import cached_property
 from pathlib import Path
 from types import EllipsisType
@@ -19,15 +25,25 @@ from typing import TYPE_CHECKING
 
 from distsim.course.exercise import Exercise, exercises_in
 from distsim.course.folder import EXERCISES, course_folder
+from distsim.course.record import Compared, Record
 from distsim.errors import InputError
 from distsim.grading.card import Points, Total, card
-from distsim.grading.four_stages import Values, asking, guessed, overlay
+from distsim.grading.four_stages import Values, asking, guessed, listed, overlay
 from distsim.grading.result import Result
 
 if TYPE_CHECKING:
     from distsim.figures import Captioned
 
 NUMBER = re.compile(r"\d\d")
+RECORDED = "DISTSIM_RECORDED_GUESSES"  # set: `...` stands for the guess in RECORDED_GUESSES
+RECORDED_GUESSES = "recorded_guesses.toml"  # in course/exercises: by chapter and quantity
+
+
+class MissingGuessError(InputError):
+    """A guess is still to be written. A notebook shows the sentence alone, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
 
 
 class Chapter:
@@ -48,12 +64,13 @@ class Chapter:
             raise InputError.of("chapter", number, reason, f"take one of {known}")
         self.number, self.name = str(number), mine[0].stem
         self._file = mine[0]
+        self._record = Record() if RECORDED in os.environ else Record.of_learner()
         self._guesses: dict[str, float] = {}
         self._shown: set[str] = set()
         self._results: dict[str, Result] = {}
 
     def __dir__(self) -> list[str]:
-        return ["check", "compare", "exercises", "guess", "name", "number", "total"]
+        return ["check", "compare", "exercises", "guess", "name", "number", "record", "total"]
 
     def __repr__(self) -> str:
         return f"Chapter({self.number!r})"
@@ -63,24 +80,33 @@ class Chapter:
         """The chapter's exercises, by name. Raises InputError where their file is broken."""
         return exercises_in(self._file)
 
-    def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float | None:
+    def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float:
         """Keeps, prints and returns your guess. You may change the guess until `compare` has shown the answers.
 
-        Without a value, asks for a guess and returns None. Raises InputError where the value is no finite number.
+        Raises MissingGuessError without a value, which is `...` or None, and InputError where the value is no finite number.
         """
-        kept = self._guesses.get(quantity)
+        kept, whose = self._guesses.get(quantity), "Your"
         if value is None or value is ...:
+            if kept is None and RECORDED in os.environ:
+                kept, whose = self._recorded(quantity), "The recorded"
             if kept is None:
-                print(asking(quantity, unit))
-                return None
+                raise MissingGuessError(f"{asking(quantity, unit)} Run it again: the chapter goes on.")
             value = kept
         number = guessed(quantity, value)
         if kept is None or quantity not in self._shown:
-            kept = self._guesses[quantity] = number
+            kept = number
+        self._guesses[quantity] = kept
         late = number != kept
         after = " (made before the answers were shown; restart the kernel to start anew)" if late else ""
-        print(f"Your guess of the {quantity}: {kept:g} {unit}".rstrip() + after)
+        print(f"{whose} guess of the {quantity}: {kept:g} {unit}".rstrip() + after)
         return kept
+
+    def _recorded(self, quantity: str) -> float:
+        path = self._file.with_name(RECORDED_GUESSES)
+        table = tomllib.loads(path.read_text("utf-8")).get(self.number, {})
+        if quantity not in table:
+            raise InputError.of(f"recorded guess of the {quantity}", ..., f"is not in {path}", "write it there")
+        return guessed(quantity, table[quantity])
 
     def compare(
         self,
@@ -94,12 +120,25 @@ class Chapter:
     ) -> Captioned:
         """Draws all four in one figure, in `unit`, with the error of each against the measurement.
 
-        A list holds repeats; an empty list means not there yet. Without a guess nothing is shown.
+        A list holds repeats; an empty list means not there yet. Without a guess nothing is shown. The first comparison
+        that has a measurement goes into the record.
         """
         drawn = overlay(guess, formula, simulation, measurement, unit, quantity)
         if guess is not None:
             self._shown.add(quantity)
+            own = Compared(
+                self.number, quantity, unit, self._guesses.get(quantity, listed(guess)[0]),
+                *(tuple(listed(values)) for values in (formula, simulation, measurement)),
+            )  # fmt: skip
+            self._record.keep(own)
         return drawn
+
+    def record(self) -> Captioned:
+        """Draws what you guessed and compared in this chapter and, in your copy of the course, in all others.
+
+        The first comparison of each quantity counts. Raises InputError where the copy's file is no record.
+        """
+        return self._record.drawn()
 
     def check(self, name: str, answer: object) -> Points:
         """Judges an answer and returns the points, which a notebook shows as a card.

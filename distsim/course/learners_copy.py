@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import nbformat
+
 from distsim import files, material
+from distsim.course.cells import GUESS
 from distsim.course.folder import EXERCISES
 from distsim.errors import InputError
+from distsim.grading.metadata import parsed
 
 FOLDER = "distsim-course"
+CHAPTER = re.compile(r"\d\d_\w+\.ipynb")
 MOST_MEGABYTES = 8  # of any file of the course
 OTHER_FOLDER = "name a new or empty folder: distsim course FOLDER"
 
@@ -55,12 +61,25 @@ def lay(folder: Path, source: Path | None = None) -> Laid:
         try:
             for file in material.files(source):
                 if EXERCISES not in file.parts:  # they compute the right answers; chapters use the package's own
-                    _lay(files.read(source / file, MOST_MEGABYTES), file, record, laid)
+                    content = files.read(source / file, MOST_MEGABYTES)
+                    _lay(_to_be_guessed(content) if CHAPTER.match(file.name) else content, file, record, laid)
         finally:
             _write_record(folder, record)
     except OSError as error:
         raise InputError.of("FOLDER", str(folder), f"cannot be written to ({error.strerror})", OTHER_FOLDER) from None
     return laid
+
+
+def _to_be_guessed(content: bytes) -> bytes:
+    """A chapter without the outputs of its first guess and of all cells below."""
+    notebook = parsed(content, "chapter")
+    before = True
+    for cell in notebook.cells:
+        before &= GUESS not in cell.metadata.get("tags", ())
+        if cell.cell_type == "code" and not before:
+            cell.outputs, cell.execution_count = [], None
+    text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]  # nbformat
+    return f"{text}\n".encode()
 
 
 def _record(folder: Path) -> dict[str, str]:

@@ -19,6 +19,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from distsim.course.chapter import RECORDED
 from distsim.course.folder import course_folder
 from distsim.errors import DistsimError, InputError, RunError
 from distsim.explorers.notebooks import METADATA
@@ -52,7 +53,8 @@ def executed(notebook: Any, folder: Path) -> Any:
         resources={"metadata": {"path": str(folder)}},
     )  # fmt: skip
     try:
-        return client.execute(env=os.environ | {"TQDM_DISABLE": "1"})  # a bar comes and goes with the machine's load
+        # A progress bar comes and goes with the machine's load, and nobody is there to guess.
+        return client.execute(env=os.environ | {"TQDM_DISABLE": "1", RECORDED: "1"})
     except CellExecutionError as error:
         raise RunError(f"a cell failed with {error.ename}: {error.evalue}\n{error.traceback}") from None
 

@@ -89,6 +89,7 @@ FIGURES = (
     Entry("step_scatter", "the time of each step, predicted against measured", "pair", called="steps"),
     Entry("prediction_errors", "predictions of several runs beside the measurements"),
     Entry("guess_formula_simulation_measurement", "one quantity guessed, by formula, simulated and measured"),
+    Entry("guesses", "guesses of several quantities as multiples of the measurements"),
 )
 KINDS = {entry.kind: entry for entry in FIGURES if entry.files != "none"}
 MODULES = {"Captioned": "captioned"} | {
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
     from distsim.figures.guess_formula_simulation_measurement import (
         guess_formula_simulation_measurement as guess_formula_simulation_measurement,
     )
+    from distsim.figures.guesses import guesses as guesses
     from distsim.figures.heat_map import heat_map as heat_map
     from distsim.figures.loss import loss as loss
     from distsim.figures.memory import memory as memory

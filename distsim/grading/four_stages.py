@@ -32,6 +32,17 @@ def _missing(value: Values) -> bool:
     return value is None or (isinstance(value, list) and not value)
 
 
+def listed(value: Values) -> list[float]:
+    """The numbers of a stage.
+
+    >>> listed(2), listed([1.0, 2.0]), listed(None)
+    ([2.0], [1.0, 2.0], [])
+    """
+    if value is None:
+        return []
+    return [float(one) for one in (value if isinstance(value, list) else [value])]
+
+
 def guessed(quantity: str, value: object) -> float:
     """A guess as a number. Raises InputError if the guess is not a finite number."""
     try:

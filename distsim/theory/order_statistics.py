@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from distsim.arrays import Floats
 from distsim.distributions import Distribution
@@ -99,6 +99,24 @@ def expected_maximum_seconds(times: Sequence[WorkerTime]) -> float:
     True
     """
     return expected_order_statistic_seconds(times, len(times))
+
+
+def median_maximum_seconds(times: Sequence[WorkerTime]) -> float:
+    """The median of the largest of independent times that may differ: the t at which F_1(t) … F_n(t) passes 1/2.
+
+    >>> from distsim.distributions import Exponential
+    >>> bool(np.isclose(median_maximum_seconds([WorkerTime(Exponential(1.0))] * 8), -np.log(1 - 0.5 ** (1 / 8))))
+    True
+    """
+    groups = Counter(times)
+    mesh = np.unique(np.concatenate([time.mesh_seconds(spacing=0.5) for time in groups]))
+    after = int(np.argmax(_still_busy(groups, 1, mesh) <= 0.5))
+    if after == 0:
+        return float(mesh[0])
+    found: float = optimize.brentq(
+        lambda t: float(_still_busy(groups, 1, np.array([t]))[0]) - 0.5, mesh[after - 1], mesh[after], xtol=1e-15
+    )
+    return found
 
 
 def expected_order_statistic_seconds(times: Sequence[WorkerTime] | Counter[WorkerTime], k: int) -> float:

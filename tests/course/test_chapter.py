@@ -5,11 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from distsim import material
 from distsim.course import Chapter, exercise, number
+from distsim.course.chapter import RECORDED, RECORDED_GUESSES, MissingGuessError
+from distsim.course.record import FILE, Compared, Record
 from distsim.errors import InputError
 
 EXERCISES = """
@@ -100,7 +104,6 @@ def test_an_unknown_exercise_is_refused_with_those_there_are(chapter: Chapter) -
 
 
 def test_a_guess_may_change_until_the_answers_are_shown(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:
-    assert chapter.guess("step time", ..., unit="ms") is None
     assert chapter.guess("step time", 55, unit="ms") == 55.0
     assert chapter.guess("step time", 60, unit="ms") == 60.0
     assert chapter.guess("step time", None, unit="ms") == 60.0
@@ -109,13 +112,84 @@ def test_a_guess_may_change_until_the_answers_are_shown(chapter: Chapter, capsys
     assert chapter.guess("step time", 80, unit="ms") == 60.0
     assert chapter.guess("share", 0.5) == 0.5
     assert capsys.readouterr().out.splitlines() == [
-        "Your guess of the step time? Write a number of ms in this cell.",
         "Your guess of the step time: 55 ms",
         "Your guess of the step time: 60 ms",
         "Your guess of the step time: 60 ms",
         "Your guess of the step time: 60 ms (made before the answers were shown; restart the kernel to start anew)",
         "Your guess of the share: 0.5",
     ]
+
+
+@pytest.mark.parametrize("nothing", [..., None])
+def test_without_a_number_the_chapter_waits_and_says_so_kindly(chapter: Chapter, nothing: Any) -> None:
+    with pytest.raises(MissingGuessError) as raised:
+        chapter.guess("step time", nothing, unit="ms")
+    said = "Your guess of the step time? Write a number of ms in this cell. Run it again: the chapter goes on."
+    assert raised.value._render_traceback_() == [said]
+    with pytest.raises(MissingGuessError, match="Write a number in this cell"):
+        chapter.guess("share", nothing)
+
+
+def test_where_nobody_is_there_to_guess_the_recorded_guess_is_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(RECORDED, "1")
+    (folder / "exercises" / RECORDED_GUESSES).write_text('["02"]\n"step time" = 47\n')
+    chapter = Chapter("02", folder)
+    assert [chapter.guess("step time", given, unit="ms") for given in (..., 50, ...)] == [47.0, 50.0, 50.0]
+    assert capsys.readouterr().out.splitlines()[0] == "The recorded guess of the step time: 47 ms"
+    with pytest.raises(InputError, match=r"recorded guess of the share = Ellipsis: is not in .*recorded_guesses\.toml"):
+        chapter.guess("share", ...)
+
+
+def of_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Makes the folder a learner's copy, and gives the path of its record."""
+    (folder.parent / material.RECORD).write_text("{}")
+    monkeypatch.chdir(folder)
+    return folder / FILE
+
+
+def test_a_copy_keeps_the_first_comparison_of_each_quantity(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = of_copy(folder, monkeypatch)
+    (folder / "exercises" / "01_why.py").write_text(EXERCISES)
+    for of, guess in (("02", 60), ("02", 80), ("01", 3)):
+        chapter = Chapter(of, folder)
+        kept = chapter.guess("step time", guess, unit="ms")
+        chapter.compare(guess=kept, simulation=81.0, unit="ms", quantity="step time")  # not measured yet
+        chapter.compare(guess=kept, formula=70, simulation=[81.0, 83.0], measurement=80.0, quantity="step time")
+    assert [(one.chapter, one.guess) for one in Record(path).kept()] == [("02", 60.0), ("01", 3.0)]
+    assert Record(path).kept()[0] == Compared("02", "step time", "ms", 60.0, (70.0,), (81.0, 83.0), (80.0,))
+    drawn = chapter.record()
+    assert [row["quantity"] for row in drawn.table] == ["01: step time (ms)", "02: step time (ms)"]
+    assert [row["the guess is"] for row in drawn.table] == ["96 % below", "25 % below"]
+
+
+@pytest.mark.parametrize("content", ["", "[]]", '[{"chapter": "02"}]', '{"a": 1}'])
+def test_a_file_that_is_no_record_is_told_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    path = of_copy(folder, monkeypatch)
+    path.write_text(content)
+    chapter = Chapter("02", folder)
+    for call in (chapter.record, lambda: chapter.compare(guess=1.0, measurement=2.0)):
+        with pytest.raises(InputError, match=r"is not a record that distsim wrote .*Cure: move the file away"):
+            call()
+    assert path.read_text() == content
+
+
+def test_elsewhere_and_with_recorded_guesses_the_record_lasts_as_long_as_the_kernel(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(folder.rglob("*"))
+    monkeypatch.chdir(folder)
+    chapters = [Chapter("02", folder)]
+    path = of_copy(folder, monkeypatch)
+    monkeypatch.setenv(RECORDED, "1")
+    chapters.append(Chapter("02", folder))
+    for chapter in chapters:
+        assert chapter.record().summary == "No guess has been compared with a measurement yet."
+        chapter.compare(guess=60.0, measurement=[80.0])
+        assert len(chapter.record().table) == 1
+    assert not path.exists()
+    assert sorted(folder.rglob("*")) == before
 
 
 @pytest.mark.parametrize("value", ["many", float("nan"), float("inf"), [], 10**400])

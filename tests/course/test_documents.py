@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import nbformat
 import pytest
 
 from distsim.course.cells import GUESS
+from distsim.course.chapter import RECORDED_GUESSES
 from distsim.explorers.catalogue import EXPLORERS
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.theme import config
@@ -99,8 +101,9 @@ def test_every_stored_figure_has_the_configuration_of_all_figures(path: Path) ->
     assert figures or path.stem not in EXPLORERS, "a page for an explorer shows its figure"
 
 
-def test_a_chapter_ends_in_the_sum_of_its_points(notebook: Any) -> None:
-    last, cell = code(notebook)[-2:]
+def test_a_chapter_ends_in_the_sum_of_its_points_and_the_record_of_guesses(notebook: Any) -> None:
+    last, cell, record = code(notebook)[-3:]
+    assert record.source == "chapter.record()"
     assert "chapter.check(" in last.source
     assert cell.source == "chapter.total()"
     (output,) = cell.outputs
@@ -205,8 +208,16 @@ def test_the_guess_comes_before_anything_is_shown(notebook: Any) -> None:
     assert not any(cell.get("outputs") for cell in before)
     assert not marked_numbers("\n".join(cell.source for cell in before))
     for place in places:
-        assert re.search(r"chapter\.guess\(\s*\"[\w ,-]+\", [-\d._e]+", notebook.cells[place].source)
         assert "?" in "".join(cell.source for cell in notebook.cells[:place])
+
+
+def test_no_guess_is_there_beforehand_and_each_has_a_recorded_one(path: Path, notebook: Any) -> None:
+    """A guess is `...` until the learner writes a number; tests and the saved chapters take the recorded guess."""
+    calls = [call for cell in code(notebook) for call in re.findall(r"chapter\.guess\(.+", cell.source)]
+    quantities = [re.match(r"chapter\.guess\(\"([\w ,-]+)\", \.\.\., unit=\"[\w%]+\"\)  # ", call) for call in calls]
+    assert all(quantities), calls
+    table = tomllib.loads((COURSE / "exercises" / RECORDED_GUESSES).read_text("utf-8"))
+    assert list(table[path.name[:2]]) == [found[1] for found in quantities if found]
 
 
 def test_every_guess_is_compared_and_every_comparison_was_guessed(notebook: Any) -> None:
@@ -217,7 +228,8 @@ def test_every_guess_is_compared_and_every_comparison_was_guessed(notebook: Any)
         if "chapter.compare(" in cell.source:
             (quantity,) = re.findall(r"quantity=\"([^\"]+)\"", cell.source) or ["step time"]
             assert quantity in guessed
-            assert all(f"{stage}=" in cell.source for stage in ("guess", "simulation", "measurement"))
+            stages = ["guess", "measurement", *["simulation"] * (not quantity.startswith("error of"))]
+            assert all(f"{stage}=" in cell.source for stage in stages)
             compared.append(quantity)
             sentence = cell.outputs[0].data["text/plain"]
             assert re.search(r"Measured: .*the guess is [\d.]+ % (above|below)", sentence), sentence

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 from distsim import material
 from distsim.course import notebooks
+from distsim.course.cells import GUESS
+from distsim.course.chapter import RECORDED
 from distsim.course.learners_copy import lay
+from distsim.course.record import FILE, Record
 from distsim.grading.metadata import read
 from tests.explorers.conftest import SCREENSHOTS
 from tests.jupyterlab import Lab
 
 ROOT = Path(__file__).parents[2]
 CHAPTER = Path("course/02_one_step.ipynb")
+TOUR = Path("course/00_tour.ipynb")
 CARD = ".jp-Notebook .distsim-card"
 DARK = "JupyterLab Dark"
 DRAWN_MS = 60_000  # the most that JupyterLab may take to draw a chapter on a busy machine
@@ -73,14 +81,40 @@ def test_a_chapter_that_runs_in_a_copy_changes_no_other_file(tmp_path: Path) -> 
     assert total.outputs[0].data["text/plain"] == "0 of 8 points"
 
 
+@pytest.mark.real
+def test_a_chapter_waits_for_the_guess_and_goes_on_after_it(tmp_path: Path) -> None:
+    lay(tmp_path)
+    notebook = read(tmp_path / TOUR)
+    place = next(place for place, cell in enumerate(notebook.cells) if GUESS in cell.metadata.get("tags", ()))
+    del notebook.cells[place + 1 :]
+    shown = nbformat.v4.new_code_cell(
+        'chapter.compare(guess=my_guess_ms, measurement=60.0, unit="ms", quantity="step time").summary'
+    )
+    notebook.cells.append(shown)
+    environment = {name: value for name, value in os.environ.items() if name != RECORDED}
+    client = NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": tmp_path / "course"}})
+    with pytest.raises(CellExecutionError):
+        client.execute(env=environment)
+    (told,) = notebook.cells[place].outputs
+    assert told.traceback == [
+        "Your guess of the step time? Write a number of ms in this cell. Run it again: the chapter goes on."
+    ]
+    assert shown.execution_count is None
+    notebook.cells[place].source = notebook.cells[place].source.replace("...", "30", 1)
+    client.execute(env=environment)
+    assert "the guess is 50 % below" in shown.outputs[0].data["text/plain"]
+    assert [one.guess for one in Record(tmp_path / "course" / FILE).kept()] == [30.0]
+
+
 @pytest.mark.chromium
 @pytest.mark.more
 @pytest.mark.timeout(240)
 def test_cards_can_be_read_and_links_lead_to_the_lab_and_the_next_chapter(
     page: Any, problems: list[str], lab: Lab
 ) -> None:
-    """In a chapter that nobody has run, which JupyterLab does not trust, in its light and its dark theme."""
+    """In a chapter with saved outputs, which JupyterLab does not trust, in its light and its dark theme."""
     lay(lab.folder / "mine")
+    shutil.copy(ROOT / CHAPTER, lab.folder / "mine" / CHAPTER)
     page.goto(lab.address(f"mine/{CHAPTER}"))
     scroll_to(page, "Chapter 02: 0 of 8 points")
     total = page.locator(f"{CARD}:visible", has_text="Chapter 02: 0 of 8 points").last

@@ -66,3 +66,10 @@ def test_what_is_no_number_is_refused(wrong: float | list[float]) -> None:
 def test_errors_above_a_hundred_percent_are_written_out() -> None:
     shown = guess_formula_simulation_measurement(guess=3.0, measurement=1.387, unit="times", quantity="speed-up")
     assert shown.summary.endswith("the guess is 116 % above.")
+
+
+def test_the_article_fits_the_quantity() -> None:
+    for quantity, words in (("error of the step", "an error of the step of 2 %"), ("step time", "a step time of 2 %")):
+        assert guess_formula_simulation_measurement(measurement=2.0, unit="%", quantity=quantity).summary == (
+            f"Measured: {words}."
+        )

@@ -30,6 +30,7 @@ from distsim.theory.order_statistics import (
     exponential_seconds,
     harmonic,
     integral_of_survival,
+    median_maximum_seconds,
 )
 
 DISTRIBUTIONS: list[Distribution] = [
@@ -152,6 +153,24 @@ def test_workers_that_differ_against_drawing(times: list[WorkerTime]) -> None:
         kth = rows[:, k - 1]
         error = kth.std() / math.sqrt(len(kth))
         assert abs(kth.mean() - expected_order_statistic_seconds(times, k)) <= 4 * error
+
+
+@pytest.mark.parametrize("workers", [1, 3, 64])
+@every_distribution
+def test_the_median_of_the_slowest_of_workers_alike_is_a_quantile_of_one(
+    distribution: Distribution, workers: int
+) -> None:
+    """All of n are faster than t with probability F(t)^n."""
+    found = median_maximum_seconds([WorkerTime(distribution, slow_factor=2.0)] * workers)
+    assert found == pytest.approx(2.0 * distribution.quantile(np.array([0.5 ** (1 / workers)]))[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("times", MIXED.values(), ids=MIXED)
+def test_the_median_of_the_slowest_against_drawing(times: list[WorkerTime]) -> None:
+    """As many draws below it as above it, within 4 standard errors; none of these slowest times is one that repeats."""
+    slowest = drawn(times, 100_000).max(axis=1)
+    below = np.mean(slowest <= median_maximum_seconds(times))
+    assert abs(below - 0.5) <= 4 * 0.5 / math.sqrt(len(slowest))
 
 
 @pytest.mark.parametrize("times", MIXED.values(), ids=MIXED)

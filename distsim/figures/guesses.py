@@ -1,0 +1,137 @@
+"""A learner's guesses of several quantities beside the measurements: each as a multiple of what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from distsim.figures.captioned import Captioned, Row
+from distsim.figures.guess_formula_simulation_measurement import LOOKS, Given, Stage
+from distsim.figures.theme import INK, MARKS, template
+from distsim.figures.wording import above_or_below
+
+SYMBOLS = dict(zip(LOOKS, MARKS, strict=False))
+BESIDE = ("guess", "formula", "simulation")  # what is drawn as a multiple of the measurement
+SIZES = {"guess": 17, "formula": 11, "simulation": 10}  # a guess stays visible behind an equal prediction
+ROW_PIXELS, AROUND_PIXELS = 34, 120
+TICKS = [part * 10.0**power for power in range(-6, 7) for part in (1, 2, 5)]
+HALVES = 4  # from so many quantities on, the earlier half is compared with the later half
+LEAST_REACH = 2.0  # the axis goes at least from a half of the measurement to twice as much
+
+
+def guesses(quantities: Mapping[str, Mapping[str, Given]]) -> Captioned:
+    """Draws guess, formula and simulation of each quantity as a multiple of the measurement, on a logarithmic axis.
+
+    quantities: by name with its unit, in the order in which they were guessed, the stages "guess", "formula",
+    "simulation" and "measurement": each a number, the numbers of repeats, of which the median counts, or None. A number
+    has a multiple where it and the measurement are above 0.
+
+    Raises InputError where a number is not finite.
+
+    >>> shown = guesses({"step time (ms)": {"guess": 60.0, "simulation": 92.0, "measurement": [91.0, 92.0, 99.0]}})
+    >>> shown.summary
+    'Of 1 quantity, the guess was off by a factor of 1.53 and the simulation by 1.'
+    """
+    rows = {name: _stages(given) for name, given in quantities.items()}
+    figure = go.Figure(layout=_layout(rows))
+    for stage in BESIDE:
+        known = {name: found for name, row in rows.items() if (found := multiple(row, stage)) is not None}
+        if known:
+            figure.add_scatter(
+                x=list(known.values()), y=list(known), mode="markers", name=stage,
+                marker={
+                    "color": LOOKS[stage].colour, "symbol": SYMBOLS[stage], "size": SIZES[stage],
+                    "line": {"color": INK, "width": 1.4},
+                },
+                hovertemplate=f"%{{y}}, {stage}: %{{x:.3g}} times the measurement<extra></extra>",
+            )  # fmt: skip
+    return Captioned(figure, _sentence(rows), [_row(name, row) for name, row in rows.items()])
+
+
+def _stages(given: Mapping[str, Given]) -> dict[str, Stage]:
+    return {stage: Stage.of(stage, values) for stage, values in given.items() if values is not None}
+
+
+def multiple(row: Mapping[str, Stage], stage: str) -> float | None:
+    """A stage's value over the measured value; None where one of the two is missing or not above 0."""
+    value, measured = (row[name].value if name in row else 0.0 for name in (stage, "measurement"))
+    return value / measured if value > 0.0 and measured > 0.0 else None
+
+
+def _factors(rows: Sequence[Mapping[str, Stage]], stage: str) -> list[float]:
+    """By how much a stage is off, too large or too small alike: 2 for twice or half of the measurement."""
+    found = (multiple(row, stage) for row in rows)
+    return [max(one, 1.0 / one) for one in found if one is not None]
+
+
+def _layout(rows: Mapping[str, Mapping[str, Stage]]) -> dict[str, Any]:
+    reach = max([LEAST_REACH, *(factor for stage in BESIDE for factor in _factors([*rows.values()], stage))])
+    ends = [math.log10(1.25 * reach) * side for side in (-1, 1)]
+    ticks = [tick for tick in TICKS if ends[0] <= math.log10(tick) <= ends[1]]
+    height = ROW_PIXELS * len(rows) + AROUND_PIXELS
+    exact = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
+    return {
+        "template": template(), "height": height, "showlegend": True, "margin": {"t": 40, "b": 50, "l": 10, "r": 150},
+        "legend": {"y": 1.0 + 8 / (height - 90)},
+        "xaxis": {
+            "title": {"text": "times the measurement (1: as measured)"}, "type": "log", "range": ends, "tickvals": ticks,
+            "ticktext": [f"{tick:g}" for tick in ticks],
+        },
+        "yaxis": {
+            "categoryorder": "array", "categoryarray": list(rows), "range": [max(len(rows), 1) - 0.5, -0.5],
+        },
+        "shapes": [exact | {"line": {"color": INK, "width": 1.5, "dash": "dot"}, "layer": "below"}],
+        "annotations": [
+            {
+                "x": 1.0, "xref": "paper", "xanchor": "left", "xshift": 6, "y": name, "showarrow": False,
+                "text": f"guess {_off(row)}",
+            }
+            for name, row in rows.items()
+        ],
+    }  # fmt: skip
+
+
+def _off(row: Mapping[str, Stage]) -> str:
+    """How far the guess is off, in words."""
+    if "guess" not in row or not row.get("measurement") or not row["measurement"].value:
+        return "–"
+    return above_or_below(row["guess"].value, row["measurement"].value)
+
+
+def _row(name: str, row: Mapping[str, Stage]) -> Row:
+    values = {stage: row[stage].value if stage in row else None for stage in LOOKS}
+    return {"quantity": name, **values, "the guess is": _off(row)}
+
+
+def _sentence(rows: Mapping[str, Mapping[str, Stage]]) -> str:
+    off = {stage: factors for stage in BESIDE if (factors := _factors([*rows.values()], stage))}
+    if not off:
+        return "No guess has been compared with a measurement yet."
+    known = [row for row in rows.values() if multiple(row, "guess") is not None]
+    told = [f"the {stage} {'was off ' * (not place)}by {'a factor of ' * (not place)}{_median(factors)}"
+            for place, (stage, factors) in enumerate(off.items())]  # fmt: skip
+    middle = " in the median" if len(rows) > 1 else ""
+    first = f"Of {len(rows)} quantit{'y' if len(rows) == 1 else 'ies'}, {_listed(told)}{middle}."
+    if len(known) < HALVES:
+        return first
+    early, late = known[: len(known) // 2], known[len(known) // 2 :]
+    return (
+        f"{first} The guesses of the earlier half were off by {_median(_factors(early, 'guess'))}, "
+        f"those of the later half by {_median(_factors(late, 'guess'))}."
+    )
+
+
+def _median(factors: Sequence[float]) -> str:
+    return f"{np.median(factors):.3g}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """
+    >>> _listed(["one", "two", "three"])
+    'one, two and three'
+    """
+    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
