@@ -83,7 +83,7 @@ class Chapter:
     def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float:
         """Keeps, prints and returns your guess. You may change the guess until `compare` has shown the answers.
 
-        Raises MissingGuessError without a value, which is `...` or None, and InputError where the value is no finite number.
+        Raises MissingGuessError without a value, which is `...` or None, and InputError where it is no finite number.
         """
         kept, whose = self._guesses.get(quantity), "Your"
         if value is None or value is ...:

@@ -33,8 +33,8 @@ def guesses(quantities: Mapping[str, Mapping[str, Given]]) -> Captioned:
     Raises InputError where a number is not finite.
 
     >>> shown = guesses({"step time (ms)": {"guess": 60.0, "simulation": 92.0, "measurement": [91.0, 92.0, 99.0]}})
-    >>> shown.summary
-    'Of 1 quantity, the guess was off by a factor of 1.53 and the simulation by 1.'
+    >>> shown.summary.split(". ")[0]
+    'Of 1 quantity, the guess was off by a factor of 1.53 and the simulation by 1'
     """
     rows = {name: _stages(given) for name, given in quantities.items()}
     figure = go.Figure(layout=_layout(rows))
@@ -78,8 +78,8 @@ def _layout(rows: Mapping[str, Mapping[str, Stage]]) -> dict[str, Any]:
         "template": template(), "height": height, "showlegend": True, "margin": {"t": 40, "b": 50, "l": 10, "r": 150},
         "legend": {"y": 1.0 + 8 / (height - 90)},
         "xaxis": {
-            "title": {"text": "times the measurement (1: as measured)"}, "type": "log", "range": ends, "tickvals": ticks,
-            "ticktext": [f"{tick:g}" for tick in ticks],
+            "title": {"text": "times the measurement (1: as measured)"}, "type": "log", "range": ends,
+            "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks],
         },
         "yaxis": {
             "categoryorder": "array", "categoryarray": list(rows), "range": [max(len(rows), 1) - 0.5, -0.5],
@@ -111,18 +111,21 @@ def _sentence(rows: Mapping[str, Mapping[str, Stage]]) -> str:
     off = {stage: factors for stage in BESIDE if (factors := _factors([*rows.values()], stage))}
     if not off:
         return "No guess has been compared with a measurement yet."
-    known = [row for row in rows.values() if multiple(row, "guess") is not None]
+    known = {name: row for name, row in rows.items() if multiple(row, "guess") is not None}
     told = [f"the {stage} {'was off ' * (not place)}by {'a factor of ' * (not place)}{_median(factors)}"
             for place, (stage, factors) in enumerate(off.items())]  # fmt: skip
     middle = " in the median" if len(rows) > 1 else ""
-    first = f"Of {len(rows)} quantit{'y' if len(rows) == 1 else 'ies'}, {_listed(told)}{middle}."
-    if len(known) < HALVES:
-        return first
-    early, late = known[: len(known) // 2], known[len(known) // 2 :]
-    return (
-        f"{first} The guesses of the earlier half were off by {_median(_factors(early, 'guess'))}, "
-        f"those of the later half by {_median(_factors(late, 'guess'))}."
-    )
+    found = [f"Of {len(rows)} quantit{'y' if len(rows) == 1 else 'ies'}, {_listed(told)}{middle}."]
+    if known:
+        name = list(known)[-1]
+        found.append(f"The latest guess, {name}, is {_off(rows[name])} the measurement.")
+    if len(known) >= HALVES:
+        half = len(known) // 2
+        early, late = (
+            _median(_factors(part, "guess")) for part in ([*known.values()][:half], [*known.values()][half:])
+        )
+        found.append(f"The earlier half of the guesses was off by {early}, the later half by {late}.")
+    return " ".join(found)
 
 
 def _median(factors: Sequence[float]) -> str:

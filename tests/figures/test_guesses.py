@@ -37,16 +37,14 @@ def test_the_sentence_has_the_median_factor_of_each_stage() -> None:
     shown = guesses({"a": STEP, "b": ALONE})
     assert shown.summary == (
         "Of 2 quantities, the guess was off by a factor of 3, the formula by 1.11 and the simulation by 1.01 "
-        "in the median."
+        "in the median. The latest guess, b, is 300 % above the measurement."
     )
     assert [row["measurement"] for row in shown.table] == [80.0, 2.0]
 
 
 def test_from_four_on_the_later_half_is_compared_with_the_earlier() -> None:
     rows = {str(number): {"guess": guess, "measurement": 1.0} for number, guess in enumerate([8, 0.25, 2, 1.0, 1.5])}
-    assert guesses(rows).summary.endswith(
-        "The guesses of the earlier half were off by 6, those of the later half by 1.5."
-    )
+    assert guesses(rows).summary.endswith("The earlier half of the guesses was off by 6, the later half by 1.5.")
     del rows["0"], rows["1"]
     assert "half" not in guesses(rows).summary
 
