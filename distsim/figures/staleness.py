@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,20 +14,80 @@ from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DASHES, INK, LABEL_PAPER, RUNS, SMALL, marker, template
+from distsim.figures.theme import DASHES, FORMULA, INK, LABEL_PAPER, RUNS, SMALL, marker, template
 from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
+from distsim.theory.staleness import staleness_probability
 from distsim.trace import Trace
 
 MOST_BARS = 60  # of one run; if there are more values, neighbours share a bar
+MOST_TICKS = 20
+MOST_WIDE_TICKS = 8  # of bars that share several values, whose labels are longer
+TAIL = 0.01  # of each run's gradients; a tail of no more, and as long as all the rest, shares the last bar
 HEADROOM = 0.09  # space above the bars for the label of each mean, as a share of the highest bar
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The bars of histograms, from staleness 0 on.
+
+    width: how many values share a bar. names: by bar, its values. tail: whether the last bar has all that is staler.
+
+    >>> Bars.of([{0: 60, 1: 39, 9: 1}])
+    Bars(width=1, names=['0', '1', '2 or more'], tail=True)
+    """
+
+    width: int
+    names: list[str]
+    tail: bool
+
+    @classmethod
+    def of(cls, histograms: Sequence[dict[int, float]]) -> Bars:
+        """The bars of all runs together."""
+        largest, last = 0, 0
+        for histogram in filter(None, histograms):
+            values, count = sorted(histogram), sum(histogram.values())
+            staler = count - np.cumsum([histogram[value] for value in values])
+            last = max(last, values[int(np.argmax(staler <= TAIL * count))])
+            largest = max(largest, values[-1])
+        tail = largest > 2 * last > 0
+        last = last if tail else largest
+        width = last // MOST_BARS + 1
+        names = [str(low) if width == 1 else f"{low} to {low + width - 1}" for low in range(0, last + 1, width)]
+        return cls(width, [*names, *[f"{width * len(names)} or more"] * tail], tail)
+
+    @property
+    def middles(self) -> Floats:
+        """Where each bar stands."""
+        return np.asarray(self.width * np.arange(len(self.names)) + (self.width - 1) / 2)
+
+    def shares(self, histogram: dict[int, float]) -> Floats:
+        """Percent of the gradients in each bar."""
+        found = np.zeros(len(self.names))
+        for value, count in histogram.items():
+            found[min(value // self.width, len(found) - 1)] += count
+        return np.asarray(100.0 * found / max(found.sum(), 1.0))
+
+    def axis(self) -> dict[str, Any]:
+        """The axis below the bars, with the values of some of them."""
+        most = MOST_TICKS if self.width == 1 else MOST_WIDE_TICKS
+        step = -(-len(self.names) // most)
+        last = len(self.names) - 1
+        places = [*range(0, last - step // 2, step), last]
+        return {
+            "title": {"text": "staleness (versions)"},
+            "range": [-0.5 - 0.2 * self.width, self.width * len(self.names) - 0.5 + 0.2 * self.width],
+            "tickvals": self.middles[places], "ticktext": [self.names[at].replace(" or more", "+") for at in places],
+        }  # fmt: skip
 
 
 def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
     """Draws the share of each staleness among a run's applied gradients as bars, and a line at each mean.
 
-    For a simulated run and a measured run, the sentence also tells the error of the prediction.
+    A long and thin tail shares the last bar. Beside asynchronous runs, a curve shows the shares if every worker is
+    equally likely to finish next, as with exponential times. For a simulated run and a measured run, the sentence also
+    tells the error of the prediction.
 
     names: of the runs; None takes the names of their policies.
 
@@ -40,19 +102,17 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
         raise InputError.of("staleness(traces)", traces, "there is nothing to draw", "pass at least one trace")
     shown_names = run_names("staleness", [_called(trace) for trace in traces], names)
     histograms = [staleness_histogram(trace) for trace in traces]
-    largest = max((max(histogram) for histogram in histograms if histogram), default=0)
-    width = largest // MOST_BARS + 1
+    bars = Bars.of(histograms)
     figure = go.Figure()
     table: list[Row] = []
     sentences = []
-    shares = [_shares(histogram, width, largest) for histogram in histograms]
+    shares = [bars.shares(histogram) for histogram in histograms]
     highest = max(float(share.max()) for share in shares) or 1.0
     for number, (trace, name, histogram, share) in enumerate(zip(traces, shown_names, histograms, shares, strict=True)):
         look = RUNS[number % len(RUNS)]
         mean = mean_staleness(trace)
         figure.add_bar(
-            x=width * np.arange(len(share)) + (width - 1) / 2, y=share, name=name, marker=marker(look),
-            hovertext=[_called_bar(low, width) for low in range(0, width * len(share), width)],
+            x=bars.middles, y=share, name=name, marker=marker(look), hovertext=bars.names,
             hovertemplate=f"{name}<br>staleness %{{hovertext}}: %{{y:.3g}} % of the gradients<extra></extra>",
         )  # fmt: skip
         if mean is not None:
@@ -69,10 +129,11 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
         )
         sentences.append(_sentence(trace, table[-1]))
     sentences += _error(traces)
-    figure.update_layout(template=template(), height=380, barmode="group", bargap=0.15)
-    figure.update_layout(margin={"t": 70, "b": 50, "l": 10, "r": 14})
-    ends = [-0.5 - 0.2 * width, largest + 0.5 + 0.2 * width]
-    figure.update_xaxes(title_text="staleness (versions)", range=ends, dtick=1 if largest <= 20 else None)
+    for workers in sorted({trace.workers for trace in traces if _is_asynchronous(trace) and trace.workers > 1}):
+        _add_geometric(figure, workers, bars)
+    figure.update_layout(template=template(), height=360, barmode="group", bargap=0.15)
+    figure.update_layout(margin={"t": 44, "b": 50, "l": 10, "r": 14})
+    figure.update_xaxes(bars.axis())
     figure.update_yaxes(
         title_text="share of the gradients (%)", range=[0.0, (1.0 + HEADROOM * (len(traces) + 1)) * highest]
     )
@@ -88,16 +149,20 @@ def _called(trace: Trace) -> str:
     return str(trace.scenario.policy.kind).replace("_", " ")
 
 
-def _shares(histogram: dict[int, float], width: int, largest: int) -> Floats:
-    """Percent of the gradients in each bar, from staleness 0 to the largest staleness of all runs."""
-    found = np.zeros(largest // width + 1)
-    for value, count in histogram.items():
-        found[value // width] += count
-    return np.asarray(100.0 * found / max(found.sum(), 1.0))
+def _is_asynchronous(trace: Trace) -> bool:
+    return "scenario" in trace.metadata and trace.scenario.policy.kind == "asynchronous"
 
 
-def _called_bar(low: int, width: int) -> str:
-    return str(low) if width == 1 else f"{low} to {low + width - 1}"
+def _add_geometric(figure: go.Figure, workers: int, bars: Bars) -> None:
+    """Draws the theory's share of each bar, but for one of a tail."""
+    alone = [number * bars.width for number in range(len(bars.names) - bars.tail)]
+    shares = [100.0 * sum(staleness_probability(low + more, workers) for more in range(bars.width)) for low in alone]
+    figure.add_scatter(
+        x=bars.middles[: len(alone)], y=shares, mode="lines+markers", name=f"geometric, {workers} workers",
+        line={"color": FORMULA.colour, "width": 1.5, "dash": "dot"},
+        marker={"color": FORMULA.colour, "size": 5, "line": {"color": INK, "width": 0.6}},
+        hovertemplate="geometric: %{y:.3g} % of the gradients<extra></extra>",
+    )  # fmt: skip
 
 
 def _add_mean(figure: go.Figure, name: str, mean: float, height: float, number: int) -> None:
@@ -120,7 +185,7 @@ def _sentence(trace: Trace, row: Row) -> str:
         return f"{name}: no gradient was applied."
     count, mean = int(row["applied gradients"]), row["mean staleness (versions)"]
     expected = ""
-    if "scenario" in trace.metadata and trace.scenario.policy.kind == "asynchronous":
+    if _is_asynchronous(trace):
         expected = f" (the long run has {mean_of_a_long_run(trace.workers):.0f})"
     return (
         f"{name}: the mean staleness of {counted(count, 'gradient')} is {mean:.3g} versions, "

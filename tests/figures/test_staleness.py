@@ -83,6 +83,32 @@ def test_many_values_share_bars_and_no_gradient_is_lost() -> None:
     assert drawn.hovertext[0] == "0 to 4"
 
 
+def test_a_long_and_thin_tail_shares_the_last_bar() -> None:
+    compute = {"distribution": "exponential", "mean": "50 ms"}
+    changes = {"steps": 500, "compute": compute, "workload.gradient": "0 B", "policy": {"kind": "asynchronous"}}
+    trace = simulate(example("backup_server").replacing(changes | {"cluster.workers": 8}))
+    shown = staleness(trace)
+    drawn = of_name(shown.figure, "asynchronous")
+    histogram, count = staleness_histogram(trace), len(trace.updates)
+    last = len(drawn.x) - 2
+    assert max(histogram) > 2 * last
+    assert list(drawn.y[:-1]) == pytest.approx([100 * histogram.get(value, 0) / count for value in range(last + 1)])
+    assert sum(drawn.y) == pytest.approx(100.0)
+    assert 0.5 <= drawn.y[-1] <= 1.0
+    assert drawn.hovertext[-1] == f"{last + 1} or more"
+    assert shown.figure.layout.xaxis.ticktext[-1] == f"{last + 1}+"
+
+
+def test_asynchronous_runs_stand_beside_the_geometric_law() -> None:
+    shown = staleness(run("asynchronous"), run("synchronous"), run("asynchronous", workers=8))
+    assert list(of_name(shown.figure, "geometric, 5 workers").y[:3]) == pytest.approx([20.0, 16.0, 12.8])
+    assert of_name(shown.figure, "geometric, 8 workers").y[0] == pytest.approx(12.5)
+    many = of_name(staleness(run("asynchronous", workers=256, steps=4)).figure, "geometric, 256 workers")
+    assert many.y[0] == pytest.approx(100 * (1 - (255 / 256) ** (many.x[1] - many.x[0])))
+    names = [trace.name for trace in staleness(run("synchronous"), run("asynchronous", workers=1)).figure.data]
+    assert not [name for name in names if name.startswith("geometric")]
+
+
 def test_runs_of_one_policy_are_numbered_or_named() -> None:
     one = run("asynchronous", workers=1)
     assert [row["run"] for row in staleness(one, one).table] == ["asynchronous 1", "asynchronous 2"]
