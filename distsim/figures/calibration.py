@@ -1,28 +1,35 @@
-"""Measured times of a machine and the lines fitted to them: a panel for each operation, both axes logarithmic."""
+"""Measured times of a machine and the lines fitted to them: for each operation a panel, and below it what is off.
+
+The axes of times and sizes are linear, so that a line is a line. The bars below show how far the line is off at each
+size, which the panel of a large range hides for small sizes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
-from distsim.calibration.machine import Fit, MachineCalibration
+from distsim.calibration.machine import Fit, MachineCalibration, Measured
 from distsim.calibration.operations import OF_MODELS
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.html_page import PAGE, figure_html
-from distsim.figures.theme import INK, MARKS, RUNS, SMALL, template
+from distsim.figures.theme import INK, MARKS, RUNS, SMALL, marker, template
 from distsim.figures.wording import counted
 from distsim.units import show
 
 COLUMNS = 3
-ROW_PIXELS = 260
-LINE_POINTS = 30
-MARGINS = {"t": 80, "b": 50, "l": 10, "r": 10}
-DECADES = [10.0**power for power in range(1, 11)]  # tick marks, in bytes
-SECONDS = [part * 10.0**power for power in range(-7, 3) for part in (1, 2, 5)]
+PANEL_PIXELS, BELOW_PIXELS, GAP_PIXELS = 190, 80, 74  # of times, of errors, and below each of the two
+TOP_PIXELS, BOTTOM_PIXELS = 74, 54
+MOST_TICKS = 4
+NICE = [part * 10.0**power for power in range(-8, 12) for part in (1, 2, 5)]
+LEAST_FAR_PCT = 5.0  # of the axis of errors, which all panels share
+Axis = dict[str, Any]
 
 
 def calibration(machine: MachineCalibration) -> Captioned:
@@ -37,28 +44,33 @@ def calibration(machine: MachineCalibration) -> Captioned:
     titles = list(dict.fromkeys(fit.title for fit in machine.fits))
     numbers = sorted({found.workers for found in machine.measured})
     rows = -(-len(titles) // COLUMNS)
+    height = rows * (PANEL_PIXELS + BELOW_PIXELS + 2 * GAP_PIXELS) - GAP_PIXELS
+    names = [*titles, *[""] * (rows * COLUMNS - len(titles))]
     figure = make_subplots(
-        rows=rows, cols=COLUMNS, subplot_titles=titles, horizontal_spacing=0.09, vertical_spacing=0.3 / rows
-    )
+        rows=2 * rows, cols=COLUMNS, horizontal_spacing=0.09, vertical_spacing=GAP_PIXELS / height,
+        row_heights=[PANEL_PIXELS, BELOW_PIXELS] * rows,
+        subplot_titles=[
+            name
+            for first in range(0, len(names), COLUMNS)
+            for name in (*names[first : first + COLUMNS], *[""] * COLUMNS)
+        ],
+    )  # fmt: skip
     shown: set[int] = set()
     for fit in machine.fits:
         if len(fit.workers) > 1:
             continue  # a fit over all numbers of workers; the fit for each number is drawn instead
-        row, column = (place + 1 for place in divmod(titles.index(fit.title), COLUMNS))
-        for trace in _traces(machine, fit, numbers.index(fit.workers[0]), legend=fit.workers[0] not in shown):
-            figure.add_trace(trace, row=row, col=column)
+        row, column = divmod(titles.index(fit.title), COLUMNS)
+        number = numbers.index(fit.workers[0])
+        for trace in _traces(machine, fit, number, legend=fit.workers[0] not in shown):
+            figure.add_trace(trace, row=2 * row + 1, col=column + 1)
+        figure.add_trace(_errors(machine, fit, number), row=2 * row + 2, col=column + 1)
         shown.add(fit.workers[0])
-        amounts = sorted({found.amount for found in machine.measured if found.operation == fit.operation})
-        if fit.operation in OF_MODELS:
-            unit = "samples" if fit.operation == "compute" else "buckets"
-            ticks = {"tickvals": amounts, "ticktext": [f"{amount:g}" for amount in amounts], "title": unit}
-        else:
-            ticks = {"tickvals": DECADES, "ticktext": [show(size, "byte") for size in DECADES], "title": "size"}
-        figure.update_xaxes(ticks, row=row, col=column)
-    figure.update_layout(template=template(), height=ROW_PIXELS * rows + 60, margin=MARGINS)
-    figure.update_layout(legend={"y": 1.0 + 45 / (ROW_PIXELS * rows - 70)})
-    figure.update_xaxes(type="log")
-    figure.update_yaxes(type="log", tickvals=SECONDS, ticktext=[show(seconds, "second") for seconds in SECONDS])
+        for below, (horizontal, vertical) in enumerate(_axes(machine, fit)):
+            figure.update_xaxes(horizontal, row=2 * row + 1 + below, col=column + 1)
+            figure.update_yaxes(vertical, row=2 * row + 1 + below, col=column + 1)
+    figure.update_layout(template=template(), height=height + TOP_PIXELS + BOTTOM_PIXELS, barmode="group")
+    figure.update_layout(margin={"t": TOP_PIXELS, "b": BOTTOM_PIXELS, "l": 10, "r": 10})
+    figure.update_layout(legend={"y": 1.0 + 36 / height})
     figure.update_annotations(font_size=SMALL + 1)
     worst = max(machine.fits, key=lambda fit: fit.line.largest_miss)
     sentence = (
@@ -68,24 +80,29 @@ def calibration(machine: MachineCalibration) -> Captioned:
     return Captioned(figure, sentence, _table(machine))
 
 
-def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool) -> list[go.Scatter]:
-    (workers,) = fit.workers
-    points = [
+def _of(machine: MachineCalibration, fit: Fit, workers: int | None = None) -> list[Measured]:
+    """What was measured of the operation of a fit, with any number of workers or with this one."""
+    return [
         found
         for found in machine.measured
-        if (found.operation, found.model, found.workers) == (fit.operation, fit.model, workers)
+        if (found.operation, found.model) == (fit.operation, fit.model) and workers in (None, found.workers)
     ]
+
+
+def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool) -> list[go.Scatter]:
+    (workers,) = fit.workers
+    points = _of(machine, fit, workers)
     x, y = np.array([found.amount for found in points]), np.array([found.seconds for found in points])
     low, high = np.array([found.quartiles for found in points]).T
     name = counted(workers, "worker")
     colour = RUNS[number % len(RUNS)].colour
     symbol = MARKS[number % len(MARKS)]
-    marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"color": INK, "width": 0.6}}
-    reach = np.geomspace(x.min(), x.max(), LINE_POINTS)
+    look = {"color": colour, "symbol": symbol, "size": 8, "line": {"color": INK, "width": 0.6}}
+    reach = np.array([x.min(), x.max()])
     return [
         go.Scatter(
             x=x, y=y, mode="markers", name=name, legendgroup=name, showlegend=legend,
-            legendrank=workers, marker=marker,
+            legendrank=workers, marker=look,
             error_y={"array": high - y, "arrayminus": y - low, "color": colour, "thickness": 1},
             hovertemplate=f"{fit.title}, {name}<br>%{{x:.4s}}: %{{y:.3s}}s<extra></extra>",
         ),
@@ -94,6 +111,51 @@ def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool)
             legendgroup=name, showlegend=False, line={"color": colour, "width": 1.5}, hoverinfo="skip",
         ),
     ]  # fmt: skip
+
+
+def _errors(machine: MachineCalibration, fit: Fit, number: int) -> go.Bar:
+    """How far the line is off at each amount, in percent of what was measured."""
+    (workers,) = fit.workers
+    points = _of(machine, fit, workers)
+    name = counted(workers, "worker")
+    return go.Bar(
+        x=[_amount(fit, found.amount) for found in points], y=[_error_pct(machine, fit, found) for found in points],
+        name=f"{name}, off", legendgroup=name, showlegend=False, offsetgroup=name,
+        marker=marker(RUNS[number % len(RUNS)]),
+        hovertemplate=f"{fit.title}, {name}<br>%{{x}}: %{{y:+.0f}} %<extra></extra>",
+    )  # fmt: skip
+
+
+def _error_pct(machine: MachineCalibration, fit: Fit, found: Measured) -> float:
+    return 100.0 * (machine.on_line(fit, found.workers, found.amount) - found.seconds) / found.seconds
+
+
+def _amount(fit: Fit, amount: float) -> str:
+    return f"{amount:g}" if fit.operation in OF_MODELS else show(amount, "byte")
+
+
+def _axes(machine: MachineCalibration, fit: Fit) -> list[tuple[Axis, Axis]]:
+    """The horizontal and the vertical axis of an operation's two panels, which all numbers of workers share."""
+    points = _of(machine, fit)
+    amounts = sorted({found.amount for found in points})
+    slowest = max(found.quartiles[1] for found in points)
+    named = "size" if fit.operation not in OF_MODELS else "samples" if fit.operation == "compute" else "buckets"
+    upper = (
+        _from_nothing(amounts[-1], lambda amount: _amount(fit, amount)),
+        _from_nothing(slowest, lambda seconds: show(seconds, "second")),
+    )
+    order = [_amount(fit, amount) for amount in amounts]
+    below = {"type": "category", "categoryorder": "array", "categoryarray": order, "title": {"text": named}}
+    far = 1.15 * max(LEAST_FAR_PCT, 100.0 * max(one.line.largest_miss for one in machine.fits if len(one.workers) == 1))
+    off = {"title": {"text": "off (%)"}, "range": [-far, far], "zeroline": True, "nticks": 4}
+    return [upper, (below, off)]
+
+
+def _from_nothing(most: float, told: Callable[[float], str]) -> Axis:
+    """A linear axis from 0 on, with a few round numbers."""
+    step = next(nice for nice in NICE if nice * MOST_TICKS >= most)
+    ticks = [step * number for number in range(MOST_TICKS + 1) if step * number <= 1.001 * most]
+    return {"range": [0.0, 1.08 * most], "tickvals": ticks, "ticktext": [told(tick) if tick else "0" for tick in ticks]}
 
 
 def _table(machine: MachineCalibration) -> list[Row]:
@@ -109,7 +171,7 @@ def _table(machine: MachineCalibration) -> list[Row]:
                 "bytes, samples or buckets": int(found.amount),
                 "measured (ms)": 1e3 * found.seconds,
                 "line (ms)": 1e3 * told,
-                "line off by": f"{100 * (told - found.seconds) / found.seconds:+.0f} %",
+                "line off by": f"{_error_pct(machine, fit, found):+.0f} %",
             }
         )
     return rows

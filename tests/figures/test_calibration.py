@@ -7,6 +7,7 @@ import pytest
 
 from distsim.calibration import MachineCalibration, fitted
 from distsim.figures.calibration import calibration, page
+from distsim.units import show
 
 SIZES, WORKERS = (1e4, 1e5, 1e6), (1, 2)
 
@@ -27,8 +28,7 @@ def machine() -> MachineCalibration:
 
 def test_every_measured_time_is_drawn_once_beside_its_line(machine: MachineCalibration) -> None:
     figure = calibration(machine).figure
-    marks = [trace for trace in figure.data if trace.mode == "markers"]
-    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    marks, lines = (list(figure.select_traces({"mode": mode})) for mode in ("markers", "lines"))
     drawn = sorted(zip([x for trace in marks for x in trace.x], [y for trace in marks for y in trace.y], strict=True))
     assert drawn == sorted((found.amount, found.seconds) for found in machine.measured)
     assert len(lines) == len(marks) == 3
@@ -40,6 +40,30 @@ def test_every_measured_time_is_drawn_once_beside_its_line(machine: MachineCalib
     assert compute.error_y.arrayminus[0] == pytest.approx(0.05e-3 * 64)
     assert sorted(trace.name for trace in marks if trace.showlegend) == ["1 worker", "2 workers"]
     assert [note.text for note in figure.layout.annotations] == ["gather (pushes)", "compute, cnn"]
+
+
+def test_below_each_panel_stands_how_far_the_line_is_off(machine: MachineCalibration) -> None:
+    found = calibration(machine)
+    bars = list(found.figure.select_traces({"type": "bar"}))
+    drawn = [
+        (bar.hovertemplate.split("<br>")[0], x, f"{y:+.0f} %")
+        for bar in bars
+        for x, y in zip(bar.x, bar.y, strict=True)
+    ]
+    told = {"gather (pushes)": lambda amount: show(amount, "byte"), "compute, cnn": str}
+    assert sorted(drawn) == sorted(
+        (
+            f"{row['operation']}, {row['workers']} worker{'s' * (row['workers'] != 1)}",
+            told[str(row["operation"])](row["bytes, samples or buckets"]), row["line off by"],
+        )
+        for row in found.table
+    )  # fmt: skip
+    assert max(abs(y) for bar in bars for y in bar.y) > 10
+    assert all(
+        max(map(abs, bar.y)) < axis.range[1] for bar in bars for axis in [found.figure.layout[f"yaxis{bar.yaxis[1:]}"]]
+    )
+    upper = found.figure.layout.xaxis
+    assert (upper.type, upper.range[0], list(upper.ticktext)) == (None, 0.0, ["0", "500 kB", "1 MB"])
 
 
 def test_the_table_and_the_sentence_say_the_same(machine: MachineCalibration) -> None:
