@@ -39,7 +39,7 @@ BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
 MOST_LABELS = 40  # if there are more messages, only hovering shows their texts
 LIFELINES_LABELLED = 12
 MANY_LIFELINES = 40  # if there are more, bars have no outline and arrows are thin
-LABEL_ASIDE: dict[MessageKind, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns left of the worker
+LABEL_ASIDE: dict[MessageKind, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns from the worker
 STEPS = range(2)
 LINES: dict[MessageKind, dict[str, object]] = {
     "push": {"color": INK, "width": 1.5},
@@ -173,7 +173,8 @@ def _add_arrows(
     if not labelled:
         return
     # Each kind of label has its own distance from the worker. Labels of far transfers would cover each other.
-    labels_x = np.maximum(at[source], at[target]) - LABEL_ASIDE[kind]
+    worker, other = np.where(source < trace.workers, (source, target), (target, source))
+    labels_x = at[worker] + np.sign(at[other] - at[worker]) * LABEL_ASIDE[kind]
     labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
     for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (kind != "transfer")).tolist():
         size = show(float(own.transfers.bytes[row]), "byte")
@@ -213,7 +214,7 @@ def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scal
         return
     figure.add_scatter(
         x=at[servers], y=times, mode="markers+text", name="update",
-        text=[str(version) for version in versions], textposition="middle left", cliponaxis=False,
+        text=[str(version) for version in versions], textposition="top right", cliponaxis=False,
         textfont={"size": SMALL + 1},
         marker={"symbol": "diamond", "size": 12, "color": APPLY.colour, "line": {"color": INK, "width": 1}},
         **hover,
@@ -246,7 +247,7 @@ def _table(trace: Trace, spans: Spans, found: dict[MessageKind, Messages], start
         np.add.at(received, own.transfers.target, own.transfers.bytes)
     pauses = [kind for kind in PAUSE_KINDS if (spans.kind == kind).any()]
     rows: list[Row] = []
-    for rank in order(trace):
+    for rank in [*range(trace.workers, hosts), *range(trace.workers)]:
         own_spans = spans.where(spans.worker == rank)
         seconds = {
             name: 1e3 * _within(own_spans.of_kind(*kinds), start, end)

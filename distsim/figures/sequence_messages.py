@@ -33,8 +33,10 @@ class Messages:
 
 
 def order(trace: Trace) -> list[int]:
-    """The ranks from left to right: servers, then workers."""
-    return [*range(trace.workers, trace.workers + trace.servers), *range(trace.workers)]
+    """The ranks from left to right: servers stand in the middle, so that few messages cross a worker's lifeline."""
+    left = -(-trace.workers // 2) if trace.servers else trace.workers
+    servers = range(trace.workers, trace.workers + trace.servers)
+    return [*range(left), *servers, *range(left, trace.workers)]
 
 
 def places(trace: Trace) -> Floats:
@@ -42,10 +44,14 @@ def places(trace: Trace) -> Floats:
 
     >>> import distsim
     >>> places(distsim.simulate(distsim.example("backup_server")))    # five workers, and their server
-    array([1., 2., 3., 4., 5., 0.])
+    array([0., 1., 2., 4., 5., 3.])
     """
-    apart = max(1.0, trace.workers / 16)
-    return np.concatenate([apart * trace.servers + np.arange(trace.workers), apart * np.arange(trace.servers)])
+    ranks = np.array(order(trace))
+    beside_server = (ranks[1:] >= trace.workers) | (ranks[:-1] >= trace.workers)
+    steps = np.where(beside_server, max(1.0, trace.workers / 16), 1.0)
+    found = np.empty(len(ranks))
+    found[ranks] = np.concatenate([[0.0], np.cumsum(steps)])
+    return found
 
 
 def window(trace: Trace, steps: Sequence[int]) -> tuple[float, float]:

@@ -158,7 +158,7 @@ def _add_geometric(figure: go.Figure, workers: int, bars: Bars) -> None:
     alone = [number * bars.width for number in range(len(bars.names) - bars.tail)]
     shares = [100.0 * sum(staleness_probability(low + more, workers) for more in range(bars.width)) for low in alone]
     figure.add_scatter(
-        x=bars.middles[: len(alone)], y=shares, mode="lines+markers", name=f"geometric, {workers} workers",
+        x=bars.middles[: len(alone)], y=shares, mode="lines+markers", name=f"formula: geometric, {workers} workers",
         line={"color": FORMULA.colour, "width": 1.5, "dash": "dot"},
         marker={"color": FORMULA.colour, "size": 5, "line": {"color": INK, "width": 0.6}},
         hovertemplate="geometric: %{y:.3g} % of the gradients<extra></extra>",

@@ -21,6 +21,7 @@ from distsim.trace import SpanKind, Trace, TraceBuilder
 from tests.figures.recorded import tell_all_reduce
 
 MakeTrace = Callable[..., Trace]
+PLACES = np.array([0.0, 1.0, 3.0, 2.0])  # of three workers and their server
 
 
 def run(kind: str, workers: int = 3, steps: int = 6) -> Trace:
@@ -41,9 +42,9 @@ def arrows(figure: go.Figure, name: str) -> list[tuple[float, float, float, floa
     return [(drawn.x[row], drawn.y[row], drawn.x[row + 1], drawn.y[row + 1]) for row in range(0, len(drawn.x), 3)]
 
 
-def test_lifelines_stand_server_first() -> None:
+def test_the_server_stands_in_the_middle() -> None:
     figure = sequence(run("synchronous")).figure
-    assert list(figure.layout.xaxis.ticktext) == ["server 3", "worker 0", "worker 1", "worker 2"]
+    assert list(figure.layout.xaxis.ticktext) == ["worker 0", "worker 1", "server 3", "worker 2"]
     assert list(figure.layout.xaxis.tickvals) == [0, 1, 2, 3]
     assert figure.layout.yaxis.title.text == "time (ms)"
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1] == 0.0
@@ -62,8 +63,8 @@ def test_every_message_of_the_window_is_an_arrow_from_its_start_to_its_end(kind:
         expected_y = np.column_stack([1e3 * own.start_seconds, 1e3 * own.end_seconds])
         assert np.array(drawn)[:, [1, 3]] == pytest.approx(expected_y)
         at_worker, at_server = drawn[0][0::2] if name == "push" else drawn[0][2::-2]
-        assert at_worker == pytest.approx(1 + worker[0], abs=0.1)
-        assert at_server == pytest.approx(0, abs=0.05)
+        assert at_worker == pytest.approx(PLACES[worker[0]], abs=0.1)
+        assert at_server == pytest.approx(PLACES[3], abs=0.05)
         assert (of_name(figure, name).customdata[::3] == own.bytes).all()
         assert list(of_name(figure, name).marker["size"][:3]) == [0, 11, 0]
 
@@ -107,7 +108,12 @@ def test_bars_are_what_the_workers_do() -> None:
     compute = of_name(figure, COMPUTE.name)
     first = trace.spans.of_kind(SpanKind.COMPUTE).where(trace.spans.of_kind(SpanKind.COMPUTE).step == 0)
     assert sorted(zip(compute.x, compute.base, compute.y, strict=True)) == sorted(
-        zip(1.0 + first.worker, 1e3 * first.start_seconds, 1e3 * (first.end_seconds - first.start_seconds), strict=True)
+        zip(
+            PLACES[first.worker],
+            1e3 * first.start_seconds,
+            1e3 * (first.end_seconds - first.start_seconds),
+            strict=True,
+        )
     )
     assert COMMUNICATION.name not in [trace.name for trace in figure.data]
     assert of_name(figure, WAIT.name).marker.pattern.shape != compute.marker.pattern.shape
@@ -116,7 +122,7 @@ def test_bars_are_what_the_workers_do() -> None:
 def test_updates_stand_on_their_servers_lifeline_with_their_version() -> None:
     trace = run("asynchronous")
     drawn = of_name(sequence(trace).figure, "update")
-    assert set(drawn.x) == {0.0}
+    assert set(drawn.x) == {PLACES[3]}
     assert list(drawn.text) == [str(number) for number in range(1, 1 + len(drawn.text))]
     assert list(drawn.y) == pytest.approx(1e3 * np.sort(trace.updates.time_seconds)[: len(drawn.y)])
 
@@ -124,7 +130,7 @@ def test_updates_stand_on_their_servers_lifeline_with_their_version() -> None:
 def test_a_dropped_gradient_is_marked_at_the_server_when_its_push_arrives(make_trace: MakeTrace) -> None:
     trace = make_trace(backups=1)
     marks = of_name(sequence(trace).figure, "dropped gradient")
-    assert set(marks.x) == {0.0}
+    assert set(marks.x) == {places(trace)[trace.workers]}
     ends = {round(end, 9) for _, _, _, end in arrows(sequence(trace).figure, "push")}
     assert {round(y, 9) for y in marks.y} <= ends
 
@@ -216,8 +222,7 @@ def test_one_worker_and_256_can_be_drawn(make_trace: MakeTrace) -> None:
     assert len(arrows(figure, "push")) == len(arrows(figure, "answer")) == 256
     assert len(figure.layout.xaxis.tickvals) <= 14
     assert not figure.layout.annotations
-    assert places(many)[256] == 0.0
-    assert places(many)[0] > 10
+    assert places(many)[256] - places(many)[127] == places(many)[128] - places(many)[256] > 10
 
 
 def test_an_empty_run_says_so() -> None:

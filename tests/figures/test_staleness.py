@@ -101,12 +101,12 @@ def test_a_long_and_thin_tail_shares_the_last_bar() -> None:
 
 def test_asynchronous_runs_stand_beside_the_geometric_law() -> None:
     shown = staleness(run("asynchronous"), run("synchronous"), run("asynchronous", workers=8))
-    assert list(of_name(shown.figure, "geometric, 5 workers").y[:3]) == pytest.approx([20.0, 16.0, 12.8])
-    assert of_name(shown.figure, "geometric, 8 workers").y[0] == pytest.approx(12.5)
-    many = of_name(staleness(run("asynchronous", workers=256, steps=4)).figure, "geometric, 256 workers")
+    assert list(of_name(shown.figure, "formula: geometric, 5 workers").y[:3]) == pytest.approx([20.0, 16.0, 12.8])
+    assert of_name(shown.figure, "formula: geometric, 8 workers").y[0] == pytest.approx(12.5)
+    many = of_name(staleness(run("asynchronous", workers=256, steps=4)).figure, "formula: geometric, 256 workers")
     assert many.y[0] == pytest.approx(100 * (1 - (255 / 256) ** (many.x[1] - many.x[0])))
     names = [trace.name for trace in staleness(run("synchronous"), run("asynchronous", workers=1)).figure.data]
-    assert not [name for name in names if name.startswith("geometric")]
+    assert not [name for name in names if name.startswith("formula")]
 
 
 def test_runs_of_one_policy_are_numbered_or_named() -> None:

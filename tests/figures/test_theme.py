@@ -17,7 +17,7 @@ import pytest
 import distsim
 from distsim.arrays import Floats
 from distsim.explorers.catalogue import EXPLORERS
-from distsim.figures import guess_formula_simulation_measurement, prediction_errors, theme
+from distsim.figures import guess_formula_simulation_measurement, guesses, prediction_errors, theme
 from distsim.figures.theme import Look
 from tests.figures.test_every_figure import OF_A_TRACE, contrast, run
 
@@ -156,6 +156,7 @@ def figures() -> Iterator[tuple[str, go.Figure]]:
             trace = run(name, 4)
             yield name, figure(replace(trace, metadata=trace.metadata | {"producer": producer})).figure
     yield "stages", guess_formula_simulation_measurement(1.0, 2.0, 3.0, [4.0, 5.0]).figure
+    yield "guesses", guesses({"a": {"guess": 1.0, "formula": 2.0, "simulation": 3.0, "measurement": 4.0}}).figure
     yield "errors", prediction_errors({"a": 1.0}, {"a": [1.0, 2.0]}).figure
 
 
