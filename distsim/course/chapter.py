@@ -64,7 +64,8 @@ class Chapter:
             raise InputError.of("chapter", number, reason, f"take one of {known}")
         self.number, self.name = str(number), mine[0].stem
         self._file = mine[0]
-        self._record = Record() if RECORDED in os.environ else Record.of_learner()
+        self._is_recorded = bool(os.environ.get(RECORDED))
+        self._record = Record() if self._is_recorded else Record.of_learner()
         self._guesses: dict[str, float] = {}
         self._shown: set[str] = set()
         self._results: dict[str, Result] = {}
@@ -87,17 +88,17 @@ class Chapter:
         """
         kept, whose = self._guesses.get(quantity), "Your"
         if value is None or value is ...:
-            if kept is None and RECORDED in os.environ:
+            if kept is None and self._is_recorded:
                 kept, whose = self._recorded(quantity), "The recorded"
             if kept is None:
-                raise MissingGuessError(f"{asking(quantity, unit)} Run it again: the chapter goes on.")
+                raise MissingGuessError(f"{asking(quantity, unit)} Then run the cell again.")
             value = kept
         number = guessed(quantity, value)
         if kept is None or quantity not in self._shown:
             kept = number
         self._guesses[quantity] = kept
         late = number != kept
-        after = " (made before the answers were shown; restart the kernel to start anew)" if late else ""
+        after = " (made before the answers were shown: the first guess counts)" if late else ""
         print(f"{whose} guess of the {quantity}: {kept:g} {unit}".rstrip() + after)
         return kept
 
@@ -105,7 +106,7 @@ class Chapter:
         path = self._file.with_name(RECORDED_GUESSES)
         table = tomllib.loads(path.read_text("utf-8")).get(self.number, {})
         if quantity not in table:
-            raise InputError.of(f"recorded guess of the {quantity}", ..., f"is not in {path}", "write it there")
+            raise InputError.of("recorded guess of", quantity, f"is not in {path}", "write it there")
         return guessed(quantity, table[quantity])
 
     def compare(
@@ -124,14 +125,21 @@ class Chapter:
         that has a measurement goes into the record.
         """
         drawn = overlay(guess, formula, simulation, measurement, unit, quantity)
-        if guess is not None:
+        if guessed_values := listed(guess):
             self._shown.add(quantity)
-            own = Compared(
-                self.number, quantity, unit, self._guesses.get(quantity, listed(guess)[0]),
-                *(tuple(listed(values)) for values in (formula, simulation, measurement)),
-            )  # fmt: skip
-            self._record.keep(own)
+            stages = (tuple(listed(values)) for values in (formula, simulation, measurement))
+            self._keep(Compared(self.number, quantity, unit, guessed_values[0], *stages))
         return drawn
+
+    def _keep(self, compared: Compared) -> None:
+        """Puts a comparison into the record, and tells where that is not what counts. The figure is shown anyway."""
+        try:
+            first = self._record.keep(compared)
+        except InputError as error:
+            print(f"Not in your record of guesses. {error}")
+            return
+        if first.guess != compared.guess:
+            print(f"Your record keeps your first guess of the {first.quantity}: {first.guess:g} {first.unit}".rstrip())
 
     def record(self) -> Captioned:
         """Draws what you guessed and compared in this chapter and, in your copy of the course, in all others.

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from annotated_types import MaxLen
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from distsim import files, material
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 FILE = "my_guesses.json"  # in the copy's course/
 LARGEST_MEGABYTES = 10
-Word = Annotated[str, MaxLen(1000)]
 Values = tuple[float, ...]  # one, or one for each repeat; empty where there is none
 
 
@@ -32,9 +30,9 @@ class Compared:
 
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-    chapter: Word
-    quantity: Word
-    unit: Word
+    chapter: str
+    quantity: str
+    unit: str
     guess: float
     formula: Values = ()
     simulation: Values = ()
@@ -68,8 +66,10 @@ class Record:
 
     def kept(self) -> list[Compared]:
         """What was compared so far. Raises InputError where the file is no record."""
-        if self.path is None or not self.path.exists():
+        if self.path is None:
             return list(self._own)
+        if not self.path.exists():
+            return []
         try:
             return RECORD.validate_json(files.read(self.path, LARGEST_MEGABYTES))
         except OSError as error:
@@ -78,15 +78,20 @@ class Record:
             rule = f"is not a record that distsim wrote ({findings(error)})"
         raise InputError.of("record of guesses", str(self.path), rule, "move the file away: a new one is begun")
 
-    def keep(self, compared: Compared) -> None:
-        """Keeps a comparison that has a measurement, unless its quantity has one already. Raises InputError."""
+    def keep(self, compared: Compared) -> Compared:
+        """Keeps a comparison that has a measurement, unless its quantity has one already. Returns the one that counts.
+
+        Raises InputError where the file is no record, or cannot be written.
+        """
         before = self.kept()
-        known = {(one.chapter, one.quantity) for one in before}
-        if (compared.chapter, compared.quantity) in known or not compared.measurement:
-            return
-        self._own = [*before, compared]
-        if self.path is not None:
-            files.write_text(self.path, RECORD.dump_json(self._own, indent=1).decode() + "\n")
+        for one in before:
+            if (one.chapter, one.quantity) == (compared.chapter, compared.quantity):
+                return one
+        if compared.measurement:
+            self._own = [*before, compared]
+            if self.path is not None:
+                files.write_text(self.path, RECORD.dump_json(self._own, indent=1).decode() + "\n")
+        return compared
 
     def drawn(self) -> Captioned:
         """The figure and the table of all that was compared, in the order of chapters."""

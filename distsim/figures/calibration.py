@@ -23,7 +23,7 @@ from distsim.figures.theme import INK, MARKS, RUNS, SMALL, marker, template
 from distsim.figures.wording import counted
 from distsim.units import show
 
-COLUMNS = 3
+COLUMNS = 3  # at most
 PANEL_PIXELS, BELOW_PIXELS, GAP_PIXELS = 190, 80, 74  # of times, of errors, and below each of the two
 TOP_PIXELS, BOTTOM_PIXELS = 74, 54
 MOST_TICKS = 4
@@ -43,23 +43,24 @@ def calibration(machine: MachineCalibration) -> Captioned:
     """
     titles = list(dict.fromkeys(fit.title for fit in machine.fits))
     numbers = sorted({found.workers for found in machine.measured})
-    rows = -(-len(titles) // COLUMNS)
+    columns = min(COLUMNS, len(titles))
+    rows = -(-len(titles) // columns)
     height = rows * (PANEL_PIXELS + BELOW_PIXELS + 2 * GAP_PIXELS) - GAP_PIXELS
-    names = [*titles, *[""] * (rows * COLUMNS - len(titles))]
+    names = [*titles, *[""] * (rows * columns - len(titles))]
     figure = make_subplots(
-        rows=2 * rows, cols=COLUMNS, horizontal_spacing=0.09, vertical_spacing=GAP_PIXELS / height,
+        rows=2 * rows, cols=columns, horizontal_spacing=0.09, vertical_spacing=GAP_PIXELS / height,
         row_heights=[PANEL_PIXELS, BELOW_PIXELS] * rows,
         subplot_titles=[
             name
-            for first in range(0, len(names), COLUMNS)
-            for name in (*names[first : first + COLUMNS], *[""] * COLUMNS)
+            for first in range(0, len(names), columns)
+            for name in (*names[first : first + columns], *[""] * columns)
         ],
     )  # fmt: skip
     shown: set[int] = set()
     for fit in machine.fits:
         if len(fit.workers) > 1:
             continue  # a fit over all numbers of workers; the fit for each number is drawn instead
-        row, column = divmod(titles.index(fit.title), COLUMNS)
+        row, column = divmod(titles.index(fit.title), columns)
         number = numbers.index(fit.workers[0])
         for trace in _traces(machine, fit, number, legend=fit.workers[0] not in shown):
             figure.add_trace(trace, row=2 * row + 1, col=column + 1)
@@ -74,7 +75,7 @@ def calibration(machine: MachineCalibration) -> Captioned:
     figure.update_annotations(font_size=SMALL + 1)
     worst = max(machine.fits, key=lambda fit: fit.line.largest_miss)
     sentence = (
-        f"Of {len(machine.measured)} measured times, the one farthest from its line is "
+        f"Of {counted(len(machine.measured), 'measured time')}, the one farthest from its line is "
         f"{100 * worst.line.largest_miss:.0f} % off ({worst.title})."
     )
     return Captioned(figure, sentence, _table(machine))
@@ -102,7 +103,7 @@ def _traces(machine: MachineCalibration, fit: Fit, number: int, *, legend: bool)
     return [
         go.Scatter(
             x=x, y=y, mode="markers", name=name, legendgroup=name, showlegend=legend,
-            legendrank=workers, marker=look,
+            legendrank=workers, marker=look, cliponaxis=False,
             error_y={"array": high - y, "arrayminus": y - low, "color": colour, "thickness": 1},
             hovertemplate=f"{fit.title}, {name}<br>%{{x:.4s}}: %{{y:.3s}}s<extra></extra>",
         ),

@@ -148,5 +148,5 @@ def _sentence(stages: dict[str, Stage], unit: str, quantity: str) -> str:
             within = measured.repeats > 1 and measured.low <= stages[name].value <= measured.high
             part = f"the {name} is {above_or_below(stages[name].value, measured.value)}"
             parts.append(f"{part}, within the measured range" if within else part)
-    sentence = f"Measured: {'an' if quantity[0] in 'aeio' else 'a'} {quantity} of {measured.told(unit)}"
+    sentence = f"Measured: {'an' if quantity[:1] in tuple('aeio') else 'a'} {quantity} of {measured.told(unit)}"
     return f"{sentence}; {', '.join(parts)}." if parts else f"{sentence}."

@@ -12,13 +12,17 @@ import plotly.graph_objects as go
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.guess_formula_simulation_measurement import LOOKS, Given, Stage
 from distsim.figures.theme import INK, MARKS, template
-from distsim.figures.wording import above_or_below
+from distsim.figures.wording import above_or_below, counted
 
 SYMBOLS = dict(zip(LOOKS, MARKS, strict=False))
 BESIDE = ("guess", "formula", "simulation")  # what is drawn as a multiple of the measurement
 SIZES = {"guess": 17, "formula": 11, "simulation": 10}  # a guess stays visible behind an equal prediction
-ROW_PIXELS, AROUND_PIXELS = 34, 120
-TICKS = [part * 10.0**power for power in range(-6, 7) for part in (1, 2, 5)]
+ROW_PIXELS, AROUND_PIXELS, LEAST_PIXELS = 34, 120, 210
+TENS = [10.0**power for power in range(-3, 4)]
+TICKS = [part * ten for ten in TENS for part in (1, 2, 5)]
+TENS_FROM = 30.0  # of the axis, which then has powers of ten only
+MOST_REACH = 1000.0  # what is farther off stands at the edge
+MANY_TIMES = 10.0  # from here on, not in percent
 HALVES = 4  # from so many quantities on, the earlier half is compared with the later half
 LEAST_REACH = 2.0  # the axis goes at least from a half of the measurement to twice as much
 
@@ -42,12 +46,13 @@ def guesses(quantities: Mapping[str, Mapping[str, Given]]) -> Captioned:
         known = {name: found for name, row in rows.items() if (found := multiple(row, stage)) is not None}
         if known:
             figure.add_scatter(
-                x=list(known.values()), y=list(known), mode="markers", name=stage,
+                x=np.clip([*known.values()], 1 / MOST_REACH, MOST_REACH), y=list(known), mode="markers", name=stage,
+                customdata=list(known.values()),
                 marker={
                     "color": LOOKS[stage].colour, "symbol": SYMBOLS[stage], "size": SIZES[stage],
                     "line": {"color": INK, "width": 1.4},
                 },
-                hovertemplate=f"%{{y}}, {stage}: %{{x:.3g}} times the measurement<extra></extra>",
+                hovertemplate=f"%{{y}}, {stage}: %{{customdata:.3g}} times the measurement<extra></extra>",
             )  # fmt: skip
     return Captioned(figure, _sentence(rows), [_row(name, row) for name, row in rows.items()])
 
@@ -69,10 +74,11 @@ def _factors(rows: Sequence[Mapping[str, Stage]], stage: str) -> list[float]:
 
 
 def _layout(rows: Mapping[str, Mapping[str, Stage]]) -> dict[str, Any]:
-    reach = max([LEAST_REACH, *(factor for stage in BESIDE for factor in _factors([*rows.values()], stage))])
+    farthest = max([LEAST_REACH, *(factor for stage in BESIDE for factor in _factors([*rows.values()], stage))])
+    reach = min(farthest, MOST_REACH)
     ends = [math.log10(1.25 * reach) * side for side in (-1, 1)]
-    ticks = [tick for tick in TICKS if ends[0] <= math.log10(tick) <= ends[1]]
-    height = ROW_PIXELS * len(rows) + AROUND_PIXELS
+    ticks = [tick for tick in (TICKS if reach < TENS_FROM else TENS) if ends[0] <= math.log10(tick) <= ends[1]]
+    height = max(LEAST_PIXELS, ROW_PIXELS * len(rows) + AROUND_PIXELS)
     exact = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
     return {
         "template": template(), "height": height, "showlegend": True, "margin": {"t": 40, "b": 50, "l": 10, "r": 150},
@@ -83,6 +89,7 @@ def _layout(rows: Mapping[str, Mapping[str, Stage]]) -> dict[str, Any]:
         },
         "yaxis": {
             "categoryorder": "array", "categoryarray": list(rows), "range": [max(len(rows), 1) - 0.5, -0.5],
+            "showticklabels": bool(rows),
         },
         "shapes": [exact | {"line": {"color": INK, "width": 1.5, "dash": "dot"}, "layer": "below"}],
         "annotations": [
@@ -99,7 +106,8 @@ def _off(row: Mapping[str, Stage]) -> str:
     """How far the guess is off, in words."""
     if "guess" not in row or not row.get("measurement") or not row["measurement"].value:
         return "–"
-    return above_or_below(row["guess"].value, row["measurement"].value)
+    times = row["guess"].value / row["measurement"].value
+    return f"{times:.3g} times" if times >= MANY_TIMES else above_or_below(times, 1.0)
 
 
 def _row(name: str, row: Mapping[str, Stage]) -> Row:
@@ -118,13 +126,15 @@ def _sentence(rows: Mapping[str, Mapping[str, Stage]]) -> str:
     found = [f"Of {len(rows)} quantit{'y' if len(rows) == 1 else 'ies'}, {_listed(told)}{middle}."]
     if known:
         name = list(known)[-1]
-        found.append(f"The latest guess, {name}, is {_off(rows[name])} the measurement.")
+        found.append(f"The last guess of the list, {name}, is {_off(rows[name])} the measurement.")
+    if without := sum("guess" in row for row in rows.values()) - len(known):
+        found.append(f"Of {counted(without, 'guess')} there is no factor, since one of the two numbers is not above 0.")
     if len(known) >= HALVES:
         half = len(known) // 2
         early, late = (
             _median(_factors(part, "guess")) for part in ([*known.values()][:half], [*known.values()][half:])
         )
-        found.append(f"The earlier half of the guesses was off by {early}, the later half by {late}.")
+        found.append(f"The first half of the list was guessed with a factor of {early}, the second with {late}.")
     return " ".join(found)
 
 

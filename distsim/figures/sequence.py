@@ -178,13 +178,14 @@ def _add_arrows(
     labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
     for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (kind != "transfer")).tolist():
         size = show(float(own.transfers.bytes[row]), "byte")
-        text = f"{own.text[row].rpartition(': ')[2]}, {size}" if kind == "answer" else size
-        if not _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
-            continue  # hovering shows the text
-        figure.add_annotation(
-            x=labels_x[row], y=labels_y[row], text=text,
-            showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[kind]["color"]},
-        )  # fmt: skip
+        version = own.text[row].rpartition(": ")[2]
+        for text in (f"{version}, {size}", version) if kind == "answer" else (size,):
+            if _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
+                figure.add_annotation(
+                    x=labels_x[row], y=labels_y[row], text=text,
+                    showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[kind]["color"]},
+                )  # fmt: skip
+                break  # where none is free, hovering shows the text
 
 
 def _is_free(figure: go.Figure, x: float, y: float, text: str) -> bool:

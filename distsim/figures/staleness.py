@@ -14,7 +14,7 @@ from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DASHES, FORMULA, INK, LABEL_PAPER, RUNS, SMALL, marker, template
+from distsim.figures.theme import DASHES, FORMULA, INK, LABEL_PAPER, MARKS, RUNS, SMALL, marker, template
 from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
@@ -51,7 +51,7 @@ class Bars:
             staler = count - np.cumsum([histogram[value] for value in values])
             last = max(last, values[int(np.argmax(staler <= TAIL * count))])
             largest = max(largest, values[-1])
-        tail = largest > 2 * last > 0
+        tail = largest > 2 * max(last, 1)
         last = last if tail else largest
         width = last // MOST_BARS + 1
         names = [str(low) if width == 1 else f"{low} to {low + width - 1}" for low in range(0, last + 1, width)]
@@ -129,10 +129,11 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
         )
         sentences.append(_sentence(trace, table[-1]))
     sentences += _error(traces)
-    for workers in sorted({trace.workers for trace in traces if _is_asynchronous(trace) and trace.workers > 1}):
-        _add_geometric(figure, workers, bars)
+    numbers = sorted({trace.workers for trace in traces if _is_asynchronous(trace) and trace.workers > 1})
+    for number, workers in enumerate(numbers):
+        _add_geometric(figure, workers, bars, number)
     figure.update_layout(template=template(), height=360, barmode="group", bargap=0.15)
-    figure.update_layout(margin={"t": 44, "b": 50, "l": 10, "r": 14})
+    figure.update_layout(margin={"t": 44, "b": 50, "l": 10, "r": 30})
     figure.update_xaxes(bars.axis())
     figure.update_yaxes(
         title_text="share of the gradients (%)", range=[0.0, (1.0 + HEADROOM * (len(traces) + 1)) * highest]
@@ -153,15 +154,18 @@ def _is_asynchronous(trace: Trace) -> bool:
     return "scenario" in trace.metadata and trace.scenario.policy.kind == "asynchronous"
 
 
-def _add_geometric(figure: go.Figure, workers: int, bars: Bars) -> None:
+def _add_geometric(figure: go.Figure, workers: int, bars: Bars, number: int) -> None:
     """Draws the theory's share of each bar, but for one of a tail."""
     alone = [number * bars.width for number in range(len(bars.names) - bars.tail)]
     shares = [100.0 * sum(staleness_probability(low + more, workers) for more in range(bars.width)) for low in alone]
     figure.add_scatter(
         x=bars.middles[: len(alone)], y=shares, mode="lines+markers", name=f"formula: geometric, {workers} workers",
         line={"color": FORMULA.colour, "width": 1.5, "dash": "dot"},
-        marker={"color": FORMULA.colour, "size": 5, "line": {"color": INK, "width": 0.6}},
-        hovertemplate="geometric: %{y:.3g} % of the gradients<extra></extra>",
+        marker={
+            "color": FORMULA.colour, "symbol": MARKS[number % len(MARKS)], "size": 6,
+            "line": {"color": INK, "width": 0.6},
+        },
+        hovertemplate="formula: %{y:.3g} % of the gradients<extra></extra>",
     )  # fmt: skip
 
 

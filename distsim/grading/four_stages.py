@@ -40,7 +40,8 @@ def listed(value: Values) -> list[float]:
     """
     if value is None:
         return []
-    return [float(one) for one in (value if isinstance(value, list) else [value])]
+    plain = value.tolist() if hasattr(value, "tolist") else value  # of NumPy
+    return [float(one) for one in (plain if isinstance(plain, list | tuple) else [plain])]
 
 
 def guessed(quantity: str, value: object) -> float:

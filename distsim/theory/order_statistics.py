@@ -108,6 +108,7 @@ def median_maximum_seconds(times: Sequence[WorkerTime]) -> float:
     >>> bool(np.isclose(median_maximum_seconds([WorkerTime(Exponential(1.0))] * 8), -np.log(1 - 0.5 ** (1 / 8))))
     True
     """
+    _check(len(times), len(times))
     groups = Counter(times)
     mesh = np.unique(np.concatenate([time.mesh_seconds(spacing=0.5) for time in groups]))
     after = int(np.argmax(_still_busy(groups, 1, mesh) <= 0.5))

@@ -97,7 +97,7 @@ def test_a_chapter_waits_for_the_guess_and_goes_on_after_it(tmp_path: Path) -> N
         client.execute(env=environment)
     (told,) = notebook.cells[place].outputs
     assert told.traceback == [
-        "Your guess of the step time? Write a number of ms in this cell. Run it again: the chapter goes on."
+        "Your guess of the step time? Write a number of ms in this cell. Then run the cell again."
     ]
     assert shown.execution_count is None
     notebook.cells[place].source = notebook.cells[place].source.replace("...", "30", 1)

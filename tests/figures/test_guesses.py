@@ -37,14 +37,16 @@ def test_the_sentence_has_the_median_factor_of_each_stage() -> None:
     shown = guesses({"a": STEP, "b": ALONE})
     assert shown.summary == (
         "Of 2 quantities, the guess was off by a factor of 3, the formula by 1.11 and the simulation by 1.01 "
-        "in the median. The latest guess, b, is 300 % above the measurement."
+        "in the median. The last guess of the list, b, is 300 % above the measurement."
     )
     assert [row["measurement"] for row in shown.table] == [80.0, 2.0]
 
 
 def test_from_four_on_the_later_half_is_compared_with_the_earlier() -> None:
     rows = {str(number): {"guess": guess, "measurement": 1.0} for number, guess in enumerate([8, 0.25, 2, 1.0, 1.5])}
-    assert guesses(rows).summary.endswith("The earlier half of the guesses was off by 6, the later half by 1.5.")
+    assert guesses(rows).summary.endswith(
+        "The first half of the list was guessed with a factor of 6, the second with 1.5."
+    )
     del rows["0"], rows["1"]
     assert "half" not in guesses(rows).summary
 
@@ -57,6 +59,25 @@ def test_what_has_no_multiple_stands_in_the_table_alone(row: dict[str, Any]) -> 
     assert not shown.figure.data
     assert len(shown.table) == 1
     assert shown.summary == "No guess has been compared with a measurement yet."
+
+
+def test_a_guess_without_a_factor_is_counted_apart() -> None:
+    rows = {"a": {"guess": 2.0, "measurement": 3.0}, "b": {"guess": -3.0, "measurement": 3.0}}
+    shown = guesses(rows)
+    assert "by a factor of 1.5 in the median. The last guess of the list, a, is 33 % below" in shown.summary
+    assert shown.summary.endswith("Of 1 guess there is no factor, since one of the two numbers is not above 0.")
+    assert [row["the guess is"] for row in shown.table] == ["33 % below", "200 % below"]
+
+
+@pytest.mark.parametrize("times", [50.0, 1e5, 1e300])
+def test_a_guess_that_is_far_off_stays_inside(times: float) -> None:
+    figure = guesses({"a": {"guess": times, "measurement": 1.0}, "b": {"guess": 1 / times, "measurement": 1.0}}).figure
+    (drawn,) = figure.data
+    low, high = figure.layout.xaxis.range
+    assert 10**low < min(drawn.x) < max(drawn.x) < 10**high
+    assert list(drawn.customdata) == [times, 1 / times]
+    assert len(figure.layout.xaxis.tickvals) <= 7
+    assert figure.layout.annotations[0].text == f"guess {times:.3g} times"
 
 
 def test_nothing_and_numbers_that_are_not_finite() -> None:
