@@ -26,6 +26,7 @@ FLOOR_EVERY = 20
 REDRAW_SECONDS = 0.1
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_moving_a_control_redraws_within_a_tenth_of_a_second(
