@@ -13,13 +13,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import nbformat
-
 from distsim import files, material
-from distsim.course.cells import GUESS
 from distsim.course.folder import EXERCISES
 from distsim.errors import InputError
-from distsim.grading.metadata import parsed
 
 FOLDER = "distsim-course"
 CHAPTER = re.compile(r"\d\d_\w+\.ipynb")
@@ -72,6 +68,12 @@ def lay(folder: Path, source: Path | None = None) -> Laid:
 
 def _to_be_guessed(content: bytes) -> bytes:
     """A chapter without the outputs of its first guess and of all cells below."""
+    # Here, so that the command line needs none of the course's packages.
+    import nbformat
+
+    from distsim.course.cells import GUESS
+    from distsim.grading.metadata import parsed
+
     notebook = parsed(content, "chapter")
     before = True
     for cell in notebook.cells:
