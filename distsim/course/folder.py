@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from distsim.errors import InputError
-from distsim.material import home
+from distsim.material import RECORD, home
 
 EXERCISES = "exercises"
 
@@ -27,3 +27,9 @@ def course_folder() -> Path:
         "folder of the course", str(here / "course"), "is not there, nor in the package",
         "go to the folder that has course/ in it",
     )  # fmt: skip
+
+
+def learners_folder() -> Path | None:
+    """The learner's copy around the current folder, or None."""
+    here = Path.cwd()
+    return next((place for place in (here, *here.parents) if (place / RECORD).is_file()), None)

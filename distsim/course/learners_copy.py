@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from distsim import files, material
-from distsim.course.folder import EXERCISES
+from distsim.course.folder import EXERCISES, learners_folder
 from distsim.errors import InputError
 
 FOLDER = "distsim-course"
@@ -35,8 +35,7 @@ class Laid:
 
 def usual_folder() -> Path:
     """The learner's copy around the current folder, or else `distsim-course` in the current folder."""
-    here = Path.cwd()
-    return next((place for place in (here, *here.parents) if (place / material.RECORD).is_file()), here / FOLDER)
+    return learners_folder() or Path.cwd() / FOLDER
 
 
 def lay(folder: Path, source: Path | None = None) -> Laid:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from distsim import files, material
+from distsim import files
+from distsim.course.folder import learners_folder
 from distsim.errors import InputError
 from distsim.scenario_errors import findings
 
@@ -60,8 +61,7 @@ class Record:
     @classmethod
     def of_learner(cls) -> Record:
         """The record in the learner's copy around the current folder. Elsewhere it lasts as long as the kernel."""
-        here = Path.cwd()
-        copy = next((place for place in (here, *here.parents) if (place / material.RECORD).is_file()), None)
+        copy = learners_folder()
         return cls(copy / "course" / FILE if copy else None)
 
     def kept(self) -> list[Compared]:

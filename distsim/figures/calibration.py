@@ -57,9 +57,7 @@ def calibration(machine: MachineCalibration) -> Captioned:
         ],
     )  # fmt: skip
     shown: set[int] = set()
-    for fit in machine.fits:
-        if len(fit.workers) > 1:
-            continue  # a fit over all numbers of workers; the fit for each number is drawn instead
+    for fit in _drawn(machine):
         row, column = divmod(titles.index(fit.title), columns)
         number = numbers.index(fit.workers[0])
         for trace in _traces(machine, fit, number, legend=fit.workers[0] not in shown):
@@ -73,12 +71,21 @@ def calibration(machine: MachineCalibration) -> Captioned:
     figure.update_layout(margin={"t": TOP_PIXELS, "b": BOTTOM_PIXELS, "l": 10, "r": 10})
     figure.update_layout(legend={"y": 1.0 + 36 / height})
     figure.update_annotations(font_size=SMALL + 1)
-    worst = max(machine.fits, key=lambda fit: fit.line.largest_miss)
+    worst = _worst(machine)
     sentence = (
         f"Of {counted(len(machine.measured), 'measured time')}, the one farthest from its line is "
         f"{100 * worst.line.largest_miss:.0f} % off ({worst.title})."
     )
     return Captioned(figure, sentence, _table(machine))
+
+
+def _drawn(machine: MachineCalibration) -> list[Fit]:
+    """The fits for each number of workers; those over several numbers are not drawn."""
+    return [fit for fit in machine.fits if len(fit.workers) == 1]
+
+
+def _worst(machine: MachineCalibration) -> Fit:
+    return max(_drawn(machine), key=lambda fit: fit.line.largest_miss)
 
 
 def _of(machine: MachineCalibration, fit: Fit, workers: int | None = None) -> list[Measured]:
@@ -147,7 +154,7 @@ def _axes(machine: MachineCalibration, fit: Fit) -> list[tuple[Axis, Axis]]:
     )
     order = [_amount(fit, amount) for amount in amounts]
     below = {"type": "category", "categoryorder": "array", "categoryarray": order, "title": {"text": named}}
-    far = 1.15 * max(LEAST_FAR_PCT, 100.0 * max(one.line.largest_miss for one in machine.fits if len(one.workers) == 1))
+    far = 1.15 * max(LEAST_FAR_PCT, 100.0 * _worst(machine).line.largest_miss)
     off = {"title": {"text": "off (%)"}, "range": [-far, far], "zeroline": True, "nticks": 4}
     return [upper, (below, off)]
 

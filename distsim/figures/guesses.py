@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.guess_formula_simulation_measurement import LOOKS, Given, Stage
 from distsim.figures.theme import INK, MARKS, template
-from distsim.figures.wording import above_or_below, counted
+from distsim.figures.wording import above_or_below, counted, enumerated
 
 SYMBOLS = dict(zip(LOOKS, MARKS, strict=False))
 BESIDE = ("guess", "formula", "simulation")  # what is drawn as a multiple of the measurement
@@ -23,7 +23,7 @@ TICKS = [part * ten for ten in TENS for part in (1, 2, 5)]
 TENS_FROM = 30.0  # of the axis, which then has powers of ten only
 MOST_REACH = 1000.0  # what is farther off stands at the edge
 MANY_TIMES = 10.0  # from here on, not in percent
-HALVES = 4  # from so many quantities on, the earlier half is compared with the later half
+HALVES = 4  # from so many quantities on, the first half of the list is compared with the second
 LEAST_REACH = 2.0  # the axis goes at least from a half of the measurement to twice as much
 
 
@@ -123,7 +123,7 @@ def _sentence(rows: Mapping[str, Mapping[str, Stage]]) -> str:
     told = [f"the {stage} {'was off ' * (not place)}by {'a factor of ' * (not place)}{_median(factors)}"
             for place, (stage, factors) in enumerate(off.items())]  # fmt: skip
     middle = " in the median" if len(rows) > 1 else ""
-    found = [f"Of {len(rows)} quantit{'y' if len(rows) == 1 else 'ies'}, {_listed(told)}{middle}."]
+    found = [f"Of {len(rows)} quantit{'y' if len(rows) == 1 else 'ies'}, {enumerated(told)}{middle}."]
     if known:
         name = list(known)[-1]
         found.append(f"The last guess of the list, {name}, is {_off(rows[name])} the measurement.")
@@ -140,11 +140,3 @@ def _sentence(rows: Mapping[str, Mapping[str, Stage]]) -> str:
 
 def _median(factors: Sequence[float]) -> str:
     return f"{np.median(factors):.3g}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    """
-    >>> _listed(["one", "two", "three"])
-    'one, two and three'
-    """
-    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)

@@ -29,7 +29,7 @@ from distsim.figures.theme import (
     template,
 )
 from distsim.figures.timeline_bars import drops
-from distsim.figures.wording import counted, time_unit
+from distsim.figures.wording import counted, enumerated, time_unit
 from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
 from distsim.units import show
 
@@ -279,7 +279,7 @@ def _sentence(trace: Trace, found: dict[MessageKind, Messages], table: Sequence[
     times = trace.updates.time_seconds
     updates = int(((times >= start) & (times <= end)).sum())
     parts.append(counted(updates, "update"))
-    text = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    text = enumerated(parts)
     waits = _mean_seconds(trace, table, "waits")
     share = 100.0 * waits / (end - start)
     took = {kind.words: _mean_seconds(trace, table, kind.words) for kind in PAUSE_KINDS}

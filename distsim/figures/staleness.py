@@ -156,7 +156,7 @@ def _is_asynchronous(trace: Trace) -> bool:
 
 def _add_geometric(figure: go.Figure, workers: int, bars: Bars, number: int) -> None:
     """Draws the theory's share of each bar, but for one of a tail."""
-    alone = [number * bars.width for number in range(len(bars.names) - bars.tail)]
+    alone = [bar * bars.width for bar in range(len(bars.names) - bars.tail)]
     shares = [100.0 * sum(staleness_probability(low + more, workers) for more in range(bars.width)) for low in alone]
     figure.add_scatter(
         x=bars.middles[: len(alone)], y=shares, mode="lines+markers", name=f"formula: geometric, {workers} workers",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ROUNDING = 1e-6  # in percent; smaller errors are rounding errors
 
 
@@ -46,6 +48,15 @@ def counted(count: int, noun: str) -> str:
     ('1 worker', '2 micro-batches', '3 processes')
     """
     return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith(('ch', 'sh', 's')) else 's'}"
+
+
+def enumerated(words: Sequence[str]) -> str:
+    """The words as a sentence lists them.
+
+    >>> enumerated(["one", "two", "three"]), enumerated(["one"])
+    ('one, two and three', 'one')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def byte_unit(most_bytes: float) -> tuple[float, str]:

@@ -58,7 +58,9 @@ def test_below_each_panel_stands_how_far_the_line_is_off(machine: MachineCalibra
         )
         for row in found.table
     )  # fmt: skip
-    assert max(abs(y) for bar in bars for y in bar.y) > 10
+    worst = max(abs(y) for bar in bars for y in bar.y)
+    assert worst > 10
+    assert f"is {worst:.0f} % off" in found.summary, "the sentence tells of what is drawn"
     assert all(
         max(map(abs, bar.y)) < axis.range[1] for bar in bars for axis in [found.figure.layout[f"yaxis{bar.yaxis[1:]}"]]
     )
