@@ -24,6 +24,7 @@ from distsim.runtime.measure import check_machine
 from distsim.scenario import Scenario
 
 ENTRY = ("-m", "distsim.grading.real_rank")
+IMPORTS = ("distsim.runtime.transport.backend",)
 FUNCTION = "real"
 SECONDS, UNWRITTEN = "seconds", "unwritten"
 DEADLINE_SECONDS = 120.0
@@ -60,7 +61,7 @@ def run(
     }  # fmt: skip
     roles = ["your code"] * count
     network = NetworkPlan.of(_scenario(lab, count)) if emulate else None
-    launch = Launch(lab.key, roles, ENTRY, job, deadline_seconds, network=network, progress=progress)
+    launch = Launch(lab.key, roles, ENTRY, job, deadline_seconds, network=network, progress=progress, imports=IMPORTS)
     with launched(launch) as place:
         results = [json.loads(result_file(place, rank).read_text("utf-8")) for rank in range(count)]
     if not any(results) and (missing := unwritten(text)):

@@ -24,6 +24,8 @@ from distsim.runtime.schedule_table import table_of
 from distsim.trace import Transfers
 from distsim.workload import FLOAT_BYTES
 
+IMPORTS = ("distsim.runtime.ranks.collective",)
+
 
 @dataclass(frozen=True)
 class RealCollective:
@@ -99,7 +101,7 @@ def run_schedules(
     workers = min(schedule.workers for schedule in schedules)
     roles = [f"{'worker' if rank < workers else 'server'} {rank}" for rank in range(ranks)]
     what = f"run_schedule {schedules[-1].name!r}"
-    with launched(Launch(what, roles, entry, job, deadline_seconds)) as folder:
+    with launched(Launch(what, roles, entry, job, deadline_seconds, imports=IMPORTS)) as folder:
         return [_merged(folder, number, schedule, sends) for number, schedule in enumerate(schedules)]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.extras import need
-from distsim.policies import Programmed
+from distsim.policies import Ddp, Programmed
 from distsim.policies.own_rule import load_rule, located
 from distsim.progress import Report
 from distsim.runtime.emulation import coordination
@@ -33,6 +33,8 @@ from distsim.simulation import check_decides, simulate
 from distsim.trace import Trace
 
 RANK_ENTRY = ("-m", "distsim.runtime.ranks.entry_point")
+RANK_IMPORTS = ("distsim.runtime.ranks.session",)
+DDP_IMPORTS = ("torch._dynamo",)  # by DistributedDataParallel itself, when a rank first uses it
 # The estimated deadline is far above the time of a run, and far below a person's patience with a run that hangs.
 START_SECONDS, START_SECONDS_PER_RANK = 30.0, 5.0
 MEETING_SECONDS = 120.0  # until all machines of a run have been started
@@ -195,6 +197,7 @@ def _launch(
         network=network,
         restarts=MOST_RESTARTS if any(scenario.failures for scenario in scenarios) else 0,
         salvage=lambda folder: partial_trace(folder, scenarios),
+        imports=RANK_IMPORTS + (DDP_IMPORTS if any(isinstance(one.policy, Ddp) for one in scenarios) else ()),
     )
 
 

@@ -60,7 +60,7 @@ class Launch:
     of it should take. progress: called with the phase of the run at every look. An error in it ends the run.
     network: the emulated cluster to run on. None: this machine's own network.
     node, here: in a run on several machines, which machine this is, and which ranks run here.
-    restarts: how often all ranks are started again after a failure.
+    restarts: how often all ranks are started again after a failure. imports: the modules that all ranks use.
     salvage: makes a trace of the folder of a run that failed or was interrupted. The error carries the trace.
     """
 
@@ -76,6 +76,7 @@ class Launch:
     node: Node | None = None
     here: Sequence[int] = ()
     restarts: int = 0
+    imports: Sequence[str] = ()
     salvage: Callable[[Path], Trace | None] | None = None
 
     @property
@@ -141,7 +142,7 @@ def _run(folder: Path, launch: Launch, output: Output) -> None:
     """Starts torchrun and returns when all ranks have ended well."""
     command = [
         sys.executable, "-u", "-m", "distsim.runtime.launch.torchrun_agent",
-        str(folder), str(len(launch.own)), str(launch.restarts), *launch.entry,
+        str(folder), str(len(launch.own)), str(launch.restarts), " ".join(launch.imports), *launch.entry,
     ]  # fmt: skip
     printing = os.open(output_pipe(folder, "agent"), os.O_WRONLY)
     try:

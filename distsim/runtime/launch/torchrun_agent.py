@@ -1,6 +1,9 @@
-"""torchrun, in a process of its own: `python -m distsim.runtime.launch.torchrun_agent FOLDER RANKS RESTARTS ENTRY...`.
+"""torchrun, in a process of its own.
 
-It parses and runs as the `torchrun` command does, but writes the failures of ranks into a file instead of a banner.
+    python -m distsim.runtime.launch.torchrun_agent FOLDER RANKS RESTARTS IMPORTS ENTRY...
+
+It parses and runs as the `torchrun` command does, but forks its ranks, and writes their failures into a file instead of
+a banner.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from pathlib import Path
 from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime.emulation import coordination
-from distsim.runtime.launch import lifeline, process_tree
+from distsim.runtime.launch import forked_rank, lifeline, process_tree
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
 from distsim.runtime.launch.rank_context import end, reserve, use_reserve
 
@@ -25,10 +28,10 @@ PATIENCE_SECONDS = 86400  # for machines that have not come yet; the launching p
 CLOSE_SECONDS = 2  # that torchrun gives the other ranks once one has failed
 
 
-def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
+def main(folder: Path, ranks: int, restarts: int, imports: list[str], entry: list[str]) -> int:
     """Runs `entry` (a script, or "-m" and a module) as `ranks` ranks here. Returns 0 if all ranks ended well.
 
-    restarts: how often all ranks are started again after a failure.
+    restarts: how often all ranks are started again after a failure. imports: the modules that ranks find imported.
     """
     # Before a second thread starts: only a process with one thread may enter a user namespace.
     address = coordination.fulfil(folder)
@@ -38,6 +41,7 @@ def main(folder: Path, ranks: int, restarts: int, entry: list[str]) -> int:
     reserve(folder / RESERVE_FILE)
     node = Node.placed(folder)
     own = range(ranks) if node is None else [int(rank) for rank in os.environ[RANKS_VARIABLE].split()]
+    forked_rank.fork_ranks(imports)
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
@@ -83,7 +87,7 @@ def _among(node: Node) -> list[str]:
 if __name__ == "__main__":
     of_run = Path(sys.argv[1])
     try:
-        status = main(of_run, int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+        status = main(of_run, int(sys.argv[2]), int(sys.argv[3]), sys.argv[4].split(), sys.argv[5:])
     finally:
         # Ranks end with the launching process too. torchrun may see that before the lifeline's thread is done.
         if lifeline.broken():
