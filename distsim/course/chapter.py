@@ -24,7 +24,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING
 
 from distsim.course.exercise import Exercise, exercises_in
-from distsim.course.folder import EXERCISES, course_folder
+from distsim.course.folder import EXERCISES, course_folder, number_of
 from distsim.course.record import Compared, Record
 from distsim.errors import InputError
 from distsim.grading.card import Points, Total, card
@@ -34,7 +34,7 @@ from distsim.grading.result import Result
 if TYPE_CHECKING:
     from distsim.figures import Captioned
 
-NUMBER = re.compile(r"\d\d")
+NUMBER = re.compile(r"\d\d[b-z]?")  # with a letter from the second part on
 RECORDED = "DISTSIM_RECORDED_GUESSES"  # set: `...` stands for the guess in RECORDED_GUESSES
 RECORDED_GUESSES = "recorded_guesses.toml"  # in course/exercises: by chapter and quantity
 
@@ -47,7 +47,7 @@ class MissingGuessError(InputError):
 
 
 class Chapter:
-    """A chapter for its notebook, by its number, such as "02".
+    """A chapter for its notebook, by its number, such as "02", or "04b" for the second part of chapter 04.
 
     folder: the course's. Default: the course around the current folder, or else the package's own.
 
@@ -56,10 +56,10 @@ class Chapter:
 
     def __init__(self, number: str, folder: Path | None = None) -> None:
         folder = folder or course_folder()
-        found = sorted((folder / EXERCISES).glob("[0-9][0-9]_*.py"))
+        found = sorted((folder / EXERCISES).glob("[0-9][0-9]*_*.py"))
         mine = [path for path in found if NUMBER.fullmatch(str(number)) and path.name.startswith(f"{number}_")]
         if len(mine) != 1:
-            known = ", ".join(f'"{path.name[:2]}"' for path in found) or "none there yet"
+            known = ", ".join(f'"{number_of(path)}"' for path in found) or "none there yet"
             reason = "names no chapter of the course" if not mine else f"names {len(mine)} chapters"
             raise InputError.of("chapter", number, reason, f"take one of {known}")
         self.number, self.name = str(number), mine[0].stem

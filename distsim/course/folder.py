@@ -29,6 +29,15 @@ def course_folder() -> Path:
     )  # fmt: skip
 
 
+def number_of(chapter: Path) -> str:
+    """The number of a chapter, from the name of its notebook or of its exercises.
+
+    >>> number_of(Path("course/04b_does_it_learn.ipynb"))
+    '04b'
+    """
+    return chapter.name.partition("_")[0]
+
+
 def learners_folder() -> Path | None:
     """The learner's copy around the current folder, or None."""
     here = Path.cwd()

@@ -18,7 +18,7 @@ from distsim.course.folder import EXERCISES, learners_folder
 from distsim.errors import InputError
 
 FOLDER = "distsim-course"
-CHAPTER = re.compile(r"\d\d_\w+\.ipynb")
+CHAPTER = re.compile(r"\d\d[b-z]?_\w+\.ipynb")
 MOST_MEGABYTES = 8  # of any file of the course
 OTHER_FOLDER = "name a new or empty folder: distsim course FOLDER"
 

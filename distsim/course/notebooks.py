@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from distsim.course.chapter import RECORDED
-from distsim.course.folder import course_folder
+from distsim.course.folder import course_folder, number_of
 from distsim.errors import DistsimError, InputError, RunError
 from distsim.explorers.notebooks import METADATA
 from distsim.files import write_text
@@ -35,12 +35,12 @@ REFERENCE = "IPY_MODEL_"
 
 def chapters(folder: Path, numbers: Sequence[str] = ()) -> list[Path]:
     """The notebooks of these chapters, or of all. Raises InputError where the course has no chapter of a number."""
-    found = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+    found = sorted(folder.glob("[0-9][0-9]*_*.ipynb"))
     for number in numbers:
         if not any(path.name.startswith(f"{number}_") for path in found):
-            known = ", ".join(path.name[:2] for path in found)
+            known = ", ".join(number_of(path) for path in found)
             raise InputError.of("chapter", number, f"has no notebook in {folder}", f"take one of {known}")
-    return [path for path in found if not numbers or path.name[:2] in numbers]
+    return [path for path in found if not numbers or number_of(path) in numbers]
 
 
 def executed(notebook: Any, folder: Path) -> Any:

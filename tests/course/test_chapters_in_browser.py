@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 from distsim.course import Chapter
+from distsim.course.folder import number_of
 from distsim.explorers.notebooks import METADATA
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.grading.metadata import without_outputs
@@ -22,7 +23,7 @@ from tests.jupyterlab import Lab, run_all
 from tests.page_faults import in_the_dark, inaccessible, recorded, sending
 
 COURSE = Path(__file__).parents[2] / "course"
-CHAPTERS = sorted(COURSE.glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = sorted(COURSE.glob("[0-9][0-9]*_*.ipynb"))
 EXPLORER = re.compile(r"from distsim\.explorers\.(\w+) import explorer\b")
 RUN_MILLISECONDS = 240_000  # the real runs of a chapter on a busy machine
 # Nothing waits any more: all have run, or one has failed and those behind it were given up.
@@ -78,7 +79,7 @@ def test_all_of_it_runs_is_drawn_and_moves(page: Any, problems: list[str], lab: 
     run(page, lab, path.stem, notebook)
     take_pictures(page, path.stem)
     check(page, notebook)
-    check_exercises(page, notebook, path.name[:2])
+    check_exercises(page, notebook, number_of(path))
     check_access(page)
     assert [*problems, *asked] == []
 

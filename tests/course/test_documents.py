@@ -13,6 +13,7 @@ import pytest
 
 from distsim.course.cells import GUESS
 from distsim.course.chapter import RECORDED_GUESSES
+from distsim.course.folder import number_of
 from distsim.explorers.catalogue import EXPLORERS
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.theme import config
@@ -20,7 +21,7 @@ from tests.course.prose import marked_numbers
 
 COURSE = Path(__file__).parents[2] / "course"
 ROOT = COURSE.parent
-CHAPTERS = sorted(COURSE.glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = sorted(COURSE.glob("[0-9][0-9]*_*.ipynb"))
 NOTEBOOKS = sorted([*COURSE.rglob("*.ipynb"), *(ROOT / "labs").rglob("*.ipynb")])
 COMPARED = "nbval-check-output"  # tag of a cell whose output nbval compares
 MOST_BYTES = 300_000
@@ -30,7 +31,7 @@ ANCHORS = {
     for word in re.findall(r"^## (.+)$", (COURSE / "GLOSSARY.md").read_text("utf-8"), re.MULTILINE)
 }
 CLAIMS = re.findall(
-    r"^\| (\d{3}-\d\d) \| ([^|]+) \| ([\d, ]+) \| (true|loose|wrong|reported) \| ([^|]*) ?\|$",
+    r"^\| (\d{3}-\d\d) \| ([^|]+) \| ([\db-z, ]+) \| (true|loose|wrong|reported) \| ([^|]*) ?\|$",
     (COURSE / "CLAIMS.md").read_text("utf-8"),
     re.MULTILINE,
 )
@@ -217,7 +218,7 @@ def test_no_guess_is_there_beforehand_and_each_has_a_recorded_one(path: Path, no
     quantities = [re.match(r"chapter\.guess\(\"([\w ,-]+)\", \.\.\., unit=\"[\w%]+\"\)  # ", call) for call in calls]
     assert all(quantities), calls
     table = tomllib.loads((COURSE / "exercises" / RECORDED_GUESSES).read_text("utf-8"))
-    assert list(table[path.name[:2]]) == [found[1] for found in quantities if found]
+    assert list(table[number_of(path)]) == [found[1] for found in quantities if found]
 
 
 def test_every_guess_is_compared_and_every_comparison_was_guessed(notebook: Any) -> None:
@@ -325,7 +326,7 @@ def test_links_lead_somewhere_and_words_to_the_glossary(notebook: Any) -> None:
 
 
 def test_the_claims_of_the_articles_are_taught_where_the_table_says(path: Path, notebook: Any) -> None:
-    number = path.stem[:2]
+    number = number_of(path)
     marked = re.findall(r"<!-- claim: ([\d, -]+) -->", prose(notebook))
     taught = {claim.strip() for group in marked for claim in group.split(",")}
     named = {claim for claim, _, chapters, *_ in CLAIMS if number in chapters.replace(" ", "").split(",")}

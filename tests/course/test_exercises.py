@@ -34,7 +34,7 @@ def test_every_exercise_has_answers_here_and_cells_in_its_chapter(stem: str) -> 
     assert 3 <= len(found) <= 5
     assert sum(one.points for one in found.values()) <= MOST_POINTS
     notebook = nbformat.read(COURSE / f"{stem}.ipynb", as_version=4)
-    assert cells.problems(notebook, stem[:2], found) == []
+    assert cells.problems(notebook, stem.partition("_")[0], found) == []
 
 
 @pytest.mark.parametrize(("stem", "name"), EVERY)
@@ -77,7 +77,7 @@ def test_no_answer_stands_above_its_question(stem: str, name: str) -> None:
     """Of numbers that nobody meets by chance: those with a decimal point."""
     above = []
     for cell in nbformat.read(COURSE / f"{stem}.ipynb", as_version=4).cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == cells.grade_id(stem[:2], name):
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == cells.grade_id(stem.partition("_")[0], name):
             break
         above.append(cell.source)
         above += [str(output.get("text", "") or output.get("data", {}).get("text/plain", "")) for output in _of(cell)]
@@ -103,7 +103,7 @@ def _numbers(text: str) -> set[str]:
 
 def _untouched(stem: str, name: str) -> object:
     """What the variable is when the chapter's answer cell is run as it stands."""
-    own = f"{cells.grade_id(stem[:2], name)}-answer"
+    own = f"{cells.grade_id(stem.partition('_')[0], name)}-answer"
     notebook = nbformat.read(COURSE / f"{stem}.ipynb", as_version=4)
     (source,) = [cell.source for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == own]
     space: dict[str, Any] = {}

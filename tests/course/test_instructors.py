@@ -30,7 +30,7 @@ def cells(line: str) -> list[str]:
 
 def chapters() -> dict[str, int]:
     """Minutes by number and name, of the chapters that have a time in the syllabus."""
-    rows = [cells(line) for line in SYLLABUS.splitlines() if re.match(r"\| \[?\d\d ", line)]
+    rows = [cells(line) for line in SYLLABUS.splitlines() if re.match(r"\| \[?\d\d[b-z]? ", line)]
     names = [re.sub(r"\[(.+)\]\(.+\)| \(coming\)", r"\1", row[0]) for row in rows]
     return {name: int(row[5].removesuffix(" min")) for name, row in zip(names, rows, strict=True) if row[5]}
 
@@ -77,11 +77,11 @@ def test_the_term_has_all_that_there_is() -> None:
 @pytest.mark.parametrize("plan", PLANS)
 def test_no_lab_is_before_the_first_chapter_that_leads_to_it(plan: str) -> None:
     rows = [cells(line) for line in PLANS[plan].splitlines() if line.startswith("| ")][1:]
-    read = {name[:2]: place for place, row in enumerate(rows) for name in named(row[1])}
+    read = {name.split()[0]: place for place, row in enumerate(rows) for name in named(row[1])}
     written = {name[:2]: place for place, row in enumerate(rows) for name in named(row[2])}
     first: dict[str, str] = {}
     for line in SYLLABUS.splitlines():
-        if found := re.match(r"\| \[?(\d\d) ", line):
+        if found := re.match(r"\| \[?(\d\d[b-z]?) ", line):
             for lab in re.findall(r"\[(\d\d)\]\(", cells(line)[3]):
                 first.setdefault(lab, found[1])
     for lab, place in written.items():

@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-CHAPTERS = sorted((ROOT / "course").glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = sorted((ROOT / "course").glob("[0-9][0-9]*_*.ipynb"))
 LABS = sorted((ROOT / "labs").glob("[0-9][0-9]_*/lab.ipynb"))
 EXPLORERS = sorted((ROOT / "course" / "explorers").glob("*.ipynb"))
 BESIDE = ("labs/README.md", "README.md", "distsim/examples/KEYS.md")

@@ -10,13 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from distsim.course import slides as command
+from distsim.course.folder import number_of
 from distsim.course.slides import main, slides
 from distsim.errors import InputError
 from distsim.figures import export
 from distsim.figures.captioned import PLOTLY_MIME
 from distsim.figures.theme import FONT_SIZE
 
-CHAPTERS = sorted((Path(__file__).parents[2] / "course").glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = sorted((Path(__file__).parents[2] / "course").glob("[0-9][0-9]*_*.ipynb"))
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -41,7 +42,7 @@ def test_a_chapter_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.more
 def test_slides_are_wide_pictures_with_large_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "slides", lambda chapter: slides(chapter)[:2])
-    done = CliRunner().invoke(main, [str(tmp_path), CHAPTERS[0].name[:2]])
+    done = CliRunner().invoke(main, [str(tmp_path), number_of(CHAPTERS[0])])
     assert done.exit_code == 0, done.output
     written = sorted(tmp_path.iterdir())
     assert [path.name for path in written] == [f"{CHAPTERS[0].stem}-{number}.svg" for number in (1, 2)]
@@ -62,7 +63,7 @@ def test_slides_are_wide_pictures_with_large_letters(tmp_path: Path, monkeypatch
 
 def test_slides_of_pixels_are_named_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "pictures", lambda figures, path, *_: [path.suffix.encode()] * len(figures))
-    assert CliRunner().invoke(main, [str(tmp_path), "--png", CHAPTERS[0].name[:2]]).exit_code == 0
+    assert CliRunner().invoke(main, [str(tmp_path), "--png", number_of(CHAPTERS[0])]).exit_code == 0
     assert {(path.suffix, path.read_bytes()) for path in tmp_path.iterdir()} == {(".png", b".png")}
 
 
