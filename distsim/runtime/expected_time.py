@@ -13,8 +13,8 @@ from distsim.runtime.roles import roles
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 
-# Seconds on a quiet machine: of torchrun, and of a core for each process, most of them for the import of torch.
-START_SECONDS, RANK_SECONDS = 2.5, 2.5
+# Seconds on a quiet machine: of torchrun, most of them for the import of torch, and of a core for each forked rank.
+START_SECONDS, RANK_SECONDS = 3.0, 0.25
 MOST_SIMULATED = 1000  # steps
 RUN_SECONDS = 0.1  # between two runs of one launch
 MODEL_SECONDS_PER_SAMPLE = 0.0005  # forward and backward on a core

@@ -20,7 +20,7 @@ from distsim.trace import SpanKind, Trace, TraceBuilder, violations
 
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
 OVERLAP_SECONDS = 2e-3
-RESTART_SECONDS = 15.0  # far above what torchrun and the import of torch take
+RESTART_SECONDS = 5.0  # far above what torchrun takes
 KINDS = [
     # Worker 0 fails, who keeps the checkpoint.
     pytest.param("ring", {"kind": "synchronous"}, 335, marks=pytest.mark.thorough),
