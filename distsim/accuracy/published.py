@@ -60,7 +60,7 @@ PARAMETERS = {  # torchvision's models
 
 
 def ddp_benchmark() -> list[Row]:
-    """DDP on V100: T(p) = A + k 2 (p - 1) / p fitted on 1, 2 and 4 GPUs, and its predictions for 8 and 16.
+    """DDP on V100: T(N) = A + k 2 (N - 1) / N fitted on 1, 2 and 4 GPUs, and its predictions for 8 and 16.
 
     Beside each prediction stands the constant T(4), which is at most 2.6 % off. A model is useful only if its error is
     smaller. The published times are rounded to 1 ms, which is up to 1 % of a time.

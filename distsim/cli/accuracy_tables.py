@@ -49,7 +49,7 @@ def simgrid_table(source: str, algorithms: Rows) -> Table:
 
 def ddp_benchmark_table(rows: Published) -> Table:
     """How a model fitted on few GPUs predicts more GPUs, beside a constant."""
-    title = "PyTorch's DDP benchmark, V100, seconds per iteration: A + k 2(p - 1)/p fitted on 1, 2, 4 GPUs"
+    title = "PyTorch's DDP benchmark, V100, seconds per iteration: A + k 2(N - 1)/N fitted on 1, 2, 4 GPUs"
     table = wide_table(
         title, "model", "GPUs", "measured", "fit", "residual", "constant T(4)", "residual", "fit is closer"
     )

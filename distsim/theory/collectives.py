@@ -1,4 +1,4 @@
-"""Seconds of collectives on equal links: p workers, n bytes each, B bytes per second per direction, latency a.
+"""Seconds of collectives on equal links: N workers, n bytes each, B bytes per second per direction, latency a.
 
 Sources: Thakur, Rabenseifner and Gropp 2005, Optimization of collective communication operations in MPICH;
 Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of workstations.
@@ -14,12 +14,12 @@ from distsim.theory.arguments import above, at_least
 
 
 def ring_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a ring all-reduce: 2 (p - 1) (a + n / (p B)).
+    """Seconds of a ring all-reduce: 2 (N - 1) (a + n / (N B)).
 
-    In each of 2 (p - 1) rounds every worker sends one of p chunks (Patarasuk and Yuan 2009; Thakur et al. 2005,
+    In each of 2 (N - 1) rounds every worker sends one of N chunks (Patarasuk and Yuan 2009; Thakur et al. 2005,
     without the cost of the additions).
 
-    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of one worker's vector. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> round(ring_all_reduce_seconds(100 * 2**20, workers=4, bytes_per_second=1.25e9, latency_seconds=10e-6), 8)
     0.12588912
@@ -36,15 +36,15 @@ def parameter_server_seconds(
     servers: int = 1,
     colocated: bool = False,
 ) -> float:
-    """Seconds of an all-reduce over M servers, all workers ready at once: 2 (max(1, p / M) n / B + a).
+    """Seconds of an all-reduce over M servers, all workers ready at once: 2 (max(1, N / M) n / B + a).
 
-    Every server sums one M-th of the gradient. p pushes share each server's down-link, and M pushes share each
+    Every server sums one M-th of the gradient. N pushes share each server's down-link, and M pushes share each
     worker's up-link: the busier link is the bottleneck. The answers then take as long in the other direction.
-    A server colocated with a worker needs no message from this worker: 2 ((p - 1) / M n / B + a), and 0 for p = 1. With
-    M = p these are the ring's bytes.
+    A server colocated with a worker needs no message from this worker: 2 ((N - 1) / M n / B + a), and 0 for N = 1. With
+    M = N these are the ring's bytes.
 
-    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B, of every NIC. latency_seconds: a.
-    servers: M, on hosts of their own. colocated: the servers are on workers 0 to M - 1, and M <= p.
+    num_bytes: n, of one worker's vector. workers: N >= 1. bytes_per_second: B, of every NIC. latency_seconds: a.
+    servers: M, on hosts of their own. colocated: the servers are on workers 0 to M - 1, and M <= N.
 
     >>> round(parameter_server_seconds(100 * 2**20, workers=4, bytes_per_second=1.25e9, latency_seconds=10e-6), 8)
     0.67110864
@@ -63,17 +63,17 @@ def parameter_server_seconds(
 
 
 def tree_all_reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of an all-reduce on a binary heap tree, unpipelined: up(p) + down(p); 2 d (2 t + a) if it is full.
+    """Seconds of an all-reduce on a binary heap tree, unpipelined: up(N) + down(N); 2 d (2 t + a) if it is full.
 
-    Rank i's children are 2 i + 1 and 2 i + 2; t = n / B; d = floor(log2 p) levels below the root, of which the last
+    Rank i's children are 2 i + 1 and 2 i + 2; t = n / B; d = floor(log2 N) levels below the root, of which the last
     may be partly empty. Two children share their parent's link, so a level takes 2 t; with one child it takes t:
 
-        up(1) = 0,  up(2) = t + a,  up(p) = a + max(up of the later subtree + t, up of the earlier one + 2 t)
-        down(p) = d (2 t + a), less t if p = 2^d: the last level then has one rank
+        up(1) = 0,  up(2) = t + a,  up(N) = a + max(up of the later subtree + t, up of the earlier one + 2 t)
+        down(N) = d (2 t + a), less t if N = 2^d: the last level then has one rank
 
     Derived here, rank by rank, with links shared as in the simulator's fluid model.
 
-    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of one worker's vector. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> tree_all_reduce_seconds(1e9, workers=7, bytes_per_second=1e9, latency_seconds=0.001)    # 2 x 2 (2 s + 1 ms)
     8.004
@@ -102,12 +102,12 @@ def _up_the_tree(ranks: int, transfer: float, latency: float) -> float:
 def halving_doubling_all_reduce_seconds(
     num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float
 ) -> float:
-    """Seconds of recursive halving and doubling: 2 lg q a + 2 (q - 1) / q n / B, q the largest power of two <= p.
+    """Seconds of recursive halving and doubling: 2 lg q a + 2 (q - 1) / q n / B, q the largest power of two <= N.
 
-    If p > q, p - q ranks first send their whole gradient to a neighbour and receive the sum at the end: 2 (a + n / B)
+    If N > q, N - q ranks first send their whole gradient to a neighbour and receive the sum at the end: 2 (a + n / B)
     more. With rendezvous sends. Source: Rabenseifner's algorithm in Thakur et al. 2005.
 
-    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of one worker's vector. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> halving_doubling_all_reduce_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
     1.504
@@ -137,7 +137,7 @@ def hierarchical_all_reduce_seconds(
     rings between the nodes add these shares up, and the inner rings spread the result. k = 1 if every worker has its
     own NIC; k = g if a node's workers, and so g rings, share one NIC. Derived from the schedule, round by round.
 
-    num_bytes: n, of one worker's vector. workers: p = g m. bytes_per_second, latency_seconds: B, a, between nodes.
+    num_bytes: n, of one worker's vector. workers: N = g m. bytes_per_second, latency_seconds: B, a, between nodes.
     per_node: g. node_bytes_per_second, node_latency_seconds: B', a', of the fast tier. nic_per: "worker" or "node".
 
     >>> round(hierarchical_all_reduce_seconds(1e9, 8, 1e9, 0.0, per_node=4, node_bytes_per_second=1e10,
@@ -160,9 +160,9 @@ def hierarchical_all_reduce_seconds(
 
 
 def broadcast_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a broadcast by a binomial tree: ceil(lg p) (a + n / B) (Thakur et al. 2005).
+    """Seconds of a broadcast by a binomial tree: ceil(lg N) (a + n / B) (Thakur et al. 2005).
 
-    num_bytes: n, of the root's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of the root's vector. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> round(broadcast_seconds(1e9, workers=6, bytes_per_second=1e9, latency_seconds=0.001), 9)
     3.003
@@ -172,9 +172,9 @@ def broadcast_seconds(num_bytes: float, workers: int, bytes_per_second: float, l
 
 
 def reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a reduce by a binomial tree, with rendezvous sends: ceil(lg p) (a + n / B), a broadcast backwards.
+    """Seconds of a reduce by a binomial tree, with rendezvous sends: ceil(lg N) (a + n / B), a broadcast backwards.
 
-    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of one worker's vector. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> round(reduce_seconds(1e9, workers=8, bytes_per_second=1e9, latency_seconds=0.001), 9)
     3.003
@@ -183,9 +183,9 @@ def reduce_seconds(num_bytes: float, workers: int, bytes_per_second: float, late
 
 
 def scatter_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a scatter, all pieces sent at once: a + (p - 1) / p n / B on the root's up-link; 0 for p = 1.
+    """Seconds of a scatter, all pieces sent at once: a + (N - 1) / N n / B on the root's up-link; 0 for N = 1.
 
-    num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of all N pieces together. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> scatter_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
     0.751
@@ -197,9 +197,9 @@ def scatter_seconds(num_bytes: float, workers: int, bytes_per_second: float, lat
 
 
 def gather_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a gather, all pieces sent at once: a + (p - 1) / p n / B on the root's down-link; 0 for p = 1.
+    """Seconds of a gather, all pieces sent at once: a + (N - 1) / N n / B on the root's down-link; 0 for N = 1.
 
-    num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of all N pieces together. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> gather_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
     0.751
@@ -208,9 +208,9 @@ def gather_seconds(num_bytes: float, workers: int, bytes_per_second: float, late
 
 
 def all_gather_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of an all-gather around a ring: (p - 1) (a + n / (p B)) (Thakur et al. 2005), half an all-reduce.
+    """Seconds of an all-gather around a ring: (N - 1) (a + n / (N B)) (Thakur et al. 2005), half an all-reduce.
 
-    num_bytes: n, of all p pieces together. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of all N pieces together. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> all_gather_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
     0.753
@@ -219,9 +219,9 @@ def all_gather_seconds(num_bytes: float, workers: int, bytes_per_second: float, 
 
 
 def reduce_scatter_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of a reduce-scatter around a ring: (p - 1) (a + n / (p B)), the other half of an all-reduce.
+    """Seconds of a reduce-scatter around a ring: (N - 1) (a + n / (N B)), the other half of an all-reduce.
 
-    num_bytes: n, of one worker's vector. workers: p >= 1. bytes_per_second: B. latency_seconds: a.
+    num_bytes: n, of one worker's vector. workers: N >= 1. bytes_per_second: B. latency_seconds: a.
 
     >>> reduce_scatter_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
     0.753
@@ -230,9 +230,9 @@ def reduce_scatter_seconds(num_bytes: float, workers: int, bytes_per_second: flo
 
 
 def all_to_all_seconds(num_bytes: float, workers: int, bytes_per_second: float, latency_seconds: float) -> float:
-    """Seconds of an all-to-all in p - 1 rounds of one exchange each: (p - 1) (a + n / (p B)).
+    """Seconds of an all-to-all in N - 1 rounds of one exchange each: (N - 1) (a + n / (N B)).
 
-    num_bytes: n, of one worker's vector; the schedule's data are the vectors of all workers, p n. workers: p >= 1.
+    num_bytes: n, of one worker's vector; the schedule's data are the vectors of all workers, N n. workers: N >= 1.
     bytes_per_second: B. latency_seconds: a.
 
     >>> all_to_all_seconds(1e9, workers=4, bytes_per_second=1e9, latency_seconds=0.001)
@@ -242,7 +242,7 @@ def all_to_all_seconds(num_bytes: float, workers: int, bytes_per_second: float, 
 
 
 def all_reduce_bytes_per_worker(num_bytes: float, workers: int) -> float:
-    """The least bytes that each worker sends in an all-reduce among peers: 2 (p - 1) / p n.
+    """The least bytes that each worker sends in an all-reduce among peers: 2 (N - 1) / N n.
 
     Source: Patarasuk and Yuan 2009. The ring reaches this lower bound.
 
@@ -254,7 +254,7 @@ def all_reduce_bytes_per_worker(num_bytes: float, workers: int) -> float:
 
 
 def server_link_bytes(num_bytes: float, workers: int) -> float:
-    """The bytes of one step in each direction of a single parameter server's link: p n.
+    """The bytes of one step in each direction of a single parameter server's link: N n.
 
     >>> server_link_bytes(4e6, workers=4)
     16000000.0

@@ -47,21 +47,21 @@ def data_parallel_step(
     *,
     nccl: bool = False,
 ) -> DataParallelStep:
-    """The step of one process with p devices, n bytes of parameters, I of inputs and O of outputs:
+    """The step of one process with N devices, n bytes of parameters, I of inputs and O of outputs:
 
-        scatter     a + (p - 1) / p I / B       a part of the batch to each device
-        replicate   a + (p - 1) n / B           the model to all devices, in every step
-        forward     max(p g, f)                 launched one device after the other; the devices run in parallel
-        gather      a + (p - 1) / p O / B       outputs to device 0, which computes the loss
-        gradients   a + (p - 1) / p O / B       gradients of the outputs to the devices
+        scatter     a + (N - 1) / N I / B       a part of the batch to each device
+        replicate   a + (N - 1) n / B           the model to all devices, in every step
+        forward     max(N g, f)                 launched one device after the other; the devices run in parallel
+        gather      a + (N - 1) / N O / B       outputs to device 0, which computes the loss
+        gradients   a + (N - 1) / N O / B       gradients of the outputs to the devices
         backward    b                           one native thread per device, no interpreter
-        reduce      a + (p - 1) n / B           gradients of the model to device 0, which alone applies them
+        reduce      a + (N - 1) n / B           gradients of the model to device 0, which alone applies them
 
-    With p = 1 there are no messages. Without NCCL and latency, replicate and reduce together take p times as long as a
-    ring all-reduce. With NCCL each of the two takes at least (p - 1) a + n / B, since the first piece passes p - 1
+    With N = 1 there are no messages. Without NCCL and latency, replicate and reduce together take N times as long as a
+    ring all-reduce. With NCCL each of the two takes at least (N - 1) a + n / B, since the first piece passes N - 1
     links. torch sends 10 MiB at a time, and the latency of each further time is left out here.
 
-    devices: p. forward_seconds, backward_seconds: f, b, of one device's part of the batch. parameter_bytes: n.
+    devices: N. forward_seconds, backward_seconds: f, b, of one device's part of the batch. parameter_bytes: n.
     input_bytes, output_bytes: I, O, of the whole batch. bytes_per_second: B, of each device's link in each direction.
     latency_seconds: a. interpreter_seconds: g, for Python to launch one device's forward. nccl: whether torch copies
     and adds by NCCL, as it does between the GPUs of one machine where it is built with it.

@@ -1,8 +1,8 @@
-"""The mean of the k-th smallest of n independent times: the seconds at a barrier that waits for k of n workers.
+"""The mean of the k-th smallest of N independent times: the seconds at a barrier that waits for k of N workers.
 
 A closed form if the workers are alike and their times exponential; otherwise the integral of the survival function,
-E[X_(k)] = integral over t > 0 of P(fewer than k of n have finished at t) dt, which holds for workers that differ (David
-and Nagaraja, Order Statistics, 3rd edition, chapter 5). With k = n that is 1 - F_1(t) F_2(t) … F_n(t).
+E[X_(k)] = integral over t > 0 of P(fewer than k of N have finished at t) dt, which holds for workers that differ (David
+and Nagaraja, Order Statistics, 3rd edition, chapter 5). With k = N that is 1 - F_1(t) F_2(t) … F_N(t).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def harmonic(n: int) -> float:
 
 
 def exponential_seconds(mean_seconds: float, k: int, workers: int) -> float:
-    """E[X_(k:n)] of n exponential times: m (H_n - H_(n-k)).
+    """E[X_(k:N)] of N exponential times: m (H_N - H_(N-k)).
 
     Source: Dutta et al. 2018, Slow and Stale Gradients Can Win the Race (arXiv 1803.01113), K-sync with 1/mu = m.
 
-    mean_seconds: m, of one time. k: which smallest, 1 to n. workers: n.
+    mean_seconds: m, of one time. k: which smallest, 1 to N. workers: N.
 
     >>> round(exponential_seconds(1.0, k=7, workers=8), 5)
     1.71786
@@ -91,7 +91,7 @@ class WorkerTime:
 
 
 def expected_maximum_seconds(times: Sequence[WorkerTime]) -> float:
-    """The mean of the largest of independent times that may differ: integral of 1 - F_1(t) … F_n(t).
+    """The mean of the largest of independent times that may differ: integral of 1 - F_1(t) … F_N(t).
 
     >>> from distsim.distributions import Exponential
     >>> fast, slow = WorkerTime(Exponential(1.0)), WorkerTime(Exponential(1.0), slow_factor=2.0)
@@ -102,7 +102,7 @@ def expected_maximum_seconds(times: Sequence[WorkerTime]) -> float:
 
 
 def median_maximum_seconds(times: Sequence[WorkerTime]) -> float:
-    """The median of the largest of independent times that may differ: the t at which F_1(t) … F_n(t) passes 1/2.
+    """The median of the largest of independent times that may differ: the t at which F_1(t) … F_N(t) passes 1/2.
 
     >>> from distsim.distributions import Exponential
     >>> bool(np.isclose(median_maximum_seconds([WorkerTime(Exponential(1.0))] * 8), -np.log(1 - 0.5 ** (1 / 8))))
@@ -123,7 +123,7 @@ def median_maximum_seconds(times: Sequence[WorkerTime]) -> float:
 def expected_order_statistic_seconds(times: Sequence[WorkerTime] | Counter[WorkerTime], k: int) -> float:
     """The mean of the k-th smallest of independent times that may differ; relative error below 1e-9.
 
-    times: one per worker, or the number of workers with each. P(X_(k) > t) is the chance that at least n - k + 1
+    times: one per worker, or the number of workers with each. P(X_(k) > t) is the chance that at least N - k + 1
     workers are still busy at t. It is a binomial sum for the largest group of workers that are alike. The m others are
     added one by one (the Poisson binomial distribution), in time proportional to m^2. Tails heavier than t^-1.1 are
     cut.

@@ -91,7 +91,7 @@ def equal_buckets_step_seconds(
     Many buckets overlap better, but each bucket adds l. If backward hides all buckets but the last, the exposed time is
     C / k + l. In `overlapped_step_seconds`, equal buckets have their largest term at the first or the last bucket.
 
-    all_reduce_seconds: C, of the bytes alone. buckets: k. seconds_per_bucket: l, the latency: 2 (p - 1) a for a ring.
+    all_reduce_seconds: C, of the bytes alone. buckets: k. seconds_per_bucket: l, the latency: 2 (N - 1) a for a ring.
 
     >>> [round(equal_buckets_step_seconds(0.1, 0.2, 0.15, k, seconds_per_bucket=0.001), 4) for k in (1, 8, 128)]
     [0.451, 0.3198, 0.3796]

@@ -1,11 +1,11 @@
-"""Speed-up by more workers: the samples per second of p workers over those of one worker.
+"""Speed-up by more workers: the samples per second of N workers over those of one worker.
 
-Every model here is one formula, S(p) = p / (1 + r g(p)). Communication or serial work adds the share r to one worker's
-step, and g says how this share grows with p.
+Every model here is one formula, S(N) = N / (1 + r g(N)). Communication or serial work adds the share r to one worker's
+step, and g says how this share grows with N.
 
-    serial      g = p - 1              Amdahl 1967: r is the serial share of the work
-    ring        g = 2 (p - 1) / p      bytes of a ring all-reduce; r = n / (B x)
-    server      g = 2 p                bytes through one parameter server's link, push and pull; r = n / (B x)
+    serial      g = N - 1              Amdahl 1967: r is the serial share of the work
+    ring        g = 2 (N - 1) / N      bytes of a ring all-reduce; r = n / (B x)
+    server      g = 2 N                bytes through one parameter server's link, push and pull; r = n / (B x)
 
 n bytes of gradient, B bytes per second of a link, x seconds of compute on one worker.
 """
@@ -26,11 +26,11 @@ GROWTHS: dict[str, Callable[[int], float]] = {
 
 
 def amdahl_speed_up(serial_share: float, workers: int) -> float:
-    """The speed-up of a fixed amount of work: 1 / (s + (1 - s) / p), never above 1 / s.
+    """The speed-up of a fixed amount of work: 1 / (s + (1 - s) / N), never above 1 / s.
 
     Source: Amdahl 1967, Validity of the single processor approach to achieving large scale computing capabilities.
 
-    serial_share: s, 0 to 1. workers: p.
+    serial_share: s, 0 to 1. workers: N.
 
     >>> amdahl_speed_up(0.1, workers=9)
     5.0
@@ -41,11 +41,11 @@ def amdahl_speed_up(serial_share: float, workers: int) -> float:
 
 
 def universal_speed_up(serial_share: float, pairwise_share: float, workers: int) -> float:
-    """Amdahl's law and a cost per pair of workers: p / (1 + s (p - 1) + k p (p - 1)). For large p the speed-up falls.
+    """Amdahl's law and a cost per pair of workers: N / (1 + s (N - 1) + k N (N - 1)). For large N the speed-up falls.
 
     Source: Gunther 2008, A general theory of computational scalability based on rational functions (arXiv 0808.1431).
 
-    serial_share: s, of one worker's time. pairwise_share: k, the same. workers: p.
+    serial_share: s, of one worker's time. pairwise_share: k, the same. workers: N.
 
     >>> round(universal_speed_up(0.1, 0.0, workers=9), 9)    # Amdahl
     5.0
@@ -59,9 +59,9 @@ def universal_speed_up(serial_share: float, pairwise_share: float, workers: int)
 
 
 def weak_speed_up(compute_seconds: float, communication_seconds: float, workers: int) -> float:
-    """Speed-up with the same batch per worker: p x / (x + c).
+    """Speed-up with the same batch per worker: N x / (x + c).
 
-    compute_seconds: x, of one worker's step. communication_seconds: c, exposed, per step on p workers. workers: p.
+    compute_seconds: x, of one worker's step. communication_seconds: c, exposed, per step on N workers. workers: N.
 
     >>> round(weak_speed_up(0.3, communication_seconds=0.1, workers=4), 9)
     3.0
@@ -73,9 +73,9 @@ def weak_speed_up(compute_seconds: float, communication_seconds: float, workers:
 
 
 def strong_speed_up(compute_seconds: float, communication_seconds: float, workers: int) -> float:
-    """Speed-up with one batch divided among the workers: x / (x / p + c).
+    """Speed-up with one batch divided among the workers: x / (x / N + c).
 
-    compute_seconds: x, of the whole batch on one worker. communication_seconds: c. workers: p.
+    compute_seconds: x, of the whole batch on one worker. communication_seconds: c. workers: N.
 
     >>> round(strong_speed_up(0.3, communication_seconds=0.1, workers=4), 6)
     1.714286
@@ -87,7 +87,7 @@ def strong_speed_up(compute_seconds: float, communication_seconds: float, worker
 
 
 def efficiency(speed_up: float, workers: int) -> float:
-    """Speed-up per worker: S / p.
+    """Speed-up per worker: S / N.
 
     >>> efficiency(3.0, workers=4)
     0.75
@@ -103,7 +103,7 @@ def ring_speed_up(
     """`weak_speed_up` with a ring all-reduce after every step, nothing overlapped.
 
     Without latency the efficiency never falls below 1 / (1 + 2 n / (B x)). compute_seconds: x. num_bytes: n.
-    workers: p. bytes_per_second: B. latency_seconds: a.
+    workers: N. bytes_per_second: B. latency_seconds: a.
 
     >>> round(ring_speed_up(0.3, 1e8, workers=2, bytes_per_second=1e9, latency_seconds=0.0), 9)
     1.5
@@ -117,7 +117,7 @@ def server_speed_up(
 ) -> float:
     """`weak_speed_up` with one parameter server, nothing overlapped; never above x B / (2 n).
 
-    compute_seconds: x. num_bytes: n. workers: p. bytes_per_second: B. latency_seconds: a.
+    compute_seconds: x. num_bytes: n. workers: N. bytes_per_second: B. latency_seconds: a.
 
     >>> round(server_speed_up(0.4, 1e8, workers=2, bytes_per_second=1e9, latency_seconds=0.0), 9)
     1.0
@@ -127,9 +127,9 @@ def server_speed_up(
 
 
 def speed_up(growth: str, share: float, workers: int) -> float:
-    """The model S(p) = p / (1 + r g(p)) without latency.
+    """The model S(N) = N / (1 + r g(N)) without latency.
 
-    growth: "serial", "ring" or "server". share: r. workers: p.
+    growth: "serial", "ring" or "server". share: r. workers: N.
 
     >>> speed_up("serial", 0.1, workers=9) == amdahl_speed_up(0.1, workers=9)
     True
@@ -140,9 +140,9 @@ def speed_up(growth: str, share: float, workers: int) -> float:
 
 
 def share_of_speed_up(growth: str, speed_up: float, workers: int) -> float:
-    """The r for which a model has a known speed-up: (p / S - 1) / g(p).
+    """The r for which a model has a known speed-up: (N / S - 1) / g(N).
 
-    growth: "serial", "ring" or "server". speed_up: S, above 0 and at most p. workers: p, at least 2.
+    growth: "serial", "ring" or "server". speed_up: S, above 0 and at most N. workers: N, at least 2.
 
     >>> round(share_of_speed_up("serial", 3.0, workers=4), 6)    # 1/9 of the work is serial
     0.111111

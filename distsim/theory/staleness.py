@@ -17,7 +17,7 @@ from distsim.theory.order_statistics import WorkerTime, expected_maximum_seconds
 def asynchronous_seconds_per_update(times: Sequence[WorkerTime]) -> float:
     """The long-run time from one update to the next, communication free: 1 / sum over workers of 1 / E[X_i].
 
-    For P equal workers E[X] / P: each worker delivers one gradient every E[X] seconds, for any distribution (the
+    For N equal workers E[X] / N: each worker delivers one gradient every E[X] seconds, for any distribution (the
     elementary renewal theorem; Dutta et al. 2018, arXiv 1803.01113, for asynchronous SGD).
 
     times: one per worker.
@@ -47,14 +47,14 @@ def asynchronous_seconds_per_update_bounds(
         fifo, eager         D = t + A          the latency passes before the service
         concurrent          D = max(t, A)      updates overlap with other pushes
 
-    Lower bound max(D, 1 / sum of 1 / (E[X_i] + r)). Upper bound: in every cycle all P - 1 others are ahead at the
+    Lower bound max(D, 1 / sum of 1 / (E[X_i] + r)). Upper bound: in every cycle all N - 1 others are ahead at the
     down-link, at the update and at the up-link. If all compute times are one constant and A = 0, a fifo server reaches
     the lower bound, since its workers get out of step; a concurrent server reaches the upper bound, since its workers
     stay in step.
     Source: the asymptotic bounds of closed queueing networks, Denning and Buzen 1978, The operational analysis of
     queueing network models.
 
-    times: one per worker, P of them. num_bytes: n, of a gradient and of the parameters. bytes_per_second: B.
+    times: one per worker, N of them. num_bytes: n, of a gradient and of the parameters. bytes_per_second: B.
     latency_seconds: a. apply_seconds: A, the server's own work per update. receive, sends: as in a scenario.
 
     >>> from distsim.distributions import Constant
@@ -80,9 +80,9 @@ def asynchronous_seconds_per_update_bounds(
 
 
 def asynchronous_updates_speed_up(times: Sequence[WorkerTime]) -> float:
-    """Updates of asynchronous training per update of synchronous training: E[X_(P:P)] sum 1 / E[X_i].
+    """Updates of asynchronous training per update of synchronous training: E[X_(N:N)] sum 1 / E[X_i].
 
-    P H_P for exponential times (Dutta et al. 2018). A synchronous update uses P gradients.
+    N H_N for exponential times (Dutta et al. 2018). A synchronous update uses N gradients.
 
     >>> from distsim.distributions import Exponential
     >>> round(asynchronous_updates_speed_up([WorkerTime(Exponential(1.0))] * 8), 3)
@@ -92,7 +92,7 @@ def asynchronous_updates_speed_up(times: Sequence[WorkerTime]) -> float:
 
 
 def asynchronous_gradients_speed_up(times: Sequence[WorkerTime]) -> float:
-    """Gradients of asynchronous training per gradient of synchronous training; H_P for exponential times.
+    """Gradients of asynchronous training per gradient of synchronous training; H_N for exponential times.
 
     >>> from distsim.distributions import Exponential
     >>> round(asynchronous_gradients_speed_up([WorkerTime(Exponential(1.0))] * 8), 5)
@@ -102,7 +102,7 @@ def asynchronous_gradients_speed_up(times: Sequence[WorkerTime]) -> float:
 
 
 def mean_staleness(workers: int) -> float:
-    """The mean staleness of asynchronous training in the long run: P - 1, for any times and any network.
+    """The mean staleness of asynchronous training in the long run: N - 1, for any times and any network.
 
     Each update makes the gradients that the other workers compute one update older. (At the end of a run the stalest
     gradients are not yet applied, so the mean of a short run is a little lower.)
@@ -115,14 +115,14 @@ def mean_staleness(workers: int) -> float:
 
 
 def implicit_momentum(workers: int) -> float:
-    """The momentum that asynchrony adds to the mean of descent, with exponential times, communication free: 1 - 1 / P.
+    """The momentum that asynchrony adds to the mean of descent, with exponential times, communication free: 1 - 1 / N.
 
-    E[w(t+1) - w(t)] = (1 - 1 / P) E[w(t) - w(t-1)] - (eta / P) E[gradient at w(t)], with eta the learning rate. Each
-    probability of the geometric staleness is 1 - 1 / P times the one before. So the gradients that are not fresh
+    E[w(t+1) - w(t)] = (1 - 1 / N) E[w(t) - w(t-1)] - (eta / N) E[gradient at w(t)], with eta the learning rate. Each
+    probability of the geometric staleness is 1 - 1 / N times the one before. So the gradients that are not fresh
     repeat, on average, the step before times this factor. Source: Mitliagkas et al. 2016, Asynchrony begets momentum
     (arXiv 1605.09774).
 
-    workers: P, all equal.
+    workers: N, all equal.
 
     >>> implicit_momentum(1), implicit_momentum(8)
     (0.0, 0.875)
@@ -132,12 +132,12 @@ def implicit_momentum(workers: int) -> float:
 
 
 def staleness_probability(staleness: int, workers: int) -> float:
-    """P(a gradient's staleness is k) with exponential times, communication free: (1 / P) (1 - 1 / P)^k.
+    """P(a gradient's staleness is k) with exponential times, communication free: (1 / N) (1 - 1 / N)^k.
 
     Every worker is equally likely to finish next, so the number of updates by others is geometric; fresh gradients have
-    probability 1 / P. Source: Mitliagkas et al. 2016, Asynchrony begets momentum (arXiv 1605.09774).
+    probability 1 / N. Source: Mitliagkas et al. 2016, Asynchrony begets momentum (arXiv 1605.09774).
 
-    staleness: k >= 0. workers: P, all equal.
+    staleness: k >= 0. workers: N, all equal.
 
     >>> staleness_probability(0, workers=8), staleness_probability(1, workers=2)
     (0.125, 0.25)
@@ -164,13 +164,13 @@ def collision_share(touched: float, staleness: float) -> float:
 
 
 def stale_synchronous_staleness_bound(workers: int, staleness: int) -> int:
-    """The largest staleness in updates of a stale synchronous run: (P - 1) (2 s + 1).
+    """The largest staleness in updates of a stale synchronous run: (N - 1) (2 s + 1).
 
     A worker at clock c begins a step only if every other worker is at clock c - s or later (Ho et al. 2013, More
     effective distributed ML via a stale synchronous parallel parameter server). When the step ends, every other worker
     is at most at clock c + s + 1. So each other worker makes at most 2 s + 1 updates in between.
 
-    workers: P. staleness: s, the policy's bound in steps.
+    workers: N. staleness: s, the policy's bound in steps.
 
     >>> stale_synchronous_staleness_bound(workers=4, staleness=0), stale_synchronous_staleness_bound(4, 3)
     (3, 21)

@@ -39,7 +39,7 @@ def worker_times(compute: Compute, workers: int, batch: int = 1) -> list[WorkerT
 
 
 def synchronous_step_seconds(times: Sequence[WorkerTime]) -> float:
-    """The mean step of synchronous training, communication free: E[X_(n:n)], the mean of the slowest worker.
+    """The mean step of synchronous training, communication free: E[X_(N:N)], the mean of the slowest worker.
 
     Source: Dutta et al. 2018 (arXiv 1803.01113), fully synchronous SGD. times: one per worker.
 
@@ -51,12 +51,12 @@ def synchronous_step_seconds(times: Sequence[WorkerTime]) -> float:
 
 
 def cancelled_backup_step_seconds(times: Sequence[WorkerTime], backups: int) -> float:
-    """The mean step with backup workers that are cancelled at the update, communication free: E[X_(K:n)], K = n - b.
+    """The mean step with backup workers that are cancelled at the update, communication free: E[X_(K:N)], K = N - b.
 
     Source: Dutta et al. 2018 (arXiv 1803.01113), K-sync SGD. Backup workers that are not cancelled (Chen et
     al. 2016) start the next step late. Their step is not an order statistic, and takes longer.
 
-    times: one per worker, the backups included. backups: b, 0 to n - 1.
+    times: one per worker, the backups included. backups: b, 0 to N - 1.
 
     >>> from distsim.distributions import Exponential
     >>> round(cancelled_backup_step_seconds([WorkerTime(Exponential(1.0))] * 8, backups=4), 5)
