@@ -27,7 +27,7 @@ def claims() -> list[Claim]:
         policy = {"kind": "local_sgd", "period": period}
         scenario = free(policy, EXPONENTIAL, workers=16, steps=ROUNDS * period)
         expression = exponential_local_step_seconds(1.0, 16, period)
-        rows.append(_mean_local_step(f"P = 16, Exp(1 s), free, every {period}", scenario, period, expression))
+        rows.append(_mean_local_step(f"N = 16, Exp(1 s), free, every {period}", scenario, period, expression))
     for period in (1, 8):
         scenario = Scenario.of(
             {
@@ -42,7 +42,7 @@ def claims() -> list[Claim]:
         )
         all_reduce = ring_all_reduce_seconds(2**20, 6, 1.25e8, 1e-4)
         expression = local_sgd_step_seconds(exponential_local_step_seconds(0.02, 6, period), all_reduce, period)
-        case = f"P = 6, Exp(20 ms), 1 MiB ring every {period}"
+        case = f"N = 6, Exp(20 ms), 1 MiB ring every {period}"
         rows.append(_mean_local_step(case, scenario, period, expression))
     return rows
 

@@ -13,7 +13,7 @@ from distsim.theory.order_statistics import exponential_seconds
 from distsim.theory.stragglers import cancelled_backup_step_seconds, worker_times
 
 STEPS = 4000
-# (workers P, gradients waited for K): exponential times of mean 1 s have the closed form H_P - H_(P-K).
+# (workers N, gradients waited for K): exponential times of mean 1 s have the closed form H_N - H_(N-K).
 EXPONENTIAL_CASES = (
     (4, 4), (8, 8), (16, 16), (32, 32), (100, 100), (8, 7), (8, 4), (100, 99), (100, 98), (100, 96),
 )  # fmt: skip

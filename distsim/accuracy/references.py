@@ -25,7 +25,7 @@ EXPONENTIAL = {
     (4, 4): "2.08333", (8, 8): "2.71786", (4, 8): "0.63452", (7, 8): "1.71786", (16, 16): "3.38073",
     (32, 32): "4.05850", (100, 100): "5.18738", (96, 100): "3.10404", (98, 100): "3.68738", (99, 100): "4.18738",
 }  # fmt: skip
-ASYNCHRONOUS = {8: "21.743", 100: "518.738"}  # updates of P workers per synchronous update
+ASYNCHRONOUS = {8: "21.743", 100: "518.738"}  # updates of N workers per synchronous update
 LOCAL_SGD = {1: "3.381", 10: "1.632", 50: "1.265"}  # period: seconds per local step of 16 workers
 SIMULATED = 2e-3  # relative error that the simulated digits may have
 BUBBLES = {4: "0.42857", 8: "0.27273", 16: "0.15789"}  # micro-batches, on 4 stages
@@ -42,13 +42,13 @@ def claims() -> list[Claim]:
         for (k, workers), digits in EXPONENTIAL.items()
     ]
     rows += [
-        printed(f"async updates per synchronous, P = {workers}",
+        printed(f"async updates per synchronous, N = {workers}",
                 asynchronous_updates_speed_up([one] * workers), digits)
         for workers, digits in ASYNCHRONOUS.items()
     ]  # fmt: skip
     for period, digits in LOCAL_SGD.items():
         expression = exponential_local_step_seconds(1.0, 16, period)
-        case = f"local SGD, P = 16, every {period} (simulated)"
+        case = f"local SGD, N = 16, every {period} (simulated)"
         rows.append(Claim(case, expression, float(digits), SIMULATED * expression))
     rows.append(printed("1 + largest of 16 standard normal numbers",
                         long_period_local_step_seconds(1.0, 1.0, 16, 1), "2.765991"))  # fmt: skip

@@ -31,14 +31,14 @@ def claims() -> list[Claim]:
 
 
 def _asynchronous() -> list[Claim]:
-    """Updates at rate P / E[X]; P - 1 updates by others meanwhile, geometric for exponential times."""
+    """Updates at rate N / E[X]; N - 1 updates by others meanwhile, geometric for exponential times."""
     rows = []
     for workers in WORKERS:
         scenario = free({"kind": "asynchronous"}, EXPONENTIAL, workers, STEPS)
         times: list[WorkerTime] = worker_times(scenario.compute, workers)
         runs = [_long_run(simulate(scenario.replacing({"seed": seed}))) for seed in range(SEEDS)]
         gap, staleness, fresh = np.transpose(runs)
-        case = f"asynchronous, P = {workers}"
+        case = f"asynchronous, N = {workers}"
         rows += [
             on_average(f"{case}: seconds per update", asynchronous_seconds_per_update(times), gap),
             on_average(f"{case}: mean staleness", mean_staleness(workers), staleness),

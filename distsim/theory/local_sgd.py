@@ -1,6 +1,6 @@
 """Local SGD: workers average their parameters every H steps, so that H steps share one wait and one all-reduce.
 
-A sum varies less than its terms, relative to its mean. So the slowest of P workers loses less of H steps taken together
+A sum varies less than its terms, relative to its mean. So the slowest of N workers loses less of H steps taken together
 than it loses of each step taken alone.
 Source: Wang and Joshi 2019, Adaptive communication strategies to achieve the best error-runtime trade-off in
 local-update SGD (arXiv 1810.08313), section 3.
@@ -17,13 +17,13 @@ from distsim.theory.order_statistics import integral_of_survival
 
 
 def exponential_local_step_seconds(mean_seconds: float, workers: int, period: int) -> float:
-    """Mean local step with exponential times and free communication: E[max of P sums of H] / H.
+    """Mean local step with exponential times and free communication: E[max of N sums of H] / H.
 
     A sum of H exponential times is Erlang distributed with P(sum > t) = Q(H, t / m), the regularized upper incomplete
-    gamma function; the mean of the largest is the integral over t of 1 - (1 - Q(H, t / m))^P, found numerically.
+    gamma function; the mean of the largest is the integral over t of 1 - (1 - Q(H, t / m))^N, found numerically.
     H = 1 is synchronous training, m H_P. For large H the mean tends to m.
 
-    mean_seconds: m. workers: P. period: H.
+    mean_seconds: m. workers: N. period: H.
 
     >>> [round(exponential_local_step_seconds(1.0, workers=16, period=period), 3) for period in (1, 10, 50)]
     [3.381, 1.634, 1.265]
@@ -41,12 +41,12 @@ def exponential_local_step_seconds(mean_seconds: float, workers: int, period: in
 
 
 def long_period_local_step_seconds(mean_seconds: float, cv: float, workers: int, period: int) -> float:
-    """Mean local step for long periods and any distribution: m (1 + cv e_P / sqrt(H)), approximately.
+    """Mean local step for long periods and any distribution: m (1 + cv e_N / sqrt(H)), approximately.
 
-    By the central limit theorem a sum of H times is nearly normal. e_P is the mean of the largest of P standard normal
-    numbers. Skewed times need longer periods: for exponential times and P = 16 the formula is 5 % off at H = 10.
+    By the central limit theorem a sum of H times is nearly normal. e_N is the mean of the largest of N standard normal
+    numbers. Skewed times need longer periods: for exponential times and N = 16 the formula is 5 % off at H = 10.
 
-    mean_seconds: m. cv: standard deviation / mean. workers: P. period: H.
+    mean_seconds: m. cv: standard deviation / mean. workers: N. period: H.
 
     >>> round(long_period_local_step_seconds(1.0, 1.0, workers=16, period=50), 3)
     1.25
