@@ -1,6 +1,6 @@
 """The exercises of chapter 01: what is right, and what is known to go wrong, both computed."""
 
-from distsim.course import Judged, choice, exercise, function, number
+from distsim.course import Judged, choice, exercise, number
 from distsim.figures import Job, decision
 from distsim.figures.decision import BOTH, BOUND, DATA, DAY, MODEL, ONE
 from distsim.theory import memory, scaling
@@ -73,7 +73,7 @@ def fine_tuning(answer: object) -> Judged:
 
 @exercise(
     points=2,
-    hint="Take the loop of section 7 with another bandwidth, and mind that 8 bits are a byte.",
+    hint="Take the loop of section 6 with another bandwidth, and mind that 8 bits are a byte.",
     because=f"With a tenth of the gradient it would be {fastest(25e9 / 8, GRADIENT / 10)} workers: the less travels, the more pays.",
 )
 def best_workers(answer: object) -> Judged:
@@ -86,25 +86,6 @@ def best_workers(answer: object) -> Judged:
             fastest(10e9 / 8): "That is the number for links of 10 Gbit/s.",
             fastest(1e30): "Those links are too fast: the gradient has bytes, and a byte has 8 bits.",
             128: "Try the numbers in between: doubling is too coarse.",
-        },
-    )
-
-
-@exercise(
-    points=1,
-    hint="So many devices are paid for, for so much shorter a time.",
-    because="It is one over the efficiency: what the lost efficiency costs, you pay.",
-)
-def price(answer: object) -> Judged:
-    """What the same training costs, against one device."""
-    return function(
-        answer,
-        right=lambda speed_up, devices: 1 / scaling.efficiency(speed_up, devices),
-        inputs=[(3.0, 4), (3.9, 8), (1.0, 1), (0.5, 2)],
-        wrong={
-            lambda speed_up, devices: speed_up / devices: "That is the efficiency; a price grows as it falls.",
-            lambda _, devices: float(devices): "They work for a shorter time than one would.",
-            lambda speed_up, _: 1 / speed_up: "That is the time; all devices are paid for it.",
         },
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import plotly.graph_objects as go
@@ -21,6 +20,9 @@ TICK_SHARE = 0.05  # the least distance between two numbers under the axis, as a
 
 def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float | None = None) -> Captioned:
     """Draws the `curves`: by name and number of workers, step times in seconds. A dotted line is the compute time.
+
+    Both axes are linear: the time through one parameter server grows by the same amount with each worker, and is drawn
+    as a straight line.
 
     Raises InputError where a number of workers is no count, or a time is below 0.
 
@@ -43,7 +45,7 @@ def step_times(curves: Mapping[str, Mapping[int, float]], compute_seconds: float
         )  # fmt: skip
     counts = sorted({count for curve in curves.values() for count in curve})
     figure.update_layout(template=template(), height=HEIGHT, margin={"t": 50, "b": 50, "l": 10, "r": 14})
-    figure.update_xaxes(type="log", title_text="workers", tickvals=_ticks(counts))
+    figure.update_xaxes(title_text="workers", tickvals=_ticks(counts))
     figure.update_yaxes(rangemode="tozero", title_text="step time (ms)")
     if compute_seconds is not None:
         figure.add_hline(
@@ -58,10 +60,12 @@ def _ticks(counts: list[int]) -> list[int]:
 
     >>> _ticks([2, 4, 8, 16, 32, 33])
     [2, 4, 8, 16, 33]
+    >>> _ticks([2, 4, 8, 16, 32, 64, 128])
+    [8, 16, 32, 64, 128]
     """
     kept: list[int] = []
     for count in reversed(counts):
-        if not kept or math.log(kept[-1] / count) >= TICK_SHARE * math.log(counts[-1] / counts[0]):
+        if not kept or kept[-1] - count >= TICK_SHARE * (counts[-1] - counts[0]):
             kept.append(count)
     return kept[::-1]
 

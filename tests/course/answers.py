@@ -123,16 +123,6 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (4, "8 bits are a byte"),
             ],
         ),
-        "price": Answers(
-            right=[lambda speed_up, devices: devices / speed_up],
-            wrong=[
-                (lambda speed_up, devices: speed_up / devices, "That is the efficiency"),
-                (lambda _, devices: devices, "a shorter time than one"),
-                (lambda speed_up, _: 1 / speed_up, "all devices are paid for it"),
-                (lambda speed_up: speed_up, "So many devices"),
-                (2.05, "must be a function"),
-            ],
-        ),
         "hospitals": Answers(
             right=["train where the data are"],
             wrong=[

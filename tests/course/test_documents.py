@@ -26,6 +26,7 @@ NOTEBOOKS = sorted([*COURSE.rglob("*.ipynb"), *(ROOT / "labs").rglob("*.ipynb")]
 COMPARED = "nbval-check-output"  # tag of a cell whose output nbval compares
 MOST_BYTES = 300_000
 MOST_LINES_TO_REMEMBER = 10
+MOST_WORDS, MOST_LINES = 2200, 200  # of a chapter, which is read in one sitting
 ANCHORS = {
     word.replace(" ", "-")
     for word in re.findall(r"^## (.+)$", (COURSE / "GLOSSARY.md").read_text("utf-8"), re.MULTILINE)
@@ -289,6 +290,14 @@ def test_pictures_have_words(notebook: Any) -> None:
                 assert len(figure.data["text/plain"]) > 20
                 assert caption is not None
                 assert "distsim-summary" in caption.data["text/html"]
+
+
+def test_a_chapter_is_read_in_one_sitting(notebook: Any) -> None:
+    """All words outside code count, and all lines of code but empty lines and comments."""
+    lines = [line.strip() for cell in code(notebook) for line in cell.source.splitlines()]
+    counted = [line for line in lines if line and not line.startswith("#")]
+    assert len(prose(notebook).split()) <= MOST_WORDS
+    assert len(counted) <= MOST_LINES
 
 
 def test_no_shell_commands(notebook: Any) -> None:
