@@ -17,7 +17,6 @@ GRADIENT_BYTES = 4 * 2**20
 COMPUTE_SECONDS = 0.04
 LINK = {"bytes_per_second": 10e9 / 8, "latency_seconds": 50e-6}
 RATE = 0.05
-RATE_OF_MEANS = 0.6
 STEPS = 20
 MANY = 16  # workers
 ENTRIES = [  # of a gradient, and the samples of each worker
@@ -108,24 +107,6 @@ def effective_gradient(answer: object) -> Judged:
                 "That divides by the workers; the mean is over samples."
             ),
             lambda gradients, samples: sum(gradients) + 0 * len(samples): "That is the sum of the workers' gradients.",
-        },
-    )
-
-
-@exercise(
-    points=1,
-    hint="The sum is how many times the mean? The rate has to make up for that.",
-    because="Adam would not have noticed: it divides a gradient by its own size.",
-)
-def rate_for_sums(answer: object) -> Judged:
-    """The learning rate with which sums move the parameters as means do."""
-    return number(
-        answer,
-        right=RATE_OF_MEANS / EIGHT,
-        wrong={
-            RATE_OF_MEANS: "With the same rate every step would be too long.",
-            RATE_OF_MEANS * EIGHT: "The other way round: sums are larger than means.",
-            RATE_OF_MEANS / effective_batch(EIGHT, BATCH): "Each worker's loss is already a mean over its own samples.",
         },
     )
 

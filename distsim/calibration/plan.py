@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -90,11 +90,13 @@ class CalibrationPlan:
     batch: the largest batch; smaller batches are measured too. busy: more numbers of workers, for compute only.
     pause: seconds that every worker sleeps before each exchange and in each step of a model. Take the pause of the runs
     to be predicted, since cores are slower after a sleep. repeats: of each size. bandwidth: bytes/s of every emulated
-    NIC; None for the machine's own links. latency: seconds between two emulated NICs. Raises InputError if no line
-    could be fitted.
+    NIC; None for the machine's own links. latency: seconds between two emulated NICs. without: what not to measure,
+    where no run to be predicted needs it. Raises InputError if no line could be fitted.
 
     >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
     [4, 16, 4, 4]
+    >>> [probe.shows for probe in CalibrationPlan(workers=(1,), without=("bucket_mean",)).launches()[0]][:2]
+    ['compute', 'compute']
     """
 
     workers: tuple[int, ...] = (1, 2, 4)
@@ -106,6 +108,7 @@ class CalibrationPlan:
     repeats: int = 20
     bandwidth: float | None = None
     latency: float = 0.0
+    without: tuple[Shows, ...] = ()
 
     def __post_init__(self) -> None:
         for name, numbers in (("workers", self.workers), ("busy", self.busy)):
@@ -133,6 +136,12 @@ class CalibrationPlan:
             )
         if self.repeats < PASSES:
             raise InputError.of("repeats", self.repeats, f"must be at least {PASSES}", "write 20")
+        known = get_args(Shows)
+        if not set(self.without) <= set(known):
+            raise InputError.of("without", self.without, f"must be of {', '.join(known)}", 'write ("ddp",)')
+        # A turn corrects the lines of other probes.
+        if all(probe.shows in ("turn", "schedule_turn") for probe in self._asked()):
+            raise InputError.of("without", self.without, "leaves nothing to measure", "name less")
 
     @property
     def emulated(self) -> bool:
@@ -148,10 +157,13 @@ class CalibrationPlan:
     def launches(self) -> list[list[Probe]]:
         """The probes, grouped by their ranks, since probes with the same ranks share a launch."""
         together: dict[tuple[int, int], list[Probe]] = {}
-        for probe in self._probes():
+        for probe in self._asked():
             scenario = probe.scenario
             together.setdefault((len(scenario.servers), scenario.cluster.workers), []).append(probe)
         return [probes * PASSES for _, probes in sorted(together.items())]
+
+    def _asked(self) -> Iterator[Probe]:
+        return (probe for probe in self._probes() if probe.shows not in self.without)
 
     def _probes(self) -> Iterator[Probe]:
         for size in self.sizes:

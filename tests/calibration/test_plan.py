@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from distsim.calibration import CalibrationPlan
-from distsim.calibration.plan import PASSES, Probe
+from distsim.calibration.plan import PASSES, Probe, Shows
 from distsim.cli.calibrate import calibrate
 from distsim.cores import Cores
 from distsim.engine import story
@@ -36,6 +36,8 @@ from distsim.simulation import simulate
         ({"busy": (999,)}, r"busy = .*take at most 44 workers"),
         ({"batch": 1000}, r"workers = .*take at most 1 workers"),
         ({"repeats": 1}, "at least 2"),
+        ({"without": ("ring",)}, "must be of all_reduce"),
+        ({"without": tuple(shows for shows in get_args(Shows) if shows != "turn")}, "leaves nothing to measure"),
     ],
 )
 def test_a_plan_without_a_line_is_refused(changes: dict[str, Any], expected: str) -> None:
@@ -51,6 +53,13 @@ def test_every_launch_has_one_number_of_workers_and_servers() -> None:
         assert len(kinds) == 1
         seen += kinds
     assert sorted(seen) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 1), (1, 2), (1, 4)]
+
+
+def test_what_no_run_needs_is_left_out() -> None:
+    whole, part = CalibrationPlan(workers=(2,)), CalibrationPlan(workers=(2,), without=("bucket_mean", "ddp"))
+    assert len(part.launches()) == len(whole.launches()) - 1
+    shown = {probe.shows for launch in part.launches() for probe in launch}
+    assert shown == {probe.shows for launch in whole.launches() for probe in launch} - {"bucket_mean", "ddp"}
 
 
 def test_every_size_is_measured_at_two_times() -> None:

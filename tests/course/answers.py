@@ -169,15 +169,6 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (2.5, "must be a function"),
             ],
         ),
-        "rate_for_sums": Answers(
-            right=[0.075, 3 / 40],
-            wrong=[
-                (0.6, "every step would be too long"),
-                (4.8, "sums are larger than means"),
-                (0.009375, "already a mean"),
-                (0.15, "how many times the mean"),
-            ],
-        ),
         "distance_ratio": Answers(
             right=[1, 1.0],
             wrong=[(0, "Nothing pulls"), (6.98, "divide it"), (0.5, "moved by the same vector"), (2, "same vector")],
