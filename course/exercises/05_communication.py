@@ -1,6 +1,5 @@
 """The exercises of chapter 05: what is right, and what is known to go wrong, both computed."""
 
-from collections.abc import Callable
 from itertools import count
 
 from distsim import collectives
@@ -9,7 +8,6 @@ from distsim.collectives import Schedule
 from distsim.course import Judged, exercise, function, number, sequence
 from distsim.theory.collectives import (
     all_reduce_bytes_per_worker,
-    halving_doubling_all_reduce_seconds,
     parameter_server_seconds,
     ring_all_reduce_seconds,
 )
@@ -49,16 +47,9 @@ def jobs_done_by(**instead: str) -> tuple[str, ...]:
 
 
 def busiest_bytes(num_bytes: float, workers: int, servers: int) -> float:
-    """What the fullest direction of any NIC carries in one exchange."""
+    """What the busiest direction of any NIC carries in one exchange."""
     up, down = collectives.parameter_server(workers, servers).bytes_per_link(num_bytes)
     return float(max(up.max(), down.max()))
-
-
-def even_kilobytes(exchange: Callable[..., float]) -> float:
-    """The gradient of which an exchange's bytes take as long as its latencies."""
-    latencies = exchange(0.0, WORKERS, **LINK)
-    of_a_byte = exchange(1.0, WORKERS, LINK["bytes_per_second"], 0.0)
-    return latencies / of_a_byte / 1e3
 
 
 def gbit_per_second(num_bytes: float, seconds: float) -> float:
@@ -98,10 +89,10 @@ def jobs(answer: object) -> Judged:
 @exercise(
     points=2,
     hint="Count both kinds of NIC: what does a server receive, and what does a worker send?",
-    because="From as many servers as workers on, the workers' own NICs are the full ones, and more servers are idle.",
+    because="From as many servers as workers on, the workers' own NICs are the busiest, and more servers do not help.",
 )
 def busiest_link(answer: object) -> Judged:
-    """A function: the bytes of the fullest link with several servers."""
+    """A function: the bytes of the busiest link with several servers."""
     return function(
         answer,
         right=busiest_bytes,
@@ -119,31 +110,6 @@ def busiest_link(answer: object) -> Judged:
             lambda num_bytes, workers, servers: num_bytes * max(1, servers / workers): (
                 "The other way round: more servers take bytes off each other's links."
             ),
-        },
-    )
-
-
-@exercise(
-    points=2,
-    hint="Its formula has two terms: set them equal, and solve for the bytes.",
-    because="Fewer rounds move the border down: smaller messages are worth a faster network card.",
-)
-def even_size(answer: object) -> Judged:
-    """The size at which the bytes of halving-doubling take as long as its latencies, in kB."""
-    right = even_kilobytes(halving_doubling_all_reduce_seconds)
-    message = LINK["bytes_per_second"] * LINK["latency_seconds"] / 1e3
-    return number(
-        answer,
-        right=right,
-        relative=0.01,
-        unit="kB",
-        wrong={
-            even_kilobytes(ring_all_reduce_seconds): "That is the ring's border; here there are fewer rounds.",
-            message: "That is the border of a single message.",
-            right * (WORKERS - 1) / WORKERS: "A rank sends (N - 1) / N of its bytes each way, a little less than all.",
-            8 * right: "10 Gbit/s are 1.25 GB/s: a byte has 8 bits.",
-            right / 2: "Both terms have a factor of 2.",
-            right * 2: "Both terms have a factor of 2.",
         },
     )
 

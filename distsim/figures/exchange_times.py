@@ -113,11 +113,13 @@ def _sentence(
             f"Of {counted(len(judged), 'size')} that it was {which} to, the {name} is farthest from the measured time "
             f"at {_size(worst)}: {above_or_below(predict(worst), measured[worst])}."
         )
-    told = []
-    for size in (sizes[0], sizes[-1]):
-        least = min(curves, key=lambda name: curves[name](size))
-        told.append(f"{least} is the fastest at {_size(size)}, with {show(curves[least](size), 'second')}")
-    return f"{told[0][:1].upper()}{told[0][1:]}; {told[1]}."
+    small, large = sizes[0], sizes[-1]
+    first, last = (min(curves, key=lambda name: curves[name](size)) for size in (small, large))
+    told = [
+        f"at {_size(size)}, with {show(curves[name](size), 'second')}" for name, size in ((first, small), (last, large))
+    ]
+    joined = ", and " if first == last else f"; {last} is the fastest "
+    return f"{first[:1].upper()}{first[1:]} is the fastest {joined.join(told)}."
 
 
 def _table(

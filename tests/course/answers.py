@@ -309,18 +309,6 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (4e6, "must be a function"),
             ],
         ),
-        "even_size": Answers(
-            right=[267, 266.7],
-            wrong=[
-                (1000, "the ring's border"),
-                (62.5, "a single message"),
-                (250, "a little less than all"),
-                (2133, "a byte has 8 bits"),
-                (133.3, "a factor of 2"),
-                (266_667, "asked for in kB"),
-                (16, "solve for the bytes"),
-            ],
-        ),
         "needed_gbit": Answers(
             right=[65.3, 65.34],
             wrong=[
@@ -335,6 +323,48 @@ ANSWERS: dict[str, dict[str, Answers]] = {
         "enough_servers": Answers(
             right=[9, 9.0],
             wrong=[(8, "still more than twice"), (16, "fewer do as well"), (5, "count both"), (2, "try some numbers")],
+        ),
+    },
+    "05b_fewer_rounds": {
+        "even_size": Answers(
+            right=[267, 266.7],
+            wrong=[
+                (1000, "the ring's border"),
+                (62.5, "a single message"),
+                (250, "a little less than all"),
+                (2133, "a byte has 8 bits"),
+                (133.3, "a factor of 2"),
+                (266_667, "asked for in kB"),
+                (16, "solve for the bytes"),
+            ],
+        ),
+        "crossing_size": Answers(
+            right=[1149, 1148.9],
+            wrong=[
+                (2413, "two transfers"),
+                (9191, "a byte has 8 bits"),
+                (1125, "15/16 of the bytes"),
+                (1000, "the ring alone"),
+                (1_148_936, "asked for in kB"),
+                (16, "46 rounds"),
+            ],
+        ),
+        "changes": Answers(
+            right=[
+                {"cluster.nic": {"2": {"up": "5 Gbit/s"}}},
+                {"cluster.nic": {"0": {"down": "1 Gbit/s"}}, "cluster.latency": "100 us"},
+                {"cluster.workers": 16, "cluster.nic": {"9": {"up": "2 Gbit/s", "down": "2 Gbit/s"}}},
+            ],
+            wrong=[
+                ({"cluster.latency": "1 ms", "compute.cv": 0.5}, "the formula knows the new values"),
+                ({}, "All links change together"),
+                ({"cluster.nic": {"2": {"up": "20 Gbit/s"}}}, "Does it delay the others"),
+                ({"cluster.nic": {"2": {"up": "5 Gbit/s"}}, "workload.gradient": "1 kB"}, "the time of the bytes"),
+                ({"communication.kind": "tree"}, "must stay as it is"),
+                ({"cluster.workers": 1000}, "whole number of workers"),
+                ({"cluster.nic": {"2": {"up": "soon"}}}, "This is no scenario"),
+                ("cluster.nic", "must be a dictionary"),
+            ],
         ),
     },
     "06_ddp_inside": {

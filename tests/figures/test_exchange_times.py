@@ -51,6 +51,11 @@ def test_without_measurement_the_fastest_are_told() -> None:
     assert "measured (ms)" not in shown.table[0]
 
 
+def test_a_curve_that_is_the_fastest_at_both_ends_is_named_once() -> None:
+    shown = exchange_times(LINE, [1e3, 1e7])
+    assert shown.summary == "Line is the fastest at 1 kB, with 1 ms, and at 10 MB, with 11 ms."
+
+
 def test_sizes_are_told_as_people_write_them() -> None:
     shown = exchange_times(LINE, [256 * 2**10, 1e6, 102_228_128])
     assert [row["size"] for row in shown.table] == ["256 KiB", "1 MB", "102 MB"]
