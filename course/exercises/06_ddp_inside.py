@@ -1,18 +1,13 @@
 """The exercises of chapter 06: what is right, and what is known to go wrong, both computed."""
 
-from itertools import count
 from math import ceil
 
 from distsim.course import Judged, exercise, function, number
-from distsim.theory.collectives import ring_all_reduce_seconds
 from distsim.theory.overlap import accumulated_step_seconds, equal_buckets_step_seconds
-from distsim.theory.scaling import share_of_speed_up, speed_up
 
 SAMPLES, RANKS, BATCH = 1000, 6, 16
 SHARE = ceil(SAMPLES / RANKS)
 FORWARD, BACKWARD, ALL_REDUCE, PER_BUCKET = 30.0, 60.0, 48.0, 1.0
-GRADIENT_BYTES, GPUS, SECONDS = 4 * 25_557_032, 4, 0.030
-INPUT_LIMIT = 3 * 1.3
 
 
 def step_ms(buckets: int, per_bucket: float = PER_BUCKET) -> float:
@@ -21,9 +16,6 @@ def step_ms(buckets: int, per_bucket: float = PER_BUCKET) -> float:
 
 
 BEST = min(range(1, 200), key=step_ms)
-GBIT_PER_SECOND = 8e-9 * ring_all_reduce_seconds(GRADIENT_BYTES, GPUS, 1.0, 0.0) / SECONDS
-RING = share_of_speed_up("ring", 3.0, 4)
-FEWEST = next(gpus for gpus in count(1) if speed_up("ring", RING, gpus) >= INPUT_LIMIT)
 
 
 def accumulated(forward: float, backward: float, exposed: float, accumulate: int) -> float:
@@ -97,47 +89,5 @@ def no_sync_step(answer: object) -> Judged:
             lambda forward, backward, exposed, accumulate: (  # noqa: ARG005
                 forward + backward
             ): "One step in so many does send.",
-        },
-    )
-
-
-@exercise(
-    points=2,
-    hint="A ring takes 2 (p - 1) / p times the bytes through each link; then mind bits and bytes.",
-    because="So on the network of a workstation the exchange could be guilty after all. It depends on the model's bytes.",
-)
-def guilty_gbit(answer: object) -> Judged:
-    """On which links the all-reduce takes 30 ms."""
-    return number(
-        answer,
-        right=GBIT_PER_SECOND,
-        relative=0.01,
-        unit="Gbit/s",
-        wrong={
-            GBIT_PER_SECOND / 8: "That is in GB/s.",
-            8e-9 * GRADIENT_BYTES / SECONDS: (
-                "That sends the gradient once; a ring of four carries three quarters of it twice: once to add up, once to hand out."
-            ),
-            8e-9 * 2 * GRADIENT_BYTES / SECONDS: "Almost twice the bytes, but a rank's own part need not travel.",
-            GBIT_PER_SECOND / 4: "A parameter in 32 bits has 4 bytes.",
-        },
-    )
-
-
-@exercise(
-    points=1,
-    hint="Put one number of GPUs after the other into the ring's speed-up, until the loaders cannot follow.",
-    because="All GPUs beyond that wait for their samples.",
-)
-def enough_gpus(answer: object) -> Judged:
-    """From which number of GPUs on the input is the limit, if it is the input."""
-    return number(
-        answer,
-        right=FEWEST,
-        wrong={
-            FEWEST - 1: f"So many reach {speed_up('ring', RING, FEWEST - 1):.2f}: the loaders still follow.",
-            4: "Four reach three times: the loaders still follow.",
-            8: "Eight wait for their samples, but fewer do already.",
-            INPUT_LIMIT: "That is how many times one GPU's samples the loaders deliver.",
         },
     )

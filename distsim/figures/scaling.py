@@ -30,7 +30,7 @@ class SpeedUps:
 
     name: curves of one name, such as a prediction and its measurement, share their colour. workers: increasing. values:
     of the same length. low, high: the ends of error bars, or None. points: whether to draw marks and not a line, as for
-    measured or published values.
+    measured values. reported: the points are not measured here but reported by others, and the figure says so.
     """
 
     name: str
@@ -39,6 +39,7 @@ class SpeedUps:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     points: bool = False
+    reported: bool = False
 
     def __post_init__(self) -> None:
         columns = [column for column in (self.values, self.low, self.high) if column is not None]
@@ -171,9 +172,13 @@ def of_files(*traces: Trace) -> Captioned:
 
 
 def _called(curve: SpeedUps, curves: Sequence[SpeedUps]) -> str:
-    """A curve's name. If a line and points share the name, the points get the word "measured"."""
+    """A curve's name. If a line and points share the name, the points get the word "measured" or "reported"."""
     shared = any(other.name == curve.name and other.points != curve.points for other in curves)
-    return f"{curve.name}, measured" if shared and curve.points else curve.name
+    return _of_points(curve) if shared else curve.name
+
+
+def _of_points(curve: SpeedUps) -> str:
+    return f"{curve.name}, {'reported' if curve.reported else 'measured'}" if curve.points else curve.name
 
 
 def _parts(curves: Sequence[SpeedUps]) -> list[int]:
@@ -196,7 +201,7 @@ def _highest(curves: Sequence[SpeedUps]) -> float:
 def _add_curve(figure: go.Figure, curve: SpeedUps, number: int) -> None:
     colour = RUNS[number % len(RUNS)].colour
     workers, values = np.array(curve.workers, dtype=float), np.array(curve.values)
-    name = f"{curve.name}, measured" if curve.points else curve.name
+    name = _of_points(curve)
     for panel, per in ((1, np.ones(len(workers))), (2, workers / 100.0)):
         bars = None
         if curve.low is not None and curve.high is not None:
@@ -260,5 +265,6 @@ def _errors(curves: Sequence[SpeedUps]) -> list[str]:
         if both:
             most = max(both)
             error = above_or_below(said[most], took[most])
-            found.append(f"On {counted(most, 'worker')} the prediction of {line.name} is {error} the measurement.")
+            against = "report" if points.reported else "measurement"
+            found.append(f"On {counted(most, 'worker')} the prediction of {line.name} is {error} the {against}.")
     return found

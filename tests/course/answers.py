@@ -402,6 +402,8 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (0.5, "must be a function"),
             ],
         ),
+    },
+    "06b_eight_gpus": {
         "guilty_gbit": Answers(
             right=[40.89, 40.9, 41.0],
             wrong=[
@@ -420,6 +422,21 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (8, "fewer do already"),
                 (3.9, "the loaders deliver"),
                 (7, "Put one number of GPUs after the other"),
+            ],
+        ),
+        "misleading_ring": Answers(
+            right=[
+                {"cluster.latency": "20 ms"},
+                {"communication.kind": "parameter_server"},
+                {"cluster.nodes": {"per_node": 4, "bandwidth": "300 GB/s", "latency": "2 us"}},
+            ],
+            wrong=[
+                ({}, "leaves the growth of the loss"),
+                ({"cluster.bandwidth": "1 Gbit/s"}, "leaves the growth of the loss"),
+                ({"cluster.latency": "1 ms"}, "Make the change stronger"),
+                ({"cluster.workers": 16}, "needs cluster.workers as it is"),
+                ({"cluster.bandwith": "1 Gbit/s"}, "write bandwidth"),
+                ("cluster.latency", "a table of changes"),
             ],
         ),
     },

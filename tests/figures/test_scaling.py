@@ -87,6 +87,14 @@ def test_a_prediction_and_its_measurement_share_a_colour_and_others_do_not() -> 
     assert sum(1 for trace in figure.data if trace.showlegend) == 4
 
 
+def test_points_of_others_are_called_reported() -> None:
+    article = replace(formula("ring"), points=True, reported=True)
+    both = scaling(formula("ring"), article)
+    assert len(drawn(both.figure, "ring, reported", 1).x) == len(article.workers)
+    assert "ring, reported" in both.summary
+    assert "measur" not in both.summary
+
+
 def test_the_sentence_says_what_is_reached_and_where_more_workers_are_slower() -> None:
     falling = SpeedUps("crowded", [1, 2, 4, 8], [1.0, 1.8, 2.0, 1.5])
     assert scaling(falling).summary == (
