@@ -1,0 +1,276 @@
+// Plays the figures of distsim.figures.chunks_on_links: one clock moves the elements of all scenes of a figure.
+// The layout and the still picture come from Python (chunk_scene.py), the colours from the style sheet.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
+const STEADY_MILLISECONDS = 1000; // between two steps, for readers who prefer reduced motion
+const TELLING_MILLISECONDS = 500; // between two lines of text while the figure plays
+const LONGEST_FRAME = 0.25; // seconds; a page in the background stands still
+const UNITS = { s: ["s", "ms", "µs", "ns"], B: ["TB", "GB", "MB", "kB", "B"] };
+const SIZES = { s: [1, 1e-3, 1e-6, 1e-9], B: [1e12, 1e9, 1e6, 1e3, 1] };
+
+const lessMotion = matchMedia("(prefers-reduced-motion: reduce)");
+
+function element(name, attributes = {}) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+// A value with three digits in the unit that suits `scale`.
+function shown(value, unit, scale = value) {
+  const place = Math.max(SIZES[unit].findIndex((size) => scale >= size), 0);
+  const size = scale > 0 ? SIZES[unit][place] : 1;
+  const digits = scale / size >= 100 ? 0 : scale / size >= 10 ? 1 : 2;
+  return `${(value / size).toFixed(digits)} ${scale > 0 ? UNITS[unit][place] : unit}`;
+}
+
+function progress(start, end, seconds) {
+  return seconds >= end ? 1 : Math.min(Math.max((seconds - start) / (end - start), 0), 1);
+}
+
+// One call of a collective. `call` is what Scene.content makes.
+class Scene {
+  constructor(svg, call) {
+    this.call = call;
+    this.levels = [...svg.querySelectorAll(".level")];
+    this.cells = [...svg.querySelectorAll(".cell")];
+    this.numbers = [...svg.querySelectorAll(".number")];
+    this.bars = ["up", "down"].map((kind) => [...svg.querySelectorAll(`.bars .${kind}`)]);
+    this.flows = svg.querySelector(".flows");
+    this.packets = svg.querySelector(".packets");
+    this.told = svg.querySelector(".told");
+    this.flows.replaceChildren();
+    this.packets.replaceChildren();
+    this.moving = new Map(); // by the number of a movement, its line and its packet
+    this.ended = -1;
+    this.chunks = call.start[0].length;
+    this.whole = call.wanted.flat().reduce((sum, one) => sum + one, 0);
+  }
+
+  // The middle of the chunks on a rank's card.
+  middle(rank, chunk, chunks) {
+    const { corners, cell, columns } = this.call;
+    const last = chunk + chunks - 1;
+    const right = (chunk % columns + last % columns) / 2;
+    const down = (Math.floor(chunk / columns) + Math.floor(last / columns)) / 2;
+    return [corners[rank][0] + (right + 0.5) * cell, corners[rank][1] + (down + 0.5) * cell];
+  }
+
+  // Shows this moment. still: packets under way stand in the middle of their ways.
+  draw(seconds, still) {
+    const { movements, start, floor, pixelsPerByte } = this.call;
+    const bytes = [start.map(() => 0), start.map(() => 0)];
+    const underWay = new Set();
+    let ended = 0;
+    for (const [number, [source, target, , begin, end, carried]] of movements.entries()) {
+      const share = progress(begin, end, seconds);
+      bytes[0][source] += carried * share;
+      bytes[1][target] += carried * share;
+      if (share === 1) ended += 1;
+      else if (begin <= seconds) {
+        underWay.add(number);
+        this.move(number, still ? 0.5 : share);
+      }
+    }
+    for (const [number, parts] of this.moving) {
+      if (underWay.has(number)) continue;
+      for (const part of [parts.line, parts.packet]) part.remove();
+      this.moving.delete(number);
+    }
+    for (const [way, bars] of this.bars.entries()) {
+      for (const [rank, bar] of bars.entries()) {
+        const height = bytes[way][rank] * pixelsPerByte;
+        bar.setAttribute("height", height.toFixed(2));
+        bar.setAttribute("y", (floor - height).toFixed(2));
+      }
+    }
+    this.busiest = Math.max(...bytes.flat());
+    this.underWay = underWay.size;
+    if (ended !== this.ended) this.hold(ended);
+  }
+
+  // The line and the packet of a transfer at this share of its way.
+  move(number, share) {
+    const [source, target, chunk, begin, end, bytes, sums] = this.call.movements[number];
+    if (!this.moving.has(number)) {
+      const [x1, y1, x2, y2] = this.call.tracks[`${source} ${target}`];
+      const width = Math.max(this.call.flowPerByteRate * bytes / (end - begin), this.call.thinnest);
+      const line = element("line", { class: "flow", x1, y1, x2, y2, "stroke-width": width.toFixed(2) });
+      const packet = this.packet(chunk, sums.length);
+      this.flows.append(line);
+      this.packets.append(packet);
+      this.moving.set(number, { line, packet });
+    }
+    const [from, to] = [source, target].map((rank) => this.middle(rank, chunk, sums.length));
+    const [x, y] = from.map((place, axis) => (place + share * (to[axis] - place)).toFixed(2));
+    this.moving.get(number).packet.setAttribute("transform", `translate(${x},${y})`);
+  }
+
+  packet(chunk, chunks) {
+    const [long, flat, single] = this.call.packet;
+    const [width, height] = chunks === 1 ? [single, single] : [long, flat];
+    const made = element("g", { class: "packet" });
+    for (let place = 0; place < chunks; place += 1) {
+      const x = place * width / chunks - width / 2;
+      made.append(element("rect", { class: `k${chunk + place}`, x, y: -height / 2, width: width / chunks, height }));
+    }
+    made.append(element("rect", { class: "frame", x: -width / 2, y: -height / 2, width, height }));
+    return made;
+  }
+
+  // What each rank holds after so many transfers.
+  hold(ended) {
+    const { movements, start, parts, wanted, corners, cell, columns, last, wrong } = this.call;
+    const sums = start.map((row) => [...row]);
+    for (const [, target, chunk, , , , after] of movements.slice(0, ended)) sums[target].splice(chunk, after.length, ...after);
+    this.complete = 0;
+    for (const [rank, row] of sums.entries()) {
+      for (const [chunk, value] of row.entries()) {
+        const place = rank * this.chunks + chunk;
+        const whole = parts[rank][chunk];
+        const state = value < 0 ? "twice" : value === whole && whole ? "complete" : "partial";
+        const full = whole ? Math.min(Math.abs(value) / whole, 1) * cell : 0;
+        const bottom = corners[rank][1] + (Math.floor(chunk / columns) + 1) * cell;
+        this.levels[place].setAttribute("height", full.toFixed(2));
+        this.levels[place].setAttribute("y", (bottom - full).toFixed(2));
+        this.cells[place].setAttribute("class", `cell ${state}`);
+        if (this.numbers.length) this.numbers[place].textContent = Math.abs(value) || "";
+        if (wanted[rank][chunk] && value === whole) this.complete += 1;
+      }
+    }
+    this.ended = ended;
+    const over = ended === movements.length;
+    const soFar = `${ended} of ${movements.length} transfers ended, ${this.complete} of ${this.whole} sums complete`;
+    this.told.textContent = over ? last : soFar;
+    this.told.setAttribute("class", `told${over ? wrong ? " wrong" : " done" : ""}`);
+  }
+
+  says() {
+    const busiest = `its busiest link has carried ${shown(this.busiest, "B")}`;
+    const way = this.underWay ? `, ${this.underWay} under way` : "";
+    return `${this.call.name.replaceAll("_", " ")}: ${this.told.textContent}${way}; ${busiest}.`;
+  }
+}
+
+export class Player {
+  constructor(figure) {
+    const content = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+    const pictures = figure.querySelectorAll(".distsim-scene");
+    this.figure = figure;
+    this.content = content;
+    this.scenes = content.scenes.map((call, place) => new Scene(pictures[place], call));
+    this.moments = [...new Set(content.scenes.flatMap((call) => call.moments))].sort((one, other) => one - other);
+    this.seconds = content.still;
+    this.fresh = true; // the still picture is shown: playing begins at 0
+    this.playing = false;
+    this.frames = []; // times of the latest drawings, for tests
+    const [controls, stage, button, back, on, slider, clock, speed, says] = [
+      ".controls", ".scenes", ".play", ".back", ".on", "input", "output", "select", ".says",
+    ].map((selector) => figure.querySelector(selector));
+    Object.assign(this, { stage, button, slider, clock, speed, says });
+    for (const times of SPEEDS) speed.append(new Option(`${times} ×`, times, times === 1, times === 1));
+    button.addEventListener("click", () => this.toggle());
+    back.addEventListener("click", () => this.step(-1));
+    on.addEventListener("click", () => this.step(1));
+    slider.addEventListener("input", () => this.goTo(slider.value / slider.max * content.end));
+    figure.addEventListener("keydown", (event) => this.pressed(event));
+    stage.tabIndex = 0;
+    controls.hidden = false;
+    this.draw(this.seconds);
+    this.tell();
+  }
+
+  pressed(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("select, summary")) return;
+    const onButton = event.target.closest("button");
+    const does = { ArrowRight: () => this.step(1), ArrowLeft: () => this.step(-1),
+      Home: () => this.goTo(0), End: () => this.goTo(this.content.end), " ": () => this.toggle() };
+    if (!(event.key in does) || (event.key === " " && onButton)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    does[event.key]();
+  }
+
+  toggle() {
+    if (this.playing) this.pause();
+    else this.play();
+  }
+
+  play() {
+    if (this.fresh || this.seconds >= this.content.end) this.draw(0);
+    this.playing = true;
+    this.button.textContent = "Pause";
+    this.says.setAttribute("aria-live", "off"); // a line twice a second would drown all others
+    this.before = this.toldAt = performance.now();
+    this.tell();
+    requestAnimationFrame((now) => this.frame(now));
+  }
+
+  pause() {
+    this.playing = false;
+    this.button.textContent = "Play";
+    this.says.setAttribute("aria-live", "polite");
+    this.tell();
+  }
+
+  frame(now) {
+    if (!this.playing || !this.figure.isConnected) return;
+    if (lessMotion.matches) this.playInSteps(now);
+    else {
+      const passed = Math.min(Math.max(now - this.before, 0) / 1000, LONGEST_FRAME);
+      this.before = now;
+      this.draw(Math.min(this.seconds + passed * this.content.pace * this.speed.value, this.content.end));
+    }
+    this.frames.push(now);
+    if (this.frames.length > 1000) this.frames.shift();
+    if (now - this.toldAt > TELLING_MILLISECONDS) {
+      this.toldAt = now;
+      this.tell();
+    }
+    if (this.seconds >= this.content.end) this.pause();
+    else requestAnimationFrame((later) => this.frame(later));
+  }
+
+  playInSteps(now) {
+    if (now - this.before < STEADY_MILLISECONDS / this.speed.value) return;
+    this.before = now;
+    this.draw(this.next(1));
+  }
+
+  next(way) {
+    const near = 1e-8 * this.content.end;
+    const beyond = this.moments.filter((moment) => way * (moment - this.seconds) > near);
+    return (way > 0 ? beyond[0] : beyond.at(-1)) ?? (way > 0 ? this.content.end : 0);
+  }
+
+  step(way) {
+    this.goTo(this.next(way));
+  }
+
+  goTo(seconds) {
+    this.draw(seconds);
+    this.pause();
+  }
+
+  draw(seconds) {
+    this.seconds = seconds;
+    this.fresh = false;
+    for (const scene of this.scenes) scene.draw(seconds, lessMotion.matches);
+    const { end } = this.content;
+    const text = `${shown(seconds, "s", end)} of ${shown(end, "s")}`;
+    this.clock.textContent = text;
+    this.slider.value = end ? seconds / end * this.slider.max : 0;
+    this.slider.setAttribute("aria-valuetext", text);
+  }
+
+  tell() {
+    this.says.textContent = this.scenes.map((scene) => scene.says()).join(" ");
+  }
+}
+
+for (const figure of document.querySelectorAll(".distsim-chunks:not([data-plays])")) {
+  figure.dataset.plays = "true";
+  figure.player = new Player(figure);
+  figure.player.fresh = true;
+}
