@@ -15,6 +15,8 @@ from math import lcm
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from distsim.chunk_movements import ChunkMovements
 from distsim.errors import InputError
 from distsim.figures import theme
@@ -36,6 +38,10 @@ DARK_BY_SCHEME = ':is([data-theme="auto"], .distsim-page) .distsim-chunks'
 MOST_RANKS, MOST_CHUNKS = 40, 64
 STILL = 0.55  # the share of the shortest call at which the still picture is
 LEAST_SECONDS, SECONDS_PER_MOMENT = 6.0, 0.5  # of playing the shortest call at speed 1
+LEGEND = (
+    "Colours tell the chunks of the gradient apart. The level of a chunk, and its number, say how many workers' parts the "
+    "rank has summed in it; a dark frame marks a complete sum. A wide line carries many bytes per second."
+)
 KEYS = "Space plays and pauses; the left and right arrow keys go from one transfer to the next."
 PAGE = """\
 <!doctype html>
@@ -89,7 +95,7 @@ class Animation:
             '<button type="button" class="back">Step back</button><button type="button" class="on">Step</button>'
             '<input type="range" aria-label="time" min="0" max="1000" step="1" autocomplete="off"><output></output>'
             '<label>speed <select autocomplete="off"></select></label></div>'
-            '<p class="says" role="status"></p>'
+            f'<p class="says" role="status"></p><p class="legend">{LEGEND} {KEYS}</p>'
             "<noscript><p>The picture is still, because this browser runs no scripts.</p></noscript>"
             f"<details><summary>Bytes of every link, as a table</summary><div class=\"numbers\">"
             f"{table_html(self.table)}</div></details>"
@@ -184,8 +190,8 @@ def chunks_on_links(calls: Sequence[ChunkMovements]) -> Animation:
     >>> schedules = (ring(4), parameter_server(4))
     >>> shown = chunks_on_links([ChunkMovements.simulated(one, cluster, "64 MB") for one in schedules])
     >>> shown.summary
-    'The ring ends after 77.1 ms: of its 8 links, each carries 96 MB. The parameter server ends after 410 ms: of its \
-10 links, the busiest carry 256 MB, and the least busy 64 MB.'
+    "The ring ends after 77.1 ms: of its 8 links, each carries 96 MB. The parameter server ends after 410 ms: of its \
+10 links, the server's carry 256 MB, and the least busy 64 MB."
     """
     if not calls:
         raise InputError.of("chunks_on_links(calls)", "[]", "there is nothing to draw", "take at least one call")
@@ -211,7 +217,10 @@ def _sentence(calls: ChunkMovements) -> str:
     if not used:
         return f"The {name} sends nothing."
     busiest, least = show(max(used), "byte"), show(min(used), "byte")
-    carried = f"each carries {busiest}" if busiest == least else f"the busiest carry {busiest}, and the least busy {least}"
+    those = {rank for column in calls.bytes_per_link for rank in np.flatnonzero(np.isclose(column, max(used)))}
+    servers = range(calls.workers, calls.ranks)
+    whose = ("the servers'" if len(servers) > 1 else "the server's") if those <= set(servers) else "the busiest"
+    carried = f"each carries {busiest}" if busiest == least else f"{whose} carry {busiest}, and the least busy {least}"
     links = counted(len(used), "link")
     return f"The {name} ends after {show(calls.end_seconds, 'second')}: of its {links}, {carried}."
 

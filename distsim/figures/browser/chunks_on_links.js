@@ -5,6 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 const STEADY_MILLISECONDS = 1000; // between two steps, for readers who prefer reduced motion
 const TELLING_MILLISECONDS = 500; // between two lines of text while the figure plays
+const MOST_TOLD = 4; // transfers in a line of text
 const LONGEST_FRAME = 0.25; // seconds; a page in the background stands still
 const UNITS = { s: ["s", "ms", "µs", "ns"], B: ["TB", "GB", "MB", "kB", "B"] };
 const SIZES = { s: [1, 1e-3, 1e-6, 1e-9], B: [1e12, 1e9, 1e6, 1e3, 1] };
@@ -17,12 +18,29 @@ function element(name, attributes = {}) {
   return made;
 }
 
-// A value with three digits in the unit that suits `scale`.
-function shown(value, unit, scale = value) {
-  const place = Math.max(SIZES[unit].findIndex((size) => scale >= size), 0);
-  const size = scale > 0 ? SIZES[unit][place] : 1;
-  const digits = scale / size >= 100 ? 0 : scale / size >= 10 ? 1 : 2;
-  return `${(value / size).toFixed(digits)} ${scale > 0 ? UNITS[unit][place] : unit}`;
+// A value with three digits, in the unit that suits it.
+function shown(value, unit) {
+  if (!value) return `0 ${unit}`;
+  const found = SIZES[unit].findIndex((size) => value >= size * 0.9995);
+  const place = found < 0 ? SIZES[unit].length - 1 : found;
+  return `${Number((value / SIZES[unit][place]).toPrecision(3))} ${UNITS[unit][place]}`;
+}
+
+// A moment, with as many decimals as the end has, so that a running clock does not jump.
+function moment(seconds, end) {
+  const [number, unit] = shown(end, "s").split(" ");
+  const decimals = Math.max(number.split(".")[1]?.length ?? 0, Number(number) < 10 ? 2 : 1);
+  return `${(seconds / SIZES.s[UNITS.s.indexOf(unit)]).toFixed(decimals)} ${unit}`;
+}
+
+// The place at this share of a way with corners.
+function along(way, share) {
+  const parts = way.slice(1).map(([x, y], place) => Math.hypot(x - way[place][0], y - way[place][1]));
+  let left = share * parts.reduce((sum, part) => sum + part, 0);
+  let place = 0;
+  while (place < parts.length - 1 && left > parts[place]) left -= parts[place++];
+  const [from, to] = [way[place], way[place + 1]];
+  return from.map((value, axis) => value + (parts[place] ? left / parts[place] : 0) * (to[axis] - value));
 }
 
 function progress(start, end, seconds) {
@@ -35,11 +53,12 @@ class Scene {
     this.call = call;
     this.levels = [...svg.querySelectorAll(".level")];
     this.cells = [...svg.querySelectorAll(".cell")];
-    this.numbers = [...svg.querySelectorAll(".number")];
+    this.numbers = this.cells.map((cell) => (cell.nextSibling?.matches(".number") ? cell.nextSibling : null));
     this.bars = ["up", "down"].map((kind) => [...svg.querySelectorAll(`.bars .${kind}`)]);
     this.flows = svg.querySelector(".flows");
     this.packets = svg.querySelector(".packets");
     this.told = svg.querySelector(".told");
+    this.most = svg.querySelector(".most");
     this.flows.replaceChildren();
     this.packets.replaceChildren();
     this.moving = new Map(); // by the number of a movement, its line and its packet
@@ -50,11 +69,11 @@ class Scene {
 
   // The middle of the chunks on a rank's card.
   middle(rank, chunk, chunks) {
-    const { corners, cell, columns } = this.call;
+    const { corners, cells, columns } = this.call;
     const last = chunk + chunks - 1;
     const right = (chunk % columns + last % columns) / 2;
     const down = (Math.floor(chunk / columns) + Math.floor(last / columns)) / 2;
-    return [corners[rank][0] + (right + 0.5) * cell, corners[rank][1] + (down + 0.5) * cell];
+    return [corners[rank][0] + (right + 0.5) * cells[rank], corners[rank][1] + (down + 0.5) * cells[rank]];
   }
 
   // Shows this moment. still: packets under way stand in the middle of their ways.
@@ -85,9 +104,20 @@ class Scene {
         bar.setAttribute("y", (floor - height).toFixed(2));
       }
     }
-    this.busiest = Math.max(...bytes.flat());
-    this.underWay = underWay.size;
+    this.underWay = [...underWay];
+    this.drawMost(bytes.flat());
     if (ended !== this.ended) this.hold(ended);
+  }
+
+  // The number above the highest bar.
+  drawMost(bytes) {
+    this.busiest = Math.max(...bytes);
+    const bar = this.bars.flat()[bytes.indexOf(this.busiest)];
+    this.most.textContent = shown(this.busiest, "B");
+    const [left, right] = this.call.mostBetween;
+    const middle = Number(bar.getAttribute("x")) + bar.getAttribute("width") / 2;
+    this.most.setAttribute("x", Math.min(Math.max(middle, left), right).toFixed(2));
+    this.most.setAttribute("y", (bar.getAttribute("y") - 4).toFixed(2));
   }
 
   // The line and the packet of a transfer at this share of its way.
@@ -100,11 +130,12 @@ class Scene {
       const packet = this.packet(chunk, sums.length);
       this.flows.append(line);
       this.packets.append(packet);
-      this.moving.set(number, { line, packet });
+      const [from, to] = [source, target].map((rank) => this.middle(rank, chunk, sums.length));
+      this.moving.set(number, { line, packet, way: [from, [x1, y1], [x2, y2], to] });
     }
-    const [from, to] = [source, target].map((rank) => this.middle(rank, chunk, sums.length));
-    const [x, y] = from.map((place, axis) => (place + share * (to[axis] - place)).toFixed(2));
-    this.moving.get(number).packet.setAttribute("transform", `translate(${x},${y})`);
+    const { packet, way } = this.moving.get(number);
+    const [x, y] = along(way, share).map((place) => place.toFixed(2));
+    packet.setAttribute("transform", `translate(${x},${y})`);
   }
 
   packet(chunk, chunks) {
@@ -121,11 +152,12 @@ class Scene {
 
   // What each rank holds after so many transfers.
   hold(ended) {
-    const { movements, start, parts, wanted, corners, cell, columns, last, wrong } = this.call;
+    const { movements, start, parts, wanted, corners, cells, columns, last, wrong } = this.call;
     const sums = start.map((row) => [...row]);
     for (const [, target, chunk, , , , after] of movements.slice(0, ended)) sums[target].splice(chunk, after.length, ...after);
     this.complete = 0;
     for (const [rank, row] of sums.entries()) {
+      const cell = cells[rank];
       for (const [chunk, value] of row.entries()) {
         const place = rank * this.chunks + chunk;
         const whole = parts[rank][chunk];
@@ -135,7 +167,7 @@ class Scene {
         this.levels[place].setAttribute("height", full.toFixed(2));
         this.levels[place].setAttribute("y", (bottom - full).toFixed(2));
         this.cells[place].setAttribute("class", `cell ${state}`);
-        if (this.numbers.length) this.numbers[place].textContent = Math.abs(value) || "";
+        if (this.numbers[place]) this.numbers[place].textContent = Math.abs(value) || "";
         if (wanted[rank][chunk] && value === whole) this.complete += 1;
       }
     }
@@ -147,9 +179,16 @@ class Scene {
   }
 
   says() {
-    const busiest = `its busiest link has carried ${shown(this.busiest, "B")}`;
-    const way = this.underWay ? `, ${this.underWay} under way` : "";
-    return `${this.call.name.replaceAll("_", " ")}: ${this.told.textContent}${way}; ${busiest}.`;
+    const name = this.call.name.replaceAll("_", " ");
+    if (!this.underWay.length) return `${name}: ${this.told.textContent}; busiest link ${shown(this.busiest, "B")}.`;
+    const some = this.underWay.slice(0, MOST_TOLD).map((number) => {
+      const [source, target, chunk, , , , sums] = this.call.movements[number];
+      const chunks = sums.length === 1 ? `chunk ${chunk}` : `chunks ${chunk} to ${chunk + sums.length - 1}`;
+      return `${chunks} from rank ${source} to ${target}`;
+    });
+    const more = this.underWay.length - some.length;
+    const all = `${some.join(", ")}${more ? `, and ${more} transfers more` : ""}`;
+    return `${name}: ${this.complete} of ${this.whole} sums complete; under way: ${all}.`;
   }
 }
 
@@ -258,7 +297,7 @@ export class Player {
     this.fresh = false;
     for (const scene of this.scenes) scene.draw(seconds, lessMotion.matches);
     const { end } = this.content;
-    const text = `${shown(seconds, "s", end)} of ${shown(end, "s")}`;
+    const text = `${moment(seconds, end)} of ${shown(end, "s")}`;
     this.clock.textContent = text;
     this.slider.value = end ? seconds / end * this.slider.max : 0;
     this.slider.setAttribute("aria-valuetext", text);
