@@ -154,11 +154,12 @@ class ChunkMovements:
 
     def complete_at(self, seconds: float) -> int:
         """How many of the wanted chunks are complete then, of all ranks together."""
-        return int((self.wanted & (self.sums_at(seconds) == self.parts)).sum())
+        return int(np.count_nonzero(self.wanted & (self.sums_at(seconds) == self.parts)))
 
     def under_way(self, seconds: float) -> list[tuple[Movement, float]]:
         """The transfers under way then, each with the share of its time that is over."""
-        return [(one, _progress(one, seconds)) for one in self.movements if one.start_seconds <= seconds < one.end_seconds]
+        now = (one for one in self.movements if one.start_seconds <= seconds < one.end_seconds)
+        return [(one, _progress(one, seconds)) for one in now]
 
     @cached_property
     def moments_seconds(self) -> list[float]:
@@ -174,7 +175,8 @@ class ChunkMovements:
         """The same call with every chunk cut into this many, which move together."""
         if pieces == 1:
             return self
-        start, parts, wanted = (np.repeat(one, pieces, axis=1) for one in (self.start, self.parts, self.wanted))
+        start, parts = np.repeat(self.start, pieces, axis=1), np.repeat(self.parts, pieces, axis=1)
+        wanted = np.repeat(self.wanted, pieces, axis=1)
         movements = tuple(
             replace(one, chunk=one.chunk * pieces, sums=tuple(np.repeat(one.sums, pieces).tolist()))
             for one in self.movements
@@ -222,7 +224,7 @@ def _fault(schedule: Schedule) -> str:
         known = min(ranks) >= 0 and max(ranks) < schedule.ranks and ranks[0] != ranks[1]
         if not (known and pieces and pieces[0] >= 0 and pieces[-1] < schedule.chunks):
             rule = f"must be between two of the {schedule.ranks} ranks, with chunks of 0 to {schedule.chunks - 1}"
-            raise ScheduleError(problem(f"schedule {schedule.name!r}: transfer", transfer, rule, "correct the transfer"))
+            raise ScheduleError(problem(f"schedule {schedule.name!r}: transfer", transfer, rule, "correct it"))
     try:
         schedule.check()
     except ScheduleError as error:
@@ -273,8 +275,9 @@ def _carried(schedule: Schedule) -> list[PartCounts]:
 
 def _sums(held: PartCounts) -> Integers:
     """The number of parts in each chunk; negative where some part is in it twice."""
-    numbers = held.sum(axis=-1).astype(np.int64)
-    return np.where((held > 1).any(axis=-1), -numbers, numbers)
+    numbers: Integers = held.sum(axis=-1).astype(np.int64)
+    numbers[(held > 1).any(axis=-1)] *= -1
+    return numbers
 
 
 def _whole(schedule: Schedule, held: PartCounts) -> Integers:

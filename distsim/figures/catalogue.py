@@ -70,8 +70,11 @@ FIGURES = (
     Entry("utilization", "how busy the links are over time", "trace"),
     Entry("ring_against_server", "bytes of the busiest link by number of workers, for a ring and for one server"),
     Entry("collective", "a schedule's chunks round by round, and the fault of a wrong schedule"),
-    Entry("chunks_on_links", "chunks that move, sums that grow and bytes of each NIC, of calls side by side, as a film",
-          classes=("Animation",)),
+    Entry(
+        "chunks_on_links",
+        "chunks that move, sums that grow and bytes of each NIC, of calls side by side, as a film",
+        classes=("Animation",),
+    ),
     Entry("memory", "the bytes that workers hold over time, by kind", "trace", ("optimizer", *WINDOW)),
     Entry("staleness", "how stale the applied gradients are", "traces"),
     Entry("stragglers", "step times and their order statistics", "trace"),

@@ -137,8 +137,8 @@ class Scene:
             "packet": self.packet,
         }
 
-    def svg(self, seconds: float, style: str = "") -> str:
-        """The picture at this moment. style: the content of a style sheet, for a picture that stands alone."""
+    def svg(self, seconds: float) -> str:
+        """The picture at this moment; its style is not in it."""
         name = escape(self.calls.name.replace("_", " "))
         workers, servers = self.calls.workers, self.calls.ranks - self.calls.workers
         ranks = counted(workers, "worker") + (f" and {counted(servers, 'server')}" if servers else "")
@@ -146,10 +146,9 @@ class Scene:
             f'<line class="track" {_line(self.track(source, target))}/>'
             for source, target in sorted({(one.source, one.target) for one in self.calls.movements})
         )
-        own = f"<style>{style}</style>" if style else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="distsim-scene" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-            f'aria-label="{name}, {ranks}">{own}<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
+            f'aria-label="{name}, {ranks}"><rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
             f'<defs><marker id="distsim-head" viewBox="0 0 8 8" refX="3.5" refY="4" markerWidth="14" markerHeight="14" '
             f'markerUnits="userSpaceOnUse" orient="auto"><path class="head" d="M0,0.5L8,4L0,7.5z"/></marker></defs>'
             f'<text class="name" x="8" y="19">{name}</text><text class="ranks" x="{WIDTH - 8}" y="19">{ranks}</text>'
@@ -165,8 +164,8 @@ class Scene:
             if calls.fault:
                 return "wrong: not every rank ends with every sum"
             return f"done after {show(calls.end_seconds, 'second')}: every rank has what it wants"
-        whole = int(calls.wanted.sum())
-        return f"{ended} of {len(calls.movements)} transfers ended, {calls.complete_at(seconds)} of {whole} sums complete"
+        sums = f"{calls.complete_at(seconds)} of {int(calls.wanted.sum())} sums complete"
+        return f"{ended} of {len(calls.movements)} transfers ended, {sums}"
 
     def _kind(self, seconds: float) -> str:
         """What `told` tells of, as a class of the element."""
@@ -241,17 +240,20 @@ class Scene:
             for value in _ticks(self.most_bytes)
             for y in [CHART_FLOOR - self.height(value)]
         )
+        found = self.calls.bytes_at(seconds)
         bars = "".join(
-            f'<rect class="{kind}" x="{left:.2f}" y="{CHART_FLOOR - tall:.2f}" width="{width:.2f}" height="{tall:.2f}"/>'
-            for direction, (kind, column) in enumerate(zip(("up", "down"), self.calls.bytes_at(seconds), strict=True))
-            for rank, value in enumerate(column)
+            f'<rect class="{kind}" x="{left:.2f}" y="{CHART_FLOOR - tall:.2f}" '
+            f'width="{width:.2f}" height="{tall:.2f}"/>'
+            for direction, kind in enumerate(("up", "down"))
+            for rank, value in enumerate(found[direction])
             for (left, width), tall in [(self.bar(rank, direction), self.height(float(value)))]
         )
-        most = max((float(value), -rank, -way) for way in (0, 1) for rank, value in enumerate(self.calls.bytes_at(seconds)[way]))
-        top = self.bar(-most[1], -most[2])
+        most = float(np.max(found))
+        direction, rank = divmod(int(np.argmax(found)), self.calls.ranks)
+        left, width = self.bar(rank, direction)
         number = (
-            f'<text class="most" x="{np.clip(top[0] + top[1] / 2, *MOST_BETWEEN):.2f}" y="{CHART_FLOOR - self.height(most[0]) - 4:.2f}">'
-            f'{show(most[0], "byte")}</text>'
+            f'<text class="most" x="{np.clip(left + width / 2, *MOST_BETWEEN):.2f}" '
+            f'y="{CHART_FLOOR - self.height(most) - 4:.2f}">{show(most, "byte")}</text>'
         )
         short = (CHART_RIGHT - CHART_LEFT) / self.calls.ranks < 46
         names = "".join(
@@ -261,7 +263,8 @@ class Scene:
         )
         return (
             f'<text class="title" x="8" y="414">bytes of each NIC</text>'
-            f'<rect class="up" x="252" y="405" width="10" height="10"/><text class="key" x="266" y="414">sent (up)</text>'
+            f'<rect class="up" x="252" y="405" width="10" height="10"/>'
+            f'<text class="key" x="266" y="414">sent (up)</text>'
             f'<rect class="down" x="338" y="405" width="10" height="10"/>'
             f'<text class="key" x="352" y="414">received (down)</text>'
             f'{ticks}<g class="bars">{bars}</g>{number}'

@@ -21,7 +21,7 @@ from distsim.chunk_movements import ChunkMovements
 from distsim.errors import InputError
 from distsim.figures import theme
 from distsim.figures.captioned import Row, table_html
-from distsim.figures.chunk_scene import Scene
+from distsim.figures.chunk_scene import HEIGHT, WIDTH, Scene
 from distsim.figures.wording import counted
 from distsim.files import check_writable, replaced
 from distsim.units import show
@@ -33,14 +33,14 @@ COLOURS = {
     "flow": theme.COMMUNICATION.colour, "up": theme.UP.colour, "down": theme.DOWN.colour, "wrong": theme.DROPPED,
     "focus": theme.INK,
 }  # fmt: skip
-DARK = ':is([data-jp-theme-light="false"], [data-theme="dark"]) .distsim-chunks'
-DARK_BY_SCHEME = ':is([data-theme="auto"], .distsim-page) .distsim-chunks'
+DARK = ':is([data-jp-theme-light="false"], [data-theme="dark"])'
+DARK_BY_SCHEME = ':is([data-theme="auto"], .distsim-page)'
 MOST_RANKS, MOST_CHUNKS = 40, 64
 STILL = 0.55  # the share of the shortest call at which the still picture is
 LEAST_SECONDS, SECONDS_PER_MOMENT = 6.0, 0.5  # of playing the shortest call at speed 1
 LEGEND = (
-    "Colours tell the chunks of the gradient apart. The level of a chunk, and its number, say how many workers' parts the "
-    "rank has summed in it; a dark frame marks a complete sum. A wide line carries many bytes per second."
+    "Colours tell the chunks of the gradient apart. The level of a chunk, and its number, say how many workers' parts "
+    "the rank has summed in it; a strong frame marks a complete sum. A wide line carries many bytes per second."
 )
 KEYS = "Space plays and pauses; the left and right arrow keys go from one transfer to the next."
 PAGE = """\
@@ -86,7 +86,7 @@ class Animation:
         faults = "".join(f'<p class="fault">{escape(one.calls.fault)}</p>' for one in self.scenes if one.calls.fault)
         content = json.dumps(self.content(), separators=(",", ":")).replace("</", "<\\/")
         return (
-            f'<div class="distsim-chunks" role="group" aria-label="Animation of collectives" '
+            f'<div class="distsim-chunks of-{self.chunks}" role="group" aria-label="Animation of collectives" '
             f'data-lm-suppress-shortcuts="true"><style>{self.style()}</style>'
             f'<p class="distsim-summary">{escape(self.summary)}</p>{faults}'
             f'<div class="scenes" role="group" aria-label="{KEYS}">{pictures}</div>'
@@ -97,7 +97,7 @@ class Animation:
             '<label>speed <select autocomplete="off"></select></label></div>'
             f'<p class="says" role="status"></p><p class="legend">{LEGEND} {KEYS}</p>'
             "<noscript><p>The picture is still, because this browser runs no scripts.</p></noscript>"
-            f"<details><summary>Bytes of every link, as a table</summary><div class=\"numbers\">"
+            f'<details><summary>Bytes of every link, as a table</summary><div class="numbers">'
             f"{table_html(self.table)}</div></details>"
             f'<script type="application/json">{content}</script>'
             f'<script type="module">{SCRIPT.read_text("utf-8")}</script></div>'
@@ -118,17 +118,25 @@ class Animation:
             ],
         }
 
+    @property
+    def chunks(self) -> int:
+        """The most chunks of a scene."""
+        return max(scene.calls.chunks for scene in self.scenes)
+
     def style(self) -> str:
-        """The style sheet, with the theme's colours in light and in dark."""
-        chunks = theme.chunk_colours(max(scene.calls.chunks for scene in self.scenes))
+        """The style sheet, with the theme's colours in light and in dark.
+
+        Figures of one page share the sheet, except for the colours of chunks, which depend on how many there are.
+        """
         colours = {f"--chunk-{name}": colour for name, colour in COLOURS.items()}
-        colours |= {f"--k{chunk}": colour for chunk, colour in enumerate(chunks)}
+        colours |= {f"--k{chunk}": colour for chunk, colour in enumerate(theme.chunk_colours(self.chunks))}
         light = "".join(f"{name}:{colour};" for name, colour in colours.items())
         dark = "".join(f"{name}:{theme.dark(colour)};" for name, colour in colours.items())
-        fills = "".join(f".distsim-scene .k{chunk}{{fill:var(--k{chunk})}}" for chunk in range(len(chunks)))
+        fills = "".join(f".distsim-scene .k{chunk}{{fill:var(--k{chunk})}}" for chunk in range(self.chunks))
+        own = f".distsim-chunks.of-{self.chunks}"
         return (
-            f".distsim-chunks,svg.distsim-scene:root{{--chunk-font:{theme.FONT};{light}}}{DARK}{{{dark}}}"
-            f"@media screen and (prefers-color-scheme: dark){{{DARK_BY_SCHEME}{{{dark}}}}}"
+            f":is({own},.distsim-still){{--chunk-font:{theme.FONT};{light}}}{DARK} {own}{{{dark}}}"
+            f"@media screen and (prefers-color-scheme: dark){{{DARK_BY_SCHEME} {own}{{{dark}}}}}"
             f"{fills}{STYLE.read_text('utf-8')}"
         )
 
@@ -155,18 +163,17 @@ class Animation:
 
     def still(self) -> str:
         """The still picture as SVG: all scenes beside each other."""
-        from distsim.figures.chunk_scene import HEIGHT, WIDTH
-
         scenes = "".join(
-            scene.svg(self.still_seconds, style=self.style()).replace(
+            scene.svg(self.still_seconds).replace(
                 "<svg ", f'<svg x="{place * WIDTH}" width="{WIDTH}" height="{HEIGHT}" ', 1
             )
             for place, scene in enumerate(self.scenes)
         )
         width = WIDTH * len(self.scenes)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" '
-            f'role="img" aria-label="{escape(self.summary)}">{scenes}</svg>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="distsim-still" viewBox="0 0 {width} {HEIGHT}" '
+            f'width="{width}" height="{HEIGHT}" role="img" aria-label="{escape(self.summary)}">'
+            f"<style>{self.style()}</style>{scenes}</svg>\n"
         )
 
     def _ipython_display_(self) -> None:

@@ -2,10 +2,12 @@
 // The layout and the still picture come from Python (chunk_scene.py), the colours from the style sheet.
 
 const SVG = "http://www.w3.org/2000/svg";
+const [SOURCE, TARGET, CHUNK, BEGIN, END, BYTES, SUMS] = [0, 1, 2, 3, 4, 5, 6]; // the places in a movement
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 const STEADY_MILLISECONDS = 1000; // between two steps, for readers who prefer reduced motion
 const TELLING_MILLISECONDS = 500; // between two lines of text while the figure plays
 const MOST_TOLD = 4; // transfers in a line of text
+const CLOCK_MILLISECONDS = 100; // between two moves of the clock and its slider while the figure plays
 const LONGEST_FRAME = 0.25; // seconds; a page in the background stands still
 const UNITS = { s: ["s", "ms", "µs", "ns"], B: ["TB", "GB", "MB", "kB", "B"] };
 const SIZES = { s: [1, 1e-3, 1e-6, 1e-9], B: [1e12, 1e9, 1e6, 1e3, 1] };
@@ -43,8 +45,19 @@ function along(way, share) {
   return from.map((value, axis) => value + (parts[place] ? left / parts[place] : 0) * (to[axis] - value));
 }
 
-function progress(start, end, seconds) {
-  return seconds >= end ? 1 : Math.min(Math.max((seconds - start) / (end - start), 0), 1);
+// Lays the parts that move in every frame into a layer of their own over the picture, which is then painted seldom.
+function lift(svg, parts) {
+  const layer = element("svg", { class: "distsim-scene above", viewBox: svg.getAttribute("viewBox"), "aria-hidden": true });
+  layer.append(...parts);
+  const both = document.createElement("div");
+  both.className = "scene";
+  svg.before(both);
+  both.append(svg, layer);
+}
+
+// Sets an attribute that differs; the browser would work for one that does not, too.
+function set(part, name, value) {
+  if (part.getAttribute(name) !== value) part.setAttribute(name, value);
 }
 
 // One call of a collective. `call` is what Scene.content makes.
@@ -54,13 +67,14 @@ class Scene {
     this.levels = [...svg.querySelectorAll(".level")];
     this.cells = [...svg.querySelectorAll(".cell")];
     this.numbers = this.cells.map((cell) => (cell.nextSibling?.matches(".number") ? cell.nextSibling : null));
-    this.bars = ["up", "down"].map((kind) => [...svg.querySelectorAll(`.bars .${kind}`)]);
+    this.bars = [...svg.querySelectorAll(".bars .up"), ...svg.querySelectorAll(".bars .down")];
     this.flows = svg.querySelector(".flows");
     this.packets = svg.querySelector(".packets");
     this.told = svg.querySelector(".told");
     this.most = svg.querySelector(".most");
     this.flows.replaceChildren();
     this.packets.replaceChildren();
+    lift(svg, [svg.querySelector(".bars"), this.most, this.flows, this.packets]);
     this.moving = new Map(); // by the number of a movement, its line and its packet
     this.ended = -1;
     this.chunks = call.start[0].length;
@@ -78,46 +92,50 @@ class Scene {
 
   // Shows this moment. still: packets under way stand in the middle of their ways.
   draw(seconds, still) {
-    const { movements, start, floor, pixelsPerByte } = this.call;
-    const bytes = [start.map(() => 0), start.map(() => 0)];
-    const underWay = new Set();
-    let ended = 0;
-    for (const [number, [source, target, , begin, end, carried]] of movements.entries()) {
-      const share = progress(begin, end, seconds);
-      bytes[0][source] += carried * share;
-      bytes[1][target] += carried * share;
-      if (share === 1) ended += 1;
-      else if (begin <= seconds) {
-        underWay.add(number);
-        this.move(number, still ? 0.5 : share);
-      }
+    const { movements } = this.call;
+    let ended = 0; // movements are in the order of their ends
+    while (ended < movements.length && movements[ended][END] <= seconds) ended += 1;
+    if (ended !== this.ended) this.hold(ended);
+    const [up, down] = this.carried.map((bytes) => [...bytes]);
+    this.underWay = [];
+    for (let number = ended; number < movements.length; number += 1) {
+      const movement = movements[number];
+      if (movement[BEGIN] > seconds) continue;
+      const share = (seconds - movement[BEGIN]) / (movement[END] - movement[BEGIN]);
+      up[movement[SOURCE]] += movement[BYTES] * share;
+      down[movement[TARGET]] += movement[BYTES] * share;
+      this.underWay.push(number);
+      this.move(number, still ? 0.5 : share);
     }
-    for (const [number, parts] of this.moving) {
-      if (underWay.has(number)) continue;
-      for (const part of [parts.line, parts.packet]) part.remove();
+    for (const [number, { line, packet }] of this.moving) {
+      if (movements[number][BEGIN] <= seconds && seconds < movements[number][END]) continue;
+      line.remove();
+      packet.remove();
       this.moving.delete(number);
     }
-    for (const [way, bars] of this.bars.entries()) {
-      for (const [rank, bar] of bars.entries()) {
-        const height = bytes[way][rank] * pixelsPerByte;
-        bar.setAttribute("height", height.toFixed(2));
-        bar.setAttribute("y", (floor - height).toFixed(2));
-      }
+    this.drawBars([...up, ...down]);
+  }
+
+  // bytes: of the up-links, then of the down-links.
+  drawBars(bytes) {
+    const { floor, pixelsPerByte } = this.call;
+    for (const [place, bar] of this.bars.entries()) {
+      const height = bytes[place] * pixelsPerByte;
+      set(bar, "height", height.toFixed(2));
+      set(bar, "y", (floor - height).toFixed(2));
     }
-    this.underWay = [...underWay];
-    this.drawMost(bytes.flat());
-    if (ended !== this.ended) this.hold(ended);
+    this.drawMost(bytes);
   }
 
   // The number above the highest bar.
   drawMost(bytes) {
     this.busiest = Math.max(...bytes);
-    const bar = this.bars.flat()[bytes.indexOf(this.busiest)];
-    this.most.textContent = shown(this.busiest, "B");
+    const bar = this.bars[bytes.indexOf(this.busiest)];
+    this.most.firstChild.data = shown(this.busiest, "B");
     const [left, right] = this.call.mostBetween;
     const middle = Number(bar.getAttribute("x")) + bar.getAttribute("width") / 2;
-    this.most.setAttribute("x", Math.min(Math.max(middle, left), right).toFixed(2));
-    this.most.setAttribute("y", (bar.getAttribute("y") - 4).toFixed(2));
+    set(this.most, "x", Math.min(Math.max(middle, left), right).toFixed(2));
+    set(this.most, "y", (bar.getAttribute("y") - 4).toFixed(2));
   }
 
   // The line and the packet of a transfer at this share of its way.
@@ -135,7 +153,7 @@ class Scene {
     }
     const { packet, way } = this.moving.get(number);
     const [x, y] = along(way, share).map((place) => place.toFixed(2));
-    packet.setAttribute("transform", `translate(${x},${y})`);
+    packet.style.transform = `translate(${x}px,${y}px)`; // moves the packet's layer, and paints nothing
   }
 
   packet(chunk, chunks) {
@@ -154,7 +172,12 @@ class Scene {
   hold(ended) {
     const { movements, start, parts, wanted, corners, cells, columns, last, wrong } = this.call;
     const sums = start.map((row) => [...row]);
-    for (const [, target, chunk, , , , after] of movements.slice(0, ended)) sums[target].splice(chunk, after.length, ...after);
+    this.carried = [start.map(() => 0), start.map(() => 0)]; // bytes of the ended transfers, up and down
+    for (const [source, target, chunk, , , bytes, after] of movements.slice(0, ended)) {
+      sums[target].splice(chunk, after.length, ...after);
+      this.carried[0][source] += bytes;
+      this.carried[1][target] += bytes;
+    }
     this.complete = 0;
     for (const [rank, row] of sums.entries()) {
       const cell = cells[rank];
@@ -164,9 +187,9 @@ class Scene {
         const state = value < 0 ? "twice" : value === whole && whole ? "complete" : "partial";
         const full = whole ? Math.min(Math.abs(value) / whole, 1) * cell : 0;
         const bottom = corners[rank][1] + (Math.floor(chunk / columns) + 1) * cell;
-        this.levels[place].setAttribute("height", full.toFixed(2));
-        this.levels[place].setAttribute("y", (bottom - full).toFixed(2));
-        this.cells[place].setAttribute("class", `cell ${state}`);
+        set(this.levels[place], "height", full.toFixed(2));
+        set(this.levels[place], "y", (bottom - full).toFixed(2));
+        set(this.cells[place], "class", `cell ${state}`);
         if (this.numbers[place]) this.numbers[place].textContent = Math.abs(value) || "";
         if (wanted[rank][chunk] && value === whole) this.complete += 1;
       }
@@ -182,7 +205,8 @@ class Scene {
     const name = this.call.name.replaceAll("_", " ");
     if (!this.underWay.length) return `${name}: ${this.told.textContent}; busiest link ${shown(this.busiest, "B")}.`;
     const some = this.underWay.slice(0, MOST_TOLD).map((number) => {
-      const [source, target, chunk, , , , sums] = this.call.movements[number];
+      const movement = this.call.movements[number];
+      const [source, target, chunk, sums] = [SOURCE, TARGET, CHUNK, SUMS].map((place) => movement[place]);
       const chunks = sums.length === 1 ? `chunk ${chunk}` : `chunks ${chunk} to ${chunk + sums.length - 1}`;
       return `${chunks} from rank ${source} to ${target}`;
     });
@@ -296,6 +320,13 @@ export class Player {
     this.seconds = seconds;
     this.fresh = false;
     for (const scene of this.scenes) scene.draw(seconds, lessMotion.matches);
+    const now = performance.now();
+    if (this.playing && now - this.clockAt < CLOCK_MILLISECONDS && seconds < this.content.end) return;
+    this.clockAt = now;
+    this.tellTheTime(seconds);
+  }
+
+  tellTheTime(seconds) {
     const { end } = this.content;
     const text = `${moment(seconds, end)} of ${shown(end, "s")}`;
     this.clock.textContent = text;
