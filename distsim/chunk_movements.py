@@ -119,7 +119,7 @@ class ChunkMovements:
     @property
     def chunks(self) -> int:
         """Chunks of the data."""
-        return self.start.shape[1]
+        return int(self.start.shape[1])
 
     @property
     def end_seconds(self) -> float:
@@ -154,7 +154,7 @@ class ChunkMovements:
 
     def complete_at(self, seconds: float) -> int:
         """How many of the wanted chunks are complete then, of all ranks together."""
-        return int(np.count_nonzero(self.wanted & (self.sums_at(seconds) == self.parts)))
+        return int((self.wanted & (self.sums_at(seconds) == self.parts)).sum())
 
     def under_way(self, seconds: float) -> list[tuple[Movement, float]]:
         """The transfers under way then, each with the share of its time that is over."""

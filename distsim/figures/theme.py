@@ -115,7 +115,7 @@ BYTES = ((0.0, PAPER), (1e-9, "#e2f1ef"), (1.0, UP.colour))
 
 
 # Colours around the circle of hues that tell chunks apart beside their places: all light enough for text in INK.
-FIRST_HUE, CHUNK_LIGHTNESS, CHUNK_SATURATION = 0.57, 0.75, 0.58
+FIRST_HUE, CHUNK_LIGHTNESS, CHUNK_SATURATION = 0.57, 0.79, 0.58
 
 
 def chunk_colours(chunks: int) -> list[str]:

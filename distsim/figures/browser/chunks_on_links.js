@@ -278,7 +278,11 @@ export class Player {
   }
 
   frame(now) {
-    if (!this.playing || !this.figure.isConnected) return;
+    if (!this.playing) return;
+    if (!this.figure.isConnected) { // taken out of the page, perhaps for a while
+      this.pause();
+      return;
+    }
     if (lessMotion.matches) this.playInSteps(now);
     else {
       const passed = Math.min(Math.max(now - this.before, 0) / 1000, LONGEST_FRAME);
