@@ -25,8 +25,7 @@ from distsim.trace import Transfers
 from distsim.units import parse
 
 PartCounts = NDArray[np.int32]
-SAME_INSTANT = 1e-9  # a share of the whole time; moments closer than this are one
-DIGITS = 9  # of a time or a number of bytes in the content for a page
+SAME_INSTANT = 1e-9  # a share of the whole time; moments that differ by less are rounded to one
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,7 @@ class ChunkMovements:
         fault = _fault(schedule)
         transfers = [transfer for _, transfer in schedule.transfers()]
         places = _rows_of(transfers, rows, schedule, num_bytes)
-        first = float(rows.start_seconds.min()) if len(transfers) else 0.0
-        starts, ends = rows.start_seconds[places] - first, rows.end_seconds[places] - first
+        starts, ends = np.split(_moments(np.concatenate([rows.start_seconds[places], rows.end_seconds[places]])), 2)
         carried = _carried(schedule)
         held = _at_the_start(schedule)
         start, parts = _sums(held), _whole(schedule, held)
@@ -163,13 +161,8 @@ class ChunkMovements:
 
     @cached_property
     def moments_seconds(self) -> list[float]:
-        """0, and the moments at which a transfer starts or ends, in order; very near ones are one."""
-        every = sorted(chain.from_iterable((one.start_seconds, one.end_seconds) for one in self.movements))
-        found = [0.0]
-        for moment in every:
-            if moment - found[-1] > SAME_INSTANT * self.end_seconds:
-                found.append(moment)
-        return found
+        """0, and the moments at which a transfer starts or ends, in order."""
+        return sorted({0.0, *chain.from_iterable((one.start_seconds, one.end_seconds) for one in self.movements)})
 
     def cut(self, pieces: int) -> ChunkMovements:
         """The same call with every chunk cut into this many, which move together."""
@@ -194,19 +187,31 @@ class ChunkMovements:
             "start": self.start.tolist(),
             "parts": self.parts.tolist(),
             "wanted": self.wanted.astype(int).tolist(),
-            "moments": [_short(moment) for moment in self.moments_seconds],
+            "moments": self.moments_seconds,
             "movements": [
                 [
-                    one.source, one.target, one.chunk, _short(one.start_seconds), _short(one.end_seconds),
-                    _short(one.num_bytes), list(one.sums),
+                    one.source, one.target, one.chunk, one.start_seconds, one.end_seconds, one.num_bytes,
+                    list(one.sums),
                 ]
                 for one in self.movements
             ],
         }  # fmt: skip
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+def _moments(seconds: Floats) -> Floats:
+    """Times from the first one; those of one instant are equal, also where they were rounded in different ways.
+
+    >>> _moments(np.array([5.0, 7.0, 7.0 + 1e-12])).tolist()
+    [0.0, 2.0, 2.0]
+    """
+    if not len(seconds):
+        return seconds
+    order = np.argsort(seconds, kind="stable")
+    since = seconds[order] - seconds[order[0]]
+    new = np.diff(since, prepend=-np.inf) > SAME_INSTANT * since[-1]
+    found = np.empty_like(seconds)
+    found[order] = since[new][np.cumsum(new) - 1]
+    return found
 
 
 def _progress(movement: Movement, seconds: float) -> float:

@@ -27,6 +27,7 @@ HEAD, EDGE = 15.0, 3.0  # of a rank's card: the strip with its name, and the pap
 LETTER = 6.6  # the width of a letter or digit
 CHART_LEFT, CHART_RIGHT, CHART_TOP, CHART_FLOOR = 58.0, 450.0, 430.0, 524.0
 MOST_BETWEEN = (CHART_LEFT + 28.0, WIDTH - 30.0)  # the middle of the number above the highest bar
+ABOUT = 1 - 1e-6  # of several highest bars, which rounding makes unequal, the first one has the number
 CHART_HEAD, TICKS = 14.0, 3  # room above the bars for a number; lines across the chart
 WIDEST_FLOW, THINNEST_FLOW, ASIDE, ARROW = 5.0, 0.8, 5.0, 8.0
 PACKET, MANY, SMALLER = np.array([28.0, 13.0, 22.0]), 20, 0.6  # of several chunks, and of one; of many at once
@@ -130,6 +131,7 @@ class Scene:
             "corners": [[round(float(x), 2) for x in self.corner(rank, 0)] for rank in range(self.calls.ranks)],
             "tracks": {f"{source} {target}": self.track(source, target) for source, target in sorted(pairs)},
             "floor": CHART_FLOOR,
+            "about": ABOUT,
             "mostBetween": MOST_BETWEEN,
             "pixelsPerByte": self.height(1.0),
             "flowPerByteRate": WIDEST_FLOW / self.most_rate,
@@ -249,7 +251,7 @@ class Scene:
             for (left, width), tall in [(self.bar(rank, direction), self.height(float(value)))]
         )
         most = float(np.max(found))
-        direction, rank = divmod(int(np.argmax(found)), self.calls.ranks)
+        direction, rank = divmod(int(np.argmax(np.asarray(found) >= ABOUT * most)), self.calls.ranks)
         left, width = self.bar(rank, direction)
         number = (
             f'<text class="most" x="{np.clip(left + width / 2, *MOST_BETWEEN):.2f}" '

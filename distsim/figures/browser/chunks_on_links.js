@@ -130,7 +130,7 @@ class Scene {
   // The number above the highest bar.
   drawMost(bytes) {
     this.busiest = Math.max(...bytes);
-    const bar = this.bars[bytes.indexOf(this.busiest)];
+    const bar = this.bars[bytes.findIndex((value) => value >= this.call.about * this.busiest)];
     this.most.firstChild.data = shown(this.busiest, "B");
     const [left, right] = this.call.mostBetween;
     const middle = Number(bar.getAttribute("x")) + bar.getAttribute("width") / 2;
