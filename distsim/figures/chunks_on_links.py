@@ -36,7 +36,8 @@ COLOURS = {
 DARK = ':is([data-jp-theme-light="false"], [data-theme="dark"])'
 DARK_BY_SCHEME = ':is([data-theme="auto"], .distsim-page)'
 MOST_RANKS, MOST_CHUNKS = 40, 64
-STILL = 0.55  # the share of the shortest call at which the still picture is
+GUTTER = 20  # pixels between the scenes of a picture in a file
+STILL = 0.72  # the share of the shortest call at which the still picture is
 LEAST_SECONDS, SECONDS_PER_MOMENT = 6.0, 0.5  # of playing the shortest call at speed 1
 LEGEND = (
     "Colours tell the chunks of the gradient apart. The level of a chunk, and its number, say how many workers' parts "
@@ -165,11 +166,11 @@ class Animation:
         """The still picture as SVG: all scenes beside each other."""
         scenes = "".join(
             scene.svg(self.still_seconds).replace(
-                "<svg ", f'<svg x="{place * WIDTH}" width="{WIDTH}" height="{HEIGHT}" ', 1
+                "<svg ", f'<svg x="{place * (WIDTH + GUTTER)}" width="{WIDTH}" height="{HEIGHT}" ', 1
             )
             for place, scene in enumerate(self.scenes)
         )
-        width = WIDTH * len(self.scenes)
+        width = WIDTH * len(self.scenes) + GUTTER * (len(self.scenes) - 1)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="distsim-still" viewBox="0 0 {width} {HEIGHT}" '
             f'width="{width}" height="{HEIGHT}" role="img" aria-label="{escape(self.summary)}">'
