@@ -108,6 +108,16 @@ def test_on_links_of_any_speed_sums_only_grow_right(name: str, workers: int, spe
     assert (np.diff(carried, axis=0) >= 0).all()
 
 
+def test_a_transfer_carries_what_its_source_has_at_the_start_of_the_round() -> None:
+    """In recursive doubling two ranks exchange all their sums at once: neither sends what it only now receives."""
+    rounds = [[Transfer(rank, rank ^ bit, 0, reduce=True) for rank in range(8)] for bit in (1, 2, 4)]
+    schedule = Schedule("recursive doubling", 8, 1, tuple(rounds))
+    found = ChunkMovements.simulated(schedule, cluster(8), NUM_BYTES)
+    assert found.fault == ""
+    assert [one.sums for one in found.movements[::8]] == [(2,), (4,), (8,)]
+    assert found.complete_at(found.end_seconds) == 8
+
+
 def test_it_is_read_from_one_call_of_a_trace() -> None:
     scenario = distsim.example("synchronous_ring").replacing({"steps": 3, "cluster.workers": 4})
     trace = distsim.simulate(scenario)
