@@ -24,7 +24,7 @@ CENTRE, RADII, SERVER_RADII = np.array([230.0, 222.0]), np.array([190.0, 136.0])
 SQUARENESS = 0.8  # of the curve on which workers stand: 1 is an ellipse, 0 a rectangle
 LARGEST_GRID, LEAST_GRID, GAP = 60.0, 6.0, 0.28  # of a rank's chunks; between neighbours, a share of their distance
 HEAD, EDGE = 15.0, 3.0  # of a rank's card: the strip with its name, and the paper around its chunks
-LETTER = 6.6  # the width of a letter or digit
+LETTER = 7.2  # the width of a letter or digit
 CHART_LEFT, CHART_RIGHT, CHART_TOP, CHART_FLOOR = 58.0, 450.0, 430.0, 524.0
 MOST_BETWEEN = (CHART_LEFT + 28.0, WIDTH - 30.0)  # the middle of the number above the highest bar
 ABOUT = 1 - 1e-6  # of several highest bars, which rounding makes unequal, the first one has the number
@@ -265,10 +265,10 @@ class Scene:
         )
         return (
             f'<text class="title" x="8" y="414">bytes of each NIC</text>'
-            f'<rect class="up" x="252" y="405" width="10" height="10"/>'
-            f'<text class="key" x="266" y="414">sent (up)</text>'
-            f'<rect class="down" x="338" y="405" width="10" height="10"/>'
-            f'<text class="key" x="352" y="414">received (down)</text>'
+            f'<rect class="up" x="236" y="405" width="10" height="10"/>'
+            f'<text class="key" x="250" y="414">sent (up)</text>'
+            f'<rect class="down" x="322" y="405" width="10" height="10"/>'
+            f'<text class="key" x="336" y="414">received (down)</text>'
             f'{ticks}<g class="bars">{bars}</g>{number}'
             f'<line class="axis" x1="{CHART_LEFT}" x2="{CHART_RIGHT}" y1="{CHART_FLOOR}" y2="{CHART_FLOOR}"/>{names}'
         )
