@@ -70,6 +70,11 @@ FIGURES = (
     Entry("utilization", "how busy the links are over time", "trace"),
     Entry("ring_against_server", "bytes of the busiest link by number of workers, for a ring and for one server"),
     Entry("collective", "a schedule's chunks round by round, and the fault of a wrong schedule"),
+    Entry(
+        "chunks_on_links",
+        "chunks that move, sums that grow and bytes of each NIC, of calls side by side, as a film",
+        classes=("Animation",),
+    ),
     Entry("memory", "the bytes that workers hold over time, by kind", "trace", ("optimizer", *WINDOW)),
     Entry("staleness", "how stale the applied gradients are", "traces"),
     Entry("stragglers", "step times and their order statistics", "trace"),
@@ -119,6 +124,8 @@ if TYPE_CHECKING:
     from distsim.figures.batch_grid import batch_grid as batch_grid
     from distsim.figures.captioned import Captioned as Captioned
     from distsim.figures.checkpoints import checkpoints as checkpoints
+    from distsim.figures.chunks_on_links import Animation as Animation
+    from distsim.figures.chunks_on_links import chunks_on_links as chunks_on_links
     from distsim.figures.collective import collective as collective
     from distsim.figures.comparison import comparison as comparison
     from distsim.figures.critical_path import critical_path as critical_path

@@ -9,6 +9,8 @@ tell red from green or blue from yellow, and in the dark scheme.
 
 from __future__ import annotations
 
+import colorsys
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +112,35 @@ HINT = PAPER  # a small mark with an outline, beside a curve
 MAGNITUDE = ((0.0, "#f4eff8"), (1.0, PARTIAL.colour))
 SHARE_OF_SUM = ((0.0, PAPER), (1e-6, "#ede6f5"), (1 - 1e-6, PARTIAL.colour), (1.0, COMPLETE.colour))
 BYTES = ((0.0, PAPER), (1e-9, "#e2f1ef"), (1.0, UP.colour))
+
+
+# Colours around the circle of hues that tell chunks apart beside their places: all light enough for text in INK.
+FIRST_HUE, CHUNK_LIGHTNESS, CHUNK_SATURATION = 0.57, 0.79, 0.58
+
+
+def chunk_colours(chunks: int) -> list[str]:
+    """A colour for each chunk; neighbouring chunks have neighbouring hues.
+
+    >>> len(set(chunk_colours(16)))
+    16
+    """
+    hues = [(FIRST_HUE + chunk / chunks) % 1.0 for chunk in range(chunks)]
+    found = [colorsys.hls_to_rgb(hue, CHUNK_LIGHTNESS, CHUNK_SATURATION) for hue in hues]
+    return ["#" + "".join(f"{round(255 * share):02x}" for share in rgb) for rgb in found]
+
+
+def dark(colour: str) -> str:
+    """The colour in a dark theme: what the filter of the style sheet for dark themes makes of it.
+
+    The filter inverts each share of red, green and blue, and then turns the hues back by 180 degrees.
+
+    >>> dark(PAPER), dark(INK)
+    ('#121212', '#d0d0d0')
+    """
+    (amount,) = re.findall(r"invert\(([\d.]+)\) hue-rotate\(180deg\)", DARK.read_text("utf-8"))[:1]
+    inverted = [float(amount) + share / 255 * (1 - 2 * float(amount)) for share in bytes.fromhex(colour[1:])]
+    grey = 2 * sum(weight * share for weight, share in zip((0.213, 0.715, 0.072), inverted, strict=True))
+    return "#" + "".join(f"{round(255 * min(max(grey - share, 0.0), 1.0)):02x}" for share in inverted)
 
 
 def marker(look: Look) -> dict[str, object]:

@@ -14,6 +14,7 @@ import pytest
 from distsim.course.site import build
 from distsim.course.site.moving import MOVING, Moving, explored
 from distsim.course.site.packing import unpacked
+from distsim.course.site.ring_at_work import ring_at_work
 from distsim.errors import InputError
 from distsim.explorers import catalogue as explorers
 from distsim.figures.captioned import PLOTLY_MIME
@@ -95,7 +96,11 @@ def _check_figures(site: Path) -> None:
         assert len(parsed(in_site(site, path)).select("script[src*='plotly.min.js']")) == 1
     assert len(list(site.rglob("plotly*.js"))) == 1
     page = parsed(in_site(site, ROOT / "course" / "FIGURES.md"))
-    assert len(page.select("table tr")) == 1 + len(FIGURES)
+    assert len(page.select("table.docutils tr")) == 1 + len(FIGURES)
+    for name in ("README.md", "course/FIGURES.md"):
+        (moving,) = parsed(in_site(site, ROOT / name)).select(".distsim-chunks")
+        assert len(moving.select("svg.distsim-scene")) == 2
+        assert moving.select_one(".distsim-summary").get_text() == ring_at_work().summary
 
 
 def _check_explorers(site: Path) -> None:

@@ -11,6 +11,9 @@ import pytest
 from distsim.examples import example
 from distsim.simulation import simulate
 from distsim.trace import SpanKind, Trace, TraceBuilder
+from tests.explorers.conftest import browser, lab, page, problems
+
+__all__ = ["browser", "lab", "page", "problems"]  # the browser and JupyterLab of the explorers' tests
 
 SEND_SECONDS, PULL_SECONDS, NUM_BYTES = 0.004, 0.003, 4 * 2.0**20
 
