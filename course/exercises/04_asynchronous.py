@@ -1,28 +1,35 @@
 """The exercises of chapter 04: what is right, and what is known to go wrong, both computed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
-from math import sin
 
-from distsim import simulate
+from distsim import example, simulate
 from distsim.accuracy.free_communication import free
 from distsim.compute import Compute
 from distsim.course import Judged, exercise, function, number
+from distsim.errors import InputError
 from distsim.metrics import throughput_samples_per_second
 from distsim.policies import Asynchronous
-from distsim.theory.descent import largest_stale_rate
+from distsim.scenario import Scenario
 from distsim.theory.staleness import asynchronous_seconds_per_update, mean_staleness
 from distsim.theory.stragglers import worker_times
 
 WORKERS = 8
 FAST_SECONDS, SLOW_FACTOR, SLOW = 0.05, 4.0, (6, 7)
 LATE, LATE_FACTOR = 7, 3.0
-TURNS, CURVATURE = 12, 0.001
 PAUSES = {
     "distribution": "lognormal", "mean": "50 ms", "cv": 0.3, "pauses": {"probability": 0.03, "duration": "500 ms"},
 }  # fmt: skip
 ENOUGH = 0.75
+SCENARIO = example("backup_server").replacing(
+    {
+        "policy": {"kind": "asynchronous"}, "steps": 200, "compute.cv": 0.5, "compute.slow": {4: 3.0},
+        "workload.gradient": "1 MiB",
+    }
+)  # fmt: skip
+CHANGED = ("cluster.workers", "cluster.bandwidth", "cluster.latency", "workload.gradient")
+MOST_WORKERS, TOO_SHORT_PCT = 16, 20.0
 
 
 def updates_per_second(slow: Sequence[int], factor: float, workers: int = WORKERS) -> float:
@@ -59,8 +66,6 @@ def others_seconds() -> float:
     return 1.0 / updates_per_second((), 1.0, WORKERS - 1)
 
 
-LARGEST_RATE, FRESH_RATE = (largest_stale_rate(staleness, CURVATURE) for staleness in (TURNS - 1, 0))
-IN_DEGREES = 2.0 * sin(180 / (4 * (TURNS - 1) + 2)) / CURVATURE
 SLOW_STALENESS = LATE_FACTOR * FAST_SECONDS / others_seconds()
 FAST_SHARE = (WORKERS - 1) * LATE_FACTOR / ((WORKERS - 1) * LATE_FACTOR + 1)
 FAST_STALENESS = (mean_staleness(WORKERS) - (1 - FAST_SHARE) * SLOW_STALENESS) / FAST_SHARE
@@ -83,7 +88,7 @@ def smallest(share: float, workers: int = WORKERS) -> int:
 @exercise(
     points=1,
     hint="How many gradients does each of the eight deliver in a second?",
-    because="The mean of the times is no help: whoever is fast delivers more often.",
+    because="The mean of the times does not help: a fast worker delivers more often.",
 )
 def mixed_rate(answer: object) -> Judged:
     """Updates per second of fast and slow workers together."""
@@ -92,11 +97,12 @@ def mixed_rate(answer: object) -> Judged:
         right=ALL,
         relative=0.005,
         wrong={
-            WORKERS / MEAN_SECONDS: "That takes the mean of the eight times; but the fast deliver more often.",
-            WORKERS / (SLOW_FACTOR * FAST_SECONDS): "So it were if all waited for the slowest.",
-            FAST_ALONE: "The slow ones deliver, too.",
+            WORKERS / MEAN_SECONDS: "That takes the mean of the eight times, but fast workers deliver more often.",
+            WORKERS / (SLOW_FACTOR * FAST_SECONDS): "That is right only if all workers waited for the slowest one.",
+            FAST_ALONE: "The slow workers deliver, too.",
             WORKERS / FAST_SECONDS: "Two of them are slow.",
-            ALL / WORKERS: "That is the mean of a worker; the server has an update for each gradient of any worker.",
+            ALL
+            / WORKERS: "That is the rate of one worker, and the server makes an update from each gradient of any worker.",
             1e3 / ALL: "That is the time from one update to the next, in ms.",
             ALL / 1e3: "That is in a millisecond.",
         },
@@ -105,8 +111,8 @@ def mixed_rate(answer: object) -> Judged:
 
 @exercise(
     points=2,
-    hint="Keep, for each worker, the version that it was last answered with; the first one is 0.",
-    because="That is all that a server needs to know for its book of staleness.",
+    hint="Keep the version with which each worker was last answered. The first one is 0.",
+    because="A server needs to know nothing else to record the staleness.",
 )
 def staleness_of(answer: object) -> Judged:
     """A function: the mean staleness of an order of arrivals."""
@@ -127,7 +133,7 @@ def staleness_of(answer: object) -> Judged:
 @exercise(
     points=1,
     hint="How many updates do the seven others make while it computes?",
-    because=f"The others' gradients are fresher for it, {FAST_STALENESS:.2f} updates, and the mean of all is still 7.",
+    because=f"The others have a mean staleness of {FAST_STALENESS:.2f}, and the mean of all gradients is still 7.",
 )
 def slow_staleness(answer: object) -> Judged:
     """How stale the gradients of one slow worker are."""
@@ -137,7 +143,7 @@ def slow_staleness(answer: object) -> Judged:
         relative=0.02,
         wrong={
             mean_staleness(WORKERS): "That is the mean over all gradients, and most of them are of fast workers.",
-            LATE_FACTOR: "So many updates one other worker makes meanwhile.",
+            LATE_FACTOR: "That is how many updates one other worker makes meanwhile.",
             LATE_FACTOR * WORKERS: "It does not make its own gradient stale.",
             LATE_FACTOR * (WORKERS - 1) + 1: "Its own update does not count.",
             FAST_STALENESS: "That is how stale the gradients of the others are.",
@@ -147,30 +153,8 @@ def slow_staleness(answer: object) -> Judged:
 
 @exercise(
     points=2,
-    hint="Workers that are exactly alike take turns. How many updates are made between two of one worker's?",
-    because=f"One worker alone could take {FRESH_RATE / LARGEST_RATE:.0f} times as much.",
-)
-def largest_rate(answer: object) -> Judged:
-    """The largest learning rate of workers that take turns."""
-    return number(
-        answer,
-        right=LARGEST_RATE,
-        relative=0.005,
-        wrong={
-            largest_stale_rate(TURNS, CURVATURE): "How many others are there?",
-            FRESH_RATE: "So it were for fresh gradients.",
-            largest_stale_rate(TURNS - 1, 1.0): "That is for a curvature of 1.",
-            FRESH_RATE / TURNS: "It falls with the staleness, but not as 1 / 12.",
-            IN_DEGREES: "The sine is of radians.",
-            LARGEST_RATE * CURVATURE**2: "The steeper the loss, the smaller the rate must be.",
-        },
-    )
-
-
-@exercise(
-    points=2,
     hint="Simulate the asynchronous run, and then one bound after the other.",
-    because="Where pauses are ten steps long, a bound of a few steps still waits for them.",
+    because="A pause is ten steps long, so with a bound of a few steps the workers still wait for it.",
 )
 def smallest_bound(answer: object) -> Judged:
     """The smallest bound that keeps three quarters of the throughput."""
@@ -182,8 +166,43 @@ def smallest_bound(answer: object) -> Judged:
         tolerance=0,
         wrong={
             right - 1: few,
-            smallest(ENOUGH, 2 * WORKERS): "So it is with sixteen workers, and here are eight.",
+            smallest(ENOUGH, 2 * WORKERS): "That is right for sixteen workers, and here are eight.",
             right + 1: "That is enough, but so is a smaller one.",
-            0: "With a bound of 0 all wait for all.",
+            0: "With a bound of 0 all workers wait for each other.",
         },
     )
+
+
+def too_short_pct(scenario: Scenario) -> float:
+    """By how much the time per update of workers that never queue is below that of the simulation."""
+    cluster, turn = scenario.cluster, scenario.gradient_bytes / scenario.cluster.bandwidth_bytes_per_second
+    cycles = [
+        time.mean_seconds + 2 * (cluster.latency_seconds + turn)
+        for time in worker_times(scenario.compute, cluster.workers)
+    ]
+    run = simulate(scenario)
+    return 100 * (1 - len(run.updates) / run.total_seconds / sum(1 / cycle for cycle in cycles))
+
+
+@exercise(
+    points=2,
+    hint="How many gradients can the server take in the time in which each worker computes one?",
+    because="A full server sets the pace, however fast the workers compute.",
+)
+def crowded(answer: object) -> Judged:
+    """Changes of the scenario with which a prediction without a queue is too short."""
+    if not isinstance(answer, Mapping):
+        return Judged(0.0, str(answer), "This must be a dictionary: names of settings, and their new values.")
+    if other := [name for name in answer if name not in CHANGED]:
+        return Judged(0.0, f"it changes {other[0]}", f"Change only {', '.join(CHANGED)}.")
+    try:
+        scenario = SCENARIO.replacing(dict(answer))
+    except InputError as error:
+        return Judged(0.0, "no scenario", str(error))
+    if scenario.cluster.workers > MOST_WORKERS:
+        return Judged(0.0, f"{scenario.cluster.workers} workers", f"Take at most {MOST_WORKERS} workers.")
+    missing = too_short_pct(scenario)
+    told = f"the prediction is {abs(missing):.0f} % too {'short' if missing > 0 else 'long'}"
+    if missing > TOO_SHORT_PCT:
+        return Judged(1.0, told)
+    return Judged(0.0, told, "The workers do not meet often enough. How long is a turn of the server?")

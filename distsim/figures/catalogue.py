@@ -82,6 +82,7 @@ FIGURES = (
     Entry("overlap", "gradient buckets sent during backward, and the exposed rest", "trace", ("step",)),
     Entry("checkpoints", "goodput by the interval between checkpoints: formula, best interval and runs"),
     Entry("loss", "loss against time, updates and samples"),
+    Entry("race", "median loss of several policies against the clock, their floors, and where one overtakes another"),
     Entry("batch_grid", "accuracy or loss in the end, by batch size and learning rate"),
     Entry("scaling", "speed-up and efficiency by number of workers", "traces", classes=("SpeedUps",)),
     Entry("step_times", "step time by number of workers"),
@@ -144,6 +145,7 @@ if TYPE_CHECKING:
     from distsim.figures.plan import plan as plan
     from distsim.figures.prediction_errors import prediction_errors as prediction_errors
     from distsim.figures.profile import profile as profile
+    from distsim.figures.race import race as race
     from distsim.figures.ring_against_server import ring_against_server as ring_against_server
     from distsim.figures.scaling import SpeedUps as SpeedUps
     from distsim.figures.scaling import scaling as scaling

@@ -239,7 +239,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (lambda order: book(order) + 1, "Its own update"),
                 (lambda order: book_without_the_first(order), "first gradient, too"),
                 (lambda order: max(order), "a long run of all workers"),
-                (lambda order: len(order), "last answered with"),
+                (lambda order: len(order), "last answered"),
                 (0.75, "must be a function"),
             ],
         ),
@@ -254,6 +254,33 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (14, "seven others make"),
             ],
         ),
+        "smallest_bound": Answers(
+            right=[9, 9.0],
+            wrong=[
+                (8, "not yet enough"),
+                (10, "a smaller one"),
+                (11, "with sixteen workers"),
+                (0, "all wait for all"),
+                (2, "one bound after"),
+            ],
+        ),
+        "crowded": Answers(
+            right=[
+                {"cluster.bandwidth": "1 Gbit/s", "cluster.workers": 16},
+                {"workload.gradient": "64 MiB"},
+                {"cluster.latency": "30 ms"},
+            ],
+            wrong=[
+                ({"cluster.workers": 6}, "do not meet often enough"),
+                ({}, "do not meet often enough"),
+                ({"compute.mean": "4 ms"}, "Change only"),
+                ({"cluster.workers": 64}, "at most 16"),
+                ({"cluster.workers": -1}, "workers"),
+                ("16 workers", "must be a dictionary"),
+            ],
+        ),
+    },
+    "04b_does_it_learn": {
         "largest_rate": Answers(
             right=[136.5, 136.48],
             wrong=[
@@ -266,14 +293,29 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (200, "take turns"),
             ],
         ),
-        "smallest_bound": Answers(
-            right=[9, 9.0],
+        "workers_for_momentum": Answers(
+            right=[10, 10.0],
+            wrong=[(9, "mean staleness"), (0.9, "How many workers"), (16, "Which N")],
+        ),
+        "touched_pct": Answers(
+            right=[1.494, 1.49],
             wrong=[
-                (8, "not yet enough"),
-                (10, "a smaller one"),
-                (11, "with sixteen workers"),
-                (0, "all wait for all"),
-                (2, "one bound after"),
+                (1.308, "other workers only"),
+                (1.4286, "an approximation"),
+                (10, "have been changed"),
+                (28.03, "10 % unchanged"),
+                (0.01494, "in %"),
+                (7, "solve the formula"),
+            ],
+        ),
+        "equal_floor_rate": Answers(
+            right=[0.00639, 0.00639],
+            wrong=[
+                (0.00625, "Nearly"),
+                (0.05, "eight times as high"),
+                (0.0016, "That is the floor"),
+                (0.4, "lifts the floor"),
+                (0.01, "equal"),
             ],
         ),
     },
