@@ -259,8 +259,8 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             wrong=[
                 (8, "not yet enough"),
                 (10, "a smaller one"),
-                (11, "with sixteen workers"),
-                (0, "all wait for all"),
+                (11, "right for sixteen workers"),
+                (0, "all workers wait"),
                 (2, "one bound after"),
             ],
         ),

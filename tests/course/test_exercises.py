@@ -94,7 +94,8 @@ def _of(cell: Any) -> list[Any]:
 def _written(answers: Answers) -> set[str]:
     """How right answers would be printed."""
     values = [right for right in answers.right if isinstance(right, float) and not right.is_integer()]
-    return {f"{value:.{digits}f}" for value in values for digits in (1, 2, 3)}
+    printed = {f"{value:.{digits}f}" for value in values for digits in (1, 2, 3)}
+    return {text for text in printed if len(text.replace(".", "").lstrip("0")) > 1}  # one digit is met by chance
 
 
 def _numbers(text: str) -> set[str]:
