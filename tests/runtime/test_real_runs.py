@@ -215,7 +215,6 @@ def test_progress_tells_what_the_run_does_and_how_long_it_should_take(runs: Runs
     told = list(dict.fromkeys(phase.doing for phase in runs.reported_by_peers))
     ranks = f"{RING.cluster.workers} processes"
     assert told[0] == f"starting {ranks}"
-    assert f"loading torch in {ranks}" in told
     assert any(re.fullmatch(f"step [2-9] of {STEPS}", doing) for doing in told)
     assert told[-1] == "merging the records"
     expected = {phase.seconds for phase in runs.reported_by_peers}
