@@ -12,6 +12,7 @@ import pytest
 from tests.test_course_command import free_port, read_until, started, wait_for
 
 pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.timeout(240)]
+SYLLABUS = Path(__file__).parents[2] / "course" / "README.md"
 
 
 def test_the_course_opens_at_its_syllabus_and_its_links_lead_on(page: Any, problems: list[str], tmp_path: Path) -> None:
@@ -26,7 +27,8 @@ def test_the_course_opens_at_its_syllabus_and_its_links_lead_on(page: Any, probl
         page.goto(address[0])
         syllabus = page.locator(".jp-MarkdownViewer").first
         syllabus.get_by_role("heading", name="How will a distributed training run behave?").wait_for()
-        assert syllabus.locator("tbody tr").count() == 13
+        rows = re.findall(r"^\| \[?\d\d", SYLLABUS.read_text("utf-8"), re.MULTILINE)
+        assert syllabus.locator("tbody tr").count() == len(rows) >= 13
 
         syllabus.get_by_role("link", name="00 tour").click()
         page.locator(".jp-Notebook h1", has_text="how long does one step of four workers take?").wait_for()
