@@ -79,7 +79,7 @@ class ChunkMovements:
         places = _rows_of(transfers, rows, schedule, num_bytes)
         starts, ends = np.split(_moments(np.concatenate([rows.start_seconds[places], rows.end_seconds[places]])), 2)
         carried = _carried(schedule)
-        held = _at_the_start(schedule)
+        held = next(schedule.states())
         start, parts = _sums(held), _whole(schedule, held)
         movements = []
         for number in sorted(range(len(transfers)), key=lambda one: (ends[one], one)):
@@ -92,7 +92,7 @@ class ChunkMovements:
                     float(rows.bytes[places[number]]), tuple(_sums(held[one.target, pieces]).tolist()),
                 )
             )  # fmt: skip
-        return cls(schedule.name, schedule.workers, tuple(movements), start, parts, _wanted(schedule), fault)
+        return cls(schedule.name, schedule.workers, tuple(movements), start, parts, schedule.wanted, fault)
 
     @classmethod
     def simulated(cls, schedule: Schedule, cluster: Cluster, size: float | str) -> ChunkMovements:
@@ -256,18 +256,9 @@ def _rows_of(transfers: Sequence[Transfer], rows: Transfers, schedule: Schedule,
     return places
 
 
-def _at_the_start(schedule: Schedule) -> PartCounts:
-    """How often each worker's part is in each rank's chunk at the start, shape (ranks, chunks, workers)."""
-    held = np.zeros((schedule.ranks, schedule.chunks, schedule.workers), dtype=np.int32)
-    everything = ((rank, chunk) for rank in range(schedule.workers) for chunk in range(schedule.chunks))
-    for rank, chunk in everything if schedule.start is None else schedule.start:
-        held[rank, chunk, rank] = 1
-    return held
-
-
 def _carried(schedule: Schedule) -> list[PartCounts]:
     """The parts in the chunks of each transfer: what its source has at the start of the round."""
-    held = _at_the_start(schedule)
+    held = next(schedule.states())
     found = []
     for members in schedule.rounds:
         before = held.copy()
@@ -291,12 +282,3 @@ def _whole(schedule: Schedule, held: PartCounts) -> Integers:
         return np.tile(held.sum(axis=(0, 2)), (schedule.ranks, 1)).astype(np.int64)
     members = [schedule.groups.members(rank) for rank in range(schedule.workers)]
     return np.array([held[own].sum(axis=(0, 2)) for own in members], dtype=np.int64)
-
-
-def _wanted(schedule: Schedule) -> Flags:
-    wanted = np.zeros((schedule.ranks, schedule.chunks), dtype=np.bool_)
-    if schedule.end is None:
-        wanted[: schedule.workers] = True
-    for rank, chunk in schedule.end or ():
-        wanted[rank, chunk] = True
-    return wanted

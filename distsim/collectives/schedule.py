@@ -202,6 +202,21 @@ class Schedule:
         for transfer, pieces in arriving:
             self._write(held, number, transfer, pieces)
 
+    @cached_property
+    def wanted(self) -> NDArray[np.bool_]:
+        """Which (rank, chunk) pairs are wanted complete at the end, shape (ranks, chunks).
+
+        >>> from distsim.collectives import reduce
+        >>> reduce(3).wanted.any(axis=1).tolist()
+        [True, False, False]
+        """
+        wanted = np.zeros((self.ranks, self.chunks), dtype=np.bool_)
+        if self.end is None:
+            wanted[: self.workers] = True
+        for rank, chunk in self.end or ():
+            wanted[rank, chunk] = True
+        return wanted
+
     @property
     def _everything(self) -> frozenset[tuple[int, int]]:
         return frozenset((rank, chunk) for rank in range(self.workers) for chunk in range(self.chunks))
@@ -248,7 +263,7 @@ class Schedule:
             raise self._wrong(number, "chunk", chunk, rule, cure, (transfer.target, chunk))
 
     def _check_end(self, held: PartCounts, complete: NDArray[np.int32]) -> None:
-        for rank, chunk in sorted(self._everything if self.end is None else self.end):
+        for rank, chunk in np.argwhere(self.wanted).tolist():
             lacking = np.flatnonzero(held[rank, chunk] != self._of_group(rank, complete[chunk]))
             if len(lacking):
                 last = len(self.rounds) - 1

@@ -121,7 +121,7 @@ def _table(played: Rounds) -> list[Row]:
             "transfers": 0 if found.number == START else len(played.schedule.rounds[found.number]),
             "chunks sent": sum(transfer.chunks for transfer in found.transfers),
             "complete, of those wanted": played.complete(found),
-            "wanted": int(played.wanted.sum()),
+            "wanted": int(played.schedule.wanted.sum()),
         }
         for found in played.rounds
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +51,7 @@ class Rounds:
 
     def complete(self, found: Round) -> int:
         """How many of the wanted (rank, chunk) pairs are complete after this round."""
-        return int((self.wanted & (found.counts == self.parts)).sum())
-
-    @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
-        """Which (rank, chunk) pairs must be complete at the end, shape (ranks, chunks)."""
-        schedule = self.schedule
-        wanted = np.zeros((schedule.ranks, schedule.chunks), dtype=np.bool_)
-        if schedule.end is None:
-            wanted[: schedule.workers] = True
-        for rank, chunk in schedule.end or ():
-            wanted[rank, chunk] = True
-        return wanted
+        return int((self.schedule.wanted & (found.counts == self.parts)).sum())
 
 
 def play(schedule: Schedule, most: int) -> Rounds:

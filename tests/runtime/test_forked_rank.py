@@ -56,6 +56,7 @@ def codes(program: str, folder: Path, *arguments: str, module: bool = False) -> 
         ("import sys; sys.exit(9)", 9),
         ("import sys; sys.exit('why')", 1),
         ("import os; os._exit(7)", 7),
+        ("import sys; sys.stdout.close()", 0),
         ("1 / 0", 1),
         ("import os; os.abort()", -signal.SIGABRT),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
@@ -66,6 +67,7 @@ def test_it_ends_as_in_a_new_python(program: str, code: int, tmp_path: Path) -> 
     found, _, said = codes(program, tmp_path)
     assert found == [code, code]
     assert ("ZeroDivisionError" in said) == (program == "1 / 0")
+    assert ("why\n" in said) == ("why" in program)
     by_itself = subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL, timeout=60)
     assert by_itself.returncode == code
 

@@ -66,7 +66,6 @@ class ForkedRank:
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pid = os.fork()
         if self.pid == 0:
-            os.setsid()
             _run(command, environment)
         os.close(tell)
         os.read(ready, 1)  # ends when the child leads its session, since it has closed its end then
@@ -91,12 +90,15 @@ class ForkedRank:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Runs the program in this forked process, and ends the process as Python would."""
+    """Runs the program in this forked process, and ends the process with the code with which Python would end.
+
+    It ends at once, whatever fails: nothing may go back into torchrun's code, from which the process was forked.
+    """
     code = 1
     try:
-        os.closerange(
-            3, LARGEST_DESCRIPTOR
-        )  # torchrun's connections to other machines, which a new Python would not have
+        os.setsid()
+        # A new Python would not have torchrun's connections to other machines.
+        os.closerange(3, LARGEST_DESCRIPTOR)
         _forget_handlers()
         os.environ.clear()
         os.environ.update(environment)
@@ -115,12 +117,16 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if not isinstance(error.code, int | None):
+            print(error.code, file=sys.stderr)
     except BaseException:  # noqa: BLE001 - as Python does at the end of a program
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
 
 
 def _forget_handlers() -> None:
