@@ -20,7 +20,7 @@ from distsim.runtime.launch.forked_rank import ForkedRank
 # Forks ranks in a process of its own, as torchrun's agent does, and prints their exit codes.
 AGENT = """
 import json, os, random, signal, socket, sys
-import numpy
+import numpy.random
 from distsim.runtime.launch.forked_rank import ForkedRank
 
 signal.signal(signal.SIGTERM, lambda *_: None)

@@ -102,8 +102,8 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         _forget_handlers()
         os.environ.clear()
         os.environ.update(environment)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed()  # Python seeds its own `random` anew in each fork, numpy does not
+        if "numpy.random" in sys.modules:
+            sys.modules["numpy.random"].seed()  # Python seeds its own `random` anew in each fork, numpy does not
         program = list(command[1:])
         while program[0].startswith("-") and program[0] != "-m":
             program.pop(0)
