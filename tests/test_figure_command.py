@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -189,8 +190,9 @@ def test_make_pictures_makes_the_pictures_of_the_readme(tmp_path: Path, monkeypa
         found = CliRunner().invoke(distsim, ["simulate" if word == "measure" else word for word in words])
         assert found.exit_code == 0, (words, found.exception)
     modules = [shlex.split(line.partition("python ")[2]) for line in lines if "$(BIN)/python " in line]
+    package = {**os.environ, "PYTHONPATH": str(ROOT)}  # else tmp_path's own folder "distsim" would be imported
     for words in modules:
-        subprocess.run([sys.executable, *words], check=True)
+        subprocess.run([sys.executable, *words], check=True, env=package)
     made = {f"course/pictures/{path.name}" for path in (tmp_path / "course" / "pictures").iterdir()}
     pages = (ROOT / "README.md", ROOT / "course" / "FIGURES.md")
     links = [re.findall(r"!\[[^]]*\]\(.*?(pictures/[^)]*)\)", page.read_text("utf-8")) for page in pages]
