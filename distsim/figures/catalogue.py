@@ -73,7 +73,6 @@ FIGURES = (
     Entry(
         "chunks_on_links",
         "chunks that move, sums that grow and bytes of each NIC, of calls side by side, as a film",
-        classes=("Animation",),
     ),
     Entry("memory", "the bytes that workers hold over time, by kind", "trace", ("optimizer", *WINDOW)),
     Entry("staleness", "how stale the applied gradients are", "traces"),
@@ -98,7 +97,7 @@ FIGURES = (
     Entry("guesses", "guesses of several quantities as multiples of the measurements"),
 )
 KINDS = {entry.kind: entry for entry in FIGURES if entry.files != "none"}
-MODULES = {"Captioned": "captioned"} | {
+MODULES = {"Animation": "animation", "Captioned": "captioned"} | {
     public: entry.name for entry in FIGURES for public in (entry.name, *entry.classes)
 }
 
@@ -122,10 +121,10 @@ def markdown() -> str:
 
 
 if TYPE_CHECKING:
+    from distsim.figures.animation import Animation as Animation
     from distsim.figures.batch_grid import batch_grid as batch_grid
     from distsim.figures.captioned import Captioned as Captioned
     from distsim.figures.checkpoints import checkpoints as checkpoints
-    from distsim.figures.chunks_on_links import Animation as Animation
     from distsim.figures.chunks_on_links import chunks_on_links as chunks_on_links
     from distsim.figures.collective import collective as collective
     from distsim.figures.comparison import comparison as comparison

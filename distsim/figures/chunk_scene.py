@@ -139,8 +139,8 @@ class Scene:
             "packet": self.packet,
         }
 
-    def svg(self, seconds: float) -> str:
-        """The picture at this moment; its style is not in it."""
+    def svg(self, seconds: float, place: str = "") -> str:
+        """The picture at this moment; its style is not in it. place: attributes that place it in another picture."""
         name = escape(self.calls.name.replace("_", " "))
         workers, servers = self.calls.workers, self.calls.ranks - self.calls.workers
         ranks = counted(workers, "worker") + (f" and {counted(servers, 'server')}" if servers else "")
@@ -149,8 +149,8 @@ class Scene:
             for source, target in sorted({(one.source, one.target) for one in self.calls.movements})
         )
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="distsim-scene" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-            f'aria-label="{name}, {ranks}"><rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" {place} class="distsim-scene" '
+            f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}, {ranks}"><rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
             f'<defs><marker id="distsim-head" viewBox="0 0 8 8" refX="3.5" refY="4" markerWidth="14" markerHeight="14" '
             f'markerUnits="userSpaceOnUse" orient="auto"><path class="head" d="M0,0.5L8,4L0,7.5z"/></marker></defs>'
             f'<text class="name" x="8" y="19">{name}</text><text class="ranks" x="{WIDTH - 8}" y="19">{ranks}</text>'

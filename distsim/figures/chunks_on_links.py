@@ -1,18 +1,11 @@
-"""Collectives at work, side by side on one clock: chunks move between ranks, sums grow, and each NIC counts its bytes.
-
-The figure is SVG and a small script in one piece of HTML. It plays in JupyterLab, on the reading site and from a file,
-without Python and without other files; without scripts it is a still picture with a table.
-"""
+"""Collectives at work, side by side on one clock: chunks move between ranks, sums grow, NICs count their bytes."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from itertools import chain
 from math import lcm
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,170 +13,82 @@ import numpy as np
 from distsim.chunk_movements import ChunkMovements
 from distsim.errors import InputError
 from distsim.figures import theme
-from distsim.figures.captioned import Row, table_html
+from distsim.figures.animation import Animation, pace
+from distsim.figures.captioned import Row
 from distsim.figures.chunk_scene import HEIGHT, WIDTH, Scene
 from distsim.figures.wording import counted
-from distsim.files import check_writable, replaced
 from distsim.units import show
 
-BROWSER = Path(__file__).parent / "browser"
-SCRIPT, STYLE = BROWSER / "chunks_on_links.js", BROWSER / "chunks_on_links.css"
-COLOURS = {
-    "ink": theme.INK, "paper": theme.PAPER, "grid": theme.GRID, "axis": theme.AXIS, "lane": theme.LANE,
-    "flow": theme.COMMUNICATION.colour, "up": theme.UP.colour, "down": theme.DOWN.colour, "wrong": theme.DROPPED,
-    "focus": theme.INK,
-}  # fmt: skip
-DARK = ':is([data-jp-theme-light="false"], [data-theme="dark"])'
-DARK_BY_SCHEME = ':is([data-theme="auto"], .distsim-page)'
 MOST_RANKS, MOST_CHUNKS = 40, 64
 GUTTER = 20  # pixels between the scenes of a picture in a file
 STILL = 0.72  # the share of the shortest call at which the still picture is
-LEAST_SECONDS, SECONDS_PER_MOMENT = 6.0, 0.5  # of playing the shortest call at speed 1
-LEGEND = (
-    "Colours tell the chunks of the gradient apart. The level of a chunk, and its number, say how many workers' parts "
-    "the rank has summed in it; a strong frame marks a complete sum. A wide line carries many bytes per second."
-)
-KEYS = "Space plays and pauses; the left and right arrow keys go from one transfer to the next."
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>distsim: chunks on links</title>
-<link rel="icon" href="data:,">
-<style>
-  :root {{ color-scheme: light dark; }}
-  body {{ margin: 0 auto; padding: 12px; max-width: 1040px; background: {paper}; color: {ink}; }}
-  h1 {{ font: 600 22px {font}; }}
-  @media screen and (prefers-color-scheme: dark) {{ body {{ background: {dark_paper}; color: {dark_ink}; }} }}
-</style>
-</head>
-<body class="distsim-page">
-<main><h1>Chunks on links</h1>
-{figure}
-</main>
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True)
-class Animation:
-    """An animation in HTML, one sentence with its finding, and a table of its numbers (rows of column -> value).
-
-    A notebook cell that ends in an `Animation` shows all three. scenes: one for each call. still_seconds: the moment
-    of the still picture.
-    """
+class ChunksOnLinks(Animation):
+    """The animation of collectives. scenes: one for each call."""
 
     scenes: Sequence[Scene] = field(repr=False)
-    summary: str
-    table: Sequence[Row]
-    still_seconds: float
 
-    def html(self) -> str:
-        """The figure as one element, with its style and its script."""
-        pictures = "".join(scene.svg(self.still_seconds) for scene in self.scenes)
-        faults = "".join(f'<p class="fault">{escape(one.calls.fault)}</p>' for one in self.scenes if one.calls.fault)
-        content = json.dumps(self.content(), separators=(",", ":")).replace("</", "<\\/")
-        return (
-            f'<div class="distsim-chunks of-{self.chunks}" role="group" aria-label="Animation of collectives" '
-            f'data-lm-suppress-shortcuts="true"><style>{self.style()}</style>'
-            f'<p class="distsim-summary">{escape(self.summary)}</p>{faults}'
-            f'<div class="scenes" role="group" aria-label="{KEYS}">{pictures}</div>'
-            '<div class="controls" role="group" aria-label="Playing" hidden>'
-            '<button type="button" class="play">Play</button>'
-            '<button type="button" class="back">Step back</button><button type="button" class="on">Step</button>'
-            '<input type="range" aria-label="time" min="0" max="1000" step="1" autocomplete="off"><output></output>'
-            '<label>speed <select autocomplete="off"></select></label></div>'
-            f'<p class="says" role="status"></p><p class="legend">{LEGEND} {KEYS}</p>'
-            "<noscript><p>The picture is still, because this browser runs no scripts.</p></noscript>"
-            f'<details><summary>Bytes of every link, as a table</summary><div class="numbers">'
-            f"{table_html(self.table)}</div></details>"
-            f'<script type="application/json">{content}</script>'
-            f'<script type="module">{SCRIPT.read_text("utf-8")}</script></div>'
-        )
-
-    def content(self) -> dict[str, Any]:
-        """What the script reads, as JSON."""
-        ends = [scene.calls.end_seconds for scene in self.scenes]
-        shortest = min(self.scenes, key=lambda scene: scene.calls.end_seconds or float("inf")).calls
-        played = max(LEAST_SECONDS, SECONDS_PER_MOMENT * (len(shortest.moments_seconds) - 1))
-        return {
-            "end": max(ends),
-            "still": self.still_seconds,
-            "pace": shortest.end_seconds / played,
-            "scenes": [
-                scene.content() | {"last": scene.told(scene.calls.end_seconds), "wrong": bool(scene.calls.fault)}
-                for scene in self.scenes
-            ],
-        }
+    NAME, TITLE, MOMENT, TABLE = "chunks_on_links", "chunks on links", "transfer", "Bytes of every link"
+    LEGEND = (
+        "Colours tell the chunks of the gradient apart. The level of a chunk, and its number, say how many workers' "
+        "parts the rank has summed in it; a strong frame marks a complete sum. A wide line carries many bytes per "
+        "second."
+    )
 
     @property
     def chunks(self) -> int:
         """The most chunks of a scene."""
         return max(scene.calls.chunks for scene in self.scenes)
 
+    @property
+    def kind(self) -> str:
+        """Colours depend on how many chunks there are."""
+        return f"of-{self.chunks}"
+
+    @property
+    def colours(self) -> dict[str, str]:
+        """The colour of each chunk, of lines that carry bytes, and of the two directions of links."""
+        found = {"flow": theme.COMMUNICATION.colour, "up": theme.UP.colour, "down": theme.DOWN.colour}
+        return found | {f"k{chunk}": colour for chunk, colour in enumerate(theme.chunk_colours(self.chunks))}
+
     def style(self) -> str:
-        """The style sheet, with the theme's colours in light and in dark.
+        """The style sheet, with a rule for each chunk."""
+        fills = "".join(f".distsim-scene .k{chunk}{{fill:var(--distsim-k{chunk})}}" for chunk in range(self.chunks))
+        return super().style() + fills
 
-        Figures of one page share the sheet, except for the colours of chunks, which depend on how many there are.
-        """
-        colours = {f"--chunk-{name}": colour for name, colour in COLOURS.items()}
-        colours |= {f"--k{chunk}": colour for chunk, colour in enumerate(theme.chunk_colours(self.chunks))}
-        light = "".join(f"{name}:{colour};" for name, colour in colours.items())
-        dark = "".join(f"{name}:{theme.dark(colour)};" for name, colour in colours.items())
-        fills = "".join(f".distsim-scene .k{chunk}{{fill:var(--k{chunk})}}" for chunk in range(self.chunks))
-        own = f".distsim-chunks.of-{self.chunks}"
-        return (
-            f":is({own},.distsim-still){{--chunk-font:{theme.FONT};{light}}}{DARK} {own}{{{dark}}}"
-            f"@media screen and (prefers-color-scheme: dark){{{DARK_BY_SCHEME} {own}{{{dark}}}}}"
-            f"{fills}{STYLE.read_text('utf-8')}"
-        )
+    def faults(self) -> Sequence[str]:
+        """What is wrong in the schedule of a call."""
+        return [scene.calls.fault for scene in self.scenes if scene.calls.fault]
 
-    def save(self, path: str | Path) -> None:
-        """Writes a page that plays (.html), or the still picture of the scenes (.svg), by the suffix of `path`.
+    def pictures(self) -> str:
+        """A picture of each call."""
+        return "".join(scene.svg(self.still_seconds) for scene in self.scenes)
 
-        Raises InputError where the suffix is another one, or the file cannot be written.
-        """
-        path = Path(path)
-        drawn = {".html": self.page, ".svg": self.still}.get(path.suffix.lower())
-        if drawn is None:
-            raise InputError.of("save(path)", str(path), "must end in .html or .svg", "name it chunks.html")
-        check_writable(path)
-        with replaced(path) as stream:
-            stream.write(drawn().encode("utf-8"))
+    def content(self) -> dict[str, Any]:
+        """The clock, and the content of each scene."""
+        shortest = min(self.scenes, key=lambda scene: scene.calls.end_seconds or float("inf")).calls
+        return {
+            "end": max(scene.calls.end_seconds for scene in self.scenes),
+            "still": self.still_seconds,
+            "pace": pace(shortest.end_seconds, len(shortest.moments_seconds)),
+            "scenes": [
+                scene.content() | {"last": scene.told(scene.calls.end_seconds), "wrong": bool(scene.calls.fault)}
+                for scene in self.scenes
+            ],
+        }
 
-    def page(self) -> str:
-        """The figure as an HTML page that needs no other file and no network."""
-        ink, paper = COLOURS["ink"], COLOURS["paper"]
-        return PAGE.format(
-            figure=self.html(), font=theme.FONT, ink=ink, paper=paper, dark_ink=theme.dark(ink),
-            dark_paper=theme.dark(paper),
-        )  # fmt: skip
-
-    def still(self) -> str:
-        """The still picture as SVG: all scenes beside each other."""
+    def placed(self) -> tuple[int, int, str]:
+        """All calls beside each other."""
         scenes = "".join(
-            scene.svg(self.still_seconds).replace(
-                "<svg ", f'<svg x="{place * (WIDTH + GUTTER)}" width="{WIDTH}" height="{HEIGHT}" ', 1
-            )
+            scene.svg(self.still_seconds, f'x="{place * (WIDTH + GUTTER)}" width="{WIDTH}" height="{HEIGHT}"')
             for place, scene in enumerate(self.scenes)
         )
-        width = WIDTH * len(self.scenes) + GUTTER * (len(self.scenes) - 1)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="distsim-still" viewBox="0 0 {width} {HEIGHT}" '
-            f'width="{width}" height="{HEIGHT}" role="img" aria-label="{escape(self.summary)}">'
-            f"<style>{self.style()}</style>{scenes}</svg>\n"
-        )
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display({"text/html": self.html(), "text/plain": self.summary}, raw=True)  # type: ignore[no-untyped-call]
+        return WIDTH * len(self.scenes) + GUTTER * (len(self.scenes) - 1), HEIGHT, scenes
 
 
-def chunks_on_links(calls: Sequence[ChunkMovements]) -> Animation:
+def chunks_on_links(calls: Sequence[ChunkMovements]) -> ChunksOnLinks:
     """Calls of collectives beside each other, all from 0 s on one clock. Chunks of all calls are shown equally fine.
 
     A chunk's colour says which one it is. Its level, and its number where there is room, say how many workers' parts
@@ -214,7 +119,7 @@ def chunks_on_links(calls: Sequence[ChunkMovements]) -> Animation:
     rates = [each.num_bytes / (each.end_seconds - each.start_seconds) for one in drawn for each in one.movements]
     scenes = [Scene(one, most_bytes or 1.0, max(rates, default=0.0) or 1.0) for one in drawn]
     still = STILL * min((one.end_seconds for one in drawn if one.movements), default=0.0)
-    return Animation(scenes, " ".join(map(_sentence, drawn)), _table(drawn), still)
+    return ChunksOnLinks(" ".join(map(_sentence, drawn)), _table(drawn), still, scenes)
 
 
 def _sentence(calls: ChunkMovements) -> str:

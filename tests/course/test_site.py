@@ -98,7 +98,7 @@ def _check_figures(site: Path) -> None:
     page = parsed(in_site(site, ROOT / "course" / "FIGURES.md"))
     assert len(page.select("table.docutils tr")) == 1 + len(FIGURES)
     for name in ("README.md", "course/FIGURES.md"):
-        (moving,) = parsed(in_site(site, ROOT / name)).select(".distsim-chunks")
+        (moving,) = parsed(in_site(site, ROOT / name)).select(".distsim-chunks-on-links")
         assert len(moving.select("svg.distsim-scene")) == 2
         assert moving.select_one(".distsim-summary").get_text() == ring_at_work().summary
 

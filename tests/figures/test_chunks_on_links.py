@@ -16,8 +16,9 @@ from distsim.chunk_movements import ChunkMovements
 from distsim.cluster import Cluster
 from distsim.collectives import Schedule, halving_doubling, parameter_server, ring, tree
 from distsim.errors import InputError
-from distsim.figures import Animation, chunks_on_links, theme
+from distsim.figures import chunks_on_links, theme
 from distsim.figures.chunk_scene import HEIGHT, WIDTH, Scene
+from distsim.figures.chunks_on_links import ChunksOnLinks
 from tests.figures.test_every_figure import TEXT_CONTRAST, contrast
 from tests.figures.test_theme import darkened
 from tests.test_chunk_movements import WRONG, direct
@@ -25,7 +26,7 @@ from tests.test_chunk_movements import WRONG, direct
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(*schedules: Schedule) -> Animation:
+def drawn(*schedules: Schedule) -> ChunksOnLinks:
     """A gradient of 64 MB by each of the schedules."""
     cluster = Cluster(workers=schedules[0].workers, bandwidth="10 Gbit/s", latency="50 us")
     return chunks_on_links([ChunkMovements.simulated(one, cluster, "64 MB") for one in schedules])
@@ -187,7 +188,7 @@ def test_text_is_read_on_every_chunk_in_light_and_in_dark(chunks: int) -> None:
 def test_two_figures_of_a_page_keep_their_colours() -> None:
     first, second = (drawn(ring(workers)).style() for workers in (4, 6))
     for style, chunks in ((first, 4), (second, 6)):
-        assert set(re.findall(r"\.distsim-chunks\.of-\d+", style)) == {f".distsim-chunks.of-{chunks}"}
+        assert set(re.findall(r"\.distsim-chunks-on-links\.of-\d+", style)) == {f".distsim-chunks-on-links.of-{chunks}"}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])

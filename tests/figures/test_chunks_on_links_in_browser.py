@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from distsim.collectives import Schedule, halving_doubling, parameter_server, ring, tree
-from distsim.figures import Animation
 from distsim.figures.chunk_scene import Scene
+from distsim.figures.chunks_on_links import ChunksOnLinks
 from tests.explorers.test_pictures_in_browser import run_cells
 from tests.figures.test_chunks_on_links import drawn
 from tests.jupyterlab import HAS_RUN, Lab
@@ -20,7 +20,7 @@ from tests.test_chunk_movements import WRONG, direct
 
 pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.timeout(180)]
 
-PLAYER = "document.querySelector('.distsim-chunks').player"
+PLAYER = "document.querySelector('.distsim-chunks-on-links').player"
 GO_TO = f"seconds => {PLAYER}.goTo(seconds)"
 SECONDS = f"{PLAYER}.seconds"
 # What a scene shows. The order of lines and of packets means nothing.
@@ -73,11 +73,11 @@ RATES = f"""async milliseconds => {{
 }}"""
 
 
-def opened(page: Any, folder: Path, figure: Animation) -> Animation:
+def opened(page: Any, folder: Path, figure: ChunksOnLinks) -> ChunksOnLinks:
     """The saved page of the figure, shown."""
     figure.save(folder / "chunks.html")
     page.goto((folder / "chunks.html").as_uri())
-    page.locator(".distsim-chunks[data-plays]").wait_for()
+    page.locator(".distsim-chunks-on-links[data-plays]").wait_for()
     return figure
 
 
@@ -108,7 +108,7 @@ def differences(shown: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> li
     return found
 
 
-def ends(figure: Animation) -> list[float]:
+def ends(figure: ChunksOnLinks) -> list[float]:
     return [scene.calls.end_seconds for scene in figure.scenes]
 
 
@@ -282,7 +282,7 @@ chunks_on_links([ChunkMovements.simulated(way, cluster, "64 MB") for way in (rin
 def test_it_plays_in_jupyterlab_also_after_restart_and_clear(page: Any, problems: list[str], lab: Lab) -> None:
     asked = recorded(page)
     run_cells(page, lab, CELL)
-    stage = page.locator(".distsim-chunks[data-plays] .scenes")
+    stage = page.locator(".distsim-chunks-on-links[data-plays] .scenes")
     stage.wait_for()
     stage.focus()
     page.keyboard.press("Home")
@@ -296,7 +296,7 @@ def test_it_plays_in_jupyterlab_also_after_restart_and_clear(page: Any, problems
     page.get_by_role("menuitem", name="Kernel", exact=True).click()
     page.get_by_role("menuitem", name=re.compile("Restart Kernel and Clear Outputs")).click()
     page.locator(".jp-Dialog .jp-mod-accept").click()
-    page.locator(".distsim-chunks").wait_for(state="detached")
+    page.locator(".distsim-chunks-on-links").wait_for(state="detached")
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name=re.compile("^Run All Cells")).click()
     stage.wait_for()

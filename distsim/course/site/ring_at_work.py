@@ -10,13 +10,13 @@ import re
 from distsim.chunk_movements import ChunkMovements
 from distsim.cluster import Cluster
 from distsim.collectives import parameter_server, ring
-from distsim.figures.chunks_on_links import Animation, chunks_on_links
+from distsim.figures.chunks_on_links import ChunksOnLinks, chunks_on_links
 
 WORKERS = 4
 STILL = re.compile(r"!\[[^]]*\]\([\w/]*chunks_on_links\.svg\)")  # the picture in a page's Markdown
 
 
-def ring_at_work() -> Animation:
+def ring_at_work() -> ChunksOnLinks:
     """A gradient of 64 MB of four workers, on links of 10 Gbit/s.
 
     >>> ring_at_work().summary.partition(":")[0]
