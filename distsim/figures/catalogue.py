@@ -82,6 +82,7 @@ FIGURES = (
     Entry("checkpoints", "goodput by the interval between checkpoints: formula, best interval and runs"),
     Entry("loss", "loss against time, updates and samples"),
     Entry("race", "median loss of several policies against the clock, their floors, and where one overtakes another"),
+    Entry("lanes_and_loss", "the lanes of workers above the losses of their runs, with one cursor, as a film"),
     Entry("batch_grid", "accuracy or loss in the end, by batch size and learning rate"),
     Entry("scaling", "speed-up and efficiency by number of workers", "traces", classes=("SpeedUps",)),
     Entry("step_times", "step time by number of workers"),
@@ -137,6 +138,7 @@ if TYPE_CHECKING:
     )
     from distsim.figures.guesses import guesses as guesses
     from distsim.figures.heat_map import heat_map as heat_map
+    from distsim.figures.lanes_and_loss import lanes_and_loss as lanes_and_loss
     from distsim.figures.loss import loss as loss
     from distsim.figures.memory import memory as memory
     from distsim.figures.overlap import overlap as overlap

@@ -150,7 +150,8 @@ class Scene:
         )
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {place} class="distsim-scene" '
-            f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}, {ranks}"><rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
+            f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}, {ranks}">'
+            f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
             f'<defs><marker id="distsim-head" viewBox="0 0 8 8" refX="3.5" refY="4" markerWidth="14" markerHeight="14" '
             f'markerUnits="userSpaceOnUse" orient="auto"><path class="head" d="M0,0.5L8,4L0,7.5z"/></marker></defs>'
             f'<text class="name" x="8" y="19">{name}</text><text class="ranks" x="{WIDTH - 8}" y="19">{ranks}</text>'

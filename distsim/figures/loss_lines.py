@@ -33,6 +33,11 @@ class Line:
     high: Floats
     whole: bool
 
+    @property
+    def last(self) -> float:
+        """The median loss over the last tenth of the line; a single loss may be low or high by noise."""
+        return float(np.median(self.loss[-max(1, len(self.x) // TAIL) :]))
+
     def reaches(self, loss: float) -> float | None:
         """The first place where the line is at or below `loss`; None if there is no such place."""
         reached = np.flatnonzero(self.loss <= loss)
@@ -73,7 +78,7 @@ def common_target(lines: Sequence[Line]) -> float | None:
     whole = [line for line in lines if line.whole]
     if not whole:
         return None
-    target = max(float(np.median(line.loss[-max(1, len(line.x) // TAIL) :])) for line in whole)
+    target = max(line.last for line in whole)
     return target if target < min(float(line.loss[0]) for line in whole) else None
 
 

@@ -13,6 +13,7 @@ from distsim.collectives import Schedule, halving_doubling, parameter_server, ri
 from distsim.figures.chunk_scene import Scene
 from distsim.figures.chunks_on_links import ChunksOnLinks
 from tests.explorers.test_pictures_in_browser import run_cells
+from tests.figures.animation_in_browser import GO_TO, PLAYER, SECONDS, check_frames, opened
 from tests.figures.test_chunks_on_links import drawn
 from tests.jupyterlab import HAS_RUN, Lab
 from tests.page_faults import choose_theme, inaccessible, recorded
@@ -20,9 +21,6 @@ from tests.test_chunk_movements import WRONG, direct
 
 pytestmark = [pytest.mark.chromium, pytest.mark.more, pytest.mark.timeout(180)]
 
-PLAYER = "document.querySelector('.distsim-chunks-on-links').player"
-GO_TO = f"seconds => {PLAYER}.goTo(seconds)"
-SECONDS = f"{PLAYER}.seconds"
 # What a scene shows. The order of lines and of packets means nothing.
 SHOWN = """function shown(scene) {
     const all = (selector) => [...scene.querySelectorAll(selector)];
@@ -50,35 +48,6 @@ OF_PYTHON = f"""svgs => {{ {SHOWN}; return svgs.map((svg) => {{
     document.querySelector("#beside").remove();
     return found;
 }}); }}"""
-FASTEST, LEAST_FRAMES, PLAYED_MILLISECONDS = 60.0, 20.0, 3000
-# Frames per second of an empty animation, and of the figure while it plays.
-RATES = f"""async milliseconds => {{
-    const rate = (times) => 1000 * (times.length - 1) / (times.at(-1) - times[0]);
-    const empty = await new Promise((over) => {{
-        const times = [];
-        const frame = (now) => {{
-            times.push(now);
-            if (now - times[0] < milliseconds / 2) requestAnimationFrame(frame);
-            else over(times);
-        }};
-        requestAnimationFrame(frame);
-    }});
-    const player = {PLAYER};
-    player.goTo(0);
-    player.frames = [];
-    player.play();
-    await new Promise((over) => setTimeout(over, milliseconds));
-    player.pause();
-    return [rate(empty), rate(player.frames)];
-}}"""
-
-
-def opened(page: Any, folder: Path, figure: ChunksOnLinks) -> ChunksOnLinks:
-    """The saved page of the figure, shown."""
-    figure.save(folder / "chunks.html")
-    page.goto((folder / "chunks.html").as_uri())
-    page.locator(".distsim-chunks-on-links[data-plays]").wait_for()
-    return figure
 
 
 def same(one: Any, other: Any) -> bool:
@@ -241,11 +210,11 @@ def test_it_fits_and_all_can_use_it(page: Any, tmp_path: Path, workers: int, sch
 
 def test_without_scripts_the_still_picture_is_shown(browser: Any, tmp_path: Path) -> None:
     figure = drawn(ring(4), parameter_server(4))
-    figure.save(tmp_path / "chunks.html")
+    figure.save(tmp_path / "figure.html")
     context = browser.new_context(java_script_enabled=False)
     try:
         page = context.new_page()
-        page.goto((tmp_path / "chunks.html").as_uri())
+        page.goto((tmp_path / "figure.html").as_uri())
         assert page.locator(".distsim-scene").count() == 2
         assert page.locator(".packet").count() == 8
         assert page.locator(".controls").is_hidden()
@@ -255,16 +224,8 @@ def test_without_scripts_the_still_picture_is_shown(browser: Any, tmp_path: Path
 
 @pytest.mark.alone
 def test_16_ranks_are_redrawn_20_times_a_second(page: Any, problems: list[str], tmp_path: Path) -> None:
-    """A busy machine also slows down an empty animation; it may slow down this one as much."""
     opened(page, tmp_path, drawn(ring(16), parameter_server(16)))
-    measured = []
-    for _ in range(2):
-        empty, playing = page.evaluate(RATES, PLAYED_MILLISECONDS)
-        measured.append((empty, playing))
-        if playing >= LEAST_FRAMES * min(empty / FASTEST, 1.0):
-            break
-    else:
-        pytest.fail(f"frames per second, of an empty animation and of the figure: {measured}")
+    check_frames(page)
     assert not problems, problems
 
 

@@ -23,6 +23,7 @@ from distsim.simulation import simulate
 from distsim.theory.descent import quadratic_floor
 from distsim.theory.staleness import asynchronous_seconds_per_update
 from distsim.theory.stragglers import cancelled_backup_step_seconds, worker_times
+from distsim.trace import Trace
 
 WORKERS, RATE, SECONDS = 8, 0.05, 4000.0
 QUADRATIC = Quadratic(samples=2**17)  # more samples than any run here takes
@@ -37,6 +38,22 @@ SETTLED = 1500.0  # seconds after which the start has no effect, even in the fla
 POINTS = 800
 
 
+def trace(name: str, seed: int, seconds: float = SECONDS) -> Trace:
+    """One policy's run of about so many seconds."""
+    scenario = _scenario(POLICIES[name], seed, steps=1)
+    times = worker_times(scenario.compute, WORKERS)
+    if name == "asynchronous":
+        steps = seconds / asynchronous_seconds_per_update(times) / WORKERS
+    else:
+        steps = seconds / cancelled_backup_step_seconds(times, POLICIES[name]["backups"])
+    return simulate(_scenario(POLICIES[name], seed, steps=round(steps)))
+
+
+def learned(trace: Trace, rate: float = RATE) -> Curve:
+    """The loss over a run. rate: the learning rate."""
+    return replay(trace, QUADRATIC, Sgd(rate), points=POINTS)
+
+
 def run(name: str, seed: int, seconds: float = SECONDS, rate: float = RATE) -> Curve:
     """One policy's loss over `seconds` of the clock. rate: the learning rate.
 
@@ -44,14 +61,7 @@ def run(name: str, seed: int, seconds: float = SECONDS, rate: float = RATE) -> C
     >>> bool(180.0 < curve.seconds[-1] < 220.0), bool(curve.loss[-1] < curve.loss[0])
     (True, True)
     """
-    scenario = _scenario(POLICIES[name], seed, steps=1)
-    times = worker_times(scenario.compute, WORKERS)
-    if name == "asynchronous":
-        steps = seconds / asynchronous_seconds_per_update(times) / WORKERS
-    else:
-        steps = seconds / cancelled_backup_step_seconds(times, POLICIES[name]["backups"])
-    trace = simulate(_scenario(POLICIES[name], seed, steps=round(steps)))
-    return replay(trace, QUADRATIC, Sgd(rate), points=POINTS)
+    return learned(trace(name, seed, seconds), rate)
 
 
 def losses(name: str, seeds: Sequence[int], moments: ArrayLike) -> NDArray[np.float64]:
