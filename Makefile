@@ -46,7 +46,7 @@ pictures: $(STAMP)  ## draw the pictures of README.md anew, from a real run of t
 	$(BIN)/distsim figure timeline out/predicted.npz out/measured.npz --end "450 ms" -o course/pictures/timeline.svg
 	$(BIN)/distsim figure critical-path out/measured.npz --end "450 ms" -o course/pictures/critical_path.svg
 	$(BIN)/distsim figure heat-map out/sweep.csv -o course/pictures/heat_map.svg
-	$(BIN)/python -c "from distsim.course.site.ring_at_work import *; ring_at_work().save('course/pictures/chunks_on_links.svg')"
+	$(BIN)/python -c "from distsim.course.site.films import save_stills; save_stills('course/pictures')"
 
 test: lint  ## lint, then a test of everything, in ten minutes
 	$(TEST) $(SHARED) -m "not more and not alone"

@@ -79,7 +79,7 @@ def test_help_lists_every_kind_with_what_it_shows() -> None:
 def test_the_table_of_figures_is_printed_and_the_page_has_a_place_for_it() -> None:
     printed = subprocess.run([sys.executable, "-m", "distsim.figures"], capture_output=True, text=True, check=True)
     assert printed.stdout == f"{markdown()}\n"
-    assert set(figures.__all__) - {"Captioned"} <= set(re.findall(r"`(\w+)`", printed.stdout))
+    assert set(figures.__all__) - {"Animation", "Captioned"} <= set(re.findall(r"`(\w+)`", printed.stdout))
     assert (ROOT / "course" / "FIGURES.md").read_text("utf-8").count(TABLE) == 1
 
 
@@ -198,7 +198,7 @@ def test_make_pictures_makes_the_pictures_of_the_readme(tmp_path: Path, monkeypa
     links = [re.findall(r"!\[[^]]*\]\(.*?(pictures/[^)]*)\)", page.read_text("utf-8")) for page in pages]
     shown = {f"course/{link}" for found in links for link in found}
     assert made == shown
-    assert len(shown) == 4
+    assert len(shown) == 5
     for name in shown:
         assert (ROOT / name).stat().st_size < 150_000, name
         assert (tmp_path / name).stat().st_size < 150_000, name

@@ -12,9 +12,9 @@ import nbformat
 import pytest
 
 from distsim.course.site import build
+from distsim.course.site.films import FILMS
 from distsim.course.site.moving import MOVING, Moving, explored
 from distsim.course.site.packing import unpacked
-from distsim.course.site.ring_at_work import ring_at_work
 from distsim.errors import InputError
 from distsim.explorers import catalogue as explorers
 from distsim.figures.captioned import PLOTLY_MIME
@@ -98,9 +98,11 @@ def _check_figures(site: Path) -> None:
     page = parsed(in_site(site, ROOT / "course" / "FIGURES.md"))
     assert len(page.select("table.docutils tr")) == 1 + len(FIGURES)
     for name in ("README.md", "course/FIGURES.md"):
-        (moving,) = parsed(in_site(site, ROOT / name)).select(".distsim-chunks-on-links")
-        assert len(moving.select("svg.distsim-scene")) == 2
-        assert moving.select_one(".distsim-summary").get_text() == ring_at_work().summary
+        moving = parsed(in_site(site, ROOT / name)).select(".distsim-animation")
+        assert [one.select_one(".distsim-summary").get_text() for one in moving] == [
+            make().summary for make in FILMS.values()
+        ]
+        assert [len(one.select(".scenes > svg")) for one in moving] == [2, 4]
 
 
 def _check_explorers(site: Path) -> None:

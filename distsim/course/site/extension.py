@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distsim.course.site import equations, ring_at_work
+from distsim.course.site import equations, films
 from distsim.course.site.moving import MOVING
 from distsim.course.site.pages import EXPLORERS, FOLDER, menu
 from distsim.course.site.reading import FIGURE, for_reading
@@ -39,7 +39,7 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
         index = Index(Path(app.srcdir) / FOLDER, ".html").html() if page == EXPLORERS else ""
         source[0] = for_reading(page, source[0], below, partial(_moving, Path(app.config[MOVING_FOLDER])), index)
     else:
-        source[0] = ring_at_work.moving(source[0].replace(TABLE, markdown())) + below
+        source[0] = films.moving(source[0].replace(TABLE, markdown())) + below
 
 
 def _moving(folder: Path, explorer: str) -> str:
