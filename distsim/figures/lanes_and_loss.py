@@ -17,7 +17,7 @@ from distsim.errors import InputError
 from distsim.figures import theme
 from distsim.figures.animation import Animation, pace
 from distsim.figures.captioned import Row
-from distsim.figures.lanes_scene import DRAWN, ZOOMS, Clock, LanesScene, LossScene, Run
+from distsim.figures.lanes_scene import DRAWN, ZOOMS, Clock, LanesScene, LossScene, Run, on_page
 from distsim.figures.loss_lines import common_target, line_of
 from distsim.figures.wording import counted
 from distsim.learning.curve import Curve
@@ -27,6 +27,7 @@ from distsim.units import show
 MOST_RUNS, MOST_RANKS, MOST_BARS = len(theme.RUNS), 64, 30_000
 MOST_MOMENTS = 60  # to which steps go
 WIDTH, LEFT, RIGHT = 940, 78, 14  # pixels of the still picture; names hang out at the left of a scene
+ROUNDING = 1e-7  # of a moment on the page
 STILL = 0.62  # the share of the first page at which the still picture is
 FEWEST_PIXELS, AXIS_PIXELS = 7.0, 850  # of the computing of a step, where the axis has so many pixels
 
@@ -129,7 +130,7 @@ def lanes_and_loss(traces: Mapping[str, Trace], curves: Mapping[str, Curve]) -> 
     'Asynchronous is first at a loss of 0.754, after 225 ms'
     """
     _check(traces, curves)
-    end = min(_end(traces[name], curves[name]) for name in traces)
+    end = on_page(min(_end(traces[name], curves[name]) for name in traces))
     runs = [
         Run(number, name, trace, curves[name], line_of(name, [_until(curves[name], end)], "seconds"))
         for number, (name, trace) in enumerate(traces.items())
@@ -141,7 +142,7 @@ def lanes_and_loss(traces: Mapping[str, Trace], curves: Mapping[str, Curve]) -> 
     lanes = [LanesScene(run, clock, _moments(run, end) if run is fewest else ()) for run in runs]
     rows: list[Row] = [
         {
-            "run": run.name, "updates": run.updates_at(end), "mean staleness": float(run.ages[run.updates_at(end) - 1]),
+            "run": run.name, "updates": run.updates_at(end), "mean staleness": run.age_at(end),
             "median loss of the last tenth": run.line.last, "first at the target (s)": _reached(run, target),
         }
         for run in runs
@@ -176,7 +177,7 @@ def _end(trace: Trace, curve: Curve) -> float:
 
 def _until(curve: Curve, end_seconds: float) -> Curve:
     """The rows of the curve until the end of the figure."""
-    kept = curve.seconds <= end_seconds
+    kept = curve.seconds <= end_seconds * (1.0 + ROUNDING)
     columns = ("update", "samples", "seconds", "loss", "accuracy")
     return replace(curve, **{name: getattr(curve, name)[kept] for name in columns})
 

@@ -24,7 +24,7 @@ from distsim.figures.wording import counted, time_unit
 from distsim.learning.curve import Curve
 from distsim.trace import NO_VERSION, Trace
 
-UNITS = 20_000  # of the whole axis
+UNITS = 10_000  # of the whole axis
 BLOCKS = 32  # bars are paths of a part of the axis, so that the browser passes over those out of sight
 DRAWN: dict[Look, str] = {COMPUTE: "compute", COMMUNICATION: "communication", APPLY: "apply"}
 HEAD, FOOT = 40, 44  # pixels above lanes or losses, and below losses
@@ -84,36 +84,54 @@ class Run:
 
     @cached_property
     def updates_seconds(self) -> Floats:
-        """When each update was complete, on all servers."""
+        """When each update was complete, on all servers, in the precision of the page."""
         updates = self.trace.updates
         times = np.zeros(int(updates.version.max(initial=0)))
         np.maximum.at(times, updates.version - 1, updates.time_seconds)
-        return np.sort(times)
+        return np.array([on_page(time) for time in np.sort(times)])
 
     @cached_property
-    def ages(self) -> Floats:
-        """After each update, the mean staleness of all gradients in it and in those before."""
+    def ages_tenths(self) -> Integers:
+        """After each update, the mean staleness of all gradients in it and in those before, in tenths of an update."""
         used = self.trace.contributions
         used = used.where(used.applied & (used.version != NO_VERSION))
         sums, counts = (
             np.bincount(used.version - 1, weights, minlength=len(self.updates_seconds))
             for weights in (used.staleness.astype(np.float64), None)
         )
-        return np.asarray(np.cumsum(sums) / np.maximum(np.cumsum(counts), 1.0))
+        means = np.cumsum(sums) / np.maximum(np.cumsum(counts), 1.0)
+        return np.asarray(np.floor(10.0 * means + 0.5).astype(np.int64))
+
+    @cached_property
+    def losses(self) -> tuple[Integers, Floats]:
+        """The number of updates before each loss, and the loss, in the precision of the page."""
+        updates = self.curve.update[: len(self.line.loss)]
+        return updates, np.array([float(f"{loss:.5g}") for loss in self.line.loss])
 
     def updates_at(self, seconds: float) -> int:
         """The number of updates so far."""
         return int(np.searchsorted(self.updates_seconds, seconds, side="right"))
 
+    def age_at(self, seconds: float) -> float:
+        """The mean staleness of all gradients so far, to a tenth."""
+        updates = self.updates_at(seconds)
+        return float(self.ages_tenths[updates - 1]) / 10 if updates else 0.0
+
     def loss_at(self, seconds: float) -> float:
         """The last loss so far."""
-        return float(self.line.loss[max(int(np.searchsorted(self.line.x, seconds, side="right")) - 1, 0)])
+        updates, losses = self.losses
+        return float(losses[max(int(np.searchsorted(updates, self.updates_at(seconds), side="right")) - 1, 0)])
 
     def told(self, seconds: float) -> str:
         """One line about this moment."""
         updates = self.updates_at(seconds)
-        age = self.ages[updates - 1] if updates else 0.0
-        return f"{counted(updates, 'update')}, loss {number_text(self.loss_at(seconds))}, staleness {age:.1f}"
+        loss = number_text(self.loss_at(seconds))
+        return f"{counted(updates, 'update')}, loss {loss}, staleness {self.age_at(seconds):.1f}"
+
+
+def on_page(seconds: float) -> float:
+    """A moment in the precision of the page, which keeps the page small."""
+    return float(f"{seconds:.8g}")
 
 
 def number_text(value: float) -> str:
@@ -158,9 +176,9 @@ class LanesScene:
         return {
             "name": run.name,
             "updates": run.updates_seconds.tolist(),
-            "ages": [round(float(age), 6) for age in run.ages],
-            "times": run.line.x.tolist(),
-            "losses": [float(f"{loss:.6g}") for loss in run.line.loss],
+            "ages": self.run.ages_tenths.tolist(),
+            "evaluated": self.run.losses[0].tolist(),
+            "losses": self.run.losses[1].tolist(),
             "moments": [float(one) for one in self.moments_seconds],
         }
 
@@ -191,15 +209,17 @@ class LanesScene:
             if look not in DRAWN:
                 continue
             left, right = self._units(own.start_seconds), self._units(own.end_seconds)
-            width = right - left
-            top = np.round((own.middle - own.height / 2 + 0.5) * self.row_pixels, 1)
-            height = np.round(own.height * self.row_pixels, 1)
+            top = np.round((own.middle - own.height / 2 + 0.5) * self.row_pixels).astype(np.int64)
+            tall = np.maximum(np.round(own.height * self.row_pixels), 1.0).astype(np.int64)
+            order = np.lexsort((left, top))
+            order = order[right[order] > left[order]]
             for block in range(BLOCKS):
-                inside = np.flatnonzero((left * BLOCKS // (UNITS + 1) == block) & (width > 0))
-                path = "".join(
-                    f"M{left[one]},{top[one]:g}h{width[one]}v{height[one]:g}h-{width[one]}z" for one in inside
-                )
-                found += [f'<path class="{DRAWN[look]}" d="{path}"/>'] if path else []
+                path, before = [], (0, 0)
+                for one in order[left[order] * BLOCKS // (UNITS + 1) == block]:
+                    width = right[one] - left[one]
+                    path.append(f"m{left[one] - before[0]},{top[one] - before[1]}h{width}v{tall[one]}h-{width}z")
+                    before = left[one], top[one]
+                found += [f'<path class="{DRAWN[look]}" d="{"".join(path)}"/>'] if path else []
         return found
 
     def _updates(self) -> str:
@@ -239,7 +259,7 @@ class LossScene:
     @cached_property
     def span(self) -> tuple[float, float, bool]:
         """The lowest and the highest loss of the axis, and whether it is logarithmic."""
-        every = np.concatenate([run.line.loss for run in self.runs])
+        every = np.concatenate([run.losses[1] for run in self.runs])
         low, high = float(every.min()), float(every.max())
         logarithmic = low > 0.0 and high / low > LOG_FROM
         if logarithmic:
@@ -326,8 +346,9 @@ class LossScene:
     def _plot(self, seconds: float) -> str:
         lines = []
         for run in self.runs:
-            x = run.line.x / self.clock.end_seconds * UNITS
-            y = self.y(run.line.loss)
+            updates, losses = run.losses
+            x = np.concatenate([[0.0], run.updates_seconds])[updates] / self.clock.end_seconds * UNITS
+            y = self.y(losses)
             stairs = "".join(f"H{one:.0f}V{other:.1f}" for one, other in zip(x, y, strict=True))
             path = f"M{x[0]:.0f},{y[0]:.1f}{stairs}"
             lines.append(f'<path class="loss run-{run.number} r{run.number}" d="{path}"/>')

@@ -60,19 +60,26 @@ def test_what_is_told_is_what_the_trace_and_the_curve_have(
 ) -> None:
     traces, curves = race
     end = figure.losses.clock.end_seconds
-    assert end == min(trace.total_seconds for trace in traces.values())
+    assert end == pytest.approx(min(trace.total_seconds for trace in traces.values()), rel=1e-7)
     for scene in figure.lanes:
         trace, curve = traces[scene.run.name], curves[scene.run.name]
-        for seconds in np.linspace(0.0, end, 23):
+        for share in np.linspace(0.0, 1.0 + 1e-7, 23):
+            seconds = share * end
             made = [time for time in trace.updates.time_seconds if time <= seconds]
             used = trace.contributions
             ages = used.staleness[used.version[used.applied] <= len(made)]
             loss = curve.loss_at(seconds)
-            age = float(ages.mean()) if len(made) else 0.0
+            age = np.floor(10 * ages.mean() + 0.5) / 10 if len(made) else 0.0
             words = f"{len(made)} update{'' if len(made) == 1 else 's'}, loss {loss:.3g}, staleness {age:.1f}"
             assert scene.run.told(seconds) == words
     trace = traces["asynchronous"]
-    assert figure.lanes[2].run.ages[-1] == pytest.approx(summary(trace).mean_staleness)
+    assert figure.lanes[2].run.ages_tenths[-1] == pytest.approx(10 * summary(trace).mean_staleness, abs=0.5)
+
+
+def bars(path: str) -> list[list[float]]:
+    """The left edge, the top and the width of each bar of a path, whose moves are relative."""
+    found = np.array(re.findall(r"m(-?\d+),(-?\d+)h(\d+)v", path), dtype=float)
+    return np.column_stack([np.cumsum(found[:, :2], axis=0), found[:, 2]]).tolist()
 
 
 def test_bars_stand_where_the_spans_are(figure: LanesAndLoss, race: tuple[dict[str, Trace], dict[str, Curve]]) -> None:
@@ -82,8 +89,9 @@ def test_bars_stand_where_the_spans_are(figure: LanesAndLoss, race: tuple[dict[s
         spans = spans.where(spans.start_seconds <= figure.losses.clock.end_seconds)
         paths = [path.get("d", "") for path in ET.fromstring(scene.svg(0.0)).iter(f"{SVG}path")
                  if path.get("class") == "compute"]  # fmt: skip
-        bars = [tuple(map(float, bar)) for path in paths for bar in re.findall(r"M(\d+),([\d.]+)h(\d+)v", path)]
-        drawn = sorted((top // scene.row_pixels, left, left + width) for left, top, width in bars)
+        drawn = sorted(
+            (top // scene.row_pixels, left, left + width) for path in paths for left, top, width in bars(path)
+        )
         times = zip(spans.worker.tolist(), spans.start_seconds * scale, spans.end_seconds * scale, strict=True)
         assert np.array(drawn) == pytest.approx(np.array(sorted(times)), abs=0.5001)
         assert len(drawn) > 20

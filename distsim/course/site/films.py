@@ -24,7 +24,7 @@ RACERS = {
     "4 of 8": ("4 of 8", 1.0),
     "asynchronous": ("asynchronous", 1.0),
 }
-RACE_SECONDS, SEED = 160.0, 1
+RACE_SECONDS, SEED = 130.0, 1
 
 
 def ring_at_work() -> Animation:

@@ -3,12 +3,12 @@
 
 const percent = (share) => `${(100 * share).toFixed(3)}%`;
 
-// How many of these times, in their order, are not after this moment.
-function upTo(times, seconds) {
-  let [low, high] = [0, times.length];
+// How many of these numbers, in their order, are at most this one.
+function upTo(numbers, most) {
+  let [low, high] = [0, numbers.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (times[middle] <= seconds) low = middle + 1;
+    if (numbers[middle] <= most) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -79,13 +79,13 @@ class Lanes extends Picture {
     super.draw(seconds);
     const { updates, ages } = this.run;
     const made = upTo(updates, seconds);
-    const age = (made ? ages[made - 1] : 0).toFixed(1);
+    const age = (made ? ages[made - 1] / 10 : 0).toFixed(1);
     this.tell(`${made} ${made === 1 ? "update" : "updates"}, loss ${threeDigits(this.lossAt(seconds))}, staleness ${age}`);
   }
 
   lossAt(seconds) {
-    const { times, losses } = this.run;
-    return losses[Math.max(upTo(times, seconds) - 1, 0)];
+    const { updates, evaluated, losses } = this.run;
+    return losses[Math.max(upTo(evaluated, upTo(updates, seconds)) - 1, 0)];
   }
 
   says() {
