@@ -24,7 +24,7 @@ RACERS = {
     "4 of 8": ("4 of 8", 1.0),
     "asynchronous": ("asynchronous", 1.0),
 }
-RACE_SECONDS, SEED = 130.0, 1
+RACE_SECONDS, SEED = 120.0, 2
 
 
 def ring_at_work() -> Animation:
@@ -42,7 +42,7 @@ def race_of_policies() -> Animation:
     """Eight workers learn by three policies; all gradients are of the same size.
 
     >>> race_of_policies().summary.partition(";")[0]
-    'Asynchronous is first at a loss of 0.0991, after 31.8 s'
+    'Asynchronous is first at a loss of 0.134, after 19.8 s'
     """
     traces = {line: race.trace(name, SEED, RACE_SECONDS) for line, (name, _) in RACERS.items()}
     rates = {line: times * race.RATE for line, (_, times) in RACERS.items()}
