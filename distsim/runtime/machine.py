@@ -21,6 +21,24 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def core_of_rank(rank: int) -> int | None:
+    """The core on which a pinned rank runs: the ranks take turns. None where a process cannot choose its core.
+
+    >>> core_of_rank(0) == core_of_rank(usable_cores())
+    True
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[rank % len(cores)]
+
+
+def pin(core: int | None) -> None:
+    """Keeps this process on a core; None changes nothing."""
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+
+
 def crowding(ranks: int) -> str | None:
     """What to expect of so many processes on this machine's cores, in a sentence; None where they are not too many.
 

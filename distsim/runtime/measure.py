@@ -53,6 +53,7 @@ def measure(
     scenario: Scenario,
     *,
     emulate: bool = False,
+    pinned: bool = False,
     rule: str | None = None,
     deadline_seconds: float | None = None,
     progress: Report | None = None,
@@ -61,7 +62,8 @@ def measure(
 
     Workers sleep the scenario's seeded compute times, after real forward and backward where the workload has a model.
     emulate: whether the scenario's links are imposed; otherwise the machine's own links carry the bytes. The trace's
-    metadata gives the imposed links under "emulation". rule: "my_rule.py:MyRule", a rule of your own in place of the
+    metadata gives the imposed links under "emulation". pinned: whether each rank stays on one core, where the system
+    lets it; the ranks take turns at the cores. rule: "my_rule.py:MyRule", a rule of your own in place of the
     policy's; only the server loads it. deadline_seconds: from the launch (default: estimated). progress: called with
     the run's `Phase` many times a second, from the launch on; it counts steps. An error in it ends the run.
     Raises RunError, which names the rank and its place in the code, and carries the trace recorded until then.
@@ -69,7 +71,7 @@ def measure(
     to emulate links is missing, or the rule decides something impossible.
     """
     (trace,) = measure_all(
-        [scenario], emulate=emulate, rules=[rule], deadline_seconds=deadline_seconds, progress=progress
+        [scenario], emulate=emulate, pinned=pinned, rules=[rule], deadline_seconds=deadline_seconds, progress=progress
     )
     return trace
 
@@ -78,6 +80,7 @@ def measure_all(
     scenarios: Sequence[Scenario],
     *,
     emulate: bool = False,
+    pinned: bool = False,
     rules: Sequence[str | None] = (),
     deadline_seconds: float | None = None,
     progress: Report | None = None,
@@ -101,7 +104,8 @@ def measure_all(
     if progress is not None:
         stages, expected = _stages(scenarios, called), expected_seconds(scenarios, emulate=emulate)
         launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
-    with other_work(len(launch.roles)) as others, launched(replace(launch, entry=entry)) as folder:
+    launch = replace(launch, entry=entry, job=launch.job | {"pinned": pinned})
+    with other_work(len(launch.roles)) as others, launched(launch) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
         emulation = coordination.imposed(folder)
     around = {"other_work": others.as_dict()}
@@ -191,6 +195,7 @@ def _launch(
             "scenarios": [scenario.table() for scenario in scenarios],
             "rules": own + [None] * (len(scenarios) - len(own)),
             "machines": list(machines),
+            "pinned": False,
             "deadline_seconds": deadline,
         },
         deadline_seconds=deadline,
