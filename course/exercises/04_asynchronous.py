@@ -1,14 +1,13 @@
 """The exercises of chapter 04: what is right, and what is known to go wrong, both computed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 
 from distsim import example, simulate
 from distsim.accuracy.free_communication import free
 from distsim.compute import Compute
-from distsim.course import Judged, exercise, function, number
-from distsim.errors import InputError
+from distsim.course import Judged, design, exercise, function, number
 from distsim.metrics import throughput_samples_per_second
 from distsim.policies import Asynchronous
 from distsim.scenario import Scenario
@@ -173,15 +172,15 @@ def smallest_bound(answer: object) -> Judged:
     )
 
 
-def too_short_pct(scenario: Scenario) -> float:
-    """By how much the time per update of workers that never queue is below that of the simulation."""
+def without_queue_error_pct(scenario: Scenario) -> float:
+    """By how much the time per update of workers that never queue differs from that of the simulation."""
     cluster, turn = scenario.cluster, scenario.gradient_bytes / scenario.cluster.bandwidth_bytes_per_second
     cycles = [
         time.mean_seconds + 2 * (cluster.latency_seconds + turn)
         for time in worker_times(scenario.compute, cluster.workers)
     ]
     run = simulate(scenario)
-    return 100 * (1 - len(run.updates) / run.total_seconds / sum(1 / cycle for cycle in cycles))
+    return 100 * (len(run.updates) / run.total_seconds / sum(1 / cycle for cycle in cycles) - 1)
 
 
 @exercise(
@@ -191,18 +190,12 @@ def too_short_pct(scenario: Scenario) -> float:
 )
 def crowded(answer: object) -> Judged:
     """Changes of the scenario with which a prediction without a queue is too short."""
-    if not isinstance(answer, Mapping):
-        return Judged(0.0, str(answer), "This must be a dictionary: names of settings, and their new values.")
-    if other := [name for name in answer if name not in CHANGED]:
-        return Judged(0.0, f"it changes {other[0]}", f"Change only {', '.join(CHANGED)}.")
-    try:
-        scenario = SCENARIO.replacing(dict(answer))
-    except InputError as error:
-        return Judged(0.0, "no scenario", str(error))
-    if scenario.cluster.workers > MOST_WORKERS:
-        return Judged(0.0, f"{scenario.cluster.workers} workers", f"Take at most {MOST_WORKERS} workers.")
-    missing = too_short_pct(scenario)
-    told = f"the prediction is {abs(missing):.0f} % too {'short' if missing > 0 else 'long'}"
-    if missing > TOO_SHORT_PCT:
-        return Judged(1.0, told)
-    return Judged(0.0, told, "The workers do not meet often enough. How long is a turn of the server?")
+    return design(
+        answer,
+        scenario=SCENARIO,
+        changeable=CHANGED,
+        most_workers=MOST_WORKERS,
+        error_pct=without_queue_error_pct,
+        far=lambda error: error < -TOO_SHORT_PCT,
+        otherwise="The workers do not meet often enough. How long is a turn of the server?",
+    )

@@ -6,17 +6,16 @@ import numpy as np
 
 import distsim
 from distsim.calibration import WARM_UP_STEPS, exchange_seconds
-from distsim.course import Judged, exercise, number
-from distsim.errors import InputError
+from distsim.course import Judged, design, exercise, number
+from distsim.scenario import Scenario
 from distsim.theory.collectives import halving_doubling_all_reduce_seconds, ring_all_reduce_seconds
 
 WORKERS, UNEVEN_WORKERS = 16, 24
 LINK = {"bytes_per_second": 1.25e9, "latency_seconds": 50e-6}
-FAR_PCT, MOST_WORKERS = 20.0, 64
-CHANGEABLE = {
+CHANGEABLE = (
     *(f"cluster.{name}" for name in ("workers", "bandwidth", "latency", "nic")),
     *("compute.mean", "compute.cv", "workload.gradient"),
-}
+)
 
 
 def parts(exchange: Callable[..., float], workers: int) -> tuple[float, float]:
@@ -40,9 +39,8 @@ def crossing_kilobytes(workers: int, folded: float = 0.0) -> float:
     return latencies / (halving[1] - folded / LINK["bytes_per_second"] - ring[1]) / 1e3
 
 
-def formula_error_pct(changes: dict[str, object]) -> float:
+def formula_error_pct(scenario: Scenario) -> float:
     """The ring's formula against the simulated exchange, in percent of the simulated time."""
-    scenario = distsim.example("synchronous_ring").replacing({**changes, "steps": WARM_UP_STEPS + 1})
     cluster = scenario.cluster
     formula = ring_all_reduce_seconds(
         scenario.gradient_bytes, cluster.workers, cluster.bandwidth_bytes_per_second, cluster.latency_seconds
@@ -109,20 +107,14 @@ def crossing_size(answer: object) -> Judged:
 )
 def changes(answer: object) -> Judged:
     """Changes to a scenario after which the ring's formula is off by more than 20 %."""
-    if not isinstance(answer, dict):
-        return Judged(0.0, repr(answer), 'This must be a dictionary, such as {"compute.cv": 0.5}.')
-    if unknown := [str(name) for name in answer if name not in CHANGEABLE]:
-        return Judged(0.0, repr(answer), f"{unknown[0]} must stay as it is: change only what the text lists.")
-    workers = answer.get("cluster.workers", 2)
-    if not isinstance(workers, int) or not 2 <= workers <= MOST_WORKERS:
-        return Judged(0.0, repr(answer), f"Take a whole number of workers from 2 to {MOST_WORKERS}.")
-    try:
-        error = formula_error_pct(answer)
-    except InputError as wrong:
-        return Judged(0.0, repr(answer), f"This is no scenario: {wrong}")
-    told = f"the formula is off by {abs(error):.1f} %"
-    if abs(error) > FAR_PCT:
-        return Judged(1.0, told)
-    if "cluster.nic" not in answer:
-        return Judged(0.0, told, "All links change together here, and the formula knows the new values.")
-    return Judged(0.0, told, "A link is different now. Does it delay the others, and does the time of the bytes count?")
+    return design(
+        answer,
+        scenario=distsim.example("synchronous_ring").replacing({"steps": WARM_UP_STEPS + 1}),
+        changeable=CHANGEABLE,
+        error_pct=formula_error_pct,
+        otherwise=lambda _, changes: (
+            "A link is different now. Does it delay the others, and does the time of the bytes count?"
+            if "cluster.nic" in changes
+            else "All links change together here, and the formula knows the new values."
+        ),
+    )

@@ -1,10 +1,9 @@
 """The exercises of chapter 06b: what is right, and what is known to go wrong, both computed."""
 
-from collections.abc import Mapping
 from itertools import count
 
-from distsim import InputError, Scenario, simulate
-from distsim.course import Judged, exercise, number
+from distsim import Scenario, simulate
+from distsim.course import Judged, design, exercise, number
 from distsim.metrics import throughput_samples_per_second
 from distsim.theory.collectives import ring_all_reduce_seconds
 from distsim.theory.scaling import share_of_speed_up, speed_up
@@ -15,7 +14,6 @@ GBIT_PER_SECOND = 8e-9 * ring_all_reduce_seconds(GRADIENT_BYTES, GPUS, 1.0, 0.0)
 RING = share_of_speed_up("ring", 3.0, 4)
 FEWEST = next(gpus for gpus in count(1) if speed_up("ring", RING, gpus) >= INPUT_LIMIT)
 
-MOST_ERROR_PCT = 20.0
 FIXED = ("steps", "cluster.workers", "cluster")  # the check sets these, or they make it endless
 SCENARIO = Scenario.of(
     {
@@ -30,10 +28,10 @@ SCENARIO = Scenario.of(
 )
 
 
-def error_pct(changes: Mapping[str, object]) -> float:
+def error_pct(scenario: Scenario) -> float:
     """The error of the speed-up on 8 workers, if it is predicted by a ring that fits the speed-up on 4 workers."""
     rate = {
-        workers: throughput_samples_per_second(simulate(SCENARIO.replacing({**changes, "cluster.workers": workers})))
+        workers: throughput_samples_per_second(simulate(scenario.replacing({"cluster.workers": workers})))
         for workers in (1, 4, 8)
     }
     on_four, on_eight = rate[4] / rate[1], rate[8] / rate[1]
@@ -90,18 +88,14 @@ def enough_gpus(answer: object) -> Judged:
 )
 def misleading_ring(answer: object) -> Judged:
     """Changes of the scenario for which the prediction fails."""
-    if not isinstance(answer, Mapping):
-        return Judged(0.0, repr(answer), 'This must be a table of changes, such as {"compute.mean": "50 ms"}.')
-    fixed = [key for key in FIXED if key in answer]
-    if fixed:
-        return Judged(0.0, repr(answer), f"The check needs {fixed[0]} as it is. Change something else.")
-    try:
-        error = error_pct(answer)
-    except InputError as problem:
-        return Judged(0.0, repr(answer), str(problem))
-    observed = f"the prediction is {abs(error):.1f} % {'above' if error >= 0 else 'below'} the simulation"
-    if abs(error) > MOST_ERROR_PCT:
-        return Judged(1.0, observed)
-    if abs(error) < 1.0:
-        return Judged(0.0, observed, "This change leaves the growth of the loss as it was.")
-    return Judged(0.0, observed, "This is the right direction. Make the change stronger, or change something else too.")
+    return design(
+        answer,
+        scenario=SCENARIO,
+        fixed=FIXED,
+        error_pct=error_pct,
+        otherwise=lambda error, _: (
+            "This change leaves the growth of the loss as it was."
+            if abs(error) < 1.0
+            else "This is the right direction. Make the change stronger, or change something else too."
+        ),
+    )

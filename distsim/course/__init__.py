@@ -14,6 +14,7 @@ In course/exercises/02_one_step.py:
 
 from distsim.course.answer import Judged, choice, function, number, sequence
 from distsim.course.chapter import Chapter
+from distsim.course.design import design
 from distsim.course.exercise import Exercise, exercise, exercises_in
 from distsim.course.folder import course_folder
 from distsim.course.program import run_program
@@ -24,6 +25,7 @@ __all__ = [
     "Judged",
     "choice",
     "course_folder",
+    "design",
     "exercise",
     "exercises_in",
     "function",

@@ -55,12 +55,12 @@ def number(
     'That is rounded too far: give three digits.'
     """
     plain = _plain(answer)
-    if _untouched(plain):
+    if untouched(plain):
         return Judged(0.0, UNTOUCHED)
     value = _real(plain)
     if value is None:
         cures: dict[type, str] = {str: ", without quotes", list: ", not several", tuple: ", not several"}
-        return Judged(0.0, _shown(plain), f"This must be a number{cures.get(type(plain), '')}.")
+        return Judged(0.0, shown(plain), f"This must be a number{cures.get(type(plain), '')}.")
 
     def near(other: float) -> bool:
         return abs(value - other) <= max(tolerance, relative * abs(other))
@@ -93,13 +93,13 @@ def choice(
     if right not in options:
         raise ValueError(f"the right answer {right!r} is none of the options")
     plain = _plain(answer)
-    if _untouched(plain):
+    if untouched(plain):
         return Judged(0.0, UNTOUCHED)
     for option in options:
         if _same(plain, option):
             feedback = next((why for known, why in (wrong or {}).items() if _same(known, option)), "")
-            return Judged(float(option == right), _shown(plain), "" if option == right else feedback)
-    return Judged(0.0, _shown(plain), f"Choose one of {', '.join(map(repr, options))}.")
+            return Judged(float(option == right), shown(plain), "" if option == right else feedback)
+    return Judged(0.0, shown(plain), f"Choose one of {', '.join(map(repr, options))}.")
 
 
 def sequence(
@@ -120,11 +120,11 @@ def sequence(
     plain = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(plain, set | frozenset):
         plain = sorted(plain, key=str)
-    if _untouched(plain):
+    if untouched(plain):
         return Judged(0.0, UNTOUCHED)
     if not isinstance(plain, list | tuple):
-        return Judged(0.0, _shown(plain), "This must be a list: [first, second].")
-    if not plain or any(_untouched(one) for one in plain):
+        return Judged(0.0, shown(plain), "This must be a list: [first, second].")
+    if not plain or any(untouched(one) for one in plain):
         return Judged(0.0, UNTOUCHED)
 
     def equal(other: Sequence[object]) -> bool:
@@ -141,8 +141,8 @@ def sequence(
         return True
 
     if equal(right):
-        return Judged(1.0, _shown(plain))
-    return Judged(0.0, _shown(plain), next((why for known, why in (wrong or {}).items() if equal(known)), ""))
+        return Judged(1.0, shown(plain))
+    return Judged(0.0, shown(plain), next((why for known, why in (wrong or {}).items() if equal(known)), ""))
 
 
 def function(
@@ -160,10 +160,10 @@ def function(
     >>> function(lambda n, b: n + b, right=lambda n, b: n * b, inputs=[(2, 2), (4, 8)]).observed
     'on (4, 8) it gave 12'
     """
-    if _untouched(answer):
+    if untouched(answer):
         return Judged(0.0, UNTOUCHED)
     if not callable(answer):
-        return Judged(0.0, _shown(answer), "This must be a function: leave its `def` line as it is.")
+        return Judged(0.0, shown(answer), "This must be a function: leave its `def` line as it is.")
     got: list[float] = []
     missed = ""
     for given in inputs:
@@ -171,11 +171,11 @@ def function(
             result = _plain(answer(*copy.deepcopy(given)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a student's function may raise anything
             return Judged(0.0, f"on {_given(given)} it raised {_shown_error(error)}")
-        if _untouched(result):
+        if untouched(result):
             return Judged(0.0, UNTOUCHED if not got else f"on {_given(given)} it gave {result}")
         value = _real(result)
         if value is None:
-            return Judged(0.0, f"on {_given(given)} it gave {_shown(result)}", "It must give a number.")
+            return Judged(0.0, f"on {_given(given)} it gave {shown(result)}", "It must give a number.")
         got.append(value)
         if not missed and not math.isclose(value, right(*given), rel_tol=relative, abs_tol=relative):
             missed = f"on {_given(given)} it gave {_told(value)}"
@@ -188,7 +188,8 @@ def function(
     return Judged(0.0, missed)
 
 
-def _untouched(answer: object) -> bool:
+def untouched(answer: object) -> bool:
+    """Whether there is no answer yet."""
     return answer is ... or answer is None
 
 
@@ -233,10 +234,11 @@ def _told(value: float, unit: str = "") -> str:
 
 
 def _given(arguments: tuple[Any, ...]) -> str:
-    return f"({', '.join(map(_shown, arguments))})"
+    return f"({', '.join(map(shown, arguments))})"
 
 
-def _shown(answer: object) -> str:
+def shown(answer: object) -> str:
+    """The answer as a feedback quotes it."""
     try:
         text = repr(answer)
     except Exception:  # noqa: BLE001 - whatever a student's object does when it is written down

@@ -1,0 +1,63 @@
+"""Judges a scenario that a student designs so that a prediction of it fails: by simulating it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from distsim.course.answer import Judged, shown, untouched
+from distsim.errors import InputError
+from distsim.grading.result import UNTOUCHED
+from distsim.scenario import Scenario
+
+FAR_PCT = 20.0
+MOST_WORKERS = 64  # so that a simulation takes seconds
+
+Changes = Mapping[str, Any]
+
+
+def design(
+    answer: object,
+    *,
+    scenario: Scenario,
+    error_pct: Callable[[Scenario], float],
+    otherwise: str | Callable[[float, Changes], str],
+    changeable: Collection[str] = (),
+    fixed: Collection[str] = (),
+    far: Callable[[float], bool] = lambda error: abs(error) > FAR_PCT,
+    most_workers: int = MOST_WORKERS,
+) -> Judged:
+    """Judges a dictionary of changes to `scenario`.
+
+    error_pct: of the prediction against the simulation of the changed scenario, in percent; above 0 where the
+    prediction is too large. far: which errors are right. otherwise: the feedback for other errors, or a function of the
+    error and the changes.
+    changeable: the keys that may change, such as "compute.cv"; none named: all but those in `fixed`.
+
+    >>> from distsim import example
+    >>> ring = example("synchronous_ring")
+    >>> design(
+    ...     {"steps": 10}, scenario=ring, error_pct=lambda changed: changed.steps - 50,
+    ...     otherwise="Fewer steps.",
+    ... ).observed
+    'the prediction is 40.0 % too small'
+    """
+    if untouched(answer):
+        return Judged(0.0, UNTOUCHED)
+    if not isinstance(answer, Mapping):
+        return Judged(0.0, shown(answer), 'This must be a dictionary of changes, such as {"compute.cv": 0.5}.')
+    for key in answer:
+        if key in fixed or (changeable and key not in changeable):
+            allowed = f" Change only {', '.join(changeable)}." if changeable else " Change something else."
+            return Judged(0.0, shown(answer), f"{key} must stay as it is.{allowed}")
+    try:
+        changed = scenario.replacing(dict(answer))
+        if changed.cluster.workers > most_workers:
+            return Judged(0.0, f"{changed.cluster.workers} workers", f"Take at most {most_workers} workers.")
+        error = error_pct(changed)
+    except InputError as problem:
+        return Judged(0.0, shown(answer), f"This is no scenario for the check: {problem}")
+    told = f"the prediction is {abs(error):.1f} % too {'large' if error > 0 else 'small'}"
+    if far(error):
+        return Judged(1.0, told)
+    return Judged(0.0, told, otherwise if isinstance(otherwise, str) else otherwise(error, answer))
