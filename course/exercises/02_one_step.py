@@ -4,21 +4,35 @@ from functools import cache
 
 import numpy as np
 
-from distsim.course import Judged, exercise, function, number
+from distsim import simulate, summary
+from distsim.course import Judged, design, exercise, function, number
 from distsim.learning.batches import Batches
 from distsim.learning.rates import effective_batch
 from distsim.learning.torch_model import TorchModel
-from distsim.theory.collectives import all_reduce_bytes_per_worker, parameter_server_seconds, server_link_bytes
+from distsim.scenario import Scenario
+from distsim.theory.collectives import parameter_server_seconds
 from distsim.workload import TRAINING_SAMPLES
 
 SAMPLES = TRAINING_SAMPLES["mlp"]
 WORKERS, EIGHT, BATCH = 4, 8, 8
-GRADIENT_BYTES = 4 * 2**20
-COMPUTE_SECONDS = 0.04
-LINK = {"bytes_per_second": 10e9 / 8, "latency_seconds": 50e-6}
 RATE = 0.05
 STEPS = 20
-MANY = 16  # workers
+SCENARIO = Scenario.of(
+    {
+        "name": "one-step",
+        "steps": 40,
+        "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
+        "compute": {"mean": "40 ms"},
+        "workload": {"gradient": "4 MiB", "batch": BATCH},
+        "policy": {"kind": "synchronous"},
+        "communication": {"kind": "parameter_server"},
+    }
+)
+CHANGEABLE = (
+    *(f"cluster.{key}" for key in ("workers", "bandwidth", "latency", "nic")),
+    *(f"compute.{key}" for key in ("distribution", "mean", "cv", "slow", "pauses")),
+    "workload.gradient",
+)
 ENTRIES = [  # of a gradient, and the samples of each worker
     ([1.0, 2.0, 3.0, 6.0], [8, 8, 8, 8]),
     ([1.0, 2.0, 3.0, 6.0], [8, 8, 8, 5]),
@@ -30,16 +44,6 @@ ENTRIES = [  # of a gradient, and the samples of each worker
 def steps_of(workers: int, batch: int) -> int:
     """Of an epoch of the digits."""
     return Batches(SAMPLES, workers, batch, seed=0).steps_per_epoch
-
-
-def with_server_seconds(workers: int) -> float:
-    """A step by the chapter's formula."""
-    return COMPUTE_SECONDS + parameter_server_seconds(GRADIENT_BYTES, workers, **LINK)
-
-
-def first_crowded() -> int:
-    """The fewest workers with which a step takes more than twice its computation."""
-    return next(workers for workers in range(1, 1000) if with_server_seconds(workers) > 2 * COMPUTE_SECONDS)
 
 
 def weighted_mean(gradients: list[float], samples: list[int]) -> float:
@@ -130,27 +134,29 @@ def distance_ratio(answer: object) -> Judged:
     )
 
 
+def formula_error_pct(scenario: Scenario) -> float:
+    """The chapter's formula of a step through one server, against the median simulated step."""
+    link = scenario.cluster.bandwidth_bytes_per_second, scenario.cluster.latency_seconds
+    exchange = parameter_server_seconds(scenario.gradient_bytes, scenario.cluster.workers, *link)
+    formula = scenario.compute.mean_of_batch(scenario.workload.batch) + exchange
+    return 100 * (formula / summary(simulate(scenario)).step_seconds.median - 1)
+
+
 @exercise(
-    points=2,
-    hint="Twice the computation means that the exchange takes as long as the computation. Which term grows with N?",
-    because=(
-        f"Around a ring, {MANY} workers need "
-        f"{all_reduce_bytes_per_worker(GRADIENT_BYTES, MANY) / 1e6:.1f} MB of each link and step, in place of the "
-        f"server's {server_link_bytes(GRADIENT_BYTES, MANY) / 1e6:.1f} MB."
-    ),
+    points=3,
+    hint="The formula has one compute time for all workers and one bandwidth for all links. Make one of them differ.",
+    because="A step ends with its slowest worker, and with its slowest link. A formula of means knows neither.",
 )
-def crowded_server(answer: object) -> Judged:
-    """The fewest workers with which a step through one server takes more than twice its computation."""
-    right = first_crowded()
-    one_way = next(
-        workers for workers in range(1, 1000) if (with_server_seconds(workers) - COMPUTE_SECONDS) / 2 > COMPUTE_SECONDS
-    )
-    return number(
+def step_design(answer: object) -> Judged:
+    """Changes of the chapter's scenario with which its formula of a step fails."""
+    return design(
         answer,
-        right=right,
-        tolerance=0.0,
-        wrong={
-            right - 1: "With so many it is still less than twice.",
-            one_way: "Gradients go to the server, and something comes back: both ways take their time.",
-        },
+        scenario=SCENARIO,
+        changeable=CHANGEABLE,
+        error_pct=formula_error_pct,
+        otherwise=lambda error, _: (
+            "The formula holds here: all workers and all links are alike, or the difference is too small to matter."
+            if abs(error) < 1.0
+            else "This is the right direction. Make the difference larger."
+        ),
     )

@@ -2,19 +2,22 @@
 
 from itertools import count
 
-from distsim import simulate
+from distsim import simulate, summary
 from distsim.accuracy.free_communication import free
 from distsim.compute import Compute
-from distsim.course import Judged, choice, exercise, function, number
+from distsim.course import Judged, design, exercise, function, number
+from distsim.course.design import FAR_PCT
 from distsim.distributions import Constant
 from distsim.learning.experiments.backups import STRAGGLERS, WORKERS
+from distsim.scenario import Scenario
 from distsim.theory.order_statistics import WorkerTime, exponential_seconds
 from distsim.theory.stragglers import cancelled_backup_step_seconds, synchronous_step_seconds, worker_times
 
 BACKUPS = 4
 TIMES = worker_times(Compute(**STRAGGLERS.compute), WORKERS)
 ALL_SECONDS, FIRST_SECONDS = (cancelled_backup_step_seconds(TIMES, backups) for backups in (0, BACKUPS))
-SLOW = 3
+DROPPED = free({"kind": "backup", "backups": 1}, {"mean": "50 ms"}, workers=8, steps=400)
+TIMES_KEYS = tuple(f"compute.{key}" for key in ("distribution", "mean", "cv", "alpha", "pauses", "slow"))
 
 
 def waiting_share(workers: int) -> float:
@@ -29,14 +32,6 @@ def paused_seconds(workers: int, mean: float, probability: float, pause: float) 
     """The mean step where only pauses vary."""
     time = WorkerTime(Constant(mean), pause_probability=probability, pause_seconds=pause)
     return synchronous_step_seconds([time] * workers)
-
-
-def used_of_slow() -> str:
-    """How much of the slow worker's work goes into updates, in words; constant times, and one backup of eight."""
-    compute = {"distribution": "constant", "mean": "50 ms", "slow": {SLOW: 3.0}}
-    rows = simulate(free({"kind": "backup", "backups": 1}, compute, workers=8, steps=60)).contributions
-    share = rows.applied[rows.worker == SLOW].mean()
-    return "none" if share < 0.01 else "all" if share > 0.99 else "one in three"
 
 
 @exercise(
@@ -89,7 +84,7 @@ def paused_step(answer: object) -> Judged:
 @exercise(
     points=2,
     hint="Seconds to the target are updates times seconds per update; the two products are equal.",
-    because="In the table of section 8 the updates grew by a far smaller factor.",
+    because="In the table of section 9 the updates grew by a far smaller factor.",
 )
 def break_even(answer: object) -> Judged:
     """How many times as many updates may four backups cost?"""
@@ -107,19 +102,29 @@ def break_even(answer: object) -> Judged:
     )
 
 
+def stopped_error_pct(scenario: Scenario) -> float:
+    """The step by the formula for late workers that are stopped, against the simulation, which drops late gradients."""
+    times = worker_times(scenario.compute, scenario.cluster.workers)
+    formula = cancelled_backup_step_seconds(times, scenario.policy.backups)
+    return 100 * (formula / summary(simulate(scenario)).step_seconds.mean - 1)
+
+
 @exercise(
-    points=1,
-    hint="When its gradient arrives, how many updates has the server made since the worker read the parameters?",
-    because="What only that worker has seen is never learned, however long the training lasts.",
+    points=3,
+    hint="A late worker that is not stopped begins its next step late. When is it late in that step too?",
+    because="The formula draws all times anew in each step. A worker that is far behind stays behind.",
 )
-def slow_for_good(answer: object) -> Judged:
-    """How much of a persistent straggler's work a server with a backup uses."""
-    return choice(
+def late_again(answer: object) -> Judged:
+    """Compute times for which the formula of stopped workers is too short where late gradients are dropped."""
+    return design(
         answer,
-        right=used_of_slow(),
-        options=["all", "one in three", "none"],
-        wrong={
-            "all": "All gradients arrive, but the server takes only those of the current step.",
-            "one in three": "It computes one in the time in which the others compute three; look at when it arrives.",
-        },
+        scenario=DROPPED,
+        changeable=TIMES_KEYS,
+        error_pct=stopped_error_pct,
+        far=lambda error: error < -FAR_PCT,
+        otherwise=lambda _, changes: (
+            "One worker that is always slow is always the one left out. Which times delay several workers?"
+            if "compute.slow" in changes
+            else "Late workers catch up too soon: how long are the longest times, compared with a usual step?"
+        ),
     )

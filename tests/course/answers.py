@@ -173,9 +173,22 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             right=[1, 1.0],
             wrong=[(0, "Nothing pulls"), (6.98, "divide it"), (0.5, "moved by the same vector"), (2, "same vector")],
         ),
-        "crowded_server": Answers(
-            right=[6, 6.0],
-            wrong=[(5, "still less than twice"), (12, "both ways"), (5.5, "Twice the computation means"), (4, "grows")],
+        "step_design": Answers(
+            right=[
+                {"compute.slow": {0: 2.0}},
+                {"compute.distribution": "exponential"},
+                {"cluster.nic": {"server": {"down": "1 Gbit/s"}}},
+            ],
+            wrong=[
+                ({}, "The formula holds here"),
+                ({"cluster.workers": 16, "cluster.bandwidth": "1 Gbit/s"}, "The formula holds here"),
+                ({"compute.slow": {0: 1.1}}, "too small to matter"),
+                ({"compute.distribution": "lognormal", "compute.cv": 0.5}, "Make the difference larger"),
+                ({"communication.kind": "ring"}, "must stay as it is"),
+                ({"cluster.workers": 1000}, "at most 64"),
+                ({"compute.cv": "much"}, "no scenario"),
+                ("compute.slow", "must be a dictionary"),
+            ],
         ),
     },
     "03_stragglers": {
@@ -210,12 +223,18 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (2, "updates times seconds per update"),
             ],
         ),
-        "slow_for_good": Answers(
-            right=["none", " None"],
+        "late_again": Answers(
+            right=[
+                {"compute.pauses": {"probability": 0.03, "duration": "500 ms"}},
+                {"compute.distribution": "pareto", "compute.alpha": 1.3},
+            ],
             wrong=[
-                ("all", "only those of the current step"),
-                ("one in three", "look at when it arrives"),
-                ("half", "Choose one of"),
+                ({}, "catch up too soon"),
+                ({"compute.distribution": "lognormal", "compute.cv": 0.3}, "catch up too soon"),
+                ({"compute.slow": {3: 3.0}}, "always the one left out"),
+                ({"policy.cancel": True}, "must stay as it is"),
+                ({"compute.cv": 0.5}, "no scenario"),
+                (0.2, "must be a dictionary"),
             ],
         ),
     },

@@ -69,7 +69,12 @@ def test_ranks_take_turns_at_the_cores() -> None:
 @pytest.mark.skipif(usable_cores() < 2, reason="both workers would share the one core")
 def test_the_worker_beside_it_is_slow_and_the_other_one_waits() -> None:
     scenario = distsim.example("synchronous_ring").replacing(
-        {"cluster.workers": 2, "steps": 30, "workload": {"model": "cnn", "batch": 256}, "compute": {"mean": "0 s"}}
+        {
+            "cluster.workers": 2,
+            "steps": 15,
+            "workload": {"model": "transformer", "batch": 32},
+            "compute": {"mean": "0 s"},
+        }
     )
     seen = []
     for _ in range(2):

@@ -82,7 +82,7 @@ print(json.dumps({
     "forgotten": os.environ.get("FORGOTTEN"), "leads": os.getsid(0) == os.getpid(),
     "sockets": [n for n in open_ if os.path.exists(f"/proc/self/fd/{n}") and n > 2],
     "drawn": [float(numpy.random.random()), random.random()],
-}))
+}) + "\\n", end="")  # one write, which no other rank's interrupts
 """
 
 
