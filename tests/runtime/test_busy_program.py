@@ -26,7 +26,7 @@ with busy_program(beside=0) as program:
     print(program.pid, flush=True)
     input()
 """
-SLOWED = 1.35  # a rank with half a core takes twice as long, if nothing else is slow
+SLOWED = 1.25  # a rank with half a core takes twice as long, if nothing else slows down the other one
 PATIENCE_SECONDS = 20.0
 
 
