@@ -3,7 +3,8 @@
 from functools import cache
 
 from distsim import example, simulate, summary
-from distsim.course import Judged, exercise, function, number
+from distsim.course import Judged, design, exercise, function, number
+from distsim.scenario import Scenario
 from distsim.theory import collectives, stragglers
 
 SCENARIO = example("synchronous_ring")
@@ -128,4 +129,34 @@ def backup_gain(answer: object) -> Judged:
             alone: "That is a step without a backup; what is saved is asked for.",
             five: "That is a step with a backup; what is saved is asked for.",
         },
+    )
+
+
+def formula_error_pct(scenario: Scenario) -> float:
+    """The chapter's formula against the mean step of one simulated run."""
+    cluster = scenario.cluster
+    slowest = stragglers.synchronous_step_seconds(stragglers.worker_times(scenario.compute, cluster.workers))
+    ring = collectives.ring_all_reduce_seconds(
+        scenario.gradient_bytes, cluster.workers, cluster.bandwidth_bytes_per_second, cluster.latency_seconds
+    )
+    return 100 * ((slowest + ring) / summary(simulate(scenario)).step_seconds.mean - 1)
+
+
+@exercise(
+    points=2,
+    hint="What happens so seldom that fifty steps may not meet it, and lasts so long that it counts in the mean?",
+    because="A mean over all draws may be far from every single run, and no error bar of a few runs shows it.",
+)
+def unlucky(answer: object) -> Judged:
+    """Compute times for which the formula is far from a run of fifty steps."""
+    return design(
+        answer,
+        scenario=SCENARIO,
+        changeable=tuple(f"compute.{key}" for key in ("distribution", "mean", "cv", "alpha", "pauses", "slow")),
+        error_pct=formula_error_pct,
+        otherwise=lambda _, changes: (
+            "The formula knows how slow each worker is."
+            if "compute.slow" in changes
+            else "Four workers draw 200 times in this run, so its mean is near the mean of all draws."
+        ),
     )

@@ -1,14 +1,29 @@
 """The exercises of chapter 01: what is right, and what is known to go wrong, both computed."""
 
-from distsim.course import Judged, choice, exercise, number
+from distsim import simulate, summary
+from distsim.course import Judged, choice, design, exercise, number
+from distsim.course.design import FAR_PCT
 from distsim.figures import Job, decision
 from distsim.figures.decision import BOTH, BOUND, DATA, DAY, MODEL, ONE
+from distsim.scenario import Scenario
 from distsim.theory import memory, scaling
 from distsim.theory.collectives import ring_all_reduce_seconds
 
 ANSWERS = [ONE, DATA, MODEL, BOTH, BOUND]
 BLOOM = 176e9
 STEP_SECONDS, GRADIENT, LATENCY_SECONDS = 0.4, 100e6, 50e-6
+RING_OF_FOUR = Scenario.of(
+    {
+        "name": "ring-of-four",
+        "steps": 60,
+        "cluster": {"workers": 4, "bandwidth": "10 Gbit/s", "latency": "50 us"},
+        "compute": {"mean": "100 ms"},
+        "workload": {"gradient": "100 MB"},
+        "policy": {"kind": "synchronous"},
+        "communication": {"kind": "ring"},
+    }
+)
+CHANGEABLE = (*(f"compute.{key}" for key in ("distribution", "cv", "alpha", "slow", "pauses")), "cluster.nic")
 GPT_2 = memory.transformer_parameters(layers=48, width=1600, vocabulary=50257, context=1024)
 
 
@@ -90,22 +105,31 @@ def best_workers(answer: object) -> Judged:
     )
 
 
+def promised_error_pct(scenario: Scenario) -> float:
+    """The chapter's formula of the speed-up against the simulation, with the batch divided evenly."""
+    cluster = scenario.cluster
+    link = cluster.bandwidth_bytes_per_second, cluster.latency_seconds
+    ring = ring_all_reduce_seconds(scenario.gradient_bytes, cluster.workers, *link)
+    promised = scaling.strong_speed_up(STEP_SECONDS, ring, cluster.workers)
+    return 100 * (promised * summary(simulate(scenario)).step_seconds.mean / STEP_SECONDS - 1)
+
+
 @exercise(
-    points=1,
-    hint="Go through the three questions of the picture: memory, time, and where the data are.",
-    because="Memory and time would do with one device: the place of the data decides.",
+    points=3,
+    hint="The formula divides the work by the number of workers. When does a step last longer than a mean share of it?",
+    because="A step waits for its slowest worker and its slowest link, so equal means do not make an equal speed-up.",
 )
-def hospitals(answer: object) -> Judged:
-    """Scans that may not leave their hospitals."""
-    job = Job("scans", memory.state_bytes(25e6), 1e18, bound=True)
-    return choice(
+def promised(answer: object) -> Judged:
+    """Changes of the chapter's scenario with which the formula promises too much."""
+    return design(
         answer,
-        right=told(job, device_bytes=16e9, operations_per_second=50e12),
-        options=ANSWERS,
-        wrong={
-            ONE: "Memory and time would do. How do the scans get to that device?",
-            DATA: "Its workers draw from data that may be dealt out freely. May these?",
-            MODEL: "Does the model not fit?",
-            BOTH: "Does the model not fit, and is it slow?",
-        },
+        scenario=RING_OF_FOUR,
+        changeable=CHANGEABLE,
+        error_pct=promised_error_pct,
+        far=lambda error: error > FAR_PCT,
+        otherwise=lambda error, _: (
+            "The formula holds: all workers and all links are still alike."
+            if abs(error) < 1.0
+            else "This is the right direction. Make the difference larger."
+        ),
     )

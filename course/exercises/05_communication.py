@@ -1,16 +1,16 @@
 """The exercises of chapter 05: what is right, and what is known to go wrong, both computed."""
 
-from itertools import count
-
-from distsim import collectives
+from distsim import collectives, simulate, summary
 from distsim.accuracy.published import PARAMETERS, WITHOUT_DDP_SECONDS
 from distsim.collectives import Schedule
-from distsim.course import Judged, exercise, function, number, sequence
+from distsim.course import Judged, design, exercise, function, number, sequence
+from distsim.course.design import FAR_PCT
+from distsim.scenario import Scenario
 from distsim.theory.collectives import (
     all_reduce_bytes_per_worker,
     parameter_server_seconds,
-    ring_all_reduce_seconds,
 )
+from distsim.theory.stragglers import synchronous_step_seconds, worker_times
 
 RANKS = 4
 NAMES = {
@@ -27,6 +27,21 @@ JOBS = [(1, False, RANKS), (RANKS, True, RANKS), (RANKS, True, 1), (RANKS, False
 GRADIENT_BYTES = 4.0 * PARAMETERS["ResNet-50"]
 COMPUTE_SECONDS = WITHOUT_DDP_SECONDS["ResNet-50"]
 WORKERS, MORE_WORKERS, BUSY = 16, 32, 0.8
+ONE_SERVER = Scenario.of(
+    {
+        "name": "one-server",
+        "steps": 60,
+        "cluster": {"workers": WORKERS, "bandwidth": "10 Gbit/s", "latency": "50 us"},
+        "compute": {"mean": "100 ms"},
+        "workload": {"gradient": "25 MB"},
+        "policy": {"kind": "synchronous"},
+        "communication": {"kind": "parameter_server"},
+    }
+)
+CHANGEABLE = (
+    *(f"compute.{key}" for key in ("distribution", "mean", "cv", "alpha", "slow", "pauses")),
+    "workload.gradient",
+)
 LINK = {"bytes_per_second": 1.25e9, "latency_seconds": 50e-6}
 
 
@@ -55,16 +70,6 @@ def busiest_bytes(num_bytes: float, workers: int, servers: int) -> float:
 def gbit_per_second(num_bytes: float, seconds: float) -> float:
     """The link that carries so many bytes in this time."""
     return 8 * num_bytes / seconds / 1e9
-
-
-def fewest_servers(times: float) -> int:
-    """The fewest with which the exchange takes at most so many times as long as around the ring."""
-    ring = ring_all_reduce_seconds(GRADIENT_BYTES, WORKERS, **LINK)
-    return next(
-        servers
-        for servers in count(1)
-        if parameter_server_seconds(GRADIENT_BYTES, WORKERS, servers=servers, **LINK) <= times * ring
-    )
 
 
 @exercise(
@@ -141,21 +146,31 @@ def needed_gbit(answer: object) -> Judged:
     )
 
 
+def together_error_pct(scenario: Scenario) -> float:
+    """The slowest worker and then the chapter's exchange through one server, against the simulated step."""
+    cluster = scenario.cluster
+    link = cluster.bandwidth_bytes_per_second, cluster.latency_seconds
+    exchange = parameter_server_seconds(scenario.gradient_bytes, cluster.workers, *link)
+    slowest = synchronous_step_seconds(worker_times(scenario.compute, cluster.workers))
+    return 100 * ((slowest + exchange) / summary(simulate(scenario)).step_seconds.mean - 1)
+
+
 @exercise(
-    points=1,
-    hint="`server_seconds(16, servers)` and `ring_seconds(16)` of the chapter: try some numbers of servers.",
-    because="As many servers as workers come down to nearly the ring's time, for twice the machines.",
+    points=3,
+    hint="The formula lets all gradients leave at once. What does the server's link do if one worker is late?",
+    because="While the late ones compute, the early gradients already travel: waiting and sending overlap.",
 )
-def enough_servers(answer: object) -> Judged:
-    """The fewest servers with which the exchange takes at most twice as long as around the ring."""
-    right = fewest_servers(2.0)
-    return number(
+def never_together(answer: object) -> Judged:
+    """Changes with which the exchange through a server is shorter than the formula says."""
+    return design(
         answer,
-        right=right,
-        tolerance=0.0,
-        wrong={
-            right - 1: "So many take still more than twice as long.",
-            WORKERS: "They do, but fewer do as well.",
-            fewest_servers(4.0): "Gradients go in, and sums come back: count both.",
-        },
+        scenario=ONE_SERVER,
+        changeable=CHANGEABLE,
+        error_pct=together_error_pct,
+        far=lambda error: error > FAR_PCT,
+        otherwise=lambda error, _: (
+            "All gradients leave nearly at once, or the exchange is a small part of the step."
+            if abs(error) < 5.0
+            else "This is the right direction. How much of the exchange can the late workers hide at most?"
+        ),
     )

@@ -1,12 +1,24 @@
 """The exercises of chapter 06: what is right, and what is known to go wrong, both computed."""
 
-from math import ceil
-
-from distsim.course import Judged, exercise, function, number
+from distsim import simulate, summary
+from distsim.course import Judged, design, exercise, function, number
+from distsim.course.design import FAR_PCT
+from distsim.scenario import Scenario
+from distsim.theory.collectives import ring_all_reduce_seconds
 from distsim.theory.overlap import accumulated_step_seconds, equal_buckets_step_seconds
 
-SAMPLES, RANKS, BATCH = 1000, 6, 16
-SHARE = ceil(SAMPLES / RANKS)
+BUCKETS, COMPUTE_SECONDS = 4, 0.04
+SCENARIO = Scenario.of(
+    {
+        "name": "ddp",
+        "steps": 25,
+        "cluster": {"workers": 2, "bandwidth": "5 Gbit/s", "latency": "100 us"},
+        "compute": {"mean": f"{COMPUTE_SECONDS} s"},
+        "workload": {"gradient": "16 MiB", "layers": 8},
+        "policy": {"kind": "ddp", "bucket": "4 MiB", "first_bucket": "4 MiB"},
+        "communication": {"kind": "ring"},
+    }
+)
 FORWARD, BACKWARD, ALL_REDUCE, PER_BUCKET = 30.0, 60.0, 48.0, 1.0
 
 
@@ -21,27 +33,6 @@ BEST = min(range(1, 200), key=step_ms)
 def accumulated(forward: float, backward: float, exposed: float, accumulate: int) -> float:
     """The mean local step where one of `accumulate` communicates."""
     return accumulated_step_seconds(forward + backward, forward + backward + exposed, accumulate)
-
-
-@exercise(
-    points=1,
-    hint="All ranks get equally many samples, and repeats fill up what is missing. Then each cuts its own into batches.",
-    because=f"{SHARE} samples for each of {RANKS} ranks, of which {SHARE * RANKS - SAMPLES} are seen twice.",
-)
-def epoch_batches(answer: object) -> Judged:
-    """How many batches one rank has in an epoch."""
-    return number(
-        answer,
-        right=ceil(SHARE / BATCH),
-        wrong={
-            SHARE // BATCH: "The batch that is not full counts too: nobody asked to drop it.",
-            SHARE / BATCH: "A batch that is not full is a batch.",
-            SAMPLES / RANKS / BATCH: "A batch that is not full is a batch.",
-            ceil(SAMPLES / BATCH): "So many has one process alone.",
-            SHARE: "These are the samples of one rank.",
-            ceil(SHARE / BATCH) * RANKS: "That is what all ranks have together.",
-        },
-    )
 
 
 @exercise(
@@ -90,4 +81,35 @@ def no_sync_step(answer: object) -> Judged:
                 forward + backward
             ): "One step in so many does send.",
         },
+    )
+
+
+def four_buckets_error_pct(scenario: Scenario) -> float:
+    """The chapter's formula with four buckets against the median simulated step."""
+    cluster = scenario.cluster
+    link = cluster.workers, cluster.bandwidth_bytes_per_second, cluster.latency_seconds
+    bucket = ring_all_reduce_seconds(scenario.gradient_bytes / BUCKETS, *link)
+    forward, backward = COMPUTE_SECONDS / 3, 2 * COMPUTE_SECONDS / 3
+    formula = equal_buckets_step_seconds(forward, backward, BUCKETS * bucket, BUCKETS)
+    return 100 * (formula / summary(simulate(scenario)).step_seconds.median - 1)
+
+
+@exercise(
+    points=3,
+    hint="The formula cuts the gradient into four. Where may DDP cut it?",
+    because="A layer's gradient leaves whole, so a bucket is never smaller than a layer, and one layer hides nothing.",
+)
+def hides_nothing(answer: object) -> Judged:
+    """Changes with which a step is longer than the formula for four equal buckets says."""
+    return design(
+        answer,
+        scenario=SCENARIO,
+        changeable=("workload.layers", "cluster.workers", "cluster.bandwidth", "cluster.latency"),
+        error_pct=four_buckets_error_pct,
+        far=lambda error: error < -FAR_PCT,
+        otherwise=lambda error, changes: (
+            "The network still fills four equal buckets."
+            if abs(error) < 1.0 and "workload.layers" not in changes
+            else "How many buckets are there now, and is their exchange a large part of the step?"
+        ),
     )

@@ -1,4 +1,4 @@
-"""A mesh of D groups that each have a batch, and in each T workers that share every block of a transformer.
+"""A mesh of d groups that each have a batch, and in each t workers that share every block of a transformer.
 
 Sources: those of `theory.tensor` and `theory.sharding`, whose bytes add up; Narayanan et al. 2021, Efficient
 large-scale language model training on GPU clusters (arXiv 2104.04473), section 3, for the mesh.
@@ -14,9 +14,9 @@ from distsim.theory.tensor import tensor_link_bytes
 def mesh_link_bytes(
     num_bytes: float, activation_bytes: float, blocks: int, data: int, tensor: int, stage: int = 0
 ) -> tuple[float, float]:
-    """Bytes that each worker sends in one step around the ring of its D workers, and around that of its T.
+    """Bytes that each worker sends in one step around the ring of its d workers, and around that of its t.
 
-    num_bytes: of the parameters of all blocks, of which a worker has a T-th. activation_bytes: of what one block hands
+    num_bytes: of the parameters of all blocks, of which a worker has a t-th. activation_bytes: of what one block hands
     to the next, for the batch of a group. stage: of sharded training; 0 all-reduces. Raises InputError for another one.
 
     >>> mesh_link_bytes(4e9, activation_bytes=1e6, blocks=2, data=4, tensor=2)
@@ -32,7 +32,7 @@ def mesh_link_bytes(
 def mesh_step_seconds(
     blocks: int, forward_seconds: float, backward_seconds: float, sum_seconds: float, reduce_seconds: float
 ) -> float:
-    """Seconds of one step of stage 0 where T > 1, all workers are alike, and the two kinds of groups share no link.
+    """Seconds of one step of stage 0 where t > 1, all workers are alike, and the two kinds of groups share no link.
 
     With L blocks, f and b of a block's forward and backward, a of one all-reduce of activations and r of one of a
     block's gradients: the gradients of the last block are there at L (f + 2 a) + b + 2 a, those of the others each

@@ -1,4 +1,4 @@
-"""Hyperparameter search: T independent trials on W workers, one per worker, against one trial after the other.
+"""Hyperparameter search: k independent trials on N workers, one per worker, against one trial after the other.
 
 Trials need no communication. Data parallelism makes each trial faster by its speed-up, which communication limits.
 """
@@ -9,7 +9,7 @@ from distsim.theory.arguments import at_least
 
 
 def trials_speed_up(trials: int, workers: int) -> float:
-    """Speed-up of T equal trials on W workers over one worker: T / ceil(T / W), which is W if W divides T.
+    """Speed-up of k equal trials on N workers over one worker: k / ceil(k / N), which is N if N divides k.
 
     Data parallelism with a smaller speed-up takes longer.
 

@@ -89,6 +89,20 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (1.0, "Simulate"),
             ],
         ),
+        "unlucky": Answers(
+            right=[
+                {"compute.pauses": {"probability": 0.001, "duration": "20 s"}},
+                {"compute.pauses": {"probability": 1e-4, "duration": "200 s"}, "compute.cv": 0.5},
+            ],
+            wrong=[
+                ({}, "near the mean of all draws"),
+                ({"compute.cv": 0.6}, "near the mean of all draws"),
+                ({"compute.slow": {1: 2.0}}, "knows how slow"),
+                ({"steps": 1}, "must stay as it is"),
+                ({"compute.mean": "0 ms"}, "no scenario"),
+                ("pauses", "must be a dictionary"),
+            ],
+        ),
     },
     "01_why_distribute": {
         "bloom_gb": Answers(
@@ -123,13 +137,18 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (4, "8 bits are a byte"),
             ],
         ),
-        "hospitals": Answers(
-            right=["train where the data are"],
+        "promised": Answers(
+            right=[
+                {"compute.distribution": "lognormal", "compute.cv": 0.5},
+                {"compute.slow": {2: 2.0}},
+                {"cluster.nic": {"1": {"up": "5 Gbit/s"}}},
+            ],
             wrong=[
-                ("one device", "How do the scans get"),
-                ("data parallelism", "dealt out freely"),
-                ("model or pipeline parallelism", "Does the model not fit?"),
-                ("model and data parallelism", "is it slow"),
+                ({}, "The formula holds"),
+                ({"compute.slow": {2: 1.3}}, "Make the difference larger"),
+                ({"cluster.bandwidth": "1 Gbit/s"}, "must stay as it is"),
+                ({"compute.slow": {9: 2.0}}, "no scenario"),
+                ("compute.cv", "must be a dictionary"),
             ],
         ),
     },
@@ -381,9 +400,20 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (100, "How long may the exchange take"),
             ],
         ),
-        "enough_servers": Answers(
-            right=[9, 9.0],
-            wrong=[(8, "still more than twice"), (16, "fewer do as well"), (5, "count both"), (2, "try some numbers")],
+        "never_together": Answers(
+            right=[
+                {"compute.distribution": "exponential"},
+                {"compute.slow": {0: 5.0}},
+                {"compute.distribution": "lognormal", "compute.cv": 0.5},
+            ],
+            wrong=[
+                ({}, "leave nearly at once"),
+                ({"compute.slow": {0: 3.0}, "workload.gradient": "1 MB"}, "a small part of the step"),
+                ({"compute.slow": {0: 20.0}}, "How much of the exchange"),
+                ({"cluster.workers": 4}, "must stay as it is"),
+                ({"workload.gradient": "-1 B"}, "no scenario"),
+                (3, "must be a dictionary"),
+            ],
         ),
     },
     "05b_fewer_rounds": {
@@ -429,17 +459,6 @@ ANSWERS: dict[str, dict[str, Answers]] = {
         ),
     },
     "06_ddp_inside": {
-        "epoch_batches": Answers(
-            right=[11, 11.0],
-            wrong=[
-                (10, "The batch that is not full counts too"),
-                (10.4375, "A batch that is not full is a batch"),
-                (63, "one process alone"),
-                (167, "the samples of one rank"),
-                (66, "what all ranks have together"),
-                ("11", "without quotes"),
-            ],
-        ),
         "best_buckets": Answers(
             right=[12, 12.0],
             wrong=[
@@ -461,6 +480,17 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (lambda f, b, e, k: k * (f + b) + e, "all steps of one update"),
                 (lambda f, b, _, __: f + b, "does send"),
                 (0.5, "must be a function"),
+            ],
+        ),
+        "hides_nothing": Answers(
+            right=[{"workload.layers": 1}, {"workload.layers": 1, "cluster.bandwidth": "6 Gbit/s"}],
+            wrong=[
+                ({}, "still fills four equal buckets"),
+                ({"workload.layers": 2}, "How many buckets"),
+                ({"workload.layers": 1, "cluster.bandwidth": "1 Gbit/s"}, "a large part of the step"),
+                ({"policy.bucket": "16 MiB"}, "must stay as it is"),
+                ({"workload.layers": 0}, "no scenario"),
+                (1, "must be a dictionary"),
             ],
         ),
     },
