@@ -116,7 +116,7 @@ def lanes_and_loss(traces: Mapping[str, Trace], curves: Mapping[str, Curve]) -> 
     the lowest loss that all runs reach.
 
     Raises InputError where there is nothing to draw, where the names differ, or where there are more than 5 runs, 64
-    ranks in a run, or 30,000 bars.
+    ranks in a run, or 30,000 bars; where a run takes no time, or has no loss.
 
     >>> from distsim import example, simulate
     >>> from distsim.learning.optimizers import Sgd
@@ -169,6 +169,10 @@ def _check(traces: Mapping[str, Trace], curves: Mapping[str, Curve]) -> None:
             raise InputError.of(asked, what, rule, "take fewer workers or steps")
         if not len(trace.updates) or not len(curves[name].loss):
             raise InputError.of(asked, name, "must have at least one update and one loss", "take a longer run")
+        if not np.isfinite(curves[name].loss[0]):
+            raise InputError.of(asked, name, "must begin with a finite loss", "replay it from another start")
+    if min(_end(traces[name], curves[name]) for name in traces) <= 0.0:
+        raise InputError.of(asked, "0 s", "must last longer", "take runs in which computing or messages take time")
 
 
 def _end(trace: Trace, curve: Curve) -> float:

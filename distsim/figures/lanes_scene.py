@@ -328,7 +328,8 @@ class LossScene:
         if self.target is None:
             return ""
         y = float(self.y(self.target)) - 5
-        return f'<text class="target" x="100%" y="{y:.1f}">all reach {number_text(self.target)}</text>'
+        who = "all" if all(run.line.whole for run in self.runs) else "others"
+        return f'<text class="target" x="100%" y="{y:.1f}">{who} reach {number_text(self.target)}</text>'
 
     def _round_losses(self) -> list[float]:
         low, high, logarithmic = self.span

@@ -139,6 +139,7 @@ def test_a_run_that_diverges_is_drawn_until_it_does(race: tuple[dict[str, Trace]
     found = lanes_and_loss(traces, curves | {"asynchronous": replace(wild, loss=losses)})
     assert not found.lanes[2].run.line.whole
     assert "asynchronous diverges" in found.summary
+    assert ">others reach" in found.html()
     assert "inf" not in found.html().partition('application/json">')[2].partition("</script>")[0]
 
 
@@ -152,6 +153,8 @@ def test_bad_input_is_refused(race: tuple[dict[str, Trace], dict[str, Curve]]) -
         (traces, dict(reversed(curves.items())), "same names"),
         (many, dict.fromkeys(many, curve), "at most 5"),
         ({"part": one.between(0.0, one.total_seconds / 2)}, {"part": curve}, "part of a run"),
+        ({"run": one}, {"run": replace(curve, loss=curve.loss * np.nan)}, "finite loss"),
+        ({"run": one}, {"run": replace(curve, seconds=0.0 * curve.seconds)}, "must last longer"),
         ({"run": simulate(one.scenario.replacing({"cluster.workers": 65}))}, {"run": curve}, "at most 64 ranks"),
     )  # fmt: skip
     for its_traces, its_curves, words in faults:
