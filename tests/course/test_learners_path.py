@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from distsim import material
-from distsim.course import notebooks
+from distsim.course import exercises_in, notebooks
 from distsim.course.cells import GUESS
 from distsim.course.chapter import RECORDED
 from distsim.course.learners_copy import lay
@@ -27,6 +27,8 @@ from tests.jupyterlab import Lab
 ROOT = Path(__file__).parents[2]
 CHAPTER = Path("course/02_one_step.ipynb")
 TOUR = Path("course/00_tour.ipynb")
+EXERCISES = exercises_in(ROOT / "course" / "exercises" / f"{CHAPTER.stem}.py")
+POINTS = f"{sum(one.points for one in EXERCISES.values()):g}"
 CARD = ".jp-Notebook .distsim-card"
 DARK = "JupyterLab Dark"
 DRAWN_MS = 60_000  # the most that JupyterLab may take to draw a chapter on a busy machine
@@ -78,7 +80,7 @@ def test_a_chapter_that_runs_in_a_copy_changes_no_other_file(tmp_path: Path) -> 
     assert [hashes(folder) for folder in originals] == before
     assert (tmp_path / material.RECORD).is_file()
     (total,) = [cell for cell in made.cells if cell.get("source") == "chapter.total()"]
-    assert total.outputs[0].data["text/plain"] == "0 of 7 points"
+    assert total.outputs[0].data["text/plain"] == f"0 of {POINTS} points"
 
 
 @pytest.mark.real
@@ -116,8 +118,8 @@ def test_cards_can_be_read_and_links_lead_to_the_lab_and_the_next_chapter(
     lay(lab.folder / "mine")
     shutil.copy(ROOT / CHAPTER, lab.folder / "mine" / CHAPTER)
     page.goto(lab.address(f"mine/{CHAPTER}"))
-    scroll_to(page, "Chapter 02: 0 of 7 points")
-    total = page.locator(f"{CARD}:visible", has_text="Chapter 02: 0 of 7 points").last
+    scroll_to(page, f"Chapter 02: 0 of {POINTS} points")
+    total = page.locator(f"{CARD}:visible", has_text=f"Chapter 02: 0 of {POINTS} points").last
     total.get_by_text("epoch steps").wait_for()
     assert re.search(r"○\s*epoch steps: 0 of 1 point\b", total.inner_text())
     assert "0.0" not in [text.strip() for text in page.locator(".jp-OutputArea-output:visible").all_inner_texts()]
