@@ -118,13 +118,14 @@ class Chapter:
         measurement: Values = None,
         unit: str = "ms",
         quantity: str = "step time",
+        reported: bool = False,
     ) -> Captioned:
         """Draws all four in one figure, in `unit`, with the error of each against the measurement.
 
         A list holds repeats; an empty list means not there yet. Without a guess nothing is shown. The first comparison
-        that has a measurement goes into the record.
+        that has a measurement goes into the record. reported: whether somebody else reports the measurement.
         """
-        drawn = overlay(guess, formula, simulation, measurement, unit, quantity)
+        drawn = overlay(guess, formula, simulation, measurement, unit, quantity, reported=reported)
         if guessed_values := listed(guess):
             self._shown.add(quantity)
             stages = (tuple(listed(values)) for values in (formula, simulation, measurement))

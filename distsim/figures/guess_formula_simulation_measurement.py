@@ -11,10 +11,11 @@ import plotly.graph_objects as go
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row, shown
-from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, MEASURED_BAND, PAPER, PREDICTED, marker, template
+from distsim.figures.theme import FORMULA, GUESS, INK, MEASURED, MEASURED_BAND, PAPER, PREDICTED, Look, marker, template
 from distsim.figures.wording import above_or_below, signed
 
-LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, "measurement": MEASURED}
+MEASUREMENT = "measurement"
+LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, MEASUREMENT: MEASURED}
 
 Given = float | Sequence[float] | None
 
@@ -52,11 +53,14 @@ def guess_formula_simulation_measurement(
     measurement: Given = None,
     unit: str = "ms",
     quantity: str = "step time",
+    *,
+    reported: bool = False,
 ) -> Captioned:
     """Draws bars of one quantity in `unit`; a line through all bars marks the measurement.
 
     Each argument is a number, the numbers of several repeats (other seeds, further real runs), or None where there is
     no value yet. For repeats the bar is the median, and an error bar shows the range. A band shows the measured range.
+    reported: whether somebody else reports the measurement; it is then called "reported".
 
     Raises InputError where a number is not finite.
 
@@ -64,35 +68,39 @@ def guess_formula_simulation_measurement(
     >>> shown.summary.split("; ")[1]
     'the simulation is 0.43 % below, within the measured range, the formula is 12 % below, the guess is 35 % below.'
     """
-    given = dict(zip(LOOKS, (guess, formula, simulation, measurement), strict=True))
+    looks = {"reported" if reported and name == MEASUREMENT else name: look for name, look in LOOKS.items()}
+    *_, actual = looks
+    given = dict(zip(looks, (guess, formula, simulation, measurement), strict=True))
     stages = {name: Stage.of(name, values) for name, values in given.items() if values is not None}
-    measured = stages.get("measurement")
-    errors = {name: "–" if name == "measurement" else _error(stages.get(name), measured) for name in LOOKS}
-    figure = go.Figure([_bar(name, stages.get(name), unit) for name in LOOKS], _layout(stages, errors, unit, quantity))
-    table: list[Row] = [_row(name, stages.get(name), errors[name], f"{quantity} ({unit})") for name in LOOKS]
-    return Captioned(figure, _sentence(stages, unit, quantity), table)
+    measured = stages.get(actual)
+    errors = {name: "–" if name == actual else _error(stages.get(name), measured) for name in looks}
+    bars = [_bar(name, look, stages.get(name), unit) for name, look in looks.items()]
+    figure = go.Figure(bars, _layout(stages, errors, unit, quantity))
+    table: list[Row] = [_row(name, stages.get(name), errors[name], f"{quantity} ({unit})") for name in looks]
+    return Captioned(figure, _sentence(stages, actual, unit, quantity), table)
 
 
-def _bar(name: str, stage: Stage | None, unit: str) -> go.Bar:
+def _bar(name: str, look: Look, stage: Stage | None, unit: str) -> go.Bar:
     reach = None
     if stage and stage.repeats > 1:
         up, down = [stage.high - stage.value], [stage.value - stage.low]
         reach = {"array": up, "arrayminus": down, "color": INK, "thickness": 1.6, "width": 6}
     return go.Bar(
         orientation="h", y=[name], x=[stage.value if stage else None], error_x=reach, name=name,
-        marker=marker(LOOKS[name]),
+        marker=marker(look),
         hovertemplate=f"{name}: {stage.told(unit) if stage else 'not yet'}<extra></extra>",
     )  # fmt: skip
 
 
 def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantity: str) -> dict[str, Any]:
     most = max((stage.high for stage in stages.values()), default=1.0) or 1.0
-    measured = stages.get("measurement")
+    *_, actual = errors  # all names, in their order
+    measured = stages.get(actual)
     return {
         "template": template(), "height": 250, "showlegend": False, "margin": {"t": 16, "b": 50, "l": 10, "r": 12},
         "xaxis": {"title": {"text": f"{quantity} ({unit})"}, "range": [0, 1.4 * most]},
         "yaxis": {
-            "categoryorder": "array", "categoryarray": list(LOOKS), "range": [len(LOOKS) - 0.5, -0.5],
+            "categoryorder": "array", "categoryarray": list(errors), "range": [len(errors) - 0.5, -0.5],
             "showgrid": False,
         },
         "shapes": _through(measured) if measured else [],
@@ -104,7 +112,7 @@ def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantit
                 + (f" ({errors[name]})" if errors[name] != "–" else ""),
                 "showarrow": False, "bgcolor": PAPER, "borderpad": 1,
             }
-            for name in LOOKS
+            for name in errors
         ],
     }  # fmt: skip
 
@@ -137,16 +145,18 @@ def _error(stage: Stage | None, measured: Stage | None) -> str:
     return signed(100.0 * (stage.value - measured.value) / measured.value, "%")
 
 
-def _sentence(stages: dict[str, Stage], unit: str, quantity: str) -> str:
-    measured = stages.get("measurement")
+def _sentence(stages: dict[str, Stage], actual: str, unit: str, quantity: str) -> str:
+    measured, verb = stages.get(actual), "reported" if actual == "reported" else "measured"
     if measured is None or not measured.value:
         known = [f"{name} {stage.told(unit)}" for name, stage in stages.items()]
-        return f"Not measured yet; {quantity}: {', '.join(known)}." if known else "Nothing to show: no guess yet."
+        return f"Not {verb} yet; {quantity}: {', '.join(known)}." if known else "Nothing to show: no guess yet."
     parts = []
     for name in ("simulation", "formula", "guess"):
         if name in stages:
             within = measured.repeats > 1 and measured.low <= stages[name].value <= measured.high
             part = f"the {name} is {above_or_below(stages[name].value, measured.value)}"
-            parts.append(f"{part}, within the measured range" if within else part)
-    sentence = f"Measured: {'an' if quantity[:1] in tuple('aeio') else 'a'} {quantity} of {measured.told(unit)}"
+            parts.append(f"{part}, within the {verb} range" if within else part)
+    sentence = (
+        f"{verb.capitalize()}: {'an' if quantity[:1] in tuple('aeio') else 'a'} {quantity} of {measured.told(unit)}"
+    )
     return f"{sentence}; {', '.join(parts)}." if parts else f"{sentence}."

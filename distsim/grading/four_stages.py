@@ -14,7 +14,14 @@ Values = float | list[float] | None  # of a stage: one number, a number per repe
 
 
 def overlay(
-    guess: Values, formula: Values, simulation: Values, measurement: Values, unit: str, quantity: str
+    guess: Values,
+    formula: Values,
+    simulation: Values,
+    measurement: Values,
+    unit: str,
+    quantity: str,
+    *,
+    reported: bool = False,
 ) -> Captioned:
     """One figure of the stages that have a value; an empty list is no value. Without a guess nothing is drawn."""
     from distsim.figures import guess_formula_simulation_measurement
@@ -24,7 +31,7 @@ def overlay(
         print("Guess first: the other three are drawn then.")
         stages = {}
     given = {name: value for name, value in stages.items() if not _missing(value)}
-    return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity)
+    return guess_formula_simulation_measurement(**given, unit=unit, quantity=quantity, reported=reported)
 
 
 def _missing(value: Values) -> bool:

@@ -73,3 +73,12 @@ def test_the_article_fits_the_quantity() -> None:
         assert guess_formula_simulation_measurement(measurement=2.0, unit="%", quantity=quantity).summary == (
             f"Measured: {words}."
         )
+
+
+def test_what_others_report_is_not_called_a_measurement() -> None:
+    shown = guess_formula_simulation_measurement(5.0, 5.8, None, [3.9, 4.3], "times", "speed-up", reported=True)
+    assert shown.summary.startswith("Reported: a speed-up of 4.1 times")
+    assert [row["stage"] for row in shown.table] == ["guess", "formula", "simulation", "reported"]
+    assert list(shown.figure.layout.yaxis.categoryarray) == ["guess", "formula", "simulation", "reported"]
+    assert "easure" not in str(shown.figure) + shown.summary
+    assert shown.table[1]["error"] == "+41.5 %"
