@@ -234,7 +234,7 @@ def test_every_guess_is_compared_and_every_comparison_was_guessed(notebook: Any)
             assert all(f"{stage}=" in cell.source for stage in stages)
             compared.append(quantity)
             sentence = cell.outputs[0].data["text/plain"]
-            assert re.search(r"Measured: .*the guess is [\d.]+ % (above|below)", sentence), sentence
+            assert re.search(r"(Measured|Reported): .*the guess is [\d.]+ % (above|below)", sentence), sentence
     assert compared
     assert set(compared) <= set(guessed)
 
