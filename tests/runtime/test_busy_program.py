@@ -26,7 +26,7 @@ with busy_program(beside=0) as program:
     print(program.pid, flush=True)
     input()
 """
-SLOWED = 1.25  # a rank with half a core takes twice as long, if nothing else slows down the other one
+SLOWED = 1.2  # a rank with half a core takes twice as long, if nothing else slows down the other one
 PATIENCE_SECONDS = 20.0
 
 
@@ -77,7 +77,7 @@ def test_the_worker_beside_it_is_slow_and_the_other_one_waits() -> None:
         }
     )
     seen = []
-    for _ in range(2):
+    for _ in range(3):
         with hidden_fault(workers=2) as tell:
             trace = distsim.measure(scenario, pinned=True)
         slow = int(tell().split()[1])
