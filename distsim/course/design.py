@@ -31,8 +31,8 @@ def design(
 
     error_pct: of the prediction against the simulation of the changed scenario, in percent; above 0 where the
     prediction is too large. far: which errors are right. otherwise: the feedback for other errors, or a function of the
-    error and the changes.
-    changeable: the keys that may change, such as "compute.cv"; none named: all but those in `fixed`.
+    error and the changes. changeable: the keys that may change, such as "compute.cv"; none named: all but those in
+    `fixed`.
 
     >>> from distsim import example
     >>> ring = example("synchronous_ring")
@@ -40,14 +40,14 @@ def design(
     ...     {"steps": 10}, scenario=ring, error_pct=lambda changed: changed.steps - 50,
     ...     otherwise="Fewer steps.",
     ... ).observed
-    'the prediction is 40.0 % too small'
+    'the prediction is 40.0 % below the simulation'
     """
     if untouched(answer):
         return Judged(0.0, UNTOUCHED)
     if not isinstance(answer, Mapping):
         return Judged(0.0, shown(answer), 'This must be a dictionary of changes, such as {"compute.cv": 0.5}.')
     for key in answer:
-        if key in fixed or (changeable and key not in changeable):
+        if not isinstance(key, str) or key in fixed or (changeable and key not in changeable):
             allowed = f" Change only {', '.join(changeable)}." if changeable else " Change something else."
             return Judged(0.0, shown(answer), f"{key} must stay as it is.{allowed}")
     try:
@@ -57,7 +57,8 @@ def design(
         error = error_pct(changed)
     except InputError as problem:
         return Judged(0.0, shown(answer), f"This is no scenario for the check: {problem}")
-    told = f"the prediction is {abs(error):.1f} % too {'large' if error > 0 else 'small'}"
+    size = f"{abs(error):.1f} %"
+    told = f"the prediction is {size} {'off' if size == '0.0 %' else 'above' if error > 0 else 'below'} the simulation"
     if far(error):
         return Judged(1.0, told)
     return Judged(0.0, told, otherwise if isinstance(otherwise, str) else otherwise(error, answer))

@@ -17,8 +17,11 @@ from distsim.errors import InputError
 from distsim.figures import theme
 from distsim.figures.animation import Animation, pace
 from distsim.figures.captioned import Row
-from distsim.figures.lanes_scene import DRAWN, ZOOMS, Clock, LanesScene, LossScene, Run, on_page
+from distsim.figures.lanes_scene import DRAWN, LanesScene
 from distsim.figures.loss_lines import common_target, line_of
+from distsim.figures.loss_scene import LossScene
+from distsim.figures.paged_axis import ZOOMS, PagedAxis
+from distsim.figures.run_with_loss import RunWithLoss, on_page
 from distsim.figures.wording import counted
 from distsim.learning.curve import Curve
 from distsim.trace import COMPUTE_KINDS, Trace
@@ -42,7 +45,7 @@ class LanesAndLoss(Animation):
     NAME, TITLE, MOMENT, TABLE = "lanes_and_loss", "workers and loss", "update", "The runs"
     LEGEND = (
         "Each row is a worker or a server; where it is grey, it waits. A dotted line is an update. The mark of a run "
-        "stands on its loss. The staleness is the mean of all gradients so far. Other seeds give other races."
+        "stands on its loss. The staleness is the mean of all gradients so far. Another run gives another race."
     )
 
     @property
@@ -64,8 +67,8 @@ class LanesAndLoss(Animation):
     def more_controls(self) -> str:
         """The length of a page, and which runs are shown."""
         zooms = "".join(
-            f'<option value="{zoom}"{" selected" if zoom == self.losses.clock.zoom else ""}>'
-            f"{show(self.losses.clock.end_seconds / zoom, 'second')}</option>"
+            f'<option value="{zoom}"{" selected" if zoom == self.losses.axis.zoom else ""}>'
+            f"{show(self.losses.axis.end_seconds / zoom, 'second')}</option>"
             for zoom in ZOOMS
         )
         runs = "".join(
@@ -87,13 +90,13 @@ class LanesAndLoss(Animation):
         return f'<p class="key">{key}</p>{scenes}'
 
     def content(self) -> dict[str, Any]:
-        """The clock, each run, and the axis of the losses."""
-        clock, moments = self.losses.clock, max(len(scene.moments_seconds) for scene in self.lanes)
+        """The axis of time, each run, and the axis of the losses."""
+        axis, moments = self.losses.axis, max(len(scene.moments_seconds) for scene in self.lanes)
         return {
-            "end": clock.end_seconds,
+            "end": axis.end_seconds,
             "still": self.still_seconds,
-            "pace": pace(clock.end_seconds, moments),
-            "clock": clock.content(),
+            "pace": pace(axis.end_seconds, moments),
+            "axis": axis.content(),
             "runs": [scene.content() for scene in self.lanes],
             "losses": self.losses.content(),
         }
@@ -132,23 +135,23 @@ def lanes_and_loss(traces: Mapping[str, Trace], curves: Mapping[str, Curve]) -> 
     _check(traces, curves)
     end = on_page(min(_end(traces[name], curves[name]) for name in traces))
     runs = [
-        Run(number, name, trace, curves[name], line_of(name, [_until(curves[name], end)], "seconds"))
+        RunWithLoss(number, name, trace, curves[name], line_of(name, [_until(curves[name], end)], "seconds"))
         for number, (name, trace) in enumerate(traces.items())
     ]
     lines = [run.line for run in runs]
     target = common_target(lines) if len(runs) > 1 else None
-    clock = Clock(end, _zoom(runs, end))
+    axis = PagedAxis(end, _zoom(runs, end))
     fewest = min(runs, key=lambda run: run.updates_at(end))
-    lanes = [LanesScene(run, clock, _moments(run, end) if run is fewest else ()) for run in runs]
+    lanes = [LanesScene(run, axis, _moments(run, end) if run is fewest else ()) for run in runs]
     rows: list[Row] = [
         {
-            "run": run.name, "updates": run.updates_at(end), "mean staleness": run.age_at(end),
+            "run": run.name, "updates": run.updates_at(end), "mean staleness": run.staleness_at(end),
             "median loss of the last tenth": run.line.last, "first at the target (s)": _reached(run, target),
         }
         for run in runs
     ]  # fmt: skip
-    losses = LossScene(runs, clock, target)
-    return LanesAndLoss(_sentence(runs, target, end), rows, STILL * end / clock.zoom, lanes, losses)
+    losses = LossScene(runs, axis, target)
+    return LanesAndLoss(_sentence(runs, target, end), rows, STILL * end / axis.zoom, lanes, losses)
 
 
 def _check(traces: Mapping[str, Trace], curves: Mapping[str, Curve]) -> None:
@@ -186,7 +189,7 @@ def _until(curve: Curve, end_seconds: float) -> Curve:
     return replace(curve, **{name: getattr(curve, name)[kept] for name in columns})
 
 
-def _zoom(runs: Sequence[Run], end_seconds: float) -> int:
+def _zoom(runs: Sequence[RunWithLoss], end_seconds: float) -> int:
     """The fewest pages on which the computing of a step is wide enough to be seen."""
     found = []
     for run in runs:
@@ -196,26 +199,24 @@ def _zoom(runs: Sequence[Run], end_seconds: float) -> int:
     return next((zoom for zoom in ZOOMS if zoom * pixels >= FEWEST_PIXELS), ZOOMS[-1])
 
 
-def _moments(run: Run, end_seconds: float) -> list[float]:
+def _moments(run: RunWithLoss, end_seconds: float) -> list[float]:
     """The start, the updates of the run or, where they are many, some of them, and the end."""
     times = run.updates_seconds[run.updates_seconds < end_seconds]
     some = times[np.unique(np.linspace(0, len(times) - 1, MOST_MOMENTS).round().astype(int))] if len(times) else times
     return [0.0, *some.tolist(), end_seconds]
 
 
-def _reached(run: Run, target: float | None) -> float | None:
+def _reached(run: RunWithLoss, target: float | None) -> float | None:
     return None if target is None else run.line.reaches(target)
 
 
-def _sentence(runs: Sequence[Run], target: float | None, end_seconds: float) -> str:
+def _sentence(runs: Sequence[RunWithLoss], target: float | None, end_seconds: float) -> str:
     sound = [run for run in runs if run.line.whole]
     at_the_end = "".join(f"{run.name} diverges. " for run in runs if not run.line.whole)
     if sound:
         lowest = min(sound, key=lambda run: run.line.last)
-        at_the_end += (
-            f"Over the last tenth of {show(end_seconds, 'second')}, {lowest.name} has the lowest median loss, "
-        )
-        at_the_end += f"{lowest.line.last:.3g}."
+        has = f"{lowest.name} has the lowest median loss," if len(runs) > 1 else "the median loss is"
+        at_the_end += f"Over the last tenth of {show(end_seconds, 'second')}, {has} {lowest.line.last:.3g}."
     reached = sorted((time, run.name) for run in runs for time in [_reached(run, target)] if time is not None)
     if len(reached) < 2:
         return at_the_end.strip()

@@ -526,6 +526,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 ({"cluster.bandwidth": "1 Gbit/s"}, "leaves the growth of the loss"),
                 ({"cluster.latency": "1 ms"}, "Make the change stronger"),
                 ({"cluster.workers": 16}, "must stay as it is"),
+                ({1: 2}, "must stay as it is"),
                 ({"cluster.bandwith": "1 Gbit/s"}, "write bandwidth"),
                 ("cluster.latency", "a dictionary of changes"),
             ],

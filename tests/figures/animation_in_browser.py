@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,3 +59,31 @@ def check_frames(page: Any) -> None:
         if playing >= _LEAST_FRAMES * min(empty / _FASTEST, 1.0):
             return
     pytest.fail(f"frames per second, of an empty animation and of the figure: {measured}")
+
+
+def check_steps(page: Any, moments: Sequence[float]) -> None:
+    """Fails where the figure, played for a reader who prefers less motion, shows other moments than these."""
+    assert page.evaluate(f"{PLAYER}.playing") is False
+    page.get_by_label("speed").select_option("4")
+    page.evaluate(f"""() => {{
+        const draw = {PLAYER}.draw.bind({PLAYER});
+        window.drawnAt = [];
+        {PLAYER}.draw = (seconds) => {{ drawnAt.push(seconds); draw(seconds); }};
+    }}""")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("drawnAt.length >= 4")
+    assert page.evaluate("drawnAt.slice(0, 4)") == pytest.approx(moments[:4])
+
+
+@contextmanager
+def without_scripts(browser: Any, folder: Path, figure: Animation) -> Iterator[Any]:
+    """The saved page of the figure in a browser that runs no scripts; its controls are hidden."""
+    figure.save(folder / "figure.html")
+    context = browser.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto((folder / "figure.html").as_uri())
+        assert page.locator(".controls").is_hidden()
+        yield page
+    finally:
+        context.close()

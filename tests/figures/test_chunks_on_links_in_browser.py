@@ -13,7 +13,15 @@ from distsim.collectives import Schedule, halving_doubling, parameter_server, ri
 from distsim.figures.chunk_scene import Scene
 from distsim.figures.chunks_on_links import ChunksOnLinks
 from tests.explorers.test_pictures_in_browser import run_cells
-from tests.figures.animation_in_browser import GO_TO, PLAYER, SECONDS, check_frames, opened
+from tests.figures.animation_in_browser import (
+    GO_TO,
+    PLAYER,
+    SECONDS,
+    check_frames,
+    check_steps,
+    opened,
+    without_scripts,
+)
 from tests.figures.test_chunks_on_links import drawn
 from tests.jupyterlab import HAS_RUN, Lab
 from tests.page_faults import choose_theme, inaccessible, recorded
@@ -160,16 +168,7 @@ def test_readers_who_prefer_less_motion_get_steps(page: Any, tmp_path: Path) -> 
     page.emulate_media(reduced_motion="reduce")
     figure = opened(page, tmp_path, drawn(ring(4), parameter_server(4)))
     moments = sorted({one for scene in figure.scenes for one in scene.calls.moments_seconds})
-    assert page.evaluate(f"{PLAYER}.playing") is False
-    page.get_by_label("speed").select_option("4")
-    page.evaluate(f"""() => {{
-        const draw = {PLAYER}.draw.bind({PLAYER});
-        window.drawnAt = [];
-        {PLAYER}.draw = (seconds) => {{ drawnAt.push(seconds); draw(seconds); }};
-    }}""")
-    page.get_by_role("button", name="Play").click()
-    page.wait_for_function("drawnAt.length >= 4")
-    assert page.evaluate("drawnAt.slice(0, 4)") == pytest.approx(moments[:4])
+    check_steps(page, moments)
     scene: Scene = figure.scenes[0]
     page.evaluate(GO_TO, moments[1])
     one, _ = scene.calls.under_way(moments[1])[0]
@@ -210,16 +209,9 @@ def test_it_fits_and_all_can_use_it(page: Any, tmp_path: Path, workers: int, sch
 
 def test_without_scripts_the_still_picture_is_shown(browser: Any, tmp_path: Path) -> None:
     figure = drawn(ring(4), parameter_server(4))
-    figure.save(tmp_path / "figure.html")
-    context = browser.new_context(java_script_enabled=False)
-    try:
-        page = context.new_page()
-        page.goto((tmp_path / "figure.html").as_uri())
+    with without_scripts(browser, tmp_path, figure) as page:
         assert page.locator(".distsim-scene").count() == 2
         assert page.locator(".packet").count() == 8
-        assert page.locator(".controls").is_hidden()
-    finally:
-        context.close()
 
 
 @pytest.mark.alone

@@ -15,7 +15,8 @@ from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import lanes_and_loss
 from distsim.figures.lanes_and_loss import LanesAndLoss
-from distsim.figures.lanes_scene import UNITS, ZOOMS, Clock
+from distsim.figures.lanes_scene import LanesScene
+from distsim.figures.paged_axis import UNITS, ZOOMS, PagedAxis
 from distsim.figures.wording import time_unit
 from distsim.learning.curve import Curve
 from distsim.learning.optimizers import Sgd
@@ -59,7 +60,7 @@ def test_what_is_told_is_what_the_trace_and_the_curve_have(
     race: tuple[dict[str, Trace], dict[str, Curve]], figure: LanesAndLoss
 ) -> None:
     traces, curves = race
-    end = figure.losses.clock.end_seconds
+    end = figure.losses.axis.end_seconds
     assert end == pytest.approx(min(trace.total_seconds for trace in traces.values()), rel=1e-7)
     for scene in figure.lanes:
         trace, curve = traces[scene.run.name], curves[scene.run.name]
@@ -73,7 +74,7 @@ def test_what_is_told_is_what_the_trace_and_the_curve_have(
             words = f"{len(made)} update{'' if len(made) == 1 else 's'}, loss {loss:.3g}, staleness {age:.1f}"
             assert scene.run.told(seconds) == words
     trace = traces["asynchronous"]
-    assert figure.lanes[2].run.ages_tenths[-1] == pytest.approx(10 * summary(trace).mean_staleness, abs=0.5)
+    assert figure.lanes[2].run.staleness_tenths[-1] == pytest.approx(10 * summary(trace).mean_staleness, abs=0.5)
 
 
 def bars(path: str) -> list[list[float]]:
@@ -82,31 +83,52 @@ def bars(path: str) -> list[list[float]]:
     return np.column_stack([np.cumsum(found[:, :2], axis=0), found[:, 2]]).tolist()
 
 
+def check_bars(scene: LanesScene, trace: Trace) -> None:
+    """Each compute span of the page has a bar at its place."""
+    end = scene.axis.end_seconds
+    spans = trace.spans.of_kind(*COMPUTE_KINDS)
+    spans = spans.where(spans.start_seconds <= end)
+    paths = [path.get("d", "") for path in ET.fromstring(scene.svg(0.0)).iter(f"{SVG}path")
+             if path.get("class") == "compute"]  # fmt: skip
+    drawn = sorted((top // scene.row_pixels, left, left + width) for path in paths for left, top, width in bars(path))
+    scale = UNITS / end
+    times = zip(spans.worker.tolist(), spans.start_seconds * scale, spans.end_seconds * scale, strict=True)
+    assert np.array(drawn) == pytest.approx(np.array(sorted(times)), abs=0.5001)
+    assert len(drawn) > 20
+
+
 def test_bars_stand_where_the_spans_are(figure: LanesAndLoss, race: tuple[dict[str, Trace], dict[str, Curve]]) -> None:
-    scale = UNITS / figure.losses.clock.end_seconds
     for scene in figure.lanes:
-        spans = race[0][scene.run.name].spans.of_kind(*COMPUTE_KINDS)
-        spans = spans.where(spans.start_seconds <= figure.losses.clock.end_seconds)
-        paths = [path.get("d", "") for path in ET.fromstring(scene.svg(0.0)).iter(f"{SVG}path")
-                 if path.get("class") == "compute"]  # fmt: skip
-        drawn = sorted(
-            (top // scene.row_pixels, left, left + width) for path in paths for left, top, width in bars(path)
-        )
-        times = zip(spans.worker.tolist(), spans.start_seconds * scale, spans.end_seconds * scale, strict=True)
-        assert np.array(drawn) == pytest.approx(np.array(sorted(times)), abs=0.5001)
-        assert len(drawn) > 20
+        check_bars(scene, race[0][scene.run.name])
+
+
+def test_a_span_that_begins_before_the_clock_has_a_bar(race: tuple[dict[str, Trace], dict[str, Curve]]) -> None:
+    """As in measured runs: a rank may begin to compute a moment before the agreed start."""
+    trace, curve = race[0]["asynchronous"], race[1]["asynchronous"]
+    starts = np.where(trace.spans.start_seconds == 0.0, -2e-3, trace.spans.start_seconds)
+    early = replace(trace, spans=replace(trace.spans, start_seconds=starts))
+    (scene,) = lanes_and_loss({"early": early}, {"early": curve}).lanes
+    check_bars(scene, early)
+
+
+def test_one_run_alone_has_no_leader(race: tuple[dict[str, Trace], dict[str, Curve]]) -> None:
+    found = lanes_and_loss(*({"asynchronous": runs["asynchronous"]} for runs in race))
+    assert found.summary.startswith("Over the last tenth of ")
+    assert ", the median loss is 0." in found.summary
+    assert "lowest" not in found.html().partition("<script")[0]
+    assert ">all reach" not in found.html()
 
 
 @pytest.mark.parametrize("end", [1e-6, 0.037, 1.0, 2.9999, 3.0, 148.0, 7e5])
 def test_pages_cover_the_axis_and_ticks_are_round(end: float) -> None:
     for zoom in ZOOMS:
-        clock = Clock(end, zoom)
-        pages = [clock.page(end * (number + 0.5) / zoom) for number in range(zoom)]
+        axis = PagedAxis(end, zoom)
+        pages = [axis.page(end * (number + 0.5) / zoom) for number in range(zoom)]
         assert [start for start, _ in pages] == pytest.approx([number / zoom for number in range(zoom)])
-        assert clock.page(0.0)[0] == 0.0
-        assert clock.page(end)[1] == 1.0
-        assert all(0.0 <= clock.place(share * end) <= 100.0 + 1e-9 for share in np.linspace(0.0, 1.0, 77))
-        step, decimals = clock.ticks(zoom)
+        assert axis.page(0.0)[0] == 0.0
+        assert axis.page(end)[1] == 1.0
+        assert all(0.0 <= axis.place(share * end) <= 100.0 + 1e-9 for share in np.linspace(0.0, 1.0, 77))
+        step, decimals = axis.ticks(zoom)
         assert 2 <= end * time_unit(end)[0] / zoom / step <= 6.000001
         assert float(f"{step:.{decimals}f}") == pytest.approx(step)
 
@@ -127,7 +149,7 @@ def test_servers_many_workers_and_few_updates_are_drawn() -> None:
     for workers, servers, steps in ((2, 1, 2), (16, 4, 10), (40, 2, 3)):
         found = lanes_and_loss(*raced(workers, servers, steps))
         for scene in found.scenes:
-            for seconds in (0.0, found.losses.clock.end_seconds):
+            for seconds in (0.0, found.losses.axis.end_seconds):
                 ET.fromstring(scene.svg(seconds))
         assert ET.fromstring(found.still()).get("width") == "940"
 

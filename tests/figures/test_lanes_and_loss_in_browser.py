@@ -10,9 +10,19 @@ import pytest
 
 from distsim.figures import lanes_and_loss
 from distsim.figures.lanes_and_loss import LanesAndLoss
-from distsim.figures.lanes_scene import Clock, LanesScene, LossScene
+from distsim.figures.lanes_scene import LanesScene
+from distsim.figures.loss_scene import LossScene
+from distsim.figures.paged_axis import PagedAxis
 from tests.explorers.test_pictures_in_browser import run_cells
-from tests.figures.animation_in_browser import GO_TO, PLAYER, SECONDS, check_frames, opened
+from tests.figures.animation_in_browser import (
+    GO_TO,
+    PLAYER,
+    SECONDS,
+    check_frames,
+    check_steps,
+    opened,
+    without_scripts,
+)
 from tests.figures.test_lanes_and_loss import raced
 from tests.jupyterlab import Lab
 from tests.page_faults import choose_theme, inaccessible, recorded
@@ -43,9 +53,9 @@ def figure() -> LanesAndLoss:
 
 def turned(figure: LanesAndLoss, zoom: int) -> list[LanesScene | LossScene]:
     """The pictures with so many pages."""
-    clock = Clock(figure.losses.clock.end_seconds, zoom)
-    lanes = [LanesScene(scene.run, clock, scene.moments_seconds) for scene in figure.lanes]
-    return [*lanes, LossScene(figure.losses.runs, clock, figure.losses.target)]
+    axis = PagedAxis(figure.losses.axis.end_seconds, zoom)
+    lanes = [LanesScene(scene.run, axis, scene.moments_seconds) for scene in figure.lanes]
+    return [*lanes, LossScene(figure.losses.runs, axis, figure.losses.target)]
 
 
 def numbers(text: str) -> list[float]:
@@ -67,8 +77,8 @@ def test_the_page_shows_what_python_computes_at_any_moment_on_any_page(
     page: Any, problems: list[str], tmp_path: Path, figure: LanesAndLoss
 ) -> None:
     opened(page, tmp_path, figure)
-    end = figure.losses.clock.end_seconds
-    for zoom in (figure.losses.clock.zoom, 4, 32, 1):
+    end = figure.losses.axis.end_seconds
+    for zoom in (figure.losses.axis.zoom, 4, 32, 1):
         page.locator(".zoom").select_option(str(zoom))
         for share in (figure.still_seconds / end, 0.0, 0.137, 0.5, 0.9999, 0.31, 1.0):
             page.evaluate(GO_TO, share * end)
@@ -122,15 +132,7 @@ def test_readers_who_prefer_less_motion_get_steps(page: Any, tmp_path: Path, fig
     page.emulate_media(reduced_motion="reduce")
     opened(page, tmp_path, figure)
     moments = next(scene.moments_seconds for scene in figure.lanes if scene.moments_seconds)
-    page.get_by_label("speed").select_option("4")
-    page.evaluate(f"""() => {{
-        const draw = {PLAYER}.draw.bind({PLAYER});
-        window.drawnAt = [];
-        {PLAYER}.draw = (seconds) => {{ drawnAt.push(seconds); draw(seconds); }};
-    }}""")
-    page.get_by_role("button", name="Play").click()
-    page.wait_for_function("drawnAt.length >= 4")
-    assert page.evaluate("drawnAt.slice(0, 4)") == pytest.approx(moments[:4])
+    check_steps(page, moments)
 
 
 @pytest.mark.parametrize("width", [420, 950])
@@ -147,7 +149,7 @@ def test_it_fits_and_all_can_use_it(page: Any, tmp_path: Path, workers: int, sch
     small = """() => [...document.querySelectorAll(".scene text")]
         .filter((text) => parseFloat(getComputedStyle(text).fontSize) < 11).length"""
     for share in (0.0, 0.3, 1.0):
-        page.evaluate(GO_TO, share * figure.losses.clock.end_seconds)
+        page.evaluate(GO_TO, share * figure.losses.axis.end_seconds)
         assert page.evaluate(over) == []
         assert page.evaluate(small) == 0
     # The cursors of all pictures are one line, and the layer above a picture lies on it.
@@ -163,16 +165,9 @@ def test_it_fits_and_all_can_use_it(page: Any, tmp_path: Path, workers: int, sch
 
 
 def test_without_scripts_the_still_picture_is_shown(browser: Any, tmp_path: Path, figure: LanesAndLoss) -> None:
-    figure.save(tmp_path / "figure.html")
-    context = browser.new_context(java_script_enabled=False)
-    try:
-        page = context.new_page()
-        page.goto((tmp_path / "figure.html").as_uri())
+    with without_scripts(browser, tmp_path, figure) as page:
         assert page.locator(".distsim-lanes").count() == 4
         assert page.locator(".marks .mark").count() == 3
-        assert page.locator(".controls").is_hidden()
-    finally:
-        context.close()
 
 
 @pytest.mark.alone

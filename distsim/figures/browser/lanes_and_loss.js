@@ -1,5 +1,5 @@
 // Plays the figures of distsim.figures.lanes_and_loss: one cursor goes through the lanes and the losses of all runs.
-// The layout and the still picture come from Python (lanes_scene.py), the colours from the style sheet.
+// The layout and the still picture come from Python (lanes_scene.py, loss_scene.py), the colours from the style sheet.
 
 const percent = (share) => `${(100 * share).toFixed(3)}%`;
 
@@ -18,8 +18,8 @@ const threeDigits = (value) => String(Number(value.toPrecision(3)));
 
 // The page of the axis with this moment, and the moment's place on it.
 class Axis {
-  constructor(clock) {
-    Object.assign(this, clock);
+  constructor(axis) {
+    Object.assign(this, axis);
   }
 
   page(seconds) {
@@ -77,10 +77,10 @@ class Lanes extends Picture {
 
   draw(seconds) {
     super.draw(seconds);
-    const { updates, ages } = this.run;
+    const { updates, staleness } = this.run;
     const made = upTo(updates, seconds);
-    const age = (made ? ages[made - 1] / 10 : 0).toFixed(1);
-    this.tell(`${made} ${made === 1 ? "update" : "updates"}, loss ${threeDigits(this.lossAt(seconds))}, staleness ${age}`);
+    const mean = (made ? staleness[made - 1] / 10 : 0).toFixed(1);
+    this.tell(`${made} ${made === 1 ? "update" : "updates"}, loss ${threeDigits(this.lossAt(seconds))}, staleness ${mean}`);
   }
 
   lossAt(seconds) {
@@ -115,11 +115,11 @@ class Losses extends Picture {
       set(this.marks[number], "x", x);
       set(this.marks[number], "y", this.y(one.lossAt(seconds)).toFixed(2));
     }
+    if (this.lanes.length === 1) return;
     const shown = this.lanes.filter((one) => one.shown);
     const lowest = Math.min(...shown.map((one) => one.lossAt(seconds)));
     const first = shown.filter((one) => one.lossAt(seconds) === lowest);
-    const which = this.lanes.length > 1 ? `${first[0]?.run.name} has the lowest loss: ` : "";
-    this.tell(first.length === 1 ? `${which}${threeDigits(lowest)}` : "no run leads");
+    this.tell(first.length === 1 ? `${first[0].run.name} has the lowest loss: ${threeDigits(lowest)}` : "no run leads");
   }
 
   y(loss) {
@@ -143,7 +143,7 @@ class Losses extends Picture {
   }
 
   says() {
-    return `${this.told.textContent}.`;
+    return this.told.textContent && `${this.told.textContent}.`;
   }
 
   show(number, shown) {
@@ -155,7 +155,7 @@ class Losses extends Picture {
 
 begin("distsim-lanes-and-loss", (figure, content) => {
   const pictures = [...figure.querySelectorAll(".scenes > svg")];
-  const axis = new Axis(content.clock);
+  const axis = new Axis(content.axis);
   const lanes = content.runs.map((run, place) => new Lanes(pictures[place], axis, run));
   const losses = new Losses(pictures.at(-1), axis, content.losses, lanes);
   const redraw = () => figure.player.draw(figure.player.seconds);
