@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from distsim import example
+from distsim import example, simulate, summary
 from distsim.calibration import Calibration, far_beyond, fitted
 from distsim.calibration.operations import oversubscription, terms
 from distsim.course import Judged, choice, exercise, function
+from distsim.course.design import FAR_PCT, design
 from distsim.scenario import Scenario
 from distsim.theory.collectives import ring_all_reduce_seconds
 
@@ -161,4 +162,45 @@ def lost(answer: object) -> Judged:
                 (max(measured.values()) - measured[max(predicted, key=predicted.__getitem__)]) / max(measured.values())
             ): "That is a share; percent are asked for.",
         },
+    )
+
+
+RING = example("synchronous_ring").replacing(
+    {
+        "steps": 200,
+        "seed": 11,
+        "cluster": {"workers": 3, "bandwidth": "1 Gbit/s", "latency": "100 us"},
+        "compute": {"distribution": "lognormal", "mean": "30 ms", "cv": 0.3},
+        "workload": {"gradient": "2 MiB"},
+    }
+)
+TIMES = tuple(f"compute.{key}" for key in ("distribution", "mean", "cv", "alpha", "pauses", "slow"))
+
+
+def by_median_error_pct(scenario: Scenario) -> float:
+    """Steps times the median step, against the time of the whole simulated run."""
+    trace = simulate(scenario)
+    return 100.0 * (scenario.steps * summary(trace).step_seconds.median / float(trace.updates.time_seconds[-1]) - 1.0)
+
+
+@exercise(
+    points=3,
+    hint="The median does not change if the longest steps become longer still. How often, and how much longer?",
+    because="Half of the steps say nothing of the others. What a job costs is the mean step times the steps.",
+)
+def hidden(answer: object) -> Judged:
+    """Compute times for which the median step hides a large part of a run."""
+    return design(
+        answer,
+        scenario=RING,
+        changeable=TIMES,
+        error_pct=by_median_error_pct,
+        far=lambda error: error < -FAR_PCT,
+        otherwise=lambda error, changes: (
+            "Here most steps are long, and the median is one of them. What if only a few are long?"
+            if error > 0.0
+            else "A worker that is always slow delays each step alike, and the median knows it."
+            if "compute.slow" in changes
+            else "The median and the mean of these steps are near each other. Which few steps could cost much?"
+        ),
     )

@@ -1,7 +1,7 @@
 """Adds to a profile what short real runs tell: a step under DDP, and the pace of busy cores.
 
 Three kinds of launches take turns: one worker, a worker for each core, and two workers on one core. They exchange
-nothing. Times differ from launch to launch, by 20 % at times, so each kind is launched three times.
+nothing. Times differ from launch to launch, by 20 % at times, so each kind is launched three times, or as often as asked.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ PATIENCE_SECONDS = 300.0  # beyond the deadline of such a run: a busy machine sp
 
 
 def with_busy_cores(
-    found: Profile, spec: str, *, workers: int | None = None, steps: int = STEPS, report: Report | None = None
-) -> Profile:
+    found: Profile, spec: str, *, workers: int | None = None, steps: int = STEPS, launches: int = LAUNCHES,
+    report: Report | None = None,
+) -> Profile:  # fmt: skip
     """The profile `found` of the model "my_model.py:build" with its step under DDP and the pace of busy cores.
 
     workers: at once, by default as many as this machine has cores, at most 4; with one there is nothing to measure.
-    steps: of each launch that count, after a warm-up. report: called with each `Phase`. Raises InputError and RunError
+    steps: of each launch that count, after a warm-up. launches: of each kind. report: called with each `Phase`. Raises InputError and RunError
     as `measure` does.
     """
     workers = min(usable_cores(), MOST_WORKERS) if workers is None else workers
@@ -47,10 +48,10 @@ def with_busy_cores(
         return found
     lone, ddp = (_scenario(found, spec, 1, steps, exchanges=exchanges) for exchanges in (False, True))
     together = _scenario(found, spec, workers, steps, exchanges=False)
-    launches = [_Launch([lone, ddp]), _Launch([together])]
+    kinds = [_Launch([lone, ddp]), _Launch([together])]
     if hasattr(os, "sched_setaffinity"):
-        launches.append(_Launch([_scenario(found, spec, 2, steps, exchanges=False)], one_core=True))
-    turns = np.median([_times(traces) for traces in _in_turns(launches, report)], axis=0).tolist()
+        kinds.append(_Launch([_scenario(found, spec, 2, steps, exchanges=False)], one_core=True))
+    turns = np.median([_times(traces) for traces in _in_turns(kinds, launches, report)], axis=0).tolist()
     alone, under_ddp, side_by_side, *sharing = turns
     busy = BusyCores(workers, alone / side_by_side, 2 * alone / sharing[0] if sharing else None)
     return replace(found, ddp_seconds=under_ddp, busy=busy)
@@ -70,17 +71,17 @@ class _Launch:
             return measure_all(self.scenarios, deadline_seconds=deadline, progress=report, called=called)
 
 
-def _in_turns(launches: list[_Launch], report: Report | None) -> Iterator[list[Trace]]:
+def _in_turns(kinds: list[_Launch], turns: int, report: Report | None) -> Iterator[list[Trace]]:
     """The traces of each turn. report: is told of one run out of all."""
-    expected = LAUNCHES * sum(expected_seconds(launch.scenarios) for launch in launches)
+    expected = turns * sum(expected_seconds(launch.scenarios) for launch in kinds)
     runs = itertools.count()
 
     def told() -> Report | None:
         done = next(runs)
-        return None if report is None else part(report, "run", done, LAUNCHES * len(launches), expected)
+        return None if report is None else part(report, "run", done, turns * len(kinds), expected)
 
-    for _ in range(LAUNCHES):
-        yield [trace for launch in launches for trace in launch.run(told())]
+    for _ in range(turns):
+        yield [trace for launch in kinds for trace in launch.run(told())]
 
 
 def _times(traces: list[Trace]) -> list[float]:

@@ -602,5 +602,20 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (20.0, "must be a function"),
             ],
         ),
+        "hidden": Answers(
+            right=[
+                {"compute.pauses": {"probability": 0.01, "duration": "1 s"}},
+                {"compute.cv": 2.0},
+            ],
+            wrong=[
+                ({}, "near each other"),
+                ({"compute.cv": 0.6}, "near each other"),
+                ({"compute.slow": {1: 3.0}}, "each step alike"),
+                ({"compute.pauses": {"probability": 0.5, "duration": "1 s"}}, "only a few"),
+                ({"steps": 2}, "must stay as it is"),
+                ({"compute.cv": -1.0}, "no scenario"),
+                (0.2, "must be a dictionary"),
+            ],
+        ),
     },
 }

@@ -31,7 +31,7 @@ def fork_ranks(modules: Iterable[str]) -> None:
 
     Does nothing where ranks cannot be forked.
     """
-    if not sys.platform.startswith("linux") or _has_gpu():
+    if not may_fork():
         return
     for name in modules:
         importlib.import_module(name)
@@ -41,8 +41,18 @@ def fork_ranks(modules: Iterable[str]) -> None:
         return ForkedRank(command, environment)
 
     SubprocessHandler._popen = forked  # type: ignore[method-assign, assignment] # has what torchrun uses of a Popen
+    settle_memory()
+
+
+def may_fork() -> bool:
+    """Whether a process may fork here when it has loaded torch."""
+    return sys.platform.startswith("linux") and not _has_gpu()
+
+
+def settle_memory() -> None:
+    """Prepares a process for forks: the collector of a child then writes to no page that all share."""
     gc.collect()
-    gc.freeze()  # so that the collector of a rank writes to no page that all ranks share
+    gc.freeze()
 
 
 def _has_gpu() -> bool:
@@ -54,10 +64,14 @@ class ForkedRank:
     """A forked process that runs a Python program. It has the part of `subprocess.Popen` that torchrun uses.
 
     command: a Python, its options, and a script, or "-m" and a module; then the program's arguments. environment: all
-    variables of the process. It leads a session of its own, and inherits standard input, output and errors alone.
+    variables of the process. folder: in which it runs. cores: on which it runs. streams: its standard input, output and
+    errors. None: those of this process. It leads a session of its own, and inherits no other descriptor.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], *, folder: str | None = None,
+        cores: Iterable[int] | None = None, streams: Sequence[int] = (),
+    ) -> None:  # fmt: skip
         self.args = command
         self.returncode: int | None = None
         ready, tell = os.pipe()
@@ -66,7 +80,7 @@ class ForkedRank:
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pid = os.fork()
         if self.pid == 0:
-            _run(command, environment)
+            _run(command, environment, folder, cores, streams)
         os.close(tell)
         os.read(ready, 1)  # ends when the child leads its session, since it has closed its end then
         os.close(ready)
@@ -89,7 +103,10 @@ class ForkedRank:
         return code
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], folder: str | None, cores: Iterable[int] | None,
+    streams: Sequence[int],
+) -> NoReturn:  # fmt: skip
     """Runs the program in this forked process, and ends the process with the code with which Python would end.
 
     It ends at once, whatever fails: nothing may go back into torchrun's code, from which the process was forked.
@@ -97,11 +114,18 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     code = 1
     try:
         os.setsid()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
         # A new Python would not have torchrun's connections to other machines.
         os.closerange(3, LARGEST_DESCRIPTOR)
         _forget_handlers()
         os.environ.clear()
         os.environ.update(environment)
+        if cores is not None:
+            os.sched_setaffinity(0, cores)
+        if folder is not None:
+            os.chdir(folder)
+            sys.path[0] = folder  # where a program of "-m" may be
         if "numpy.random" in sys.modules:
             sys.modules["numpy.random"].seed()  # Python seeds its own `random` anew in each fork, numpy does not
         program = list(command[1:])

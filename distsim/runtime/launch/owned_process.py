@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import distsim
-from distsim.runtime.launch import process_tree
+from distsim.runtime.launch import fork_server, process_tree
+from distsim.runtime.launch.fork_server import ForkedAgent
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 
@@ -31,22 +32,30 @@ def started(
     lifeline: bool = True,
     groups: Callable[[], Iterable[int]] = tuple,
     descriptors: Sequence[int] = (),
-) -> Iterator[subprocess.Popen[bytes]]:
+    imports: Iterable[str] | None = None,
+) -> Iterator[subprocess.Popen[bytes] | ForkedAgent]:
     """The running process. At the end of the block, however it ends, all processes of the run are ended.
 
     stdout, stderr: file descriptors. folder: the working folder. lifeline: False gives an empty standard input instead.
     groups: asked at the end for process groups that belong to the run too. descriptors: which the process inherits.
+    imports: modules of a Python program that the fork server may have imported; None: the process is started anew.
     distsim can be imported in the process.
     """
     run_id, since = uuid.uuid4().hex, time.time() - 1.0
     line, held = os.pipe()
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | ForkedAgent | None = None
+    variables = _importable(environment) | {RUN_VARIABLE: run_id}
     try:
-        process = subprocess.Popen(
-            command, env=_importable(environment) | {RUN_VARIABLE: run_id}, cwd=folder,
-            stdin=line if lifeline else subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=descriptors,
-            start_new_session=True,  # Ctrl-C reaches this process alone, which then ends the others
-        )  # fmt: skip
+        if imports is not None:
+            process = fork_server.forked(
+                command, environment=variables, imports=imports, streams=(line, stdout, stderr)
+            )  # fmt: skip
+        if process is None:
+            process = subprocess.Popen(
+                command, env=variables, cwd=folder, stdin=line if lifeline else subprocess.DEVNULL, stdout=stdout,
+                stderr=stderr, pass_fds=descriptors,
+                start_new_session=True,  # Ctrl-C reaches this process alone, which then ends the others
+            )  # fmt: skip
         yield process
     finally:
         try:
@@ -64,5 +73,5 @@ def _importable(environment: Mapping[str, str]) -> dict[str, str]:
     home = str(Path(distsim.__file__).parents[1])
     if home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
         return dict(environment)
-    paths = [home, *filter(None, [environment.get("PYTHONPATH")])]
-    return {**environment, "PYTHONPATH": os.pathsep.join(paths)}
+    paths = [home, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**environment, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths))}
