@@ -117,7 +117,7 @@ class Compute(ValidatedTable):
                 takers = " or ".join(name for name, other in DISTRIBUTIONS.items() if key in other.keys)
                 raise ValueError(
                     f'{key} = {value} would change nothing with distribution = "{kind}". '
-                    f"Cure: remove it, or take {takers}"
+                    f"Cure: remove it, or write distribution as {takers}"
                 )
         if len(given) != bool(entry.keys):
             *others, last = entry.keys

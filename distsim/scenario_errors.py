@@ -86,7 +86,10 @@ def _rule_and_cure(finding: Any) -> tuple[str, str]:
             where = ".".join(str(part) for part in finding["loc"])
             if not where:
                 return "must be a table", "give one with steps, cluster and the others"
-            return "must be a table", f"write [{where}] on a line of its own and its keys below"
+            return (
+                "must be a table",
+                f"write [{where}] on a line of its own and its keys below; in Python, a dictionary",
+            )
     text = str(finding["msg"])
     return text[0].lower() + text[1:], "give it such a value"
 

@@ -7,7 +7,7 @@ from distsim.metrics import summary, throughput_samples_per_second
 from distsim.trace import Trace
 
 STEP, TOTAL, IDLE = "step time, median (ms)", "total (s)", "idle share (%)"
-GRADIENTS, STALENESS = "gradients per second", "mean staleness (versions)"
+GRADIENTS, STALENESS = "gradients per second", "mean staleness (updates)"
 DROPPED, CANCELLED = "dropped gradients", "cancelled gradients"
 
 

@@ -111,7 +111,7 @@ def _sentence(table: list[Row], parameters: Parameters) -> str:
     gain = signed(100.0 * (free - waiting) / waiting, "%") if waiting else "–"
     return (
         f"With {counted(parameters.workers, 'worker')}, asynchronous updates apply {free:.1f} gradients a second, and "
-        f"synchronous updates {waiting:.1f} ({gain}). The asynchronous gradients are {stale:.2f} versions stale on "
+        f"synchronous updates {waiting:.1f} ({gain}). The asynchronous gradients are {stale:.2f} updates stale on "
         f"average. If a worker may be at most {counted(parameters.ahead, 'step')} ahead, {held:.1f} gradients a second "
-        f"are applied, and they are {bounded:.2f} versions stale on average."
+        f"are applied, and they are {bounded:.2f} updates stale on average."
     )

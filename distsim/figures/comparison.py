@@ -90,7 +90,7 @@ def _quantities(predicted: Summary, measured: Summary) -> list[Quantity]:
         ),
     ]  # fmt: skip
     if predicted.mean_staleness or measured.mean_staleness:
-        found.append(Quantity("mean staleness", "versions", predicted.mean_staleness, measured.mean_staleness))
+        found.append(Quantity("mean staleness", "updates", predicted.mean_staleness, measured.mean_staleness))
     if predicted.dropped_gradients or measured.dropped_gradients:
         dropped = float(predicted.dropped_gradients), float(measured.dropped_gradients)
         found.append(Quantity("dropped gradients", "", *dropped, relative=False))

@@ -139,4 +139,5 @@ def _sentence(rows: Mapping[str, Mapping[str, Stage]]) -> str:
 
 
 def _median(factors: Sequence[float]) -> str:
-    return f"{np.median(factors):.3g}"
+    """The middle factor; between two, the one as many times above the one as below the other."""
+    return f"{np.exp(np.median(np.log(factors))):.3g}"

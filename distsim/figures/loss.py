@@ -17,6 +17,7 @@ from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.loss_lines import Line, common_target, line_of, spread
 from distsim.figures.theme import DASHES, DROPPED, INK, OTHER_RUNS, RUNS, Look, template
+from distsim.figures.wording import enumerated
 from distsim.learning.curve import Curve
 
 Against = Literal["seconds", "updates", "samples"]
@@ -214,7 +215,7 @@ def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) ->
     text = []
     if target is not None:
         text.append(f"All runs{' that do not diverge' if diverged else ''} reach a loss of {target:.3g}; ")
-        text[-1] += f"the first is {_winners(panels, target)}."
+        text[-1] += f"{_winners(panels, target)}."
     elif len(whole) == 1:
         (line,) = whole
         course = f"falls from {line.loss[0]:.3g}" if line.loss[-1] < line.loss[0] else f"goes from {line.loss[0]:.3g}"
@@ -230,13 +231,15 @@ def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) ->
 
 
 def _winners(panels: Mapping[Against, Sequence[Line]], target: float) -> str:
-    """The run that reaches the target first, for each axis."""
+    """The runs that reach the target first, for each axis."""
     found: dict[str, list[str]] = {}
     for axis, lines in panels.items():
-        reached = {line.name: line.reaches(target) for line in lines if line.whole}
-        first = min((at, name) for name, at in reached.items() if at is not None)
-        found.setdefault(first[1], []).append(_amount(first[0], axis))
-    return " or, along another axis, ".join(f"{name} ({', '.join(amounts)})" for name, amounts in found.items())
+        reached = {line.name: at for line in lines if line.whole and (at := line.reaches(target)) is not None}
+        first = min(reached.values())
+        names = enumerated([name for name, at in reached.items() if at == first])
+        found.setdefault(names, []).append(_amount(first, axis))
+    told = [f"{names} after {enumerated(amounts)}" for names, amounts in found.items()]
+    return f"first {', and '.join(told)}"
 
 
 def _amount(value: float, axis: Against) -> str:

@@ -234,7 +234,7 @@ def _table(curves: Sequence[SpeedUps], counts: Sequence[int]) -> list[Row]:
 
 
 def _sentence(curves: Sequence[SpeedUps]) -> str:
-    """The speed-up at the end of each curve, and the number of workers beyond which a curve falls."""
+    """The speed-up at the end of each curve, and the best drawn number of workers where a curve falls."""
     drawn = sorted((curve for curve in curves if len(curve.workers)), key=lambda curve: curve.workers[-1])
     if not drawn:
         return "No update of one worker was recorded, so nothing is drawn."
@@ -249,8 +249,8 @@ def _sentence(curves: Sequence[SpeedUps]) -> str:
     for curve in drawn:
         best = int(np.argmax(curve.values))
         if curve.values[-1] < SLOWER * curve.values[best] and not curve.points:
-            most = "1 worker makes" if curve.workers[best] == 1 else f"{curve.workers[best]} workers make"
-            parts.append(f"{_called(curve, curves)}: more than {most} it slower.")
+            most = f"{counted(curve.workers[best], 'worker')} {'is' if curve.workers[best] == 1 else 'are'}"
+            parts.append(f"{_called(curve, curves)}: of the numbers drawn, {most} the fastest.")
     return " ".join([*parts, *_errors(drawn)])
 
 

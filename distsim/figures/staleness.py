@@ -76,7 +76,7 @@ class Bars:
         last = len(self.names) - 1
         places = [*range(0, last - step // 2, step), last]
         return {
-            "title": {"text": "staleness (versions)"},
+            "title": {"text": "staleness (updates)"},
             "range": [-0.5 - 0.2 * self.width, self.width * len(self.names) - 0.5 + 0.2 * self.width],
             "tickvals": self.middles[places], "ticktext": [self.names[at].replace(" or more", "+") for at in places],
         }  # fmt: skip
@@ -96,7 +96,7 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
     >>> import distsim
     >>> run = distsim.example("backup_server").replacing({"policy": {"kind": "asynchronous"}})
     >>> staleness(distsim.simulate(run)).summary
-    'Asynchronous: the mean staleness of 250 gradients is 3.96 versions, the largest 9 (the long run has 4).'
+    'Asynchronous: the mean staleness of 250 gradients is 3.96 updates, the largest 9 (the long run has 4).'
     """
     if not traces:
         raise InputError.of("staleness(traces)", traces, "there is nothing to draw", "pass at least one trace")
@@ -122,7 +122,7 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
             {
                 "run": name,
                 "applied gradients": count,
-                "mean staleness (versions)": mean,
+                "mean staleness (updates)": mean,
                 "largest": max(histogram, default=None),
                 "fresh (%)": 100.0 * histogram.get(0, 0) / count if count else None,
             }
@@ -174,7 +174,7 @@ def _add_mean(figure: go.Figure, name: str, mean: float, height: float, number: 
     line = {"color": look.colour, "width": 2.5, "dash": DASHES[number % len(DASHES)]}
     figure.add_scatter(
         x=[mean, mean], y=[0.0, height], mode="lines", line=line, showlegend=False, name=f"mean of {name}",
-        hovertemplate=f"mean of {name}: %{{x:.3g}} versions<extra></extra>",
+        hovertemplate=f"mean of {name}: %{{x:.3g}} updates<extra></extra>",
     )  # fmt: skip
     figure.add_annotation(
         x=mean, y=height, text=f"mean {mean:.3g}", showarrow=False, xanchor="left", xshift=4, yanchor="middle",
@@ -187,12 +187,12 @@ def _sentence(trace: Trace, row: Row) -> str:
     name = run[:1].upper() + run[1:]
     if not row["applied gradients"]:
         return f"{name}: no gradient was applied."
-    count, mean = int(row["applied gradients"]), row["mean staleness (versions)"]
+    count, mean = int(row["applied gradients"]), row["mean staleness (updates)"]
     expected = ""
     if _is_asynchronous(trace):
         expected = f" (the long run has {mean_of_a_long_run(trace.workers):.0f})"
     return (
-        f"{name}: the mean staleness of {counted(count, 'gradient')} is {mean:.3g} versions, "
+        f"{name}: the mean staleness of {counted(count, 'gradient')} is {mean:.3g} updates, "
         f"the largest {row['largest']}{expected}."
     )
 
@@ -204,7 +204,7 @@ def _error(traces: Sequence[Trace]) -> list[str]:
         return []
     predicted, measured = found["simulated"], found["measured"]
     ours, theirs = mean_staleness(predicted) or 0.0, mean_staleness(measured) or 0.0
-    off = above_or_below(ours, theirs) if theirs else f"{ours:.3g} versions above"
+    off = above_or_below(ours, theirs) if theirs else f"{ours:.3g} updates above"
     apart = 100.0 * staleness_distance(predicted, measured)
     return [
         f"The predicted mean is {off} the measured one; {apart:.2g} % of the gradients would have to change their "

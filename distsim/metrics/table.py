@@ -85,7 +85,7 @@ MILLISECONDS = Unit("ms", 1e3, lambda values: alike(values, "second"))
 SECONDS = Unit("s", 1.0, lambda values: alike(values, "second"))
 MEGABYTES = Unit("MB", 1e-6, lambda values: alike(values, "byte"))
 PERCENT = Unit("%", 100.0, _each(lambda value: f"{100 * value:z.1f} %"))
-VERSIONS = Unit("versions", 1.0, _each(lambda value: f"{value:.2f}"))
+UPDATES = Unit("updates", 1.0, _each(lambda value: f"{value:.2f}"))
 COUNT = Unit("", 1.0, _each(str))
 CURRENCY = Unit("", 1.0, _each(lambda value: f"{value:.4g}"))
 
@@ -146,7 +146,7 @@ METRICS = (
     Metric("updates", "updates", COUNT, lambda run: len(np.unique(run.trace.updates.version))),
     Metric("dropped_gradients", "dropped gradients", COUNT, lambda run: dropped_gradients(run.trace), "count",
            heading="dropped"),
-    Metric("mean_staleness", "mean staleness", VERSIONS, lambda run: mean_staleness(run.trace), "percent",
+    Metric("mean_staleness", "mean staleness", UPDATES, lambda run: mean_staleness(run.trace), "percent",
            heading="staleness"),
     Metric("idle_share", "idle share", PERCENT, lambda run: run.share("waiting"), "points", heading="idle (%)"),
     Metric("exposed_communication_share", "exposed communication", PERCENT, lambda run: run.share("communication"),

@@ -1,7 +1,7 @@
 """Adds to a profile what short real runs tell: a step under DDP, and the pace of busy cores.
 
 Three kinds of launches take turns: one worker, a worker for each core, and two workers on one core. They exchange
-nothing. Times differ from launch to launch, by 20 % at times, so each kind is launched three times, or as often as asked.
+nothing. Times differ from launch to launch, by 20 % at times, so each kind is launched three times by default.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def with_busy_cores(
     """The profile `found` of the model "my_model.py:build" with its step under DDP and the pace of busy cores.
 
     workers: at once, by default as many as this machine has cores, at most 4; with one there is nothing to measure.
-    steps: of each launch that count, after a warm-up. launches: of each kind. report: called with each `Phase`. Raises InputError and RunError
-    as `measure` does.
+    steps: of each launch that count, after a warm-up. launches: of each kind. report: called with each `Phase`. Raises
+    InputError and RunError as `measure` does.
     """
     workers = min(usable_cores(), MOST_WORKERS) if workers is None else workers
     if workers < 2 or found.device != "cpu":

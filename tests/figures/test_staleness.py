@@ -46,14 +46,14 @@ def test_bars_are_the_metrics_histogram_and_lines_its_means() -> None:
         assert found == pytest.approx(expected)
         mean = summary(trace).mean_staleness
         assert list(of_name(shown.figure, f"mean of {name}").x) == [mean, mean]
-        assert (row["applied gradients"], row["mean staleness (versions)"]) == (total, mean)
+        assert (row["applied gradients"], row["mean staleness (updates)"]) == (total, mean)
         assert (row["largest"], row["fresh (%)"]) == (max(histogram), pytest.approx(expected.get(0, 0.0)))
     looks = [(trace.marker.color, trace.marker.pattern.shape) for trace in shown.figure.data if trace.type == "bar"]
     assert len({colour for colour, _ in looks}) == len({shape for _, shape in looks}) == 2
     labels = [note.y for note in shown.figure.layout.annotations]
     assert len(set(labels)) == 2
     assert shown.figure.layout.yaxis.range[1] > max(labels)
-    assert shown.figure.layout.xaxis.title.text == "staleness (versions)"
+    assert shown.figure.layout.xaxis.title.text == "staleness (updates)"
 
 
 def test_the_sentence_tells_the_mean_and_the_formula() -> None:
@@ -68,7 +68,7 @@ def test_gradients_in_parts_are_counted_once() -> None:
     trace = run("flexrr", staleness=2)
     (row,) = staleness(trace).table
     assert row["applied gradients"] == len(trace.updates) == 250
-    assert row["mean staleness (versions)"] == summary(trace).mean_staleness
+    assert row["mean staleness (updates)"] == summary(trace).mean_staleness
     changes = {"communication.servers": 3, "policy": {"kind": "synchronous"}}
     assert "of 250 gradients" in staleness(simulate(example("backup_server").replacing(changes))).summary
 
@@ -113,7 +113,7 @@ def test_runs_of_one_policy_are_numbered_or_named() -> None:
     one = run("asynchronous", workers=1)
     assert [row["run"] for row in staleness(one, one).table] == ["asynchronous 1", "asynchronous 2"]
     assert [row["run"] for row in staleness(one, names=["mine"]).table] == ["mine"]
-    assert "Mine: the mean staleness of 50 gradients is 0 versions" in staleness(one, names=["mine"]).summary
+    assert "Mine: the mean staleness of 50 gradients is 0 updates" in staleness(one, names=["mine"]).summary
     with pytest.raises(InputError, match="must name each"):
         staleness(one, names=["a", "b"])
     with pytest.raises(InputError, match="nothing to draw"):
@@ -124,7 +124,7 @@ def test_an_empty_run_is_told_beside_others() -> None:
     empty = TraceBuilder().build(workers=2, servers=1, producer="measured")
     shown = staleness(empty, run("synchronous"))
     assert shown.summary.startswith("Measured: no gradient was applied. Synchronous: the mean")
-    assert shown.table[0]["mean staleness (versions)"] is None
+    assert shown.table[0]["mean staleness (updates)"] is None
     assert staleness(empty).summary == "Measured: no gradient was applied."
 
 
@@ -139,6 +139,4 @@ def test_a_prediction_beside_its_measurement_states_its_error() -> None:
     assert f"; {100 * staleness_distance(predicted, measured):.2g} % of the gradients would have to change" in text
     assert "The predicted" not in staleness(predicted, predicted).summary
     waiting = [run("synchronous"), as_measured(run("synchronous"))]
-    assert (
-        "The predicted mean is 0 versions above the measured one; 0 % of the gradients" in staleness(*waiting).summary
-    )
+    assert "The predicted mean is 0 updates above the measured one; 0 % of the gradients" in staleness(*waiting).summary

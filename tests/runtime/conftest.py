@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -10,25 +11,36 @@ from pathlib import Path
 import psutil
 import pytest
 
+from distsim.runtime.launch import fork_server
+from distsim.runtime.launch.lifeline import RUN_VARIABLE
+
 MARK = "DISTSIM_TEST_MARK"
 
 
 def _marked(mark: str) -> list[psutil.Process]:
-    """The living processes that were started with this mark in their environment."""
+    """The living processes that were started with this mark in their environment, but this process's fork server."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == mark:
+            shown = process.environ()
+            server = shown.get(RUN_VARIABLE) == fork_server.NO_RUN and process.ppid() == os.getpid()
+            if process.status() != psutil.STATUS_ZOMBIE and shown.get(MARK) == mark and not server:
                 found.append(process)
         except (psutil.Error, OSError):
             continue
     return found
 
 
+@pytest.fixture(scope="module")
+def name() -> str:
+    """The mark of a module's tests, whose runs share a fork server: a forked process shows the server's environment."""
+    fork_server.end()
+    return uuid.uuid4().hex
+
+
 @pytest.fixture(autouse=True)
-def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+def mark(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     """A mark on all processes of this test's runs. Checks afterwards that no process and no run's folder remain."""
-    name = uuid.uuid4().hex
     monkeypatch.setenv(MARK, name)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -122,11 +122,13 @@ def test_waiting_has_an_end(sleeper: ForkedRank) -> None:
 
 
 @pytest.mark.real
-def test_ranks_are_forked_from_torchruns_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_forked_from_one_that_has_imported_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank's command line is that of the process which forked it, and its modules are there from the start."""
+    from distsim.runtime.launch import fork_server
     from distsim.runtime.launch.launcher import Launch, launched
 
-    before = set(psutil.Process().children())  # another test's fork server may live on
+    fork_server.end()
+    before = set(psutil.Process().children())
     monkeypatch.setenv("FOUND", str(tmp_path))
     script = tmp_path / "rank.py"
     script.write_text(
@@ -145,5 +147,6 @@ def test_ranks_are_forked_from_torchruns_process(tmp_path: Path, monkeypatch: py
     for one in found:
         assert one["loaded"], "the rank must import torch itself"
         assert one["same"]
-        assert "distsim.runtime.launch.torchrun_agent" in one["words"]
+        assert "distsim.runtime.launch.fork_server" in one["words"]
+    fork_server.end()
     assert set(psutil.Process().children()) <= before, "a process is left"

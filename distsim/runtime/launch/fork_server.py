@@ -9,11 +9,11 @@ not forked there is no server, and each agent is a new Python.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib
 import json
 import os
-import resource
 import select
 import selectors
 import signal
@@ -31,8 +31,10 @@ from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 IDLE_SECONDS = 120.0  # a server holds some hundred megabytes
 AGENT_IMPORTS = ("torch.distributed.run",)
-# What libraries read while they are imported. Other variables are each run's own.
-READ_AT_IMPORT = ("PYTHON", "OMP_", "MKL_", "OPENBLAS_", "TORCH_", "LD_", "CUDA_", "NCCL_", "KINETO_", "PATH", "LC_", "LANG")
+# Beginnings of the variables that libraries read while they are imported. Other variables are each run's own.
+READ_AT_IMPORT = (
+    "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "TORCH_", "LD_", "CUDA_", "NCCL_", "KINETO_", "PATH", "LC_", "LANG",
+)  # fmt: skip
 NO_RUN = "0" * 32  # as long as the id of a run
 LENGTH_BYTES = 8
 
@@ -116,23 +118,33 @@ def forked(
         server = _servers.get(os.getpid())
         if server is not None and server.kind == kind and (agent := server.fork(request, streams)):
             return agent
-        if server is not None:
-            server.close()
+        end()
         _servers[os.getpid()] = server = _Server(kind, environment)
         return server.fork(request, streams)
 
 
+@atexit.register
+def end() -> None:
+    """Ends this process's server, if there is one. The next run starts another."""
+    if server := _servers.pop(os.getpid(), None):
+        server.close()
+
+
 def _kind(environment: Mapping[str, str]) -> object:
     """What a server has from its start. A run that needs something else needs another server."""
+    import resource  # not on every system
+
     limits = [resource.getrlimit(number) for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
     return {name: text for name, text in environment.items() if name.startswith(READ_AT_IMPORT)}, limits
 
 
-def main(channel: socket.socket) -> None:
-    """Serves until the launching process closes its end, or has not asked for some time and no agent runs."""
+def main(channel: socket.socket, shown: int) -> None:
+    """Serves until the launching process closes its end, or has not asked for some time and no agent runs.
+
+    shown: where this program's first environment has the id of a run. The kernel shows that environment for each
+    forked process, too, so the id of its run is written there before the fork.
+    """
     agents = 0
-    # The kernel shows the environment with which a program was started, also for processes that it forks later.
-    shown = _place_of(RUN_VARIABLE)
     with selectors.DefaultSelector() as selector:
         selector.register(channel, selectors.EVENT_READ)
         while ready := selector.select(None if agents else IDLE_SECONDS):
@@ -162,7 +174,7 @@ def main(channel: socket.socket) -> None:
 
 
 def _place_of(variable: str) -> int:
-    """Where this program's first environment holds the value of a variable."""
+    """Where in memory this program's first environment has the value of a variable."""
     get = ctypes.CDLL(None).getenv
     get.argtypes, get.restype = [ctypes.c_char_p], ctypes.c_void_p
     return int(get(variable.encode()))
@@ -197,4 +209,5 @@ def _import(modules: Iterable[str]) -> None:
 
 if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as own, suppress(EOFError, ConnectionError):
-        main(own)
+        main(own, _place_of(RUN_VARIABLE))
+    os._exit(0)  # an orderly end of torch takes a quarter of a second

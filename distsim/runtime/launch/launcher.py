@@ -26,9 +26,8 @@ from distsim.progress import Phase, Report
 from distsim.runtime.emulation import coordination
 from distsim.runtime.emulation.plan import NetworkPlan
 from distsim.runtime.launch.diagnosis import Evidence
-from distsim.runtime.launch.fork_server import ForkedAgent
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
-from distsim.runtime.launch.owned_process import started
+from distsim.runtime.launch.owned_process import Process, forked
 from distsim.runtime.launch.rank_context import FOLDER_VARIABLE, JOB_FILE, STACK_SIGNAL, failure_file, stacks_file
 from distsim.runtime.launch.rank_output import Output, output_pipe
 from distsim.runtime.launch.termination import termination_raises
@@ -147,8 +146,8 @@ def _run(folder: Path, launch: Launch, output: Output) -> None:
     ]  # fmt: skip
     printing = os.open(output_pipe(folder, "agent"), os.O_WRONLY)
     try:
-        with started(
-            command, environment=_environment(folder, launch), stdout=printing, stderr=printing, imports=launch.imports,
+        with forked(
+            command, environment=_environment(folder, launch), output=printing, imports=launch.imports,
             groups=lambda: [slot.pid for slot in rank_status.read(folder) if slot.pid],
         ) as agent:  # fmt: skip
             _watch(folder, launch, agent, output)
@@ -181,7 +180,7 @@ def loopback() -> str:
     return "lo"
 
 
-def _watch(folder: Path, launch: Launch, agent: subprocess.Popen[bytes] | ForkedAgent, output: Output) -> None:
+def _watch(folder: Path, launch: Launch, agent: Process, output: Output) -> None:
     """Returns when all ranks have ended well. Raises RunError when a rank has failed, or the deadline has passed."""
     deadline = time.monotonic() + launch.deadline_seconds
     failed_at = float("inf")

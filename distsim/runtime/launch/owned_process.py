@@ -14,11 +14,23 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import distsim
 from distsim.runtime.launch import fork_server, process_tree
-from distsim.runtime.launch.fork_server import ForkedAgent
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
+
+
+class Process(Protocol):
+    """The part of `subprocess.Popen` that launching needs."""
+
+    pid: int
+    returncode: int | None
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+Kind = TypeVar("Kind", bound=Process)
 
 
 @contextmanager
@@ -30,32 +42,61 @@ def started(
     stderr: int,
     folder: Path | None = None,
     lifeline: bool = True,
-    groups: Callable[[], Iterable[int]] = tuple,
     descriptors: Sequence[int] = (),
-    imports: Iterable[str] | None = None,
-) -> Iterator[subprocess.Popen[bytes] | ForkedAgent]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """The running process. At the end of the block, however it ends, all processes of the run are ended.
 
     stdout, stderr: file descriptors. folder: the working folder. lifeline: False gives an empty standard input instead.
-    groups: asked at the end for process groups that belong to the run too. descriptors: which the process inherits.
-    imports: modules of a Python program that the fork server may have imported; None: the process is started anew.
-    distsim can be imported in the process.
+    descriptors: which the process inherits. distsim can be imported in the process.
     """
+
+    def start(variables: dict[str, str], line: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, env=variables, cwd=folder, stdin=line if lifeline else subprocess.DEVNULL, stdout=stdout,
+            stderr=stderr, pass_fds=descriptors,
+            start_new_session=True,  # Ctrl-C reaches this process alone, which then ends the others
+        )  # fmt: skip
+
+    with _owned(start, environment, tuple) as process:
+        yield process
+
+
+@contextmanager
+def forked(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    output: int,
+    imports: Iterable[str],
+    groups: Callable[[], Iterable[int]],
+) -> Iterator[Process]:
+    """As `started`, but for a Python program that is forked where the system can do this.
+
+    output: a file descriptor for its output and its errors. imports: modules that are imported before the fork.
+    groups: asked at the end for process groups that belong to the run too.
+    """
+
+    def start(variables: dict[str, str], line: int) -> Process:
+        streams = (line, output, output)
+        agent = fork_server.forked(command, environment=variables, imports=imports, streams=streams)
+        return agent or subprocess.Popen(
+            command, env=variables, stdin=line, stdout=output, stderr=output, start_new_session=True
+        )
+
+    with _owned(start, environment, groups) as process:
+        yield process
+
+
+@contextmanager
+def _owned(
+    start: Callable[[dict[str, str], int], Kind], environment: Mapping[str, str], groups: Callable[[], Iterable[int]]
+) -> Iterator[Kind]:
+    """The process that `start` makes of all variables and a lifeline, and the end of its run."""
     run_id, since = uuid.uuid4().hex, time.time() - 1.0
     line, held = os.pipe()
-    process: subprocess.Popen[bytes] | ForkedAgent | None = None
-    variables = _importable(environment) | {RUN_VARIABLE: run_id}
+    process: Kind | None = None
     try:
-        if imports is not None:
-            process = fork_server.forked(
-                command, environment=variables, imports=imports, streams=(line, stdout, stderr)
-            )  # fmt: skip
-        if process is None:
-            process = subprocess.Popen(
-                command, env=variables, cwd=folder, stdin=line if lifeline else subprocess.DEVNULL, stdout=stdout,
-                stderr=stderr, pass_fds=descriptors,
-                start_new_session=True,  # Ctrl-C reaches this process alone, which then ends the others
-            )  # fmt: skip
+        process = start(_importable(environment) | {RUN_VARIABLE: run_id}, line)
         yield process
     finally:
         try:
