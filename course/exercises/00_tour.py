@@ -1,6 +1,8 @@
 """The exercises of chapter 00: what is right, and what is known to go wrong, both computed."""
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from distsim import example, simulate, summary
 from distsim.course import Judged, design, exercise, function, number
@@ -142,6 +144,22 @@ def formula_error_pct(scenario: Scenario) -> float:
     return 100 * ((slowest + ring) / summary(simulate(scenario)).step_seconds.mean - 1)
 
 
+def without_luck(_: float, changes: Mapping[str, Any]) -> str:
+    """What keeps a run of 200 draws near the mean of all draws."""
+    own = {**changes, **{f"compute.{key}": value for key, value in dict(changes.get("compute") or {}).items()}}
+    if "compute.pauses" in own:
+        paused = WORKERS * SCENARIO.steps * float((own["compute.pauses"] or {}).get("probability", 0.0))
+        if paused >= 1:
+            return f"Of the 200 draws, {paused:.3g} pause on average, and this run met about that many."
+        return "A run seldom meets one of these pauses, but they are too short to change the mean of all draws much."
+    if "compute.slow" in own:
+        return "The formula knows how slow each worker is."
+    return (
+        "Four workers draw 200 times in this run, so its mean is near the mean of all draws. "
+        "Which event may be absent from 200 draws?"
+    )
+
+
 @exercise(
     points=2,
     hint="What happens so seldom that fifty steps may not meet it, and lasts so long that it counts in the mean?",
@@ -154,9 +172,5 @@ def unlucky(answer: object) -> Judged:
         scenario=SCENARIO,
         changeable=tuple(f"compute.{key}" for key in ("distribution", "mean", "cv", "alpha", "pauses", "slow")),
         error_pct=formula_error_pct,
-        otherwise=lambda _, changes: (
-            "The formula knows how slow each worker is."
-            if "compute.slow" in changes
-            else "Four workers draw 200 times in this run, so its mean is near the mean of all draws."
-        ),
+        otherwise=without_luck,
     )

@@ -6,7 +6,7 @@ from distsim import simulate, summary
 from distsim.accuracy.free_communication import free
 from distsim.compute import Compute
 from distsim.course import Judged, design, exercise, function, number
-from distsim.course.design import FAR_PCT
+from distsim.course.design import FAR_PCT, Changes
 from distsim.distributions import Constant
 from distsim.learning.experiments.backups import STRAGGLERS, WORKERS
 from distsim.scenario import Scenario
@@ -16,7 +16,8 @@ from distsim.theory.stragglers import cancelled_backup_step_seconds, synchronous
 BACKUPS = 4
 TIMES = worker_times(Compute(**STRAGGLERS.compute), WORKERS)
 ALL_SECONDS, FIRST_SECONDS = (cancelled_backup_step_seconds(TIMES, backups) for backups in (0, BACKUPS))
-DROPPED = free({"kind": "backup", "backups": 1}, {"mean": "50 ms"}, workers=8, steps=400)
+FEW_PAUSES = 100  # in the run of DROPPED: so few say little about the long run
+DROPPED = free({"kind": "backup", "backups": 1}, {"mean": "50 ms"}, workers=8, steps=20_000)
 TIMES_KEYS = tuple(f"compute.{key}" for key in ("distribution", "mean", "cv", "alpha", "pauses", "slow"))
 
 
@@ -109,6 +110,18 @@ def stopped_error_pct(scenario: Scenario) -> float:
     return 100 * (formula / summary(simulate(scenario)).step_seconds.mean - 1)
 
 
+def late_feedback(error: float, changes: Changes) -> str:
+    """What to try where the formula is not too short by enough."""
+    compute = DROPPED.replacing(dict(changes)).compute
+    if compute.pauses and compute.pauses.probability * DROPPED.steps * DROPPED.cluster.workers < FEW_PAUSES:
+        return "In these 20,000 steps hardly anybody paused: make pauses frequent enough to be met."
+    if error < -FAR_PCT / 4:
+        return "The direction is right: late workers are late again in the next step, but not late enough."
+    if "compute.slow" in changes:
+        return "The formula knows which workers are always slow. Which delays come and go?"
+    return "Late workers catch up too soon: how long are the longest times, compared with a usual step?"
+
+
 @exercise(
     points=3,
     hint="A late worker that is not stopped begins its next step late. When is it late in that step too?",
@@ -122,9 +135,5 @@ def late_again(answer: object) -> Judged:
         changeable=TIMES_KEYS,
         error_pct=stopped_error_pct,
         far=lambda error: error < -FAR_PCT,
-        otherwise=lambda _, changes: (
-            "One worker that is always slow is always the one left out. Which times delay several workers?"
-            if "compute.slow" in changes
-            else "Late workers catch up too soon: how long are the longest times, compared with a usual step?"
-        ),
+        otherwise=late_feedback,
     )

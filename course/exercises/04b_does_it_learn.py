@@ -2,14 +2,23 @@
 
 from math import sin
 
-from distsim.course import Judged, exercise, number
+import numpy as np
+
+from distsim import simulate
+from distsim.accuracy.free_communication import free
+from distsim.course import Judged, design, exercise, number
+from distsim.course.design import FAR_PCT, Changes
+from distsim.scenario import Scenario
 from distsim.theory.descent import largest_stale_rate, quadratic_floor
-from distsim.theory.staleness import collision_share, mean_staleness
+from distsim.theory.staleness import collision_share, mean_staleness, staleness_probability
 
 TURNS, CURVATURE = 12, 0.001
 MOMENTUM = 0.9
 WORKERS, CHANGED = 8, 0.1
 SYNCHRONOUS_RATE = 0.05
+STEPS, FEWEST_PAUSES = 12_500, 100  # of each worker; of all workers in the simulated run
+EXPONENTIAL = free({"kind": "asynchronous"}, {"distribution": "exponential", "mean": "50 ms"}, WORKERS, STEPS)
+TIMES_KEYS = tuple(f"compute.{key}" for key in ("distribution", "mean", "cv", "alpha", "slow", "pauses"))
 
 
 def touched_share(changed: float, staleness: float) -> float:
@@ -109,4 +118,44 @@ def equal_floor_rate(answer: object) -> Judged:
             FLOOR: "That is the floor.",
             SYNCHRONOUS_RATE * WORKERS: "A larger rate lifts the floor.",
         },
+    )
+
+
+def fresh_error_pct(scenario: Scenario) -> float:
+    """The share of fresh gradients by the formula for exponential times, 1/N, against the simulated share."""
+    fresh = float(np.mean(simulate(scenario).contributions.staleness == 0))
+    return 100.0 * (staleness_probability(0, scenario.cluster.workers) / fresh - 1.0)
+
+
+def seldom_paused(changes: Changes) -> bool:
+    """Whether the changes have pauses, but hardly any worker meets one."""
+    pauses = EXPONENTIAL.replacing(dict(changes)).compute.pauses
+    return pauses is not None and pauses.probability * WORKERS * STEPS < FEWEST_PAUSES
+
+
+def more_are_needed(error: float, changes: Changes) -> str:
+    """The feedback where too few gradients are fresh."""
+    if seldom_paused(changes):
+        return "Hardly any worker pauses in this run: make pauses frequent enough to be met."
+    if error > 3.0:
+        return "Fresh gradients are rarer than before: the workers take turns more regularly."
+    if error > -3.0:
+        return "As many gradients are fresh as before: all workers still send equally many at any time."
+    return "This is the right direction. How many of the eight workers still send most of the gradients?"
+
+
+@exercise(
+    points=3,
+    hint="A gradient is fresh if its worker also made the update before. When does that happen often?",
+    because="While some workers are slow or pause, most gradients come from the others, as if there were fewer workers.",
+)
+def more_fresh(answer: object) -> Judged:
+    """Compute times with which more gradients are fresh than a share of 1/N."""
+    return design(
+        answer,
+        scenario=EXPONENTIAL,
+        changeable=TIMES_KEYS,
+        error_pct=fresh_error_pct,
+        far=lambda error: error < -FAR_PCT,
+        otherwise=more_are_needed,
     )

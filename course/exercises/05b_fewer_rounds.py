@@ -7,6 +7,7 @@ import numpy as np
 import distsim
 from distsim.calibration import WARM_UP_STEPS, exchange_seconds
 from distsim.course import Judged, design, exercise, number
+from distsim.errors import InputError
 from distsim.scenario import Scenario
 from distsim.theory.collectives import halving_doubling_all_reduce_seconds, ring_all_reduce_seconds
 
@@ -42,6 +43,8 @@ def crossing_kilobytes(workers: int, folded: float = 0.0) -> float:
 def formula_error_pct(scenario: Scenario) -> float:
     """The ring's formula against the simulated exchange, in percent of the simulated time."""
     cluster = scenario.cluster
+    if cluster.workers < 2:
+        raise InputError.of("cluster.workers", cluster.workers, "must be 2 or more", "one worker has no exchange")
     formula = ring_all_reduce_seconds(
         scenario.gradient_bytes, cluster.workers, cluster.bandwidth_bytes_per_second, cluster.latency_seconds
     )

@@ -48,6 +48,13 @@ def design(
         return Judged(0.0, shown(answer), 'This must be a dictionary of changes, such as {"compute.cv": 0.5}.')
     for key in answer:
         if not isinstance(key, str) or key in fixed or (changeable and key not in changeable):
+            table = f"{key}."
+            if isinstance(key, str) and any(one.startswith(table) for one in changeable):
+                first = next(one for one in changeable if one.startswith(table))
+                return Judged(
+                    0.0, shown(answer),
+                    f'Name the keys of {key} one by one, such as {{"{first}": ...}}. None removes a key.',
+                )  # fmt: skip
             allowed = f" Change only {', '.join(changeable)}." if changeable else " Change something else."
             return Judged(0.0, shown(answer), f"{key} must stay as it is.{allowed}")
     try:

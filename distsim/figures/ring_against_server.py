@@ -73,7 +73,11 @@ times less; of 1 run, the largest difference from the formula is 0 %.'
     figure.update_layout(template=template(), height=400, margin={"t": 60, "b": 50, "l": 10, "r": 14})
     powers = [2**power for power in range(20)]
     figure.update_xaxes(type="log", title_text="workers", tickvals=powers)
-    figure.update_yaxes(type="log", title_text="bytes of the busiest link, per update (MB)", dtick=1)
+    labels = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
+    figure.update_yaxes(
+        type="log", title_text="bytes of the busiest link, per update (MB)", tickvals=labels,
+        ticktext=[f"{label:g}" for label in labels],
+    )  # fmt: skip
     return Captioned(figure, _growth(num_bytes, counts[-1], runs), table)
 
 

@@ -61,8 +61,8 @@ def test_who_is_first_depends_on_the_axis() -> None:
     for found, told in ((SLOW, row), (FAST, other)):
         first = int(np.argmax(found.loss <= target))
         assert [told[key] for key in keys] == [found.seconds[first], found.update[first], found.samples[first]]
-    assert shown.summary.startswith(f"All runs reach a loss of {target:.3g}; the first is asynchronous (")
-    assert shown.summary.endswith("or, along another axis, synchronous (20 updates).")
+    assert shown.summary.startswith(f"All runs reach a loss of {target:.3g}; first asynchronous after ")
+    assert shown.summary.endswith(" samples, and synchronous after 20 updates.")
     assert {tuple(set(trace.y)) for trace in shown.figure.data if trace.name.startswith("all reach")} == {(target,)}
 
 
@@ -125,7 +125,12 @@ def test_of_64_the_lowest_and_the_highest_are_told_apart() -> None:
     (others, *_) = lines(shown.figure, "62 others")
     assert np.isnan(others.y).sum() == 62
     assert len(shown.table) == 64
-    assert "the first is rate 0 (" in shown.summary
+    assert "; first rate 0 and rate 1 after " in shown.summary
+
+
+def test_runs_that_are_first_together_are_both_named() -> None:
+    same = {"one": curve(falling(8.0)), "other": curve(falling(8.0)), "slow": curve(falling(80.0))}
+    assert "; first one and other after " in loss(same, ["updates"]).summary
 
 
 def test_accuracy_is_told_where_something_is_classified() -> None:

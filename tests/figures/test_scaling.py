@@ -99,7 +99,7 @@ def test_the_sentence_says_what_is_reached_and_where_more_workers_are_slower() -
     falling = SpeedUps("crowded", [1, 2, 4, 8], [1.0, 1.8, 2.0, 1.5])
     assert scaling(falling).summary == (
         "On 8 workers: crowded 1.5 times as fast as one worker, an efficiency of 19 %. "
-        "crowded: more than 4 workers make it slower."
+        "crowded: of the numbers drawn, 4 workers are the fastest."
     )
     both = scaling(formula("ring"), replace(formula("ring"), workers=[1, 2, 4, 16], points=True)).summary
     assert both.startswith("On 8 workers: ring 6.81 times")
@@ -170,4 +170,4 @@ def test_each_number_of_workers_may_have_calibrated_links_of_its_own() -> None:
 
 
 def test_of_what_never_pays_one_worker_is_the_most() -> None:
-    assert scaling(SpeedUps("server", [1, 2], [1.0, 0.7])).summary.endswith("more than 1 worker makes it slower.")
+    assert scaling(SpeedUps("server", [1, 2], [1.0, 0.7])).summary.endswith("of the numbers drawn, 1 worker is the fastest.")

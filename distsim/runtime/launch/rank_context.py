@@ -1,4 +1,4 @@
-"""Prepares a rank before heavy imports: a lifeline, a status slot, a stack dump and a failure record.
+"""Prepares a rank before its own program: a lifeline, a status slot, a stack dump and a failure record.
 
 A rank's script looks like this:
 
