@@ -235,7 +235,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "cv = 1.1",
         "must be at most 1",
     ),
-    "alpha where it does not belong": (changed(compute__alpha=2.0), "alpha = 2.0", "Cure: remove it, or write distribution as pareto"),
+    "alpha where it does not belong": (
+        changed(compute__alpha=2.0),
+        "alpha = 2.0",
+        "Cure: remove it, or write distribution as pareto",
+    ),
     "alpha without a mean": (
         changed(compute={"distribution": "pareto", "mean": "1 s", "alpha": 1.0}),
         "compute.alpha = 1.0",

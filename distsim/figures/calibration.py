@@ -6,7 +6,7 @@ size, which the panel of a large range hides for small sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from html import escape
 from typing import Any
 
@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from distsim.calibration.machine import Fit, MachineCalibration, Measured
-from distsim.calibration.operations import OF_MODELS
+from distsim.calibration.operations import OF_MODELS, Operation
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.html_page import PAGE, figure_html
 from distsim.figures.theme import INK, MARKS, RUNS, SMALL, marker, template
@@ -32,8 +32,10 @@ LEAST_FAR_PCT = 5.0  # of the axis of errors, which all panels share
 Axis = dict[str, Any]
 
 
-def calibration(machine: MachineCalibration) -> Captioned:
+def calibration(machine: MachineCalibration, *, operations: Collection[Operation] | None = None) -> Captioned:
     """Draws medians of repeats as marks, their quartiles as error bars, and the fits as lines.
+
+    operations: those to draw, such as "all_reduce"; None: all that were measured.
 
     >>> import numpy as np
     >>> from distsim.calibration import fitted
@@ -41,6 +43,10 @@ def calibration(machine: MachineCalibration) -> Captioned:
     >>> calibration(fitted(found, cores=2)).summary
     'Of 2 measured times, the one farthest from its line is 0 % off (point to point).'
     """
+    if operations is not None:
+        fits, measured = (tuple(one for one in found if one.operation in operations)
+                          for found in (machine.fits, machine.measured))  # fmt: skip
+        machine = machine.model_copy(update={"fits": fits, "measured": measured})
     titles = list(dict.fromkeys(fit.title for fit in machine.fits))
     numbers = sorted({found.workers for found in machine.measured})
     columns = min(COLUMNS, len(titles))

@@ -170,4 +170,6 @@ def test_each_number_of_workers_may_have_calibrated_links_of_its_own() -> None:
 
 
 def test_of_what_never_pays_one_worker_is_the_most() -> None:
-    assert scaling(SpeedUps("server", [1, 2], [1.0, 0.7])).summary.endswith("of the numbers drawn, 1 worker is the fastest.")
+    assert scaling(SpeedUps("server", [1, 2], [1.0, 0.7])).summary.endswith(
+        "of the numbers drawn, 1 worker is the fastest."
+    )
