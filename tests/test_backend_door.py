@@ -19,7 +19,10 @@ ALLOWED = {
     # An engine of the library, which calls the primitives by itself: it is what the real run shows.
     "runtime/ranks/pipeline.py": {"torch.distributed.pipelining", "torch.distributed.P2POp"},
     # torchrun starts processes; it carries no bytes between them.
-    "runtime/launch/forked_rank.py": {"torch.distributed.elastic.multiprocessing.subprocess_handler"},
+    "runtime/launch/fork_server.py": {
+        "torch.distributed.run",
+        "torch.distributed.elastic.multiprocessing.subprocess_handler",
+    },
     "runtime/launch/torchrun_agent.py": {"torch.distributed.run", "torch.distributed.elastic"},
     "course/program.py": {"torch.distributed.run"},
     # A back end of its own: the testbed's network, which student code reaches through torch.distributed.

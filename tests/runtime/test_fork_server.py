@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,11 +31,12 @@ import psutil
 from distsim.runtime.launch import rank_context
 
 with rank_context.entered() as context:
-    agent = psutil.Process().parent()
+    agent = psutil.Process().parent().parent()
     found = {
         "server": agent.ppid(), "folder": os.getcwd(), "first": sys.path[0], "cores": sorted(os.sched_getaffinity(0)),
         "told": os.environ.get("TOLD"), "run": os.environ["DISTSIM_RUN"],
-        "shown": [process.environ()["DISTSIM_RUN"] for process in (psutil.Process(), agent)],
+        "shown": [process.environ()["DISTSIM_RUN"] for process in (psutil.Process(), psutil.Process().parent(), agent)],
+        "threads": psutil.Process().parent().num_threads(),
     }
     Path(os.environ["FOUND"], "found.json").write_text(json.dumps(found))
 """
@@ -75,7 +77,8 @@ def test_runs_share_a_server_and_nothing_else(script: Path, tmp_path: Path, monk
     assert second["folder"] == str(tmp_path / "elsewhere") != first["folder"]
     assert first["run"] != second["run"]
     for run in (first, second):
-        assert run["shown"] == [run["run"], run["run"]]
+        assert run["shown"] == 3 * [run["run"]]
+        assert run["threads"] == 1, "a lock of another thread would stay locked in the rank"
         assert run["first"] == str(tmp_path), "a script finds its neighbours"
     (server,) = psutil.Process().children()
     assert server.environ()[RUN_VARIABLE] == NO_RUN
@@ -98,6 +101,31 @@ def test_a_server_that_was_killed_is_replaced(script: Path) -> None:
 def test_without_forks_each_agent_is_a_new_python(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "may_fork", lambda: False)
     assert found(script)["server"] == os.getpid()
+
+
+def test_waiting_has_an_end() -> None:
+    ours, theirs = socket.socketpair()
+    serving = threading.Thread(target=served, args=[theirs])
+    serving.start()
+    server = fork_server.ForkServer(ours)
+    process = server.fork([sys.executable, "-m", "this"], os.environ, streams=[0, 1, 2])
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.2)
+    assert time.monotonic() - began >= 0.2
+    assert process.poll() is process.returncode is None
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait(10.0) == process.poll() == -signal.SIGKILL
+    server.close()
+    serving.join(10.0)
+    assert not serving.is_alive()
+
+
+def served(channel: socket.socket) -> None:
+    with channel, pytest.raises(EOFError, match="the client is gone"):
+        fork_server.main(channel, None)
 
 
 def test_a_server_ends_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:

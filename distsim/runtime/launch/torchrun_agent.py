@@ -17,7 +17,7 @@ from pathlib import Path
 from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime.emulation import coordination
-from distsim.runtime.launch import forked_rank, lifeline, process_tree
+from distsim.runtime.launch import fork_server, lifeline, process_tree
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
 from distsim.runtime.launch.rank_context import end, reserve, use_reserve
 
@@ -33,15 +33,15 @@ def main(folder: Path, ranks: int, restarts: int, imports: list[str], entry: lis
 
     restarts: how often all ranks are started again after a failure. imports: the modules that ranks find imported.
     """
-    # Before a second thread starts: only a process with one thread may enter a user namespace.
+    # Before a second thread starts: only a process with one thread may enter a user namespace, or fork ranks.
     address = coordination.fulfil(folder)
     if address is None:
         return InputError.exit_code
+    fork_server.fork_ranks(imports)
     lifeline.keep(lambda: process_tree.abandon(folder), inherit=True)
     reserve(folder / RESERVE_FILE)
     node = Node.placed(folder)
     own = range(ranks) if node is None else [int(rank) for rank in os.environ[RANKS_VARIABLE].split()]
-    forked_rank.fork_ranks(imports)
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run

@@ -1,4 +1,4 @@
-"""A forked rank is as a program that a new Python runs, and has what torchrun's process has imported."""
+"""A forked program is as one that a new Python runs, and has what the process has imported that forked it."""
 
 from __future__ import annotations
 
@@ -7,31 +7,27 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from distsim.runtime.launch.forked_rank import ForkedRank
-
 # Forks ranks in a process of its own, as torchrun's agent does, and prints their exit codes.
 AGENT = """
 import json, os, random, signal, socket, sys
 import numpy.random
-from distsim.runtime.launch.forked_rank import ForkedRank
+from distsim.runtime.launch.forked_program import fork_program
 
 signal.signal(signal.SIGTERM, lambda *_: None)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 listening = socket.create_server(("127.0.0.1", 0))
 environment = {**os.environ, "WHO": "rank"}
 del environment["FORGOTTEN"]
-ranks = [ForkedRank([sys.executable, "-u", *sys.argv[1:]], environment) for _ in range(2)]
+ranks = [fork_program([sys.executable, "-u", *sys.argv[1:]], environment) for _ in range(2)]
 for rank in ranks:
-    assert os.getsid(rank.pid) == rank.pid
-print(json.dumps([rank.wait() for rank in ranks]))
+    assert os.getsid(rank) == rank
+print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1]) for rank in ranks]))
 """
 
 
@@ -101,24 +97,6 @@ def test_it_finds_what_a_new_python_finds(module: bool, tmp_path: Path) -> None:
     drawn = [state["drawn"] for state in states]
     assert drawn[0][0] != drawn[1][0], "two ranks draw the same from numpy"
     assert drawn[0][1] != drawn[1][1], "two ranks draw the same from random"
-
-
-@pytest.fixture
-def sleeper(tmp_path: Path) -> Iterator[ForkedRank]:
-    (tmp_path / "sleeper.py").write_text("import time; time.sleep(300)")
-    rank = ForkedRank([sys.executable, "-u", str(tmp_path / "sleeper.py")], dict(os.environ))
-    yield rank
-    os.killpg(rank.pid, signal.SIGKILL)
-    rank.wait()
-
-
-def test_waiting_has_an_end(sleeper: ForkedRank) -> None:
-    assert sleeper.poll() is None
-    began = time.monotonic()
-    with pytest.raises(subprocess.TimeoutExpired):
-        sleeper.wait(0.2)
-    assert time.monotonic() - began >= 0.2
-    assert sleeper.returncode is None
 
 
 @pytest.mark.real
