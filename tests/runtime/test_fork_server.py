@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ import psutil
 import pytest
 
 from distsim.runtime.launch import fork_server
-from distsim.runtime.launch.fork_server import NO_RUN
+from distsim.runtime.launch.fork_server import NO_RUN, ForkedProcess, _StartedServer
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
@@ -103,29 +102,91 @@ def test_without_forks_each_agent_is_a_new_python(script: Path, monkeypatch: pyt
     assert found(script)["server"] == os.getpid()
 
 
-def test_waiting_has_an_end() -> None:
-    ours, theirs = socket.socketpair()
-    serving = threading.Thread(target=served, args=[theirs])
-    serving.start()
-    server = fork_server.ForkServer(ours)
-    process = server.fork([sys.executable, "-m", "this"], os.environ, streams=[0, 1, 2])
+@pytest.fixture
+def served() -> Iterator[_StartedServer]:
+    """A server of its own."""
+    server = _StartedServer(None, os.environ)
+    yield server
+    server.close()
+
+
+def forked(server: _StartedServer, folder: Path, program: str) -> ForkedProcess:
+    (folder / "program.py").write_text(program)
+    process = server.fork([sys.executable, str(folder / "program.py")], os.environ | {RUN_VARIABLE: "1" * 32})
     assert process is not None
-    os.kill(process.pid, signal.SIGSTOP)
+    return process
+
+
+SLEEPS = "import time; time.sleep(300)"
+
+
+def test_waiting_has_an_end(served: _StartedServer, tmp_path: Path) -> None:
+    sleeper = forked(served, tmp_path, SLEEPS)
     began = time.monotonic()
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0.2)
+        sleeper.wait(0.2)
     assert time.monotonic() - began >= 0.2
-    assert process.poll() is process.returncode is None
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait(10.0) == process.poll() == -signal.SIGKILL
-    server.close()
-    serving.join(10.0)
-    assert not serving.is_alive()
+    assert sleeper.poll() is sleeper.returncode is None
+    os.kill(sleeper.forked(), signal.SIGKILL)
+    assert sleeper.wait(10.0) == sleeper.poll() == -signal.SIGKILL
 
 
-def served(channel: socket.socket) -> None:
-    with channel, pytest.raises(EOFError, match="the client is gone"):
-        fork_server.main(channel, None)
+def test_a_program_that_ends_at_once_has_its_own_number_and_code(served: _StartedServer, tmp_path: Path) -> None:
+    """Both are told before anybody asks."""
+    told = tmp_path / "pid"
+    for _ in range(10):
+        process = forked(served, tmp_path, f"import os; print(os.getpid(), file=open({str(told)!r}, 'w')); 1 / 0")
+        time.sleep(0.1)
+        assert process.wait(10.0) == 1
+        assert process.pid == int(told.read_text())
+
+
+def test_a_run_goes_on_when_its_server_is_no_longer_asked(served: _StartedServer, tmp_path: Path) -> None:
+    sleeper = forked(served, tmp_path, SLEEPS)
+    number = sleeper.forked()
+    served.close()
+    assert psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    os.kill(number, signal.SIGTERM)
+    assert sleeper.wait(10.0) == -signal.SIGTERM
+
+
+def test_a_forked_child_has_no_server(script: Path) -> None:
+    """The child asks nothing of its parent's server, and does not keep the server from its end."""
+    server = found(script)["server"]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if fork_server._server is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    fork_server.end()
+    assert not psutil.pid_exists(server)
+
+
+def test_a_high_descriptor_is_waited_for() -> None:
+    ready, tell = os.pipe()
+    high = os.dup2(ready, 1500)
+    try:
+        assert not fork_server._readable(high, 0.0)
+        os.write(tell, b"x")
+        assert fork_server._readable(high, 0.0)
+    finally:
+        for descriptor in (ready, tell, high):
+            os.close(descriptor)
+
+
+def test_a_folder_that_was_removed_stops_no_run(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert found(script)["told"] is None
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_mask_of_new_files_is_each_runs_own(script: Path) -> None:
+    first, before = found(script), os.umask(0o077)
+    try:
+        assert found(script)["server"] != first["server"]
+    finally:
+        os.umask(before)
 
 
 def test_a_server_ends_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:

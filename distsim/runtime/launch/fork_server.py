@@ -12,6 +12,7 @@ server, and each agent and each rank is a new Python.
 
 from __future__ import annotations
 
+import array
 import atexit
 import ctypes
 import importlib
@@ -25,29 +26,43 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from distsim.runtime.launch.forked_program import fork_program, may_fork, settle_memory
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 IDLE_SECONDS = 120.0  # a server holds some hundred megabytes
+ACCEPT_SECONDS = 60.0  # until a server has taken a request; it may be importing for another thread's run
+END_SECONDS = 1.0  # for a server to end
 AGENT_IMPORTS = ("torch.distributed.run",)
 # Beginnings of the variables that libraries read while they are imported. Other variables are each run's own.
 READ_AT_IMPORT = (
-    "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "TORCH_", "LD_", "CUDA_", "NCCL_", "KINETO_", "PATH", "LC_", "LANG",
+    "PYTHON", "PYTORCH_", "TORCH", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "ATEN_", "DNNL_", "ONEDNN_", "NPY_",
+    "CUDA_", "NCCL_", "KINETO_", "LD_", "MALLOC_", "GLIBC_", "PATH", "LC_", "LANG", "LOGLEVEL", "TZ",
 )  # fmt: skip
+OF_A_RUN = "TORCHINDUCTOR_CACHE_DIR"
 NO_RUN = "0" * 32  # as long as the id of a run
-LENGTH_BYTES = 8
+NUMBER_BYTES = 8
+TAKEN = b"t"
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(NUMBER_BYTES, signed=True)
 
 
 class ForkedProcess:
-    """A process that a server has forked. It has the part of `subprocess.Popen` that launching and torchrun use."""
+    """A process that a server forks. It has the part of `subprocess.Popen` that launching and torchrun use.
 
-    def __init__(self, command: Sequence[str], pid: int, report: int) -> None:
+    pid: None until the server has imported what the process needs, and has forked it.
+    """
+
+    def __init__(self, command: Sequence[str], report: int) -> None:
         self.args = command
-        self.pid = pid
+        self.pid: int | None = None
         self.returncode: int | None = None
         self._report = report
 
@@ -59,13 +74,36 @@ class ForkedProcess:
 
     def wait(self, timeout: float | None = None) -> int:
         """The exit code. Raises subprocess.TimeoutExpired where the process runs for more than `timeout` seconds."""
+        give_up = None if timeout is None else time.monotonic() + timeout
+        if self.pid is None and self.returncode is None:
+            self.pid = self._told(give_up)
         if self.returncode is None:
-            if not select.select([self._report], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
-            told = os.read(self._report, 16)
+            told = self._told(give_up)
+            self.returncode = -signal.SIGKILL if told is None else told  # a server that is ended takes all below it
             os.close(self._report)
-            self.returncode = int(told) if told else -signal.SIGKILL  # the server has been ended, and all below it
         return self.returncode
+
+    def forked(self) -> int:
+        """Waits for the pid. Raises ChildProcessError where the server has ended."""
+        if self.pid is None:
+            self.pid = self._told(None)
+        if self.pid is None:
+            raise ChildProcessError(f"the fork server has ended before it forked {self.args}")
+        return self.pid
+
+    def _told(self, give_up: float | None) -> int | None:
+        """The next number that the server tells; None where it has ended."""
+        if not _readable(self._report, None if give_up is None else give_up - time.monotonic()):
+            raise subprocess.TimeoutExpired(self.args, 0.0)
+        told = os.read(self._report, NUMBER_BYTES)  # a pipe takes so few bytes whole
+        return int.from_bytes(told, signed=True) if told else None
+
+
+def _readable(descriptor: int, seconds: float | None) -> bool:
+    """Whether there is something to read, or the end, within so many seconds."""
+    watched = select.poll()  # `select.select` takes no descriptor from 1024 on
+    watched.register(descriptor, select.POLLIN)
+    return bool(watched.poll(None if seconds is None else max(0.0, 1e3 * seconds)))
 
 
 class ForkServer:
@@ -78,33 +116,51 @@ class ForkServer:
         self, command: Sequence[str], environment: Mapping[str, str], *, imports: Iterable[str] = (),
         streams: Sequence[int] = (),
     ) -> ForkedProcess | None:  # fmt: skip
-        """A process that runs `command` in this process's folder and on its cores. None where the server has ended.
+        """A process that will run `command` in this process's folder and on its cores. None where the server has ended.
 
         imports: modules that the server imports first. streams: as `fork_program` takes them.
         """
         request = {
-            "command": list(command), "environment": dict(environment), "imports": list(imports),
-            "folder": os.getcwd(), "cores": sorted(os.sched_getaffinity(0)),
+            "command": list(command), "environment": dict(environment), "imports": list(imports), "folder": _folder(),
+            "cores": sorted(os.sched_getaffinity(0)),
         }  # fmt: skip
         payload = json.dumps(request).encode()
         report, theirs = os.pipe()
+        taken = False
         try:
-            socket.send_fds(self._channel, [len(payload).to_bytes(LENGTH_BYTES)], [*streams, theirs])
-            self._channel.sendall(payload)
-        except OSError:
-            os.close(report)
-            return None
-        finally:
+            descriptors = array.array("i", [*streams, theirs])
+            self._channel.sendmsg(
+                [_number(len(payload))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)], socket.MSG_NOSIGNAL
+            )
+            self._channel.sendall(payload, socket.MSG_NOSIGNAL)
             os.close(theirs)
-        told = os.read(report, 16)
-        if not told:
-            os.close(report)
-            return None
-        return ForkedProcess(command, int(told), report)
+            theirs = -1
+            taken = _readable(report, ACCEPT_SECONDS) and os.read(report, 1) == TAKEN
+        except OSError:
+            taken = False
+        finally:
+            if theirs >= 0:
+                os.close(theirs)
+            if not taken:
+                os.close(report)
+        return ForkedProcess(command, report) if taken else None
 
     def close(self) -> None:
-        """Ends the server. What it has forked goes on."""
+        """Asks no more. The server ends when all that it has forked has ended."""
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)  # also where a forked process holds this end, too
         self._channel.close()
+
+    def forget(self) -> None:
+        """Lets go of the server of the process that forked this one."""
+        self._channel.close()
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # it was removed
+        return None
 
 
 class _StartedServer(ForkServer):
@@ -123,10 +179,11 @@ class _StartedServer(ForkServer):
 
     def close(self) -> None:
         super().close()
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):  # it serves another thread's run to its end
+            self._process.wait(END_SECONDS)
 
 
-_servers: dict[int, _StartedServer] = {}  # by the process that started it: a forked process has no server yet
+_server: _StartedServer | None = None
 _turn = threading.Lock()
 
 
@@ -134,27 +191,42 @@ def forked(
     command: Sequence[str], *, environment: Mapping[str, str], imports: Iterable[str], streams: tuple[int, int, int]
 ) -> ForkedProcess | None:
     """A process forked by this process's server, which is started where needed; None where nothing may fork."""
+    global _server
     if not may_fork():
         return None
     kind = _kind(environment)
     imports = [*AGENT_IMPORTS, *imports]
     with _turn:
-        server = _servers.get(os.getpid())
         process = None
-        if server is not None and server.kind == kind:
-            process = server.fork(command, environment, imports=imports, streams=streams)
+        if _server is not None and _server.kind == kind:
+            process = _server.fork(command, environment, imports=imports, streams=streams)
         if process is None:
             end()
-            _servers[os.getpid()] = server = _StartedServer(kind, environment)
-            process = server.fork(command, environment, imports=imports, streams=streams)
+            _server = _StartedServer(kind, environment)
+            process = _server.fork(command, environment, imports=imports, streams=streams)
         return process
 
 
 @atexit.register
 def end() -> None:
-    """Ends this process's server, if there is one. The next run starts another."""
-    if server := _servers.pop(os.getpid(), None):
-        server.close()
+    """Ends this process's server, if there is one, once its runs are over. The next run starts another."""
+    global _server
+    if _server is not None:
+        _server.close()
+        _server = None
+
+
+def _in_a_forked_child() -> None:
+    """A process that is forked from this one starts a server of its own."""
+    global _server, _turn
+    _turn = threading.Lock()
+    if _server is not None:
+        _server.forget()
+        _server = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_a_forked_child)
 
 
 def _kind(environment: Mapping[str, str]) -> object:
@@ -162,22 +234,30 @@ def _kind(environment: Mapping[str, str]) -> object:
     import resource  # not on every system
 
     limits = [resource.getrlimit(number) for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
-    return {name: text for name, text in environment.items() if name.startswith(READ_AT_IMPORT)}, limits
+    with open("/proc/self/status") as status:
+        (umask,) = [line for line in status if line.startswith("Umask:")]
+    who = os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()
+    variables = {name: text for name, text in environment.items() if name.startswith(READ_AT_IMPORT)}
+    variables.pop(OF_A_RUN, None)
+    return variables, limits, umask, os.getpriority(os.PRIO_PROCESS, 0), who
 
 
-def fork_ranks(modules: Iterable[str]) -> None:
-    """From now on torchrun in this process starts its ranks by a server that this process, which has one thread, forks.
+@contextmanager
+def forked_ranks(modules: Iterable[str]) -> Iterator[None]:
+    """While the block lasts, torchrun in this process starts its ranks by a server that this process forks.
 
-    modules: imported here, before the fork. Does nothing where nothing may fork.
+    This process must have one thread. modules: imported here, before the fork. Changes nothing where nothing may fork.
     """
     if not may_fork():
+        yield
         return
     for name in modules:
         importlib.import_module(name)
     from torch.distributed.elastic.multiprocessing.subprocess_handler import SubprocessHandler
 
     ours, theirs = socket.socketpair()
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         ours.close()
         _serve(theirs, None)
     theirs.close()
@@ -185,77 +265,105 @@ def fork_ranks(modules: Iterable[str]) -> None:
 
     def forked_rank(_: SubprocessHandler, command: tuple[str, ...], environment: dict[str, str]) -> ForkedProcess:
         process = server.fork(command, environment)
-        assert process is not None, "the fork server of the ranks has been ended"
+        if process is None:
+            raise ChildProcessError("the fork server of the ranks has ended")
+        process.forked()
         return process
 
     SubprocessHandler._popen = forked_rank  # type: ignore[method-assign, assignment] # has what torchrun uses of a Popen
+    try:
+        yield
+    finally:
+        server.close()
+        if _readable(ended := os.pidfd_open(pid), END_SECONDS):  # otherwise a rank cannot be ended
+            os.waitpid(pid, 0)
+        os.close(ended)
 
 
 def _serve(channel: socket.socket, shown: int | None) -> NoReturn:
     """Serves in this process, and ends it."""
     try:
-        with channel, suppress(EOFError, ConnectionError):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody could wait for a process
+        with channel:
             main(channel, shown)
+    except BaseException:  # noqa: BLE001 - as Python does at the end of a program
+        traceback.print_exc()
     finally:
         os._exit(0)  # an orderly end of torch takes a quarter of a second
 
 
 def main(channel: socket.socket, shown: int | None) -> None:
-    """Serves until the client closes its end, or has not asked for some time while nothing that it asked for runs.
+    """Serves until the client asks no more and all that it asked for has ended, or nothing happens for some time.
 
     shown: where this program's first environment has the id of a run. The kernel shows that environment for each
-    forked process, too, so the id of its run is written there before the fork. None: the id is there already.
+    forked process, too, so each writes the id of its run there. None: the id is there already.
     """
-    running = 0
+    running, asking = 0, True
     with selectors.DefaultSelector() as selector:
         selector.register(channel, selectors.EVENT_READ)
-        while ready := selector.select(None if running or shown is None else IDLE_SECONDS):
+        while asking or running:
+            ready = selector.select(None if running or shown is None else IDLE_SECONDS)
+            if not ready and not running:
+                return
             for key, _ in ready:
-                if key.fileobj is channel:
-                    pid, report = _forked(channel, shown)
-                    os.write(report, str(pid).encode())
+                if key.fileobj is not channel:
+                    selector.unregister(key.fd)
+                    _ended(key.fd, *key.data)
+                    running -= 1
+                elif (request := _received(channel)) is None:
+                    selector.unregister(channel)
+                    asking = False
+                else:
+                    pid, report = _forked(*request, shown)
                     selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, report))
                     running += 1
-                else:
-                    selector.unregister(key.fd)
-                    os.close(key.fd)
-                    pid, report = key.data
-                    _, status = os.waitpid(pid, 0)
-                    with suppress(BrokenPipeError):  # the client no longer asks
-                        os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
-                    os.close(report)
-                    running -= 1
 
 
-def _forked(channel: socket.socket, shown: int | None) -> tuple[int, int]:
+def _forked(request: dict[str, Any], descriptors: list[int], shown: int | None) -> tuple[int, int]:
     """Forks what the client asks for. Returns the process, and where to report of it."""
-    request, (*streams, report) = _received(channel)
+    *streams, report = descriptors
+    with suppress(BrokenPipeError):  # the client no longer asks; the process sees the end of its lifeline
+        os.write(report, TAKEN)
     _import(request["imports"])
     environment = request["environment"]
-    if shown is not None:
-        ctypes.memmove(shown, environment[RUN_VARIABLE].encode(), len(NO_RUN))
+
+    def show() -> None:
+        if shown is not None:
+            ctypes.memmove(shown, environment[RUN_VARIABLE].encode(), len(NO_RUN))
+
     pid = fork_program(
-        request["command"], environment, folder=request["folder"], cores=request["cores"], streams=streams
-    )
-    if shown is not None:
-        ctypes.memmove(shown, NO_RUN.encode(), len(NO_RUN))
+        request["command"], environment, folder=request["folder"], cores=request["cores"], streams=streams,
+        prepare=show,
+    )  # fmt: skip
     for stream in streams:
         os.close(stream)
+    with suppress(BrokenPipeError):
+        os.write(report, _number(pid))
     return pid, report
 
 
-def _received(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """A request and the descriptors that came with it. Raises EOFError where the client is gone."""
-    length, descriptors, _, _ = socket.recv_fds(channel, LENGTH_BYTES, 4)
-    payload = b""
-    while length and len(payload) < int.from_bytes(length):
-        part = channel.recv(int.from_bytes(length) - len(payload))
-        if not part:
-            raise EOFError("the client is gone")
-        payload += part
-    if not payload:
-        raise EOFError("the client is gone")
-    return json.loads(payload), descriptors
+def _ended(pidfd: int, pid: int, report: int) -> None:
+    """Reports how a process has ended."""
+    os.close(pidfd)
+    _, status = os.waitpid(pid, 0)
+    with suppress(BrokenPipeError):
+        os.write(report, _number(os.waitstatus_to_exitcode(status)))
+    os.close(report)
+
+
+def _received(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """A request and the descriptors that came with it; None where the client asks no more."""
+    try:
+        length, descriptors, _, _ = socket.recv_fds(channel, NUMBER_BYTES, 4)
+        payload = b""
+        while length and len(payload) < int.from_bytes(length):
+            part = channel.recv(int.from_bytes(length) - len(payload))
+            if not part:
+                return None
+            payload += part
+    except ConnectionError:
+        return None
+    return (json.loads(payload), descriptors) if payload else None
 
 
 def _import(modules: Iterable[str]) -> None:

@@ -11,8 +11,9 @@ import os
 import runpy
 import signal
 import sys
+import tempfile
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,7 +27,7 @@ def may_fork() -> bool:
         return False
     try:
         os.close(os.pidfd_open(os.getpid()))
-    except OSError:  # an old kernel
+    except (OSError, AttributeError):  # an old kernel, or a Python that was built for one
         return False
     return True
 
@@ -44,18 +45,18 @@ def settle_memory() -> None:
 
 def fork_program(
     command: Sequence[str], environment: Mapping[str, str], *, folder: str | None = None,
-    cores: Iterable[int] | None = None, streams: Sequence[int] = (),
+    cores: Iterable[int] | None = None, streams: Sequence[int] = (), prepare: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
     """The number of a forked process that runs a program. It leads a session of its own.
 
     command: a Python, its options, and a script, or "-m" and a module; then the program's arguments. environment: all
     variables of the process. folder: in which it runs. cores: on which it runs. streams: its standard input, output and
-    errors. None: those of this process. It inherits no other descriptor.
+    errors. None: those of this process. It inherits no other descriptor. prepare: called first in the process.
     """
     ready, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _run(command, environment, folder, cores, streams)
+        _run(command, environment, folder, cores, streams, prepare)
     os.close(tell)
     os.read(ready, 1)  # ends when the child leads its session, since it has closed its end then
     os.close(ready)
@@ -64,7 +65,7 @@ def fork_program(
 
 def _run(
     command: Sequence[str], environment: Mapping[str, str], folder: str | None, cores: Iterable[int] | None,
-    streams: Sequence[int],
+    streams: Sequence[int], prepare: Callable[[], None] | None,
 ) -> NoReturn:  # fmt: skip
     """Runs the program in this forked process, and ends the process with the code with which Python would end.
 
@@ -72,6 +73,8 @@ def _run(
     """
     code = 1
     try:
+        if prepare is not None:
+            prepare()
         os.setsid()
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
@@ -80,6 +83,7 @@ def _run(
         _forget_handlers()
         os.environ.clear()
         os.environ.update(environment)
+        tempfile.tempdir = None  # Python remembers the folder that a variable named
         if cores is not None:
             os.sched_setaffinity(0, cores)
         if folder is not None:

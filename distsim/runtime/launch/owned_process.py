@@ -24,8 +24,13 @@ from distsim.runtime.launch.lifeline import RUN_VARIABLE
 class Process(Protocol):
     """The part of `subprocess.Popen` that launching needs."""
 
-    pid: int
-    returncode: int | None
+    @property
+    def pid(self) -> int | None: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None: ...
 
     def wait(self, timeout: float | None = None) -> int: ...
 
@@ -100,7 +105,10 @@ def _owned(
         yield process
     finally:
         try:
-            process_tree.end(run_id, [*groups(), *([process.pid] if process else [])], since)
+            if process is not None:
+                process.poll()  # tells the number of a process that was being forked
+            leads = [process.pid] if process and process.pid else []
+            process_tree.end(run_id, [*groups(), *leads], since)
             if process is not None:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(1.0)
@@ -110,9 +118,12 @@ def _owned(
 
 
 def _importable(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with distsim on PYTHONPATH unless Python finds it where packages are installed."""
+    """The environment, with distsim on PYTHONPATH unless Python finds it where packages are installed.
+
+    The folders on PYTHONPATH become absolute: a fork server runs in another folder.
+    """
     home = str(Path(distsim.__file__).parents[1])
-    if home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
-        return dict(environment)
-    paths = [home, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**environment, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths))}
+    installed = home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    given = environment.get("PYTHONPATH", "").split(os.pathsep) if environment.get("PYTHONPATH") else []
+    paths = [*([] if installed else [home]), *map(os.path.abspath, given)]
+    return {**environment, "PYTHONPATH": os.pathsep.join(paths)} if paths else dict(environment)

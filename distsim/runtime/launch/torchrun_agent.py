@@ -37,8 +37,13 @@ def main(folder: Path, ranks: int, restarts: int, imports: list[str], entry: lis
     address = coordination.fulfil(folder)
     if address is None:
         return InputError.exit_code
-    fork_server.fork_ranks(imports)
-    lifeline.keep(lambda: process_tree.abandon(folder), inherit=True)
+    with fork_server.forked_ranks(imports):
+        lifeline.keep(lambda: process_tree.abandon(folder), inherit=True)
+        return _run(folder, address, ranks, restarts, entry)
+
+
+def _run(folder: Path, address: str, ranks: int, restarts: int, entry: list[str]) -> int:
+    """Runs torchrun to its end. address: where the ranks reach this process."""
     reserve(folder / RESERVE_FILE)
     node = Node.placed(folder)
     own = range(ranks) if node is None else [int(rank) for rank in os.environ[RANKS_VARIABLE].split()]
