@@ -287,7 +287,7 @@ def _sentence(trace: Trace, found: dict[MessageKind, Messages], table: Sequence[
     policy = trace.scenario.policy.kind.replace("_", " ") if "scenario" in trace.metadata else trace.producer
     name = f"{policy}, {counted(trace.workers, 'worker')}".capitalize()
     stale = _staleness(trace, start, end)
-    age = "" if not stale else f" The stalest gradient applied is {counted(stale, 'version')} old."
+    age = "" if not stale else f" The stalest gradient applied is {counted(stale, 'update')} old."
     return (
         f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
         f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time"
