@@ -59,7 +59,7 @@ def test_no_rank_outlives_the_launching_process(
     number: signal.Signals,
     code: int,
 ) -> None:
-    assert processes_left() == 1 + 1 + 1 + RANKS, "the process, its fork server, torchrun's agent, the ranks"
+    assert processes_left() == 1 + 1 + 2 + RANKS, "the process, torchrun's agent, their fork servers, the ranks"
     # Ctrl-C is for all processes of the terminal's foreground group.
     (os.killpg if number is signal.SIGINT else os.kill)(parent.pid, number)
     assert parent.wait(10) == code
