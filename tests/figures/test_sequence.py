@@ -211,7 +211,7 @@ def test_what_it_tells_of_waiting_agrees_with_the_metrics() -> None:
     assert f"{share:.0f} % of the time" in shown.summary
     stale = run("asynchronous")
     told = sequence(stale, start_seconds=0.0, end_seconds=stale.total_seconds).summary
-    assert f"The stalest gradient applied is {stale.contributions.staleness.max()} version" in told
+    assert f"The stalest gradient applied is {stale.contributions.staleness.max()} updates old" in told
 
 
 def test_one_worker_and_256_can_be_drawn(make_trace: MakeTrace) -> None:
