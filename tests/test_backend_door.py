@@ -19,7 +19,7 @@ ALLOWED = {
     # An engine of the library, which calls the primitives by itself: it is what the real run shows.
     "runtime/ranks/pipeline.py": {"torch.distributed.pipelining", "torch.distributed.P2POp"},
     # torchrun starts processes; it carries no bytes between them.
-    "runtime/launch/fork_server.py": {
+    "runtime/launch/fork_client.py": {
         "torch.distributed.run",
         "torch.distributed.elastic.multiprocessing.subprocess_handler",
     },

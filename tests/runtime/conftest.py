@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from distsim.runtime.launch import fork_server
+from distsim.runtime.launch import fork_client
+from distsim.runtime.launch.fork_server import NO_RUN
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 MARK = "DISTSIM_TEST_MARK"
@@ -23,7 +24,7 @@ def _marked(mark: str) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             shown = process.environ()
-            server = shown.get(RUN_VARIABLE) == fork_server.NO_RUN and process.ppid() == os.getpid()
+            server = shown.get(RUN_VARIABLE) == NO_RUN and process.ppid() == os.getpid()
             if process.status() != psutil.STATUS_ZOMBIE and shown.get(MARK) == mark and not server:
                 found.append(process)
         except (psutil.Error, OSError):
@@ -34,7 +35,7 @@ def _marked(mark: str) -> list[psutil.Process]:
 @pytest.fixture(scope="module")
 def name() -> str:
     """The mark of a module's tests, whose runs share a fork server: a forked process shows the server's environment."""
-    fork_server.end()
+    fork_client.end()
     return uuid.uuid4().hex
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
-from distsim.runtime.launch import fork_server
-from distsim.runtime.launch.fork_server import NO_RUN, ForkedProcess, _StartedServer
+from distsim.runtime.launch import fork_client, fork_server
+from distsim.runtime.launch.fork_client import ForkedProcess, _StartedServer
+from distsim.runtime.launch.fork_server import NO_RUN
 from distsim.runtime.launch.launcher import Launch, launched
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
@@ -47,9 +48,9 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("FOUND", str(tmp_path))
     file = tmp_path / "rank.py"
     file.write_text(RANK)
-    fork_server.end()
+    fork_client.end()
     yield file
-    fork_server.end()
+    fork_client.end()
 
 
 def found(script: Path) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def test_a_server_that_was_killed_is_replaced(script: Path) -> None:
 
 
 def test_without_forks_each_agent_is_a_new_python(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_server, "may_fork", lambda: False)
+    monkeypatch.setattr(fork_client, "may_fork", lambda: False)
     assert found(script)["server"] == os.getpid()
 
 
@@ -155,9 +156,9 @@ def test_a_forked_child_has_no_server(script: Path) -> None:
     server = found(script)["server"]
     child = os.fork()
     if child == 0:
-        os._exit(0 if fork_server._server is None else 1)
+        os._exit(0 if fork_client._server is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    fork_server.end()
+    fork_client.end()
     assert not psutil.pid_exists(server)
 
 
@@ -165,9 +166,9 @@ def test_a_high_descriptor_is_waited_for() -> None:
     ready, tell = os.pipe()
     high = os.dup2(ready, 1500)
     try:
-        assert not fork_server._readable(high, 0.0)
+        assert not fork_client._readable(high, 0.0)
         os.write(tell, b"x")
-        assert fork_server._readable(high, 0.0)
+        assert fork_client._readable(high, 0.0)
     finally:
         for descriptor in (ready, tell, high):
             os.close(descriptor)
@@ -193,7 +194,9 @@ def test_a_server_ends_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(fork_server, "IDLE_SECONDS", 0.05)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        fork_server.main(theirs, 0)  # returns
+        began = time.monotonic()
+        fork_server.main(theirs, 0)
+    assert time.monotonic() - began >= 0.05
 
 
 @pytest.mark.parametrize("how", ["pass", "import os; os.kill(os.getpid(), 9)"], ids=["ends", "is killed"])

@@ -102,10 +102,10 @@ def test_it_finds_what_a_new_python_finds(module: bool, tmp_path: Path) -> None:
 @pytest.mark.real
 def test_ranks_are_forked_from_one_that_has_imported_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank's command line is that of the process which forked it, and its modules are there from the start."""
-    from distsim.runtime.launch import fork_server
+    from distsim.runtime.launch import fork_client
     from distsim.runtime.launch.launcher import Launch, launched
 
-    fork_server.end()
+    fork_client.end()
     before = set(psutil.Process().children())
     monkeypatch.setenv("FOUND", str(tmp_path))
     script = tmp_path / "rank.py"
@@ -126,5 +126,5 @@ def test_ranks_are_forked_from_one_that_has_imported_torch(tmp_path: Path, monke
         assert one["loaded"], "the rank must import torch itself"
         assert one["same"]
         assert "distsim.runtime.launch.fork_server" in one["words"]
-    fork_server.end()
+    fork_client.end()
     assert set(psutil.Process().children()) <= before, "a process is left"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import distsim
-from distsim.runtime.launch import fork_server, process_tree
+from distsim.runtime.launch import fork_client, process_tree
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
 
@@ -83,7 +83,7 @@ def forked(
 
     def start(variables: dict[str, str], line: int) -> Process:
         streams = (line, output, output)
-        agent = fork_server.forked(command, environment=variables, imports=imports, streams=streams)
+        agent = fork_client.forked(command, environment=variables, imports=imports, streams=streams)
         return agent or subprocess.Popen(
             command, env=variables, stdin=line, stdout=output, stderr=output, start_new_session=True
         )

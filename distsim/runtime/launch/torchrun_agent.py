@@ -17,7 +17,7 @@ from pathlib import Path
 from distsim.errors import InputError
 from distsim.files import write_text
 from distsim.runtime.emulation import coordination
-from distsim.runtime.launch import fork_server, lifeline, process_tree
+from distsim.runtime.launch import fork_client, lifeline, process_tree
 from distsim.runtime.launch.node import RANKS_VARIABLE, Node
 from distsim.runtime.launch.rank_context import end, reserve, use_reserve
 
@@ -37,7 +37,7 @@ def main(folder: Path, ranks: int, restarts: int, imports: list[str], entry: lis
     address = coordination.fulfil(folder)
     if address is None:
         return InputError.exit_code
-    with fork_server.forked_ranks(imports):
+    with fork_client.forked_ranks(imports):
         lifeline.keep(lambda: process_tree.abandon(folder), inherit=True)
         return _run(folder, address, ranks, restarts, entry)
 
