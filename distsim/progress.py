@@ -97,6 +97,9 @@ def progress(
     """
     known = len(items) if total is None and isinstance(items, Sized) else total or 0
     with _shown(label, DELAY_SECONDS) as shown:
+        if isinstance(shown, _Nothing):
+            yield from items
+            return
         for done, item in enumerate(items):
             counted = f"{done} of {known}" if known else str(done)
             shown.tell(Phase(f"{counted}, {name(item)}" if name else counted, done, known))

@@ -7,11 +7,10 @@ tells when each run first reaches this loss.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
@@ -28,6 +27,7 @@ NAMED = 3  # at most so many diverging runs are in the sentence
 MOST_DECADES = 6  # numbered powers of ten on the axis
 LOG_FROM = 10.0  # the largest loss over the least; beyond this ratio the axis is logarithmic
 LOG_X_FROM = 5.0  # the longest run over the shortest; beyond this ratio the axis is logarithmic
+GAP = 0.03  # between two panels, as a share of the figure
 MARGIN = 0.06  # above and below the lines, as a share of the axis
 
 
@@ -57,18 +57,19 @@ def loss(
     panels = {axis: [line_of(name, found, COLUMNS[axis]) for name, found in runs.items()] for axis in against}
     target = common_target(panels[against[0]]) if len(runs) > 1 else None
     looks = _looks(panels[against[0]])
-    figure = make_subplots(rows=1, cols=len(against), shared_yaxes=True, horizontal_spacing=0.03)
+    traces: list[go.Scatter] = []
+    axes: dict[str, Any] = {}
+    scale_y = _scale_y(panels[against[0]])
     for panel, (axis, lines) in enumerate(panels.items(), start=1):
-        _add_lines(figure, lines, looks, axis, panel)
-        _scale_x(figure, lines, axis, panel)
+        traces += _traces_of_lines(lines, looks, axis, panel)
         if target is not None:
-            _add_target(figure, lines, target, panel)
-    _scale_y(figure, panels[against[0]])
+            traces.append(_target(lines, target, panel))
+        axes |= _axes(lines, axis, panel, len(panels), scale_y)
     many = len(runs) > len(RUNS)
     legend = {"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1.0, "yanchor": "top"} if many else {}
-    figure.update_layout(template=template(), height=400, legend=legend)
-    figure.update_layout(margin={"t": 50, "b": 55, "l": 10, "r": 14})
-    figure.update_yaxes(title_text="loss over all samples", row=1, col=1)
+    margin = {"t": 50, "b": 55, "l": 10, "r": 14}
+    # Built at once: each later change of a layout takes longer than the whole figure.
+    figure = go.Figure(traces, axes | {"template": template(), "height": 400, "legend": legend, "margin": margin})
     return Captioned(figure, _sentence(panels, target), _table(runs, panels, target))
 
 
@@ -90,42 +91,50 @@ def _looks(lines: Sequence[Line]) -> list[tuple[Look, str, bool]]:
     ]
 
 
-def _add_lines(
-    figure: go.Figure, lines: Sequence[Line], looks: Sequence[tuple[Look, str, bool]], axis: Against, panel: int
-) -> None:
+def _traces_of_lines(
+    lines: Sequence[Line], looks: Sequence[tuple[Look, str, bool]], axis: Against, panel: int
+) -> list[go.Scatter]:
     others = [line for line, (_, _, named) in zip(lines, looks, strict=True) if not named]
-    if others:
-        _add_others(figure, others, axis, panel)
+    traces = [_others(others, axis, panel)] if others else []
     for line, (look, dash, named) in zip(lines, looks, strict=True):
         if named:
-            _add_line(figure, line, look, dash, axis, panel)
+            traces += _traces_of_line(line, look, dash, axis, panel)
     broken = [line for line in lines if not line.whole and len(line.x)]
     if broken:
-        figure.add_scatter(
+        traces.append(go.Scatter(
             x=[line.x[-1] for line in broken], y=[line.loss[-1] for line in broken], mode="markers",
             name="diverges", text=[line.name for line in broken], showlegend=panel == 1,
             legendgroup="broken", cliponaxis=False,
             marker={"symbol": "x", "size": 9, "color": DROPPED, "line": {"color": INK, "width": 1}},
             hovertemplate="%{text} diverges<extra></extra>",
-            row=1, col=panel,
-        )  # fmt: skip
+            **_place(panel),
+        ))  # fmt: skip
+    return traces
 
 
-def _add_line(figure: go.Figure, line: Line, look: Look, dash: str, axis: Against, panel: int) -> None:
+def _place(panel: int) -> dict[str, str]:
+    """The axes of a panel, from 1 on."""
+    number = "" if panel == 1 else str(panel)
+    return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+
+
+def _traces_of_line(line: Line, look: Look, dash: str, axis: Against, panel: int) -> list[go.Scatter]:
+    traces = []
     if line.runs > 1:
-        figure.add_scatter(
+        traces.append(go.Scatter(
             x=np.concatenate([line.x, line.x[::-1]]), y=np.concatenate([line.high, _drawable(line)[::-1]]),
             fill="toself", mode="lines", line={"width": 0}, fillcolor=look.colour, opacity=0.25,
             name=f"95 % interval of {line.name}", showlegend=False, legendgroup=line.name, hoverinfo="skip",
-            row=1, col=panel,
-        )  # fmt: skip
+            **_place(panel),
+        ))  # fmt: skip
     of = "" if line.runs == 1 else f", mean of {line.runs} runs"
-    figure.add_scatter(
+    traces.append(go.Scatter(
         x=line.x, y=line.loss, mode="lines", name=line.name, legendgroup=line.name, showlegend=panel == 1,
         line={"color": look.colour, "dash": dash, "width": 2.5},
         hovertemplate=f"{line.name}{of}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
-        row=1, col=panel,
-    )  # fmt: skip
+        **_place(panel),
+    ))  # fmt: skip
+    return traces
 
 
 def _drawable(line: Line) -> np.ndarray:
@@ -133,49 +142,59 @@ def _drawable(line: Line) -> np.ndarray:
     return np.where(line.low > 0.0, line.low, np.minimum(0.1 * line.loss, line.high))
 
 
-def _add_others(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: int) -> None:
+def _others(lines: Sequence[Line], axis: Against, panel: int) -> go.Scatter:
     """All lines in one trace with gaps, since many traces are slow to draw."""
     x = np.concatenate([[*line.x, np.nan] for line in lines])
     y = np.concatenate([[*line.loss, np.nan] for line in lines])
     names = [name for line in lines for name in [line.name] * (len(line.x) + 1)]
-    figure.add_scatter(
+    return go.Scatter(
         x=x, y=y, text=names, mode="lines", name=f"{len(lines)} others", legendgroup="others",
         showlegend=panel == 1, line={"color": OTHER_RUNS.colour, "width": 1}, connectgaps=False,
         hovertemplate=f"%{{text}}<br>{TITLES[axis]}: %{{x:.4g}}<br>loss %{{y:.4g}}<extra></extra>",
-        row=1, col=panel,
+        **_place(panel),
     )  # fmt: skip
 
 
-def _scale_x(figure: go.Figure, lines: Sequence[Line], axis: Against, panel: int) -> None:
+def _axes(lines: Sequence[Line], axis: Against, panel: int, panels: int, y: dict[str, Any]) -> dict[str, Any]:
+    """Both axes of a panel. y: the scale of the losses, the same for all panels."""
+    number = "" if panel == 1 else str(panel)
+    width = (1.0 - GAP * (panels - 1)) / panels
+    left = (panel - 1) * (width + GAP)
+    x = {"title": {"text": TITLES[axis]}, "anchor": f"y{number}", "domain": [left, min(left + width, 1.0)]}
+    y = y | {"anchor": f"x{number}", "domain": [0.0, 1.0]}
+    y |= {"title": {"text": "loss over all samples"}} if panel == 1 else {"matches": "y", "showticklabels": False}
+    return {f"xaxis{number}": x | _scale_x(lines), f"yaxis{number}": y}
+
+
+def _scale_x(lines: Sequence[Line]) -> dict[str, Any]:
     """Logarithmic if one run is much longer than another; the axis then begins at the earliest value above 0."""
-    figure.update_xaxes(title_text=TITLES[axis], row=1, col=panel)
     looked = [line.x[line.x > 0.0] for line in lines]
     ends = np.array([x[-1] for x, line in zip(looked, lines, strict=True) if len(x) and line.whole])
     if spread(ends) > LOG_X_FROM:
         first, last = np.log10(min(x[0] for x in looked if len(x))), np.log10(ends.max())
         spare = 0.02 * (last - first)
-        figure.update_xaxes(type="log", range=[first - spare, last + spare], dtick=1, row=1, col=panel)
-    else:
-        figure.update_xaxes(rangemode="tozero", nticks=6, row=1, col=panel)
+        return {"type": "log", "range": [first - spare, last + spare], "dtick": 1}
+    return {"rangemode": "tozero", "nticks": 6}
 
 
-def _scale_y(figure: go.Figure, lines: Sequence[Line]) -> None:
+def _scale_y(lines: Sequence[Line]) -> dict[str, Any]:
     values = np.concatenate([line.loss for line in lines])
     if LOG_FROM < spread(values) < np.inf:
         low, high = np.log10(values.min()), np.log10(values.max())
         spare = MARGIN * (high - low)
         tick = max(1, round((high - low) / MOST_DECADES)) if high - low > 1.5 else None
-        figure.update_yaxes(type="log", range=[low - spare, high + spare], dtick=tick)
+        return {"type": "log", "range": [low - spare, high + spare], "dtick": tick}
+    return {}
 
 
-def _add_target(figure: go.Figure, lines: Sequence[Line], target: float, panel: int) -> None:
+def _target(lines: Sequence[Line], target: float, panel: int) -> go.Scatter:
     first = min(float(line.x[line.x > 0.0].min(initial=np.inf)) for line in lines)
     last = max(float(line.x.max(initial=0.0)) for line in lines)
-    figure.add_scatter(
+    return go.Scatter(
         x=[min(first, last), last], y=[target, target], mode="lines", name=f"all reach {target:.3g}",
         line={"color": INK, "width": 1.5, "dash": "1px,3px"}, showlegend=panel == 1, legendgroup="target",
         hoverinfo="skip",
-        row=1, col=panel,
+        **_place(panel),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ together are N b consecutive samples: the batch of the same step in one process 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class Batches:
                 f"take {self.samples // self.workers} or less",
             )  # fmt: skip
 
-    @property
+    @cached_property
     def steps_per_epoch(self) -> int:
         """The number of steps that a worker takes for its share of the samples.
 

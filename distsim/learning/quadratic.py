@@ -55,8 +55,10 @@ class Quadratic:
         loss = 0.5 * float(gradient.dot(parameters))
         if samples is None:
             return loss, gradient
-        noise = self._noise.take(samples, axis=0)
-        noise = noise[0] if len(noise) == 1 else np.add.reduce(noise) / len(noise)
+        if len(samples) == 1:
+            noise = self._noise[samples[0]]
+        else:
+            noise = np.add.reduce(self._noise.take(samples, axis=0)) / len(samples)
         gradient += noise
         return loss + float(noise.dot(parameters)), gradient
 

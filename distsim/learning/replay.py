@@ -142,19 +142,22 @@ class Replay:
         loss, count, weight, total = 0.0, 0, 0.0, np.zeros_like(self.parameters)
         for gradient in update.gradients:
             own_loss, samples, own = self.compute(gradient, self.versions[gradient.read_version])
-            part = samples / len(self.batches.of(gradient.worker, gradient.step))
-            loss += part * own_loss
             count += samples
+            if gradient.whole:
+                part = 1.0
+                total += own
+            else:
+                part = samples / len(self.batches.of(gradient.worker, gradient.step))
+                total += part * own
+            loss += part * own_loss
             weight += part
-            total += own if part == 1.0 else part * own
         return loss / weight, count, total, weight
 
     def compute(self, gradient: Gradient, parameters: Numbers) -> tuple[float, int, Numbers]:
         """The batch's mean loss, its number of samples and the gradient at `parameters`."""
-        worker, step, _, first, last = gradient
-        samples = self.batches.of(worker, step)
-        if first > 0.0 or last < 1.0:
-            samples = samples[round(first * len(samples)) : round(last * len(samples))]
+        samples = self.batches.of(gradient.worker, gradient.step)
+        if not gradient.whole:
+            samples = samples[round(gradient.first * len(samples)) : round(gradient.last * len(samples))]
             if not len(samples):
                 return 0.0, 0, np.zeros_like(parameters)
         loss, found = self.objective.gradient(parameters, samples)

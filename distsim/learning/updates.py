@@ -26,6 +26,11 @@ class Gradient(NamedTuple):
     first: float
     last: float
 
+    @property
+    def whole(self) -> bool:
+        """Whether this is the gradient of the whole batch."""
+        return self.first <= 0.0 and self.last >= 1.0
+
 
 class Update(NamedTuple):
     """A new version of the parameters, and the gradients that the update averages.
