@@ -1,4 +1,4 @@
-"""A fault for learners to find in a trace: one worker of a real run is slow, and nobody says which."""
+"""A fault for learners to find in a trace: one worker of a real run is slow, and nobody says which, or why."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from distsim.course.reading_network import slow_disk
 from distsim.runtime.busy_program import busy_program
+
+CAUSES = {
+    "core": "a program that only counted ran on the same core",
+    "disk": "it read its images from a slow disk",
+}
 
 
 @contextmanager
-def hidden_fault(workers: int) -> Iterator[Callable[[], str]]:
-    """Slows down one of the workers of a pinned run (`distsim.measure`) until the block ends.
+def hidden_fault(workers: int, seconds: float) -> Iterator[Callable[[], str]]:
+    """Slows down one of the workers of a pinned run of `reading_network.NETWORK` until the block ends.
 
-    It yields a function that tells which worker it was, and why it was slow.
+    Chance decides whether the worker shares its core with another program, or needs `seconds` more for reading in each
+    step. It yields a function that tells which worker it was, and why it was slow.
 
-    >>> with hidden_fault(workers=1) as tell:
+    >>> with hidden_fault(workers=1, seconds=0.1) as tell:
     ...     pass
-    >>> tell()
-    'Worker 0 was slow: a program that only counted ran on the same core.'
+    >>> tell().partition(":")[0]
+    'Worker 0 was slow'
     """
-    chosen = random.randrange(workers)
-    with busy_program(beside=chosen):
-        yield lambda: f"Worker {chosen} was slow: a program that only counted ran on the same core."
+    chosen, cause = random.randrange(workers), random.choice(list(CAUSES))
+    with busy_program(beside=chosen) if cause == "core" else slow_disk(chosen, seconds):
+        yield lambda: f"Worker {chosen} was slow: {CAUSES[cause]}."

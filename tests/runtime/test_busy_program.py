@@ -1,4 +1,4 @@
-"""The busy program takes time from one rank alone, and never outlives its block."""
+"""The busy program computes on the core of one rank, and never outlives its block."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import psutil
 import pytest
 
-import distsim
-from distsim.course.hidden_fault import hidden_fault
 from distsim.errors import RunError
-from distsim.metrics.worker_time import worker_seconds
 from distsim.runtime.busy_program import busy_program
 from distsim.runtime.machine import core_of_rank, usable_cores
-from distsim.trace import Trace
 
 HELD = """
 from distsim.runtime.busy_program import busy_program
@@ -26,7 +21,6 @@ with busy_program(beside=0) as program:
     print(program.pid, flush=True)
     input()
 """
-SLOWED = 1.2  # a rank with half a core takes twice as long, if nothing else slows down the other one
 PATIENCE_SECONDS = 20.0
 
 
@@ -62,37 +56,6 @@ def test_ranks_take_turns_at_the_cores() -> None:
     cores = [core_of_rank(rank) for rank in range(2 * usable_cores())]
     assert cores[: usable_cores()] == sorted(os.sched_getaffinity(0))
     assert cores[usable_cores() :] == cores[: usable_cores()]
-
-
-@pytest.mark.alone
-@pytest.mark.more
-@pytest.mark.skipif(usable_cores() < 2, reason="both workers would share the one core")
-def test_the_worker_beside_it_is_slow_and_the_other_one_waits() -> None:
-    scenario = distsim.example("synchronous_ring").replacing(
-        {
-            "cluster.workers": 2,
-            "steps": 15,
-            "workload": {"model": "transformer", "batch": 32},
-            "compute": {"mean": "0 s"},
-        }
-    )
-    seen = []
-    for _ in range(3):
-        with hidden_fault(workers=2) as tell:
-            trace = distsim.measure(scenario, pinned=True)
-        slow = int(tell().split()[1])
-        computing = _compute_ms(trace)
-        seen.append((slow, computing.tolist()))
-        if computing[slow] > SLOWED * computing[1 - slow]:
-            parts = worker_seconds(trace)
-            waits = parts["waiting"] + parts["communication"]
-            assert waits[1 - slow] > waits[slow]
-            return
-    pytest.fail(f"the slow worker, and the milliseconds of a step of both: {seen}")
-
-
-def _compute_ms(trace: Trace) -> np.ndarray:
-    return 1e3 * worker_seconds(trace)["compute"] / trace.scenario.steps
 
 
 def _soon(holds) -> bool:  # type: ignore[no-untyped-def]

@@ -1,0 +1,78 @@
+"""A file that is read slowly: a genuine wait for data in a real run.
+
+`python -m distsim.runtime.slow_file CONTENT PIPE SECONDS` writes the content of a file into a named pipe again and
+again until its standard input ends, so slowly that a reader needs `SECONDS` for each time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from distsim.errors import RunError
+from distsim.runtime.launch import lifeline
+from distsim.runtime.launch.owned_process import started
+
+CHUNK_BYTES = 16 * 1024  # the pipe holds one, so that hardly anything is read ahead
+
+
+@contextmanager
+def slow_file(content: bytes, seconds: float) -> Iterator[Path]:
+    """A pipe that gives `content` again and again, each time in so many seconds, until the block ends.
+
+    One process at a time may read it; another one may open it later. Raises RunError at the end of the block where the
+    writing program ended before.
+
+    >>> with slow_file(b"ab", seconds=0.01) as path, path.open("rb", buffering=0) as file:
+    ...     file.read(1), file.read(1)
+    (b'a', b'b')
+    """
+    with tempfile.TemporaryDirectory(prefix="distsim-") as folder:
+        source, pipe = Path(folder) / "content", Path(folder) / "pipe"
+        source.write_bytes(content)
+        os.mkfifo(pipe)
+        command = [sys.executable, "-m", "distsim.runtime.slow_file", str(source), str(pipe), str(seconds)]
+        nowhere = subprocess.DEVNULL
+        with started(command, environment=os.environ, stdout=nowhere, stderr=nowhere) as program:
+            yield pipe
+            if (code := program.poll()) is not None:
+                raise RunError(f"the program that writes the slow file ended too early, with exit code {code}")
+
+
+def main() -> None:
+    """Serves one reader after the other until the starting process has gone."""
+    source, pipe, seconds = sys.argv[1:]
+    lifeline.keep(lambda: os._exit(0), inherit=False)
+    content = Path(source).read_bytes()
+    chunks = [content[first : first + CHUNK_BYTES] for first in range(0, len(content), CHUNK_BYTES)]
+    while True:
+        with open(pipe, "wb", buffering=0) as file:  # waits for a reader
+            if hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux
+                fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, CHUNK_BYTES)
+            try:
+                _serve(file.fileno(), chunks, float(seconds) / len(chunks))
+            except BrokenPipeError:
+                continue  # the reader has gone; wait for the next one
+
+
+def _serve(file: int, chunks: list[bytes], gap_seconds: float) -> None:
+    """Writes all chunks again and again, each `gap_seconds` after the one before, or after the reader took that one."""
+    due = time.monotonic()
+    while True:
+        for chunk in chunks:
+            due += gap_seconds
+            time.sleep(max(due - time.monotonic(), 0.0))
+            os.write(file, chunk)
+            if time.monotonic() > due + gap_seconds:  # the reader did something else
+                due = time.monotonic()
+
+
+if __name__ == "__main__":
+    main()
