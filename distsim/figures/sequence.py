@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.sequence_messages import MessageKind, Messages, messages, order, places, window
+from distsim.figures.sequence_messages import MessageKind, Messages, messages, order, places, sharing, window
 from distsim.figures.theme import (
     APPLY,
     CATEGORIES,
@@ -23,7 +24,9 @@ from distsim.figures.theme import (
     LANE,
     PAPER,
     PAUSES,
+    RUNS,
     SMALL,
+    UP,
     WAIT,
     marker,
     template,
@@ -39,13 +42,15 @@ BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
 MOST_LABELS = 40  # if there are more messages, only hovering shows their texts
 LIFELINES_LABELLED = 12
 MANY_LIFELINES = 40  # if there are more, bars have no outline and arrows are thin
-LABEL_ASIDE: dict[MessageKind, float] = {"push": 0.3, "answer": 0.58, "transfer": 0.5}  # columns from the worker
+LABEL_ASIDE: dict[MessageKind, float] = {"push": 0.42, "answer": 0.58, "transfer": 0.5}  # columns from the worker
 STEPS = range(2)
 LINES: dict[MessageKind, dict[str, object]] = {
-    "push": {"color": INK, "width": 1.5},
-    "answer": {"color": DOWN.colour, "width": 1.5, "dash": "dash"},
-    "transfer": {"color": INK, "width": 1.2},
+    "push": {"width": 1.5},
+    "answer": {"width": 1.5, "dash": "dash"},
+    "transfer": {"width": 1.2},
 }
+STRIP = 0.07  # the width of the strip of a server's link, beside its lifeline
+UPDATE_PLACES = ("top right", "bottom left", "top left", "bottom right")  # of the versions of updates close together
 
 
 def sequence(
@@ -86,12 +91,14 @@ def sequence(
     figure = _empty(trace, start, end, scale, unit)
     spans = trace.spans.where((trace.spans.end_seconds > start) & (trace.spans.start_seconds < end))
     _add_bars(figure, trace, spans, scale, unit, observed=bool(found))
+    links = _links(trace, found, start, end)
+    _add_links(figure, trace, links, scale, unit)
     for kind, own in found.items():
         _add_arrows(figure, trace, kind, own, scale, unit, labelled=sum(map(len, found.values())) <= MOST_LABELS)
     _add_updates(figure, trace, start, end, scale, unit)
     _add_drops(figure, trace, start, end, scale, unit)
     table = _table(trace, spans, found, start, end)
-    return Captioned(figure, _sentence(trace, found, table, start, end), table)
+    return Captioned(figure, _sentence(trace, found, table, start, end, links), table)
 
 
 def of_files(trace: Trace, step: int = 0) -> Captioned:
@@ -150,42 +157,96 @@ def _add_bars(figure: go.Figure, trace: Trace, spans: Spans, scale: float, unit:
 def _add_arrows(
     figure: go.Figure, trace: Trace, kind: MessageKind, own: Messages, scale: float, unit: str, *, labelled: bool
 ) -> None:
-    """Draws an arrow from each message's start at the source to its end at the target, with a label near the worker."""
+    """Draws an arrow from each message's start at the source to its end at the target, with a label near the worker.
+
+    Arrows have the colour of the version that they carry, or that the gradient was computed from.
+    """
     at = places(trace)
     source, target = own.transfers.source, own.transfers.target
     start, end = own.transfers.start_seconds * scale, own.transfers.end_seconds * scale
     rightward = np.sign(at[target] - at[source])
     begin_x = at[source] + rightward * np.where(source < trace.workers, 0.09, 0.0)  # beside the worker's bar
-    end_x = at[target] - rightward * np.where(target < trace.workers, 0.09, 0.03)
+    end_x = at[target] - rightward * np.where(target < trace.workers, 0.09, STRIP)
     gaps = np.full(len(own), np.nan)
     many = len(at) > MANY_LIFELINES
-    figure.add_scatter(
-        x=np.column_stack([begin_x, end_x, gaps]).ravel(), y=np.column_stack([start, end, gaps]).ravel(),
-        mode="lines+markers", name=kind, line=LINES[kind] | ({"width": 0.6, "dash": "solid"} if many else {}),
-        opacity=0.4 if many else 1.0,
-        marker={
-            "symbol": "arrow", "angleref": "previous", "size": np.tile([0, 5 if many else 11, 0], len(own)),
-            "color": LINES[kind]["color"],
-        },
-        customdata=np.repeat(own.transfers.bytes, 3), hovertext=np.repeat(np.array(own.text, dtype=object), 3),
-        hovertemplate=f"<b>%{{hovertext}}</b><br>%{{customdata:.4s}}B, %{{y:.3f}} {unit}<extra></extra>",
-    )  # fmt: skip
+    colours = np.array([INK if many else _colour(version) for version in own.version], dtype=object)
+    key = LINES[kind] | {"color": INK}
+    figure.add_scatter(x=[None], y=[None], mode="lines", name=kind, legendgroup=kind, line=key)
+    for colour in dict.fromkeys(colours.tolist()):
+        rows = colours == colour
+        x, y = (np.column_stack(columns)[rows].ravel() for columns in ((begin_x, end_x, gaps), (start, end, gaps)))
+        figure.add_scatter(
+            x=x, y=y, mode="lines+markers", name=kind, legendgroup=kind, showlegend=False,
+            line=LINES[kind] | {"color": colour} | ({"width": 0.6, "dash": "solid"} if many else {}),
+            opacity=0.4 if many else 1.0,
+            marker={
+                "symbol": "arrow", "angleref": "previous", "size": np.tile([0, 5 if many else 11, 0], int(rows.sum())),
+                "color": colour,
+            },
+            customdata=np.repeat(own.transfers.bytes[rows], 3),
+            hovertext=np.repeat(np.array(own.text, dtype=object)[rows], 3),
+            hovertemplate=f"<b>%{{hovertext}}</b><br>%{{customdata:.4s}}B, %{{y:.3f}} {unit}<extra></extra>",
+        )  # fmt: skip
     if not labelled:
         return
     # Each kind of label has its own distance from the worker. Labels of far transfers would cover each other.
     worker, other = np.where(source < trace.workers, (source, target), (target, source))
     labels_x = at[worker] + np.sign(at[other] - at[worker]) * LABEL_ASIDE[kind]
     labels_y = start + (labels_x - at[source]) / (at[target] - at[source]) * (end - start)
+    alike = len(np.unique(np.round(own.transfers.bytes, 3))) == 1 and kind != "transfer"  # the sentence tells the size
     for row in np.flatnonzero((np.abs(at[target] - at[source]) == 1.0) | (kind != "transfer")).tolist():
-        size = show(float(own.transfers.bytes[row]), "byte")
-        version = own.text[row].rpartition(": ")[2]
-        for text in (f"{version}, {size}", version) if kind == "answer" else (size,):
-            if _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
+        size = [] if alike else [show(float(own.transfers.bytes[row]), "byte")]
+        version = [] if own.version[row] is None else [f"{'of ' if kind == 'push' else ''}version {own.version[row]}"]
+        for text in dict.fromkeys((", ".join(version + size), ", ".join(version or size))):
+            if text and _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
                 figure.add_annotation(
                     x=labels_x[row], y=labels_y[row], text=text,
-                    showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": LINES[kind]["color"]},
+                    showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": colours[row]},
                 )  # fmt: skip
                 break  # where none is free, hovering shows the text
+
+
+def _colour(version: int | None) -> str:
+    return INK if version is None else RUNS[version % len(RUNS)].colour
+
+
+def _links(
+    trace: Trace, found: dict[MessageKind, Messages], start: float, end: float
+) -> dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]]:
+    """For each server and direction, as a push or an answer, when messages are under way, and how many at once."""
+    return {
+        (server, kind): sharing(own.transfers.where(ends == server), start, end)
+        for kind, own in found.items()
+        if kind != "transfer"
+        for ends in (own.transfers.target if kind == "push" else own.transfers.source,)
+        for server in range(trace.workers, trace.workers + trace.servers)
+    }
+
+
+def _add_links(
+    figure: go.Figure,
+    trace: Trace,
+    links: dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]],
+    scale: float,
+    unit: str,
+) -> None:
+    """Draws a strip on each side of a server's lifeline while its link carries messages: the more, the darker."""
+    at = places(trace)
+    most = max((max(numbers) for *_, numbers in links.values() if numbers), default=1)
+    for kind, look, side, doing in (("push", DOWN, -1, "receives"), ("answer", UP, 1, "sends")):
+        own = [(server, *spells) for (server, of), (*columns, numbers) in links.items() if of == kind
+               for spells in zip(*columns, numbers, strict=True)]  # fmt: skip
+        if not own:
+            continue
+        servers, starts, ends, numbers = (np.array(column) for column in zip(*own, strict=True))
+        figure.add_bar(
+            x=at[servers] + side * STRIP / 2, base=starts * scale, y=(ends - starts) * scale, width=STRIP,
+            name=f"server {doing}",
+            marker={"color": look.colour, "opacity": 0.3 + 0.7 * numbers / most, "line": {"width": 0}},
+            customdata=np.column_stack([ends * scale, numbers]),
+            hovertemplate=f"<b>%{{customdata[1]}} at once</b><br>%{{base:.3f}} to %{{customdata[0]:.3f}} {unit}"
+            "<extra></extra>",
+        )  # fmt: skip
 
 
 def _is_free(figure: go.Figure, x: float, y: float, text: str) -> bool:
@@ -215,11 +276,27 @@ def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scal
         return
     figure.add_scatter(
         x=at[servers], y=times, mode="markers+text", name="update",
-        text=[str(version) for version in versions], textposition="top right", cliponaxis=False,
-        textfont={"size": SMALL + 1},
-        marker={"symbol": "diamond", "size": 12, "color": APPLY.colour, "line": {"color": INK, "width": 1}},
+        text=[str(version) for version in versions], textposition=_update_places(figure, times, servers),
+        cliponaxis=False, textfont={"size": SMALL + 1},
+        marker={
+            "symbol": "diamond", "size": 12, "line": {"color": INK, "width": 1},
+            "color": [_colour(version) for version in versions],
+        },
         **hover,
     )  # fmt: skip
+
+
+def _update_places(figure: go.Figure, times: Floats, servers: Sequence[int]) -> list[str]:
+    """Where the version of each update stands: updates close together on one lifeline get different places."""
+    last, first = figure.layout.yaxis.range
+    near = LABEL_PIXELS * abs(last - first) / HEIGHT_PIXELS
+    before: dict[int, float] = {}
+    place, found = 0, []
+    for time, server in zip(times.tolist(), servers, strict=True):
+        place = (place + 1) % len(UPDATE_PLACES) if time - before.get(server, -math.inf) < near else 0
+        before[server] = time
+        found.append(UPDATE_PLACES[place])
+    return found
 
 
 def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale: float, unit: str) -> None:
@@ -270,7 +347,14 @@ def _table(trace: Trace, spans: Spans, found: dict[MessageKind, Messages], start
     return rows
 
 
-def _sentence(trace: Trace, found: dict[MessageKind, Messages], table: Sequence[Row], start: float, end: float) -> str:
+def _sentence(
+    trace: Trace,
+    found: dict[MessageKind, Messages],
+    table: Sequence[Row],
+    start: float,
+    end: float,
+    links: dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]],
+) -> str:
     parts = []
     for kind, own in found.items():
         sizes = np.unique(np.round(own.transfers.bytes, 3))
@@ -291,8 +375,18 @@ def _sentence(trace: Trace, found: dict[MessageKind, Messages], table: Sequence[
     return (
         f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
         f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time"
-        f"{f'; {paused}' if paused else ''}.{age}"
+        f"{f'; {paused}' if paused else ''}.{age}{_busy(links, end - start)}"
     )
+
+
+def _busy(links: dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]], seconds: float) -> str:
+    """How much of the time a single server's link carries messages; nothing for several servers."""
+    if len({server for server, _ in links}) != 1:
+        return ""
+    shares = {kind: 100.0 * float((ends - starts).sum()) / seconds for (_, kind), (starts, ends, _) in links.items()}
+    doing = {"push": "receives", "answer": "sends"}
+    told = enumerated([f"{doing[kind]} for {share:.0f} %" for kind, share in shares.items()])
+    return f" The server {told} of the time."
 
 
 def _mean_seconds(trace: Trace, table: Sequence[Row], column: str) -> float:

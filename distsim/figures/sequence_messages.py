@@ -23,10 +23,14 @@ SAME_SECONDS = 1e-9
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages of one kind, in columns: the transfers, and the texts that hovering shows."""
+    """Messages of one kind, in columns: the transfers, the texts that hovering shows, and the versions.
+
+    version: of the parameters that an answer carries, or that a gradient was computed from; None where it is not known.
+    """
 
     transfers: Transfers
     text: list[str]
+    version: list[int | None]
 
     def __len__(self) -> int:
         return len(self.text)
@@ -80,28 +84,45 @@ def messages(trace: Trace, start_seconds: float, end_seconds: float) -> dict[Mes
     for kind, rows in zip(KINDS, (to_server & ~from_server, from_server, ~to_server & ~from_server), strict=True):
         own = shown.where(rows)
         if len(own):
-            found[kind] = Messages(own, _texts(trace, own, kind))
+            found[kind] = _of_kind(trace, own, kind)
     return found
 
 
-def _texts(trace: Trace, own: Transfers, kind: MessageKind) -> list[str]:
+def _of_kind(trace: Trace, own: Transfers, kind: MessageKind) -> Messages:
     sources, targets = own.source.tolist(), own.target.tolist()
     if kind == "transfer":
-        chunks = own.chunk.tolist()
-        rows = zip(sources, targets, chunks, strict=True)
-        return [f"chunk {chunk} from {trace.lane(source)} to {trace.lane(target)}" for source, target, chunk in rows]
+        rows = zip(sources, targets, own.chunk.tolist(), strict=True)
+        text = [f"chunk {chunk} from {trace.lane(source)} to {trace.lane(target)}" for source, target, chunk in rows]
+        return Messages(own, text, [None] * len(text))
     read = _read_versions(trace)
     if kind == "push":
         told = [_step_before(read, source, start) for source, start in zip(sources, own.start_seconds, strict=True)]
-        return [
+        text = [
             f"{trace.lane(source)}: gradient" + (f" of step {step}, of version {version}" if step is not None else "")
             for source, (step, version) in zip(sources, told, strict=True)
         ]
+        return Messages(own, text, [version for _, version in told])
     versions = [_version_after(read, target, end) for target, end in zip(targets, own.end_seconds, strict=True)]
-    return [
+    text = [
         f"to {trace.lane(target)}: " + ("parameters" if version is None else f"version {version}")
         for target, version in zip(targets, versions, strict=True)
     ]
+    return Messages(own, text, versions)
+
+
+def sharing(own: Transfers, start_seconds: float, end_seconds: float) -> tuple[Floats, Floats, list[int]]:
+    """How many of these transfers are under way at once: the starts and ends of the spells with any, and the numbers.
+
+    >>> rows = {"start_seconds": [0.0, 1.0, 5.0], "end_seconds": [2.0, 3.0, 6.0]}
+    >>> other = dict.fromkeys(("source", "target", "bytes", "chunk", "collective"), [0, 0, 0])
+    >>> [column.tolist() for column in map(np.asarray, sharing(Transfers.of_columns(rows | other), 0.5, 9.0))]
+    [[0.5, 1.0, 2.0, 5.0], [1.0, 2.0, 3.0, 6.0], [1, 2, 1, 1]]
+    """
+    starts, ends = (np.clip(times, start_seconds, end_seconds) for times in (own.start_seconds, own.end_seconds))
+    edges = np.unique(np.concatenate([starts, ends]))
+    under_way = np.array([int(((starts <= edge) & (ends > edge)).sum()) for edge in edges[:-1]], dtype=int)
+    busy = under_way > 0
+    return edges[:-1][busy], edges[1:][busy], under_way[busy].tolist()
 
 
 Reads = dict[int, tuple[Floats, list[int], list[int | None]]]  # by worker: starts of its computes, steps, versions
