@@ -28,7 +28,7 @@ PANEL_PIXELS, BELOW_PIXELS, GAP_PIXELS = 190, 80, 74  # of times, of errors, and
 TOP_PIXELS, BOTTOM_PIXELS = 74, 54
 MOST_TICKS = 4
 NICE = [part * 10.0**power for power in range(-8, 12) for part in (1, 2, 5)]
-LEAST_FAR_PCT = 5.0  # of the axis of errors, which all panels share
+LEAST_FAR_PCT = 5.0  # of an axis of errors
 Axis = dict[str, Any]
 
 
@@ -70,7 +70,7 @@ def calibration(machine: MachineCalibration, *, operations: Collection[Operation
             figure.add_trace(trace, row=2 * row + 1, col=column + 1)
         figure.add_trace(_errors(machine, fit, number), row=2 * row + 2, col=column + 1)
         shown.add(fit.workers[0])
-        for below, (horizontal, vertical) in enumerate(_axes(machine, fit)):
+        for below, (horizontal, vertical) in enumerate(_axes(machine, fit, named=column == 0)):
             figure.update_xaxes(horizontal, row=2 * row + 1 + below, col=column + 1)
             figure.update_yaxes(vertical, row=2 * row + 1 + below, col=column + 1)
     figure.update_layout(template=template(), height=height + TOP_PIXELS + BOTTOM_PIXELS, barmode="group")
@@ -148,20 +148,24 @@ def _amount(fit: Fit, amount: float) -> str:
     return f"{amount:g}" if fit.operation in OF_MODELS else show(amount, "byte")
 
 
-def _axes(machine: MachineCalibration, fit: Fit) -> list[tuple[Axis, Axis]]:
-    """The horizontal and the vertical axis of an operation's two panels, which all numbers of workers share."""
+def _axes(machine: MachineCalibration, fit: Fit, *, named: bool) -> list[tuple[Axis, Axis]]:
+    """The horizontal and the vertical axis of an operation's two panels, which all numbers of workers share.
+
+    named: whether the axis of errors has its title.
+    """
     points = _of(machine, fit)
     amounts = sorted({found.amount for found in points})
     slowest = max(found.quartiles[1] for found in points)
-    named = "size" if fit.operation not in OF_MODELS else "samples" if fit.operation == "compute" else "buckets"
+    amount_of = "size" if fit.operation not in OF_MODELS else "samples" if fit.operation == "compute" else "buckets"
     upper = (
         _from_nothing(amounts[-1], lambda amount: _amount(fit, amount)),
         _from_nothing(slowest, lambda seconds: show(seconds, "second")),
     )
     order = [_amount(fit, amount) for amount in amounts]
-    below = {"type": "category", "categoryorder": "array", "categoryarray": order, "title": {"text": named}}
-    far = 1.15 * max(LEAST_FAR_PCT, 100.0 * _worst(machine).line.largest_miss)
-    off = {"title": {"text": "off (%)"}, "range": [-far, far], "zeroline": True, "nticks": 4}
+    below = {"type": "category", "categoryorder": "array", "categoryarray": order, "title": {"text": amount_of}}
+    alike = [one for one in _drawn(machine) if (one.operation, one.model) == (fit.operation, fit.model)]
+    far = 1.15 * max(LEAST_FAR_PCT, 100.0 * max(one.line.largest_miss for one in alike))
+    off = {"title": {"text": "off (%)" if named else ""}, "range": [-far, far], "zeroline": True, "nticks": 4}
     return [upper, (below, off)]
 
 

@@ -17,6 +17,8 @@ from distsim.figures.wording import above_or_below, signed
 MEASUREMENT = "measurement"
 LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, MEASUREMENT: MEASURED}
 
+BAR_PIXELS, LETTER_PIXELS, ASIDE_PIXELS = 500, 7, 16  # the width of the bars' panel, of a letter, around a label
+
 Given = float | Sequence[float] | None
 
 
@@ -42,8 +44,13 @@ class Stage:
 
     def told(self, unit: str) -> str:
         """The value with its unit; for repeats, also the range."""
-        text = f"{shown(self.value)} {unit}"
+        text = f"{shown(self.value)} {_of_one(unit) if shown(self.value) == '1' else unit}"
         return text if self.repeats == 1 else f"{text}, {shown(self.low)} to {shown(self.high)}"
+
+
+def _of_one(unit: str) -> str:
+    """The singular of a unit that is a noun, such as "updates"; other units stay as they are."""
+    return unit[:-1] if unit.isalpha() and len(unit) > 2 and unit.endswith("s") and unit != "times" else unit
 
 
 def guess_formula_simulation_measurement(
@@ -59,7 +66,8 @@ def guess_formula_simulation_measurement(
     """Draws bars of one quantity in `unit`; a line through all bars marks the measurement.
 
     Each argument is a number, the numbers of several repeats (other seeds, further real runs), or None where there is
-    no value yet. For repeats the bar is the median, and an error bar shows the range. A band shows the measured range.
+    no value. Before there is a measurement, such a value is "not yet" there; afterwards it is left out. For repeats the
+    bar is the median, and an error bar shows the range. A band shows the measured range.
     reported: whether somebody else reports the measurement; it is then called "reported".
 
     Raises InputError where a number is not finite.
@@ -73,6 +81,8 @@ def guess_formula_simulation_measurement(
     given = dict(zip(looks, (guess, formula, simulation, measurement), strict=True))
     stages = {name: Stage.of(name, values) for name, values in given.items() if values is not None}
     measured = stages.get(actual)
+    if measured:
+        looks = {name: look for name, look in looks.items() if name in stages}
     errors = {name: "–" if name == actual else _error(stages.get(name), measured) for name in looks}
     bars = [_bar(name, look, stages.get(name), unit) for name, look in looks.items()]
     figure = go.Figure(bars, _layout(stages, errors, unit, quantity))
@@ -93,12 +103,18 @@ def _bar(name: str, look: Look, stage: Stage | None, unit: str) -> go.Bar:
 
 
 def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantity: str) -> dict[str, Any]:
-    most = max((stage.high for stage in stages.values()), default=1.0) or 1.0
+    texts = {
+        name: (stages[name].told(unit) if name in stages else "not yet") + (f" ({error})" if error != "–" else "")
+        for name, error in errors.items()
+    }
+    # Each label ends within the axis.
+    free = {name: 1.0 - (LETTER_PIXELS * len(text) + ASIDE_PIXELS) / BAR_PIXELS for name, text in texts.items()}
+    most = max((stage.high / max(free[name], 0.3) for name, stage in stages.items()), default=1.0) or 1.0
     *_, actual = errors  # all names, in their order
     measured = stages.get(actual)
     return {
         "template": template(), "height": 250, "showlegend": False, "margin": {"t": 16, "b": 50, "l": 10, "r": 12},
-        "xaxis": {"title": {"text": f"{quantity} ({unit})"}, "range": [0, 1.4 * most]},
+        "xaxis": {"title": {"text": f"{quantity} ({unit})"}, "range": [0, most]},
         "yaxis": {
             "categoryorder": "array", "categoryarray": list(errors), "range": [len(errors) - 0.5, -0.5],
             "showgrid": False,
@@ -108,11 +124,9 @@ def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantit
         "annotations": [
             {
                 "x": stages[name].high if name in stages else 0.0, "y": name, "xanchor": "left", "xshift": 8,
-                "text": (stages[name].told(unit) if name in stages else "not yet")
-                + (f" ({errors[name]})" if errors[name] != "–" else ""),
-                "showarrow": False, "bgcolor": PAPER, "borderpad": 1,
+                "text": text, "showarrow": False, "bgcolor": PAPER, "borderpad": 1,
             }
-            for name in errors
+            for name, text in texts.items()
         ],
     }  # fmt: skip
 

@@ -19,7 +19,7 @@ from distsim.figures.wording import above_or_below, signed, two_digits
 ROW_PIXELS, AROUND_PIXELS = 38, 130
 WIDE = 8.0  # the largest over the least; beyond this ratio the axis is logarithmic, which separates small times
 TICKS = [part * 10.0**power for power in range(-6, 9) for part in (1, 2, 5)]
-ROOM = 0.45  # free space for the numbers beside the bars, as a share of the errors' range
+ROOM = 0.6  # free space for the numbers beside the bars, as a share of the errors' range
 
 
 def prediction_errors(

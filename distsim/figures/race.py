@@ -64,6 +64,8 @@ def race(curves: Mapping[str, Sequence[Curve]], floors: Mapping[str, float] | No
         _add_runs(figure, line, moments, number)
         if line.name in floors:
             _add_floor(figure, line.name, floors[line.name], moments, number)
+    if floors:
+        _name_floors(figure, min(floors.values()), moments)
     _add_marks(figure, lines, leader, overtaken, moments)
     figure.update_layout(template=template(), height=HEIGHT, margin={"t": 70, "b": 55, "l": 10, "r": 14})
     ends = np.log10(moments[[0, -1]]) + np.array([-0.02, 0.04]) * np.log10(moments[-1] / moments[0])
@@ -146,6 +148,15 @@ def _add_floor(figure: go.Figure, name: str, floor: float, moments: Floats, numb
         legendgroup=name, line={"color": RUNS[number % len(RUNS)].colour, "width": 1.5},
         marker={"symbol": MARKS[number % len(MARKS)], "size": 7, "line": {"color": INK, "width": 1}},
         hovertemplate=f"floor of {name}: %{{y:.4g}}<extra></extra>",
+    )  # fmt: skip
+
+
+def _name_floors(figure: go.Figure, lowest: float, moments: Floats) -> None:
+    """Beside the lowest floor, where no line comes before it has come to its end."""
+    first = moments[0] * (moments[-1] / moments[0]) ** FLOOR_FROM
+    figure.add_annotation(
+        x=np.log10(first), y=np.log10(lowest), text="floors by the formula", showarrow=False, xanchor="right",
+        xshift=-8, font={"size": SMALL, "color": INK}, bgcolor=LABEL_PAPER,
     )  # fmt: skip
 
 

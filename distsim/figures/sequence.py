@@ -201,7 +201,7 @@ def _add_arrows(
             if text and _is_free(figure, float(labels_x[row]), float(labels_y[row]), text):
                 figure.add_annotation(
                     x=labels_x[row], y=labels_y[row], text=text,
-                    showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": colours[row]},
+                    showarrow=False, bgcolor=PAPER, borderpad=1, font={"size": SMALL, "color": INK},
                 )  # fmt: skip
                 break  # where none is free, hovering shows the text
 
