@@ -17,6 +17,7 @@ from distsim.figures.wording import above_or_below, signed
 MEASUREMENT = "measurement"
 LOOKS = {"guess": GUESS, "formula": FORMULA, "simulation": PREDICTED, MEASUREMENT: MEASURED}
 
+ROW_PIXELS, AROUND_PIXELS = 46, 66  # of a bar, and of what is above and below all bars
 BAR_PIXELS, LETTER_PIXELS, ASIDE_PIXELS = 500, 7, 16  # the width of the bars' panel, of a letter, around a label
 
 Given = float | Sequence[float] | None
@@ -113,7 +114,8 @@ def _layout(stages: dict[str, Stage], errors: dict[str, str], unit: str, quantit
     *_, actual = errors  # all names, in their order
     measured = stages.get(actual)
     return {
-        "template": template(), "height": 250, "showlegend": False, "margin": {"t": 16, "b": 50, "l": 10, "r": 12},
+        "template": template(), "height": ROW_PIXELS * len(errors) + AROUND_PIXELS, "showlegend": False,
+        "margin": {"t": 16, "b": 50, "l": 10, "r": 12},
         "xaxis": {"title": {"text": f"{quantity} ({unit})"}, "range": [0, most]},
         "yaxis": {
             "categoryorder": "array", "categoryarray": list(errors), "range": [len(errors) - 0.5, -0.5],

@@ -19,7 +19,8 @@ from distsim.figures.wording import above_or_below, signed, two_digits
 ROW_PIXELS, AROUND_PIXELS = 38, 130
 WIDE = 8.0  # the largest over the least; beyond this ratio the axis is logarithmic, which separates small times
 TICKS = [part * 10.0**power for power in range(-6, 9) for part in (1, 2, 5)]
-ROOM = 0.6  # free space for the numbers beside the bars, as a share of the errors' range
+# Free space for the numbers beside the bars, as a share of the errors' range: on one side, and on each of two.
+ROOM, ROOM_EACH = 0.55, 1.0
 
 
 def prediction_errors(
@@ -101,7 +102,8 @@ def _add_errors(figure: go.Figure, rows: Mapping[str, tuple[Stage, Stage]]) -> N
         place, anchor, shift = (above, "left", 6) if error >= 0.0 else (below, "right", -6)
         where = {"x": place, "y": name, "xref": "x2", "yref": "y2", "xanchor": anchor, "xshift": shift}
         figure.add_annotation(**where, text=signed(error, "%"), showarrow=False)
-    room = [low - ROOM * reach if min(errors) < 0.0 else low, high + ROOM * reach if max(errors) >= 0.0 else high]
+    free = reach * (ROOM_EACH if min(errors) < 0.0 <= max(errors) else ROOM)
+    room = [low - free if min(errors) < 0.0 else low, high + free if max(errors) >= 0.0 else high]
     title = "error of the prediction (%)"
     figure.update_xaxes(range=room, zeroline=True, zerolinecolor=INK, title_text=title, row=1, col=2)
 
