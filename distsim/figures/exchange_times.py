@@ -20,7 +20,7 @@ MOST_TICKS = 7
 Curves = Mapping[str, Callable[[float], float]]  # by name, a function from bytes to seconds
 BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 DECADES = [part * 10.0**power for power in range(-9, 7) for part in (1, 2, 5)]  # of seconds
-FITTED, PREDICTED_SIZE = "measured, fitted to", "measured, predicted"
+FITTED, PREDICTED_SIZE = "measured, fitted to", "measured, not fitted to"
 
 
 def exchange_times(

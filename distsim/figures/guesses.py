@@ -11,13 +11,14 @@ import plotly.graph_objects as go
 
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.guess_formula_simulation_measurement import LOOKS, Given, Stage
-from distsim.figures.theme import INK, MARKS, template
+from distsim.figures.theme import INK, LABEL_PAPER, MARKS, template
 from distsim.figures.wording import above_or_below, counted, enumerated
 
 SYMBOLS = dict(zip(LOOKS, MARKS, strict=False))
 BESIDE = ("guess", "formula", "simulation")  # what is drawn as a multiple of the measurement
 SIZES = {"guess": 17, "formula": 11, "simulation": 10}  # a guess stays visible behind an equal prediction
-ROW_PIXELS, AROUND_PIXELS, LEAST_PIXELS = 34, 120, 210
+ROW_PIXELS, AROUND_PIXELS, LEAST_PIXELS = 48, 120, 210
+ABOVE_PIXELS = 10  # from the middle of a row to its text, which leaves the whole width to the axis
 TENS = [10.0**power for power in range(-3, 4)]
 TICKS = [part * ten for ten in TENS for part in (1, 2, 5)]
 TENS_FROM = 30.0  # of the axis, which then has powers of ten only
@@ -81,21 +82,22 @@ def _layout(rows: Mapping[str, Mapping[str, Stage]]) -> dict[str, Any]:
     height = max(LEAST_PIXELS, ROW_PIXELS * len(rows) + AROUND_PIXELS)
     exact = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
     return {
-        "template": template(), "height": height, "showlegend": True, "margin": {"t": 40, "b": 50, "l": 10, "r": 150},
+        "template": template(), "height": height, "showlegend": True, "margin": {"t": 40, "b": 50, "l": 14, "r": 14},
         "legend": {"y": 1.0 + 8 / (height - 90)},
         "xaxis": {
             "title": {"text": "times the measurement (1: as measured)"}, "type": "log", "range": ends,
             "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks],
         },
         "yaxis": {
-            "categoryorder": "array", "categoryarray": list(rows), "range": [max(len(rows), 1) - 0.5, -0.5],
-            "showticklabels": bool(rows),
+            "categoryorder": "array", "categoryarray": list(rows), "range": [max(len(rows), 1) - 0.5, -0.7],
+            "showticklabels": False, "ticks": "",
         },
-        "shapes": [exact | {"line": {"color": INK, "width": 1.5, "dash": "dot"}, "layer": "below"}],
+        "shapes": [exact | {"line": {"color": INK, "width": 1.5, "dash": "dot"}, "layer": "between"}],
         "annotations": [
             {
-                "x": 1.0, "xref": "paper", "xanchor": "left", "xshift": 6, "y": name, "showarrow": False,
-                "text": f"guess {_off(row)}",
+                "x": 0.0, "xref": "paper", "xanchor": "left", "y": name, "yanchor": "bottom", "yshift": ABOVE_PIXELS,
+                "text": name if _off(row) == "–" else f"{name}, guess {_off(row)}", "showarrow": False,
+                "bgcolor": LABEL_PAPER, "borderpad": 1,
             }
             for name, row in rows.items()
         ],

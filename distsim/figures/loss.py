@@ -25,6 +25,7 @@ TITLES: dict[Against, str] = {"seconds": "time (s)", "updates": "updates", "samp
 MOST_NAMED = 10  # if there are more, only the runs with the lowest and the highest last loss have names
 NAMED = 3  # at most so many diverging runs are in the sentence
 MOST_DECADES = 6  # numbered powers of ten on the axis
+RISES = 0.5  # of the fall to its lowest loss: a line that rises again by more is in the sentence
 LOG_FROM = 10.0  # the largest loss over the least; beyond this ratio the axis is logarithmic
 LOG_X_FROM = 5.0  # the longest run over the shortest; beyond this ratio the axis is logarithmic
 GAP = 0.03  # between two panels, as a share of the figure
@@ -243,6 +244,10 @@ def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) ->
     elif whole:
         best, worst = (choose(whole, key=lambda line: float(line.loss[-1])) for choose in (min, max))
         text.append(f"The loss ends at {best.loss[-1]:.3g} ({best.name}) to {worst.loss[-1]:.3g} ({worst.name}).")
+    for line in whole if len(whole) > 1 else ():
+        first, lowest, last = float(line.loss[0]), float(line.loss.min()), line.last
+        if last - lowest > RISES * (first - lowest) > 0.0:
+            text.append(f"The loss of {line.name} falls to {lowest:.3g} and rises again to {last:.3g}.")
     if diverged:
         names = ", ".join(diverged[:NAMED]) + (f" and {len(diverged) - NAMED} more" if len(diverged) > NAMED else "")
         text.append(f"{len(diverged)} of {len(lines)} diverge{'s' * (len(diverged) == 1)}: {names}.")

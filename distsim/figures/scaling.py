@@ -137,7 +137,7 @@ def scaling(*curves: SpeedUps) -> Captioned:
         raise InputError.of("scaling(curves)", curves, "there is nothing to draw", "pass at least one SpeedUps")
     names = list(dict.fromkeys(curve.name for curve in curves))
     counts = sorted({workers for curve in curves for workers in curve.workers})
-    figure = make_subplots(cols=2, horizontal_spacing=0.1)
+    figure = make_subplots(cols=2, horizontal_spacing=0.06)
     reach = [1, max(counts, default=1)]
     for panel, ideal in ((1, reach), (2, [100.0, 100.0])):
         figure.add_scatter(
@@ -157,7 +157,9 @@ def scaling(*curves: SpeedUps) -> Captioned:
         title_text="speed-up over one worker", type="log", row=1, col=1,
         tickvals=[*(1 / part for part in parts), *ticks], ticktext=[*(f"1/{part}" for part in parts), *map(str, ticks)],
     )  # fmt: skip
-    figure.update_yaxes(title_text="efficiency: speed-up per worker (%)", range=[0, _highest(curves)], row=1, col=2)
+    figure.update_yaxes(
+        title_text="efficiency: speed-up per worker (%)", range=[0, _highest(curves)], side="right", row=1, col=2
+    )
     figure.update_yaxes(gridcolor=GRID)
     return Captioned(figure, _sentence(curves), _table(curves, counts))
 

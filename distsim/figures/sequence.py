@@ -279,7 +279,7 @@ def _add_updates(figure: go.Figure, trace: Trace, start: float, end: float, scal
         text=[str(version) for version in versions], textposition=_update_places(figure, times, servers),
         cliponaxis=False, textfont={"size": SMALL + 1},
         marker={
-            "symbol": "diamond", "size": 12, "line": {"color": INK, "width": 1},
+            "symbol": "diamond", "size": 10, "line": {"color": INK, "width": 1},
             "color": [_colour(version) for version in versions],
         },
         **hover,
@@ -372,10 +372,11 @@ def _sentence(
     name = f"{policy}, {counted(trace.workers, 'worker')}".capitalize()
     stale = _staleness(trace, start, end)
     age = "" if not stale else f" The stalest gradient applied is {counted(stale, 'update')} old."
+    colours = " An arrow has the colour of its version." if links and len(places(trace)) <= MANY_LIFELINES else ""
     return (
         f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
         f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time"
-        f"{f'; {paused}' if paused else ''}.{age}{_busy(links, end - start)}"
+        f"{f'; {paused}' if paused else ''}.{age}{_busy(links, end - start)}{colours}"
     )
 
 

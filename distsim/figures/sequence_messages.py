@@ -102,11 +102,11 @@ def _of_kind(trace: Trace, own: Transfers, kind: MessageKind) -> Messages:
             for source, (step, version) in zip(sources, told, strict=True)
         ]
         return Messages(own, text, [version for _, version in told])
-    versions = [_version_after(read, target, end) for target, end in zip(targets, own.end_seconds, strict=True)]
-    text = [
-        f"to {trace.lane(target)}: " + ("parameters" if version is None else f"version {version}")
-        for target, version in zip(targets, versions, strict=True)
+    versions: list[int | None] = [
+        _newest(trace, source, start) if (version := _version_after(read, target, end)) is None else version
+        for source, target, start, end in zip(sources, targets, own.start_seconds, own.end_seconds, strict=True)
     ]
+    text = [f"to {trace.lane(target)}: version {version}" for target, version in zip(targets, versions, strict=True)]
     return Messages(own, text, versions)
 
 
@@ -155,3 +155,9 @@ def _version_after(read: Reads, worker: int, seconds: float) -> int | None:
     starts, _, versions = read[worker]
     place = int(np.searchsorted(starts, seconds - SAME_SECONDS))
     return versions[place] if place < len(versions) else None
+
+
+def _newest(trace: Trace, server: int, seconds: float) -> int:
+    """The newest version of a server at this time: a run ends before some workers use what they read last."""
+    made = (trace.updates.server == server) & (trace.updates.time_seconds <= seconds + SAME_SECONDS)
+    return int(trace.updates.version[made].max(initial=0))

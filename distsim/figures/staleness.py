@@ -14,7 +14,20 @@ from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.figures.arguments import run_names
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import DASHES, FORMULA, INK, LABEL_PAPER, MARKS, RUNS, SMALL, marker, template
+from distsim.figures.theme import (
+    DASHES,
+    FORMULA,
+    INK,
+    LABEL_PAPER,
+    MARKS,
+    MEASURED,
+    PREDICTED,
+    RUNS,
+    SMALL,
+    Look,
+    marker,
+    template,
+)
 from distsim.figures.wording import above_or_below, counted
 from distsim.metrics import mean_staleness, staleness_histogram
 from distsim.theory.staleness import mean_staleness as mean_of_a_long_run
@@ -108,15 +121,19 @@ def staleness(*traces: Trace, names: Sequence[str] | None = None) -> Captioned:
     sentences = []
     shares = [bars.shares(histogram) for histogram in histograms]
     highest = max(float(share.max()) for share in shares) or 1.0
+    looks = _looks(traces)
+    middle = float(bars.middles[-1]) / 2
     for number, (trace, name, histogram, share) in enumerate(zip(traces, shown_names, histograms, shares, strict=True)):
-        look = RUNS[number % len(RUNS)]
+        look = looks[number]
         mean = mean_staleness(trace)
         figure.add_bar(
             x=bars.middles, y=share, name=name, marker=marker(look), hovertext=bars.names,
             hovertemplate=f"{name}<br>staleness %{{hovertext}}: %{{y:.3g}} % of the gradients<extra></extra>",
         )  # fmt: skip
         if mean is not None:
-            _add_mean(figure, name, mean, (1.0 + HEADROOM * (number + 1)) * highest, number)
+            line = {"color": look.colour, "width": 2.5, "dash": DASHES[number % len(DASHES)]}
+            height = (1.0 + HEADROOM * (number + 1)) * highest
+            _add_mean(figure, name, mean, height, line, "left" if mean <= middle else "right")
         count = round(sum(histogram.values()))
         table.append(
             {
@@ -169,15 +186,22 @@ def _add_geometric(figure: go.Figure, workers: int, bars: Bars, number: int) -> 
     )  # fmt: skip
 
 
-def _add_mean(figure: go.Figure, name: str, mean: float, height: float, number: int) -> None:
-    look = RUNS[number % len(RUNS)]
-    line = {"color": look.colour, "width": 2.5, "dash": DASHES[number % len(DASHES)]}
+def _looks(traces: Sequence[Trace]) -> list[Look]:
+    """The looks of runs; of one prediction and its measurement those that these two have everywhere."""
+    if sorted(str(trace.producer) for trace in traces) == ["measured", "simulated"]:
+        return [PREDICTED if trace.producer == "simulated" else MEASURED for trace in traces]
+    return [RUNS[number % len(RUNS)] for number in range(len(traces))]
+
+
+def _add_mean(figure: go.Figure, name: str, mean: float, height: float, line: dict[str, Any], anchor: str) -> None:
+    """Draws the line of a mean up to its label, which begins or ends there: "left" or "right"."""
     figure.add_scatter(
         x=[mean, mean], y=[0.0, height], mode="lines", line=line, showlegend=False, name=f"mean of {name}",
         hovertemplate=f"mean of {name}: %{{x:.3g}} updates<extra></extra>",
     )  # fmt: skip
     figure.add_annotation(
-        x=mean, y=height, text=f"mean {mean:.3g}", showarrow=False, xanchor="left", xshift=4, yanchor="middle",
+        x=mean, y=height, text=f"{name}: mean {mean:.3g}", showarrow=False, xanchor=anchor, yanchor="middle",
+        xshift=4 if anchor == "left" else -4,
         font={"size": SMALL, "color": INK}, bgcolor=LABEL_PAPER,
     )  # fmt: skip
 

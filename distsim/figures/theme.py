@@ -97,7 +97,7 @@ RUNS = (
     Look("fifth run", "#7733dd", "|"),
 )
 OTHER_RUNS = Look("the others", "#b8b8b8", "")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # of the lines of runs
+DASHES = ("solid", "dash", "dot", "dashdot", "18px,4px")  # of the lines of runs; a legend shows each whole
 MARKS = ("circle", "square", "diamond", "triangle-up", "x")  # of the points of runs
 
 # The chunks of a collective: what a rank holds of a sum.
@@ -184,7 +184,7 @@ def template() -> go.layout.Template:
     """The plotly template of every figure. The template is not registered globally."""
     axis = {
         "gridcolor": GRID, "linecolor": AXIS, "zerolinecolor": AXIS, "zeroline": False, "showline": True,
-        "ticks": "outside", "tickcolor": AXIS, "automargin": True,
+        "ticks": "outside", "tickcolor": AXIS, "automargin": True, "ticklabeloverflow": "allow",
         "title": {"standoff": 8, "font": {"size": FONT_SIZE}},
     }  # fmt: skip
     return go.layout.Template(

@@ -57,7 +57,7 @@ def timeline(
         )
     ]
     axes = [timeline_bands.axis(trace, window, len(traces)) if _many(trace) else LaneAxis.of(trace) for trace in traces]
-    figure = go.Figure(with_legend(drawn), layout(traces, shown_names, window, axes))
+    figure = go.Figure(with_legend(drawn, window), layout(traces, shown_names, window, axes))
     paused = [paused_seconds(trace) for trace in traces]
     pauses = [kind for kind in PAUSE_KINDS if any(kind in found for found in paused)]
     table = [_row(trace, name, pauses) for trace, name in zip(traces, shown_names, strict=True)]

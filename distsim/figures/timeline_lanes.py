@@ -23,6 +23,7 @@ from distsim.units import show
 FEWEST_STEPS, MOST_STEPS = 2, 10  # of every worker, in a window that nobody chose
 MOST_BARS = 360  # of the workers in all panels; a browser takes about a millisecond for each
 MOST_LANES = 32  # if there are more workers, `timeline` draws bands instead of their lanes
+LEAST_SHARE = 1.5e-3  # of the window: about a pixel
 MANY_MARKS = 60  # if the window has more updates, they are short ticks at the top of the panel
 DROPPED_SYMBOL = {"dropped": "x", "cancelled": "diamond"}
 DECIMALS = 4  # of a time in the figure; the fourth decimal of a ms is a tenth of a microsecond
@@ -200,10 +201,15 @@ def placed(panel: int, drawings: Sequence[Drawing]) -> list[Drawing]:
     return [drawing | {"legendgroup": drawing["name"], "xaxis": x, "yaxis": y} for drawing in drawings]
 
 
-def with_legend(drawings: Sequence[Drawing]) -> list[Drawing]:
-    """The drawings, with each name once in the legend."""
+def with_legend(drawings: Sequence[Drawing], window: Window) -> list[Drawing]:
+    """The drawings, with each name once in the legend, but for names whose bars are all too short to show a colour."""
+    least = LEAST_SHARE * (window.end_seconds - window.start_seconds) * window.scale
+    seen = {one["name"] for one in drawings if one["type"] != "bar" or np.max(one["x"], initial=0.0) >= least}
     names = [drawing["name"] for drawing in drawings]
-    return [drawing | {"showlegend": drawing["name"] not in names[:place]} for place, drawing in enumerate(drawings)]
+    return [
+        drawing | {"showlegend": name in seen and name not in names[:place]}
+        for place, (name, drawing) in enumerate(zip(names, drawings, strict=True))
+    ]
 
 
 def _bars(look: Look, drawn: Bars, window: Window) -> Drawing:
@@ -223,12 +229,17 @@ def _bars(look: Look, drawn: Bars, window: Window) -> Drawing:
 
 
 def updates(trace: Trace, window: Window, height: float) -> list[Drawing]:
-    """A line at each update, over the whole `height` of the panel in rows or, if they are many, a tick at its top."""
+    """A line at each update, over the whole `height` of the panel in rows, or a tick at its top.
+
+    It is a tick if the updates are many, or if the workers do not wait for them: a line would hide a server's messages.
+    """
     updates = trace.updates.where(window.touches(trace.updates.time_seconds, trace.updates.time_seconds))
     if not len(updates):
         return []
     times: Floats = updates.time_seconds * window.scale
-    bottom = height - 0.45 if len(updates) <= MANY_MARKS else 0.0
+    waited = "scenario" not in trace.metadata or trace.scenario.policy.has_global_step
+    through = waited and len(updates) <= MANY_MARKS
+    bottom = height - 0.45 if through else 0.0
     applied = trace.contributions.where(trace.contributions.applied)
     gradients = np.bincount(applied.version, minlength=int(updates.version.max()) + 1)[updates.version]
     text = [

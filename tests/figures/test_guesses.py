@@ -26,7 +26,8 @@ def test_each_stage_is_drawn_as_a_multiple_of_the_median_measurement() -> None:
         "formula": {"step (ms)": pytest.approx(0.9)},
         "simulation": {"step (ms)": pytest.approx(79 / 80)},
     }
-    assert [note.text for note in figure.layout.annotations] == ["guess 50 % below", "guess 300 % above"]
+    told = ["step (ms), guess 50 % below", "speed-up, guess 300 % above"]
+    assert [note.text for note in figure.layout.annotations] == told
     low, high = figure.layout.xaxis.range
     assert 10**low < 1 / 4
     assert 10**high > 4
@@ -77,7 +78,7 @@ def test_a_guess_that_is_far_off_stays_inside(times: float) -> None:
     assert 10**low < min(drawn.x) < max(drawn.x) < 10**high
     assert list(drawn.customdata) == [times, 1 / times]
     assert len(figure.layout.xaxis.tickvals) <= 7
-    assert figure.layout.annotations[0].text == f"guess {times:.3g} times"
+    assert figure.layout.annotations[0].text == f"a, guess {times:.3g} times"
 
 
 def test_nothing_and_numbers_that_are_not_finite() -> None:

@@ -144,3 +144,10 @@ def test_accuracy_is_told_where_something_is_classified() -> None:
 def test_nothing_to_draw_is_refused(curves: Any, against: Any) -> None:
     with pytest.raises(InputError, match=r"loss\((curves|against)\)"):
         loss(curves, against)
+
+
+def test_the_sentence_tells_which_loss_rises_again() -> None:
+    rising = curve([4.0, 2.0, 1.0, *[3.5] * 17])
+    shown = loss({"late": rising, "fresh": SLOW}, against=["updates"])
+    assert "The loss of late falls to 1 and rises again to 3.5." in shown.summary
+    assert "rises" not in loss({"slow": SLOW, "fast": FAST}).summary

@@ -130,10 +130,9 @@ def test_labels_tell_bytes_and_the_version_that_the_worker_computes_on_next() ->
     assert "pushes of 4.19 MB" in sequence(trace).summary
     answers = messages(trace, 0.0, trace.total_seconds)["answer"]
     rows = trace.contributions
-    for worker, text in zip(answers.transfers.target.tolist(), answers.text, strict=True):
-        told = text.removeprefix(f"to worker {worker}: ")
-        reads = rows.read_version[rows.worker == worker].tolist()
-        assert told == "parameters" or int(told.removeprefix("version ")) in reads
+    made = np.searchsorted(trace.updates.time_seconds, answers.transfers.start_seconds + 1e-9)
+    for worker, text, version in zip(answers.transfers.target, answers.text, made, strict=True):
+        assert text == f"to worker {worker}: version {version}"
     assert "version 1" in texts
     pushes = messages(trace, 0.0, trace.total_seconds)["push"]
     read = {(worker, step): version for _, _, worker, step, version, *_ in zip(*rows.columns().values(), strict=True)}

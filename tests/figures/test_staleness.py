@@ -12,6 +12,7 @@ from distsim.comparison import staleness_distance
 from distsim.errors import InputError
 from distsim.examples import example
 from distsim.figures import staleness
+from distsim.figures.theme import MEASURED, PREDICTED
 from distsim.metrics import staleness_histogram, summary
 from distsim.simulation import simulate
 from distsim.trace import Trace, TraceBuilder
@@ -137,6 +138,9 @@ def test_a_prediction_beside_its_measurement_states_its_error() -> None:
     text = staleness(predicted, measured, names=["predicted", "measured"]).summary
     assert f"The predicted mean is {100 * (1 - ours / theirs):.2g} % below the measured one" in text
     assert f"; {100 * staleness_distance(predicted, measured):.2g} % of the gradients would have to change" in text
+    drawn = staleness(measured, predicted, names=["real", "model"]).figure
+    assert [trace.marker.color for trace in drawn.data if trace.type == "bar"] == [MEASURED.colour, PREDICTED.colour]
+    assert [note.text for note in drawn.layout.annotations] == [f"real: mean {theirs:.3g}", f"model: mean {ours:.3g}"]
     assert "The predicted" not in staleness(predicted, predicted).summary
     waiting = [run("synchronous"), as_measured(run("synchronous"))]
     assert "The predicted mean is 0 updates above the measured one; 0 % of the gradients" in staleness(*waiting).summary
