@@ -233,7 +233,7 @@ def _add_links(
     """Draws a strip on each side of a server's lifeline while its link carries messages: the more, the darker."""
     at = places(trace)
     most = max((max(numbers) for *_, numbers in links.values() if numbers), default=1)
-    for kind, look, side, doing in (("push", DOWN, -1, "receives"), ("answer", UP, 1, "sends")):
+    for kind, look, side in (("push", DOWN, -1), ("answer", UP, 1)):
         own = [(server, *spells) for (server, of), (*columns, numbers) in links.items() if of == kind
                for spells in zip(*columns, numbers, strict=True)]  # fmt: skip
         if not own:
@@ -241,7 +241,7 @@ def _add_links(
         servers, starts, ends, numbers = (np.array(column) for column in zip(*own, strict=True))
         figure.add_bar(
             x=at[servers] + side * STRIP / 2, base=starts * scale, y=(ends - starts) * scale, width=STRIP,
-            name=f"server {doing}",
+            name=f"server's {look.name}",
             marker={"color": look.colour, "opacity": 0.3 + 0.7 * numbers / most, "line": {"width": 0}},
             customdata=np.column_stack([ends * scale, numbers]),
             hovertemplate=f"<b>%{{customdata[1]}} at once</b><br>%{{base:.3f}} to %{{customdata[0]:.3f}} {unit}"

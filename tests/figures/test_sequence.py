@@ -97,7 +97,7 @@ def test_a_version_has_one_colour_and_its_neighbours_have_others() -> None:
 def test_strips_show_when_the_servers_link_is_busy_and_with_how_many_messages() -> None:
     trace = run("synchronous")
     shown = sequence(trace, range(2))
-    (receives, sends) = (of_name(shown.figure, f"server {doing}") for doing in ("receives", "sends"))
+    (receives, sends) = (of_name(shown.figure, f"server's {link}") for link in ("down-link", "up-link"))
     end = 1e-3 * shown.figure.layout.yaxis.range[0] / 1.02
     answers = trace.transfers.where((trace.transfers.source == 3) & (trace.transfers.start_seconds < end))
     assert sends.customdata[0][1] == 3  # all three answers at once
