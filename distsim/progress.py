@@ -220,7 +220,8 @@ class _Shown:
         self._drawn.n, self._drawn.total = phase.done, phase.of or None
         self._drawn.bar_format = f"{{desc}} |{columns}| {clock}" if counted else f"{{desc}} {clock}"
         self._drawn.set_description_str(words, refresh=False)
-        self._drawn.refresh()
+        # tqdm's own lock stays locked after a Ctrl-C in a drawing; the next drawing would wait for it for ever.
+        self._drawn.refresh(nolock=True)
 
 
 def _cut(text: str, most: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -134,6 +135,28 @@ def test_interrupted_work_leaves_nothing_on_the_terminal(
         report(Phase.counted("step", 1, 2))
         terminal.write("^C")
         raise error
+    assert terminal.left() == [""]
+
+
+def test_a_line_that_is_interrupted_while_it_is_drawn_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn_again = threading.Event()
+
+    class Interrupted(Terminal):
+        def write(self, text: str) -> int:
+            if "step 1 of 2" in text:
+                if threading.current_thread() is threading.main_thread():
+                    raise KeyboardInterrupt
+                drawn_again.set()
+            return super().write(text)
+
+    placed(monkeypatch)
+    terminal = Interrupted()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "TICK_SECONDS", 0.01)
+    with progress.bar("measure") as report:
+        with pytest.raises(KeyboardInterrupt):
+            report(Phase.counted("step", 1, 2))
+        assert drawn_again.wait(20.0)
     assert terminal.left() == [""]
 
 
