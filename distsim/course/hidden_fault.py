@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from distsim.course.reading_network import slow_disk
 from distsim.runtime.busy_program import busy_program
 
-CAUSES = {
-    "core": "a program that only counted ran on the same core",
-    "disk": "it read its images from a slow disk",
+# What makes a worker slow, in words, and what does it to a worker, which may take so many seconds for each step.
+CAUSES: dict[str, Callable[[int, float], AbstractContextManager[object]]] = {
+    "a program that only counted ran on the same core": lambda worker, _: busy_program(beside=worker),
+    "it read its images from a slow disk": slow_disk,
 }
 
 
@@ -28,5 +29,5 @@ def hidden_fault(workers: int, seconds: float) -> Iterator[Callable[[], str]]:
     'Worker 0 was slow'
     """
     chosen, cause = random.randrange(workers), random.choice(list(CAUSES))
-    with busy_program(beside=chosen) if cause == "core" else slow_disk(chosen, seconds):
-        yield lambda: f"Worker {chosen} was slow: {CAUSES[cause]}."
+    with CAUSES[cause](chosen, seconds):
+        yield lambda: f"Worker {chosen} was slow: {cause}."

@@ -11,14 +11,14 @@ import plotly.graph_objects as go
 from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.sequence_messages import MessageKind, Messages, messages, order, places, sharing, window
+from distsim.figures.sequence_links import STRIP, Links, add_links, links, told
+from distsim.figures.sequence_messages import MessageKind, Messages, messages, order, places, window
 from distsim.figures.theme import (
     APPLY,
     CATEGORIES,
     CATEGORY_OF,
     COMMUNICATION,
     COMPUTE,
-    DOWN,
     DROPPED,
     INK,
     LANE,
@@ -26,7 +26,6 @@ from distsim.figures.theme import (
     PAUSES,
     RUNS,
     SMALL,
-    UP,
     WAIT,
     marker,
     template,
@@ -49,7 +48,6 @@ LINES: dict[MessageKind, dict[str, object]] = {
     "answer": {"width": 1.5, "dash": "dash"},
     "transfer": {"width": 1.2},
 }
-STRIP = 0.07  # the width of the strip of a server's link, beside its lifeline
 UPDATE_PLACES = ("top right", "bottom left", "top left", "bottom right")  # of the versions of updates close together
 
 
@@ -91,14 +89,14 @@ def sequence(
     figure = _empty(trace, start, end, scale, unit)
     spans = trace.spans.where((trace.spans.end_seconds > start) & (trace.spans.start_seconds < end))
     _add_bars(figure, trace, spans, scale, unit, observed=bool(found))
-    links = _links(trace, found, start, end)
-    _add_links(figure, trace, links, scale, unit)
+    use = links(trace, found, start, end)
+    add_links(figure, trace, use, scale, unit)
     for kind, own in found.items():
         _add_arrows(figure, trace, kind, own, scale, unit, labelled=sum(map(len, found.values())) <= MOST_LABELS)
     _add_updates(figure, trace, start, end, scale, unit)
     _add_drops(figure, trace, start, end, scale, unit)
     table = _table(trace, spans, found, start, end)
-    return Captioned(figure, _sentence(trace, found, table, start, end, links), table)
+    return Captioned(figure, _sentence(trace, found, table, start, end, use), table)
 
 
 def of_files(trace: Trace, step: int = 0) -> Captioned:
@@ -210,45 +208,6 @@ def _colour(version: int | None) -> str:
     return INK if version is None else RUNS[version % len(RUNS)].colour
 
 
-def _links(
-    trace: Trace, found: dict[MessageKind, Messages], start: float, end: float
-) -> dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]]:
-    """For each server and direction, as a push or an answer, when messages are under way, and how many at once."""
-    return {
-        (server, kind): sharing(own.transfers.where(ends == server), start, end)
-        for kind, own in found.items()
-        if kind != "transfer"
-        for ends in (own.transfers.target if kind == "push" else own.transfers.source,)
-        for server in range(trace.workers, trace.workers + trace.servers)
-    }
-
-
-def _add_links(
-    figure: go.Figure,
-    trace: Trace,
-    links: dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]],
-    scale: float,
-    unit: str,
-) -> None:
-    """Draws a strip on each side of a server's lifeline while its link carries messages: the more, the darker."""
-    at = places(trace)
-    most = max((max(numbers) for *_, numbers in links.values() if numbers), default=1)
-    for kind, look, side in (("push", DOWN, -1), ("answer", UP, 1)):
-        own = [(server, *spells) for (server, of), (*columns, numbers) in links.items() if of == kind
-               for spells in zip(*columns, numbers, strict=True)]  # fmt: skip
-        if not own:
-            continue
-        servers, starts, ends, numbers = (np.array(column) for column in zip(*own, strict=True))
-        figure.add_bar(
-            x=at[servers] + side * STRIP / 2, base=starts * scale, y=(ends - starts) * scale, width=STRIP,
-            name=f"server's {look.name}",
-            marker={"color": look.colour, "opacity": 0.3 + 0.7 * numbers / most, "line": {"width": 0}},
-            customdata=np.column_stack([ends * scale, numbers]),
-            hovertemplate=f"<b>%{{customdata[1]}} at once</b><br>%{{base:.3f}} to %{{customdata[0]:.3f}} {unit}"
-            "<extra></extra>",
-        )  # fmt: skip
-
-
 def _is_free(figure: go.Figure, x: float, y: float, text: str) -> bool:
     """Whether a label at (x, y) would cover no other label."""
     columns, times = (abs(axis.range[1] - axis.range[0]) for axis in (figure.layout.xaxis, figure.layout.yaxis))
@@ -353,7 +312,7 @@ def _sentence(
     table: Sequence[Row],
     start: float,
     end: float,
-    links: dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]],
+    use: Links,
 ) -> str:
     parts = []
     for kind, own in found.items():
@@ -372,22 +331,12 @@ def _sentence(
     name = f"{policy}, {counted(trace.workers, 'worker')}".capitalize()
     stale = _staleness(trace, start, end)
     age = "" if not stale else f" The stalest gradient applied is {counted(stale, 'update')} old."
-    colours = " An arrow has the colour of its version." if links and len(places(trace)) <= MANY_LIFELINES else ""
+    colours = " An arrow has the colour of its version." if use and len(places(trace)) <= MANY_LIFELINES else ""
     return (
         f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
         f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time"
-        f"{f'; {paused}' if paused else ''}.{age}{_busy(links, end - start)}{colours}"
+        f"{f'; {paused}' if paused else ''}.{age}{told(use, end - start)}{colours}"
     )
-
-
-def _busy(links: dict[tuple[int, MessageKind], tuple[Floats, Floats, list[int]]], seconds: float) -> str:
-    """How much of the time a single server's link carries messages; nothing for several servers."""
-    if len({server for server, _ in links}) != 1:
-        return ""
-    shares = {kind: 100.0 * float((ends - starts).sum()) / seconds for (_, kind), (starts, ends, _) in links.items()}
-    doing = {"push": "receives", "answer": "sends"}
-    told = enumerated([f"{doing[kind]} for {share:.0f} %" for kind, share in shares.items()])
-    return f" The server {told} of the time."
 
 
 def _mean_seconds(trace: Trace, table: Sequence[Row], column: str) -> float:

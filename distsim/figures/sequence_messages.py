@@ -110,21 +110,6 @@ def _of_kind(trace: Trace, own: Transfers, kind: MessageKind) -> Messages:
     return Messages(own, text, versions)
 
 
-def sharing(own: Transfers, start_seconds: float, end_seconds: float) -> tuple[Floats, Floats, list[int]]:
-    """How many of these transfers are under way at once: the starts and ends of the spells with any, and the numbers.
-
-    >>> rows = {"start_seconds": [0.0, 1.0, 5.0], "end_seconds": [2.0, 3.0, 6.0]}
-    >>> other = dict.fromkeys(("source", "target", "bytes", "chunk", "collective"), [0, 0, 0])
-    >>> [column.tolist() for column in map(np.asarray, sharing(Transfers.of_columns(rows | other), 0.5, 9.0))]
-    [[0.5, 1.0, 2.0, 5.0], [1.0, 2.0, 3.0, 6.0], [1, 2, 1, 1]]
-    """
-    starts, ends = (np.clip(times, start_seconds, end_seconds) for times in (own.start_seconds, own.end_seconds))
-    edges = np.unique(np.concatenate([starts, ends]))
-    under_way = np.array([int(((starts <= edge) & (ends > edge)).sum()) for edge in edges[:-1]], dtype=int)
-    busy = under_way > 0
-    return edges[:-1][busy], edges[1:][busy], under_way[busy].tolist()
-
-
 Reads = dict[int, tuple[Floats, list[int], list[int | None]]]  # by worker: starts of its computes, steps, versions
 
 

@@ -11,9 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from distsim.errors import RunError
 from distsim.runtime.launch import lifeline
-from distsim.runtime.launch.owned_process import started
+from distsim.runtime.launch.owned_process import companion
 from distsim.runtime.machine import core_of_rank, pin
 
 
@@ -30,12 +29,9 @@ def busy_program(beside: int) -> Iterator[subprocess.Popen[bytes]]:
     (True, False)
     """
     core = core_of_rank(beside)
-    command = [sys.executable, "-m", "distsim.runtime.busy_program", *([] if core is None else [str(core)])]
-    nowhere = subprocess.DEVNULL
-    with started(command, environment=os.environ, stdout=nowhere, stderr=nowhere) as program:
+    where = [] if core is None else [core]
+    with companion(f"the busy program beside rank {beside}", __name__, *where) as program:
         yield program
-        if (code := program.poll()) is not None:
-            raise RunError(f"the busy program beside rank {beside} ended too early, with exit code {code}")
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from distsim.errors import RunError
 from distsim.runtime.launch import lifeline
-from distsim.runtime.launch.owned_process import started
+from distsim.runtime.launch.owned_process import companion
 
 CHUNK_BYTES = 16 * 1024  # the pipe holds one, so that hardly anything is read ahead
 
@@ -38,12 +36,8 @@ def slow_file(content: bytes, seconds: float) -> Iterator[Path]:
         source, pipe = Path(folder) / "content", Path(folder) / "pipe"
         source.write_bytes(content)
         os.mkfifo(pipe)
-        command = [sys.executable, "-m", "distsim.runtime.slow_file", str(source), str(pipe), str(seconds)]
-        nowhere = subprocess.DEVNULL
-        with started(command, environment=os.environ, stdout=nowhere, stderr=nowhere) as program:
+        with companion("the program that writes the slow file", __name__, source, pipe, seconds):
             yield pipe
-            if (code := program.poll()) is not None:
-                raise RunError(f"the program that writes the slow file ended too early, with exit code {code}")
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import sysconfig
 import time
 import uuid
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import distsim
+from distsim.errors import RunError
 from distsim.runtime.launch import fork_client, process_tree
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 
@@ -64,6 +66,21 @@ def started(
 
     with _owned(start, environment, tuple) as process:
         yield process
+
+
+@contextmanager
+def companion(what: str, module: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of distsim that runs beside the block, and ends with it. Its standard input is its lifeline.
+
+    what: the program's name in messages. module: run by Python with these arguments. Raises RunError at the end of the
+    block where the program ended before.
+    """
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    nowhere = subprocess.DEVNULL
+    with started(command, environment=os.environ, stdout=nowhere, stderr=nowhere) as program:
+        yield program
+        if (code := program.poll()) is not None:
+            raise RunError(f"{what} ended too early, with exit code {code}")
 
 
 @contextmanager
