@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from distsim.comparison import Comparison, compare
-from distsim.figures.captioned import Captioned, shown
+from distsim.figures.captioned import Captioned, column_texts, shown
 from distsim.figures.theme import COMMUNICATION, COMPUTE, INK, MEASURED, PREDICTED, SMALL, TOTAL, WAIT, marker, template
 from distsim.figures.wording import signed, time_unit
 from distsim.metrics import Summary
@@ -103,9 +103,9 @@ def _percent(share: float | None) -> float | None:
 
 def _add_pair(figure: go.Figure, row: int, quantity: Quantity) -> None:
     values = [quantity.predicted, quantity.measured]
-    for look, value in zip((PREDICTED, MEASURED), values, strict=True):
+    for look, value, text in zip((PREDICTED, MEASURED), values, column_texts(values), strict=True):
         figure.add_bar(
-            orientation="h", y=[look.name], x=[value], marker=marker(look), text=[shown(value)],
+            orientation="h", y=[look.name], x=[value], marker=marker(look), text=[text],
             textposition="outside", cliponaxis=False, name=look.name, legendgroup=look.name, showlegend=row == 1,
             hovertemplate=f"{quantity.name}, {look.name}<br>%{{x:.4g}} {quantity.unit}<extra></extra>",
             row=row, col=1,

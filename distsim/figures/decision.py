@@ -79,7 +79,8 @@ def decision(
         chosen = [place for place, one in enumerate(answers) if one == answer]
         figure.add_scatter(
             x=[points[place][0] for place in chosen], y=[points[place][1] for place in chosen],
-            text=[f" {names[place]} " for place in chosen], mode="markers+text", name=answer,
+            text=[f" {names[place]} " for place in chosen], mode="markers+text",
+            name=f"data may not move: {answer}" if answer == BOUND else answer,
             textposition=[f"middle {'right' if points[place][0] > 1.0 else 'left'}" for place in chosen],
             showlegend=answer == BOUND and bool(chosen),  # the other answers are named in the corners
             marker={"color": colour, "symbol": mark, "size": 14, "line": {"color": INK, "width": 1}},

@@ -30,6 +30,7 @@ HIDDEN = Look("all-reduce behind backward", COMMUNICATION.colour, COMMUNICATION.
 EXPOSED = Look("all-reduce, exposed", theme.EXPOSED.colour, theme.EXPOSED.pattern)
 MOST_LAYERS_NUMBERED = 40
 ROWS_NAMED = 20
+SEEN = 0.02  # of the length of the drawing: a shorter wait lies under the mark where it begins
 CUT_OFF = "The run was cut off before the first backward with an all-reduce had ended"
 TOP_PIXELS, BOTTOM_PIXELS = 70, 52
 
@@ -92,7 +93,8 @@ exposed; the step takes 75.5 ms.'
     _add_compute(figure, trace, compute, begin, scale, unit)
     _add_all_reduces(figure, buckets, backward_end, scale, unit)
     _add_ready(figure, buckets, scale, unit)
-    figure.add_vline(x=scale * backward_end, line={"color": INK, "width": 1.5, "dash": "dash"})
+    end = {"color": INK, "width": 1.5, "dash": "dash"}
+    figure.add_vline(x=scale * backward_end, line=end, name="end of backward", showlegend=True)
     table = _table(buckets, backward_end)
     sentence = _sentence(trace.lane(worker), chosen, table, length)
     gradients = trace.contributions
@@ -213,6 +215,7 @@ def _add_ready(figure: go.Figure, buckets: Sequence[Bucket], scale: float, unit:
     figure.add_scatter(
         x=x, y=y, mode="lines", line={"color": INK, "width": 1, "dash": "dot"}, hoverinfo="skip",
         name="waits for its turn or other workers",
+        showlegend=any(bucket.start_seconds - ready > SEEN * buckets[-1].end_seconds for bucket, ready in known),
     )  # fmt: skip
     figure.add_scatter(
         x=[scale * ready for _, ready in known], y=[1 + bucket.number for bucket, _ in known], mode="markers",

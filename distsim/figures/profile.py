@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from distsim.arrays import Floats
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import APPLY, BACKWARD, COMPUTE, LINKS, Look, marker, template
-from distsim.figures.wording import time_unit
+from distsim.figures.wording import byte_unit, time_unit
 from distsim.profile import Layer, Profile
 from distsim.units import show
 
@@ -51,9 +51,11 @@ def profile(found: Profile) -> Captioned:
             ),
             row=1, col=1,
         )  # fmt: skip
+    bytes_of_unit, name_of_unit = byte_unit(max(layer.bytes for layer in layers))
     figure.add_trace(
         go.Bar(
-            y=rows, x=[layer.bytes for layer in layers], orientation="h", marker=marker(SIZE), showlegend=False,
+            y=rows, x=[layer.bytes / bytes_of_unit for layer in layers], orientation="h", marker=marker(SIZE),
+            showlegend=False,
             text=[f"{layer.name}: {show(layer.bytes, 'byte')}" for layer in layers], textposition="none",
             hovertemplate="%{text}<extra></extra>",
         ),
@@ -67,7 +69,7 @@ def profile(found: Profile) -> Captioned:
     every = -(-len(rows) // LAYERS_NAMED)
     figure.update_yaxes(range=[len(rows) - 0.5, -0.5], tickvals=rows[::every], ticktext=names[::every], fixedrange=True)
     figure.update_xaxes(title_text=f"time in the step ({unit})", rangemode="tozero", row=1, col=1)
-    figure.update_xaxes(title_text="bytes", ticksuffix="B", rangemode="tozero", nticks=4, row=1, col=2)
+    figure.update_xaxes(title_text=f"bytes ({name_of_unit})", rangemode="tozero", nticks=4, row=1, col=2)
     return Captioned(figure, _sentence(found), [_row(layer) for layer in layers])
 
 

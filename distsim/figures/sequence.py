@@ -22,6 +22,8 @@ from distsim.figures.theme import (
     DROPPED,
     INK,
     LANE,
+    LETTER_WIDTH,
+    NARROW_PIXELS,
     PAPER,
     PAUSES,
     RUNS,
@@ -35,8 +37,7 @@ from distsim.figures.wording import counted, enumerated, time_unit
 from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
 from distsim.units import show
 
-HEIGHT_PIXELS, WIDTH_PIXELS = 640, 900  # browsers set the width; this one is common
-LABEL_PIXELS, LETTER_PIXELS = 18, 6.5  # the height of a label, and the width of a letter
+HEIGHT_PIXELS, LABEL_PIXELS = 640, 18  # of the figure, and of a label
 BAR_WIDTH = {COMPUTE: 0.16, WAIT: 0.08, APPLY: 0.16}
 MOST_LABELS = 40  # if there are more messages, only hovering shows their texts
 LIFELINES_LABELLED = 12
@@ -209,12 +210,13 @@ def _colour(version: int | None) -> str:
 
 
 def _is_free(figure: go.Figure, x: float, y: float, text: str) -> bool:
-    """Whether a label at (x, y) would cover no other label."""
+    """Whether a label at (x, y) would cover no other label, however narrow the figure."""
+    letter = LETTER_WIDTH * SMALL
     columns, times = (abs(axis.range[1] - axis.range[0]) for axis in (figure.layout.xaxis, figure.layout.yaxis))
     high = LABEL_PIXELS * times / HEIGHT_PIXELS
     return all(
         abs(y - other.y) >= high
-        or abs(x - other.x) >= LETTER_PIXELS * (len(text) + len(other.text)) / 2 * columns / WIDTH_PIXELS
+        or abs(x - other.x) >= (letter * (len(text) + len(other.text)) / 2 + 4) * columns / (NARROW_PIXELS - 80)
         for other in figure.layout.annotations
     )
 

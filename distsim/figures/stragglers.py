@@ -18,7 +18,19 @@ from distsim.arrays import Floats
 from distsim.errors import InputError
 from distsim.figures import stragglers_by_step
 from distsim.figures.captioned import Captioned, Row
-from distsim.figures.theme import COMPUTE, FORMULA, INK, LABEL_PAPER, MEASURED, PREDICTED, SMALL, Look, marker, template
+from distsim.figures.theme import (
+    COMPUTE,
+    FORMULA,
+    INK,
+    LABEL_PAPER,
+    LETTER_WIDTH,
+    MEASURED,
+    PREDICTED,
+    SMALL,
+    Look,
+    marker,
+    template,
+)
 from distsim.figures.wording import above_or_below, time_unit
 from distsim.policies import FlexRR
 from distsim.theory.order_statistics import WorkerTime, expected_order_statistic_seconds
@@ -28,6 +40,7 @@ from distsim.units import show
 
 BINS = 50
 TAIL = 0.005  # at most this share of the times lies to the right of the drawing
+LEFT_PIXELS = 300  # the width of the left panel in a narrow figure
 MOST_MARKS = 32  # for k-th smallest times
 LARGEST = 256  # the curve reaches this number of workers, if all workers are alike
 
@@ -184,18 +197,20 @@ def _add_order(figure: go.Figure, order: dict[int, float], mean: float, scale: f
     )  # fmt: skip
     for text, seconds, dash, height in (
         ("mean", mean, "dot", 1.0),
-        (f"slowest of {workers}", order[workers], "dash", 0.9),
+        (f"slowest of {workers}", order[workers], "dash", 0.86),
     ):
         figure.add_shape(
             type="line", x0=scale * seconds, x1=scale * seconds, y0=0.0, y1=1.0, yref="y domain", xref="x",
             line={"color": INK, "width": 1.5, "dash": dash}, name=text,
         )  # fmt: skip
         low, high = figure.layout.xaxis.range
-        beside = "right" if scale * seconds > (low + 2 * high) / 3 else "left"  # of the line: the label stays inside
+        room = LEFT_PIXELS * (high - scale * seconds) / (high - low)  # right of the line, where few times are
+        beside = "right" if room < 6 + LETTER_WIDTH * SMALL * (1 + len(text)) else "left"
         figure.add_annotation(
             x=scale * seconds, y=height, yref="y domain", xref="x", xanchor=beside, yanchor="top",
             xshift=-3 if beside == "right" else 3,
-            showarrow=False, text=f"{text}: {show(seconds, 'second')}", font_size=SMALL, bgcolor=LABEL_PAPER,
+            showarrow=False, text=f"{text}:<br>{show(seconds, 'second')}", align="left", font_size=SMALL,
+            bgcolor=LABEL_PAPER,
         )  # fmt: skip
 
 

@@ -27,6 +27,8 @@ LABEL_PAPER = "rgba(255,255,255,0.85)"  # behind a label that stands on lines
 FONT = "Open Sans, DejaVu Sans, Verdana, Arial, sans-serif"
 FONT_SIZE = 13
 SMALL = 11
+LETTER_WIDTH = 0.57  # of a letter or digit, over the size of its font
+NARROW_PIXELS = 640  # pages draw no figure in less width: a small screen moves it sideways
 SCROLLING = Path(__file__).parent / "browser" / "scrolling.js"  # pages with wide tables and figures take this script
 DARK = Path(__file__).parent / "dark" / "custom.css"  # the name under which JupyterLab loads a style sheet
 

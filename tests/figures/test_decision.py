@@ -59,7 +59,7 @@ def test_the_legend_names_what_has_no_corner() -> None:
         for trace in drawn(Job("a", 1.0, 1.0), Job("b", 1.0, 1.0, bound=True)).figure.data
         if trace.showlegend
     ]
-    assert legend == [BOUND]
+    assert legend == [f"data may not move: {BOUND}"]
     assert not any(trace.showlegend for trace in drawn(Job("a", 1.0, 1.0)).figure.data)
 
 

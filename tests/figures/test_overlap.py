@@ -83,6 +83,13 @@ def test_marks_tell_when_gradients_are_ready() -> None:
     assert list(waits.x[1::3]) == pytest.approx(begins)
 
 
+@pytest.mark.parametrize(("bandwidth", "seen"), [("300 Mbit/s", True), ("1000 Gbit/s", False)])
+def test_the_legend_names_the_end_of_backward_and_only_waits_that_are_seen(bandwidth: str, seen: bool) -> None:
+    figure = overlap(run(cluster__bandwidth=bandwidth, compute={"distribution": "constant", "mean": "60 ms"})).figure
+    assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["end of backward"]
+    assert of_name(figure, "waits for its turn or other workers").showlegend == seen
+
+
 @pytest.mark.parametrize("bandwidth", ["300 Mbit/s", "2 Gbit/s", "100 Gbit/s"])
 def test_the_exposed_part_is_the_metrics_exposed_communication(bandwidth: str) -> None:
     trace = run(cluster__bandwidth=bandwidth)

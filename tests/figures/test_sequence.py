@@ -281,7 +281,7 @@ def test_an_empty_run_says_so() -> None:
 def test_labels_of_messages_at_the_same_time_do_not_cover_each_other(name: str, changes: dict[str, Any]) -> None:
     figure = sequence(simulate(example(name).replacing(changes)), range(1)).figure
     span_x, span_y = (abs(axis.range[1] - axis.range[0]) for axis in (figure.layout.xaxis, figure.layout.yaxis))
-    labels = [(900 * note.x / span_x, 640 * note.y / span_y, 6 * len(note.text)) for note in figure.layout.annotations]
+    labels = [(560 * note.x / span_x, 640 * note.y / span_y, 6 * len(note.text)) for note in figure.layout.annotations]
     assert len(labels) >= 4
     for place, (x, y, width) in enumerate(labels):
         for other_x, other_y, other_width in labels[:place]:

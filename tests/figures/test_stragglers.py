@@ -43,7 +43,7 @@ def test_lines_stand_at_the_mean_and_at_the_slowest() -> None:
         "mean": pytest.approx(50.0),
         "slowest of 8": pytest.approx(1e3 * exponential_seconds(0.05, 8, 8)),
     }
-    assert [note.text for note in figure.layout.annotations] == ["mean: 50 ms", "slowest of 8: 136 ms"]
+    assert [note.text for note in figure.layout.annotations] == ["mean:<br>50 ms", "slowest of 8:<br>136 ms"]
 
 
 def test_the_slowest_grows_as_the_formula_says() -> None:
