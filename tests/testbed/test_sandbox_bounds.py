@@ -62,9 +62,9 @@ def test_a_refusal_of_the_kernel_is_told(folder: Path, monkeypatch: pytest.Monke
 
 
 @TRUST
-def test_fifty_runs_leave_nothing(folder: Path, trusted: bool) -> None:
+def test_many_runs_leave_nothing(folder: Path, trusted: bool, whole: Callable[[int, int], int]) -> None:
     before = traces()
-    for _ in range(50):
+    for _ in range(whole(8, 50)):
         with Sandbox.start([int, int], folder=folder, trusted=trusted) as sandbox:
             assert sandbox.wait(60.0) == [ProcessEnd(code=0)] * 2
     assert traces() == before
@@ -89,8 +89,10 @@ def test_an_enclosure_is_soon_made(folder: Path) -> None:
         with Sandbox.start([int] * 4, folder=folder) as sandbox:
             assert sandbox.wait(60.0) == [ProcessEnd(code=0)] * 4
 
-    for _ in range(2):  # again where other programs took the machine for a moment
-        runs, of_forks = zip(*((seconds(run), seconds(forks)) for _ in range(10)), strict=True)
-        if (took := min(runs) - min(of_forks)) < 0.1:
+    runs, of_forks = [], []
+    for _ in range(20):  # again where other programs took the machine for a moment
+        runs.append(seconds(run))
+        of_forks.append(seconds(forks))
+        if min(runs) - min(of_forks) < 0.1:
             break
-    assert took < 0.1
+    assert min(runs) - min(of_forks) < 0.1
