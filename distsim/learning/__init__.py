@@ -14,5 +14,6 @@ rates           learning rates, and the effective batch
 optimizers      SGD, momentum
 updates         the updates that a trace records, for a replay
 replay          gradients in the order of a trace
+sharpness       the steepest curvature of a loss
 curve           loss and accuracy against updates, samples and seconds
 """

@@ -8,9 +8,9 @@ import torch
 
 from distsim.learning.digits import digits
 from distsim.learning.quadratic import Quadratic
+from distsim.learning.sharpness import sharpness
 from distsim.learning.torch_model import TorchModel
 from tests.learning.logistic import Logistic
-from tests.learning.sharpness import sharpness
 
 
 def test_a_quadratic_s_is_its_steepest_curvature() -> None:

@@ -26,8 +26,8 @@ from distsim.learning.experiments.batch_size import EPOCHS, Model, updates_per_e
 from distsim.learning.optimizers import Sgd
 from distsim.learning.rates import Scaling, scaled, warm_up
 from distsim.learning.replay import replay
+from distsim.learning.sharpness import sharpness
 from distsim.learning.torch_model import TorchModel
-from tests.learning.sharpness import sharpness
 
 WARM_UP_EPOCHS = 2
 SMALL, RATE = 8, 0.02
