@@ -42,6 +42,10 @@ class InputError(DistsimError, ValueError):
         error.asked, error.value, error.rule, error.cure = asked, value, rule, cure
         return error
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it: the message, without the lines of code that raised it."""
+        return [str(self)]
+
 
 class NotAvailableYetError(InputError):
     """The scenario asks for something that this version cannot run yet."""

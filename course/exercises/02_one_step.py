@@ -157,6 +157,6 @@ def step_design(answer: object) -> Judged:
         otherwise=lambda error, _: (
             "The formula holds here: all workers and links are alike, or their difference hardly changes the median step."
             if abs(error) < 1.0
-            else "This is the right direction. Make the difference larger."
+            else "The formula is off, but not by 20 %. Which difference between workers or links could grow without a limit?"
         ),
     )

@@ -29,7 +29,7 @@ SCENARIO = example("backup_server").replacing(
     }
 )  # fmt: skip
 CHANGED = ("cluster.workers", "cluster.bandwidth", "cluster.latency", "workload.gradient")
-MOST_WORKERS, TOO_SHORT_PCT = 16, 20.0
+LEAST_WORKERS, MOST_WORKERS, TOO_SHORT_PCT = 5, 16, 20.0  # worker 4 is the slow one
 MOST_AHEAD = 16  # steps; a larger bound is never slower
 
 
@@ -196,6 +196,7 @@ def crowded(answer: object) -> Judged:
         answer,
         scenario=SCENARIO,
         changeable=CHANGED,
+        least_workers=LEAST_WORKERS,
         most_workers=MOST_WORKERS,
         error_pct=without_queue_error_pct,
         far=lambda error: error < -TOO_SHORT_PCT,

@@ -22,7 +22,7 @@ SCENARIO = Scenario.of(
     {
         "name": "ring",
         "steps": 20,
-        "cluster": {"workers": 1, "bandwidth": "36 Gbit/s", "latency": "0 s"},
+        "cluster": {"workers": 8, "bandwidth": "36 Gbit/s", "latency": "0 s"},
         "compute": {"mean": "100 ms"},
         "workload": {"gradient": "100 MB"},
         "policy": {"kind": "synchronous"},
@@ -31,12 +31,17 @@ SCENARIO = Scenario.of(
 )
 
 
+def on(scenario: Scenario, workers: int) -> Scenario:
+    """The scenario on so many workers, each of which has at most one colocated server."""
+    changes = {"cluster.workers": workers}
+    if scenario.communication.colocated:
+        changes["communication.servers"] = min(scenario.communication.servers, workers)
+    return scenario.replacing(changes)
+
+
 def error_pct(scenario: Scenario) -> float:
     """The error of the speed-up on 8 workers, if it is predicted by a ring that fits the speed-up on 4 workers."""
-    rate = {
-        workers: throughput_samples_per_second(simulate(scenario.replacing({"cluster.workers": workers})))
-        for workers in (1, 4, 8)
-    }
+    rate = {workers: throughput_samples_per_second(simulate(on(scenario, workers))) for workers in (1, 4, 8)}
     on_four, on_eight = rate[4] / rate[1], rate[8] / rate[1]
     predicted = speed_up("ring", share_of_speed_up("ring", min(on_four, 4.0), 4), 8)
     return 100 * (predicted / on_eight - 1)

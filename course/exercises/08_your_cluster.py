@@ -200,7 +200,9 @@ def hidden(answer: object) -> Judged:
             "Here most steps are long, and the median is one of them. What if only a few are long?"
             if error > 0.0
             else "A worker that is always slow delays each step alike, and the median knows it."
-            if "compute.slow" in changes
+            if "compute.slow" in changes and set(changes) <= {"compute.slow", "compute.mean"}
+            else "This is the right direction, but a few long steps must cost more. How seldom and how long can they be?"
+            if error < -5.0
             else "The median and the mean of these steps are near each other. Which few steps could cost much?"
         ),
     )

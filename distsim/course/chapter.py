@@ -40,10 +40,7 @@ RECORDED_GUESSES = "recorded_guesses.toml"  # in course/exercises: by chapter an
 
 
 class MissingGuessError(InputError):
-    """A guess is still to be written. A notebook shows the sentence alone, without a traceback."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [str(self)]
+    """A guess is still to be written."""
 
 
 class Chapter:
@@ -81,11 +78,15 @@ class Chapter:
         """The chapter's exercises, by name. Raises InputError where their file is broken."""
         return exercises_in(self._file)
 
-    def guess(self, quantity: str, value: float | EllipsisType | None, unit: str = "") -> float:
+    def guess(self, quantity: str, value: float | EllipsisType | None, *decimals: int, unit: str = "") -> float:
         """Keeps, prints and returns your guess. You may change the guess until `compare` has shown the answers.
 
-        Raises MissingGuessError without a value, which is `...` or None, and InputError where it is no finite number.
+        decimals: what follows where a number is written with a comma. Raises MissingGuessError without a value, which
+        is `...` or None, and InputError where it is no finite number.
         """
+        if decimals:
+            written = ",".join(map(str, [value, *decimals]))
+            raise InputError.of(f"guess of the {quantity}", written, "has a comma", "write a point, as in 55.5")
         kept, whose = self._guesses.get(quantity), "Your"
         if value is None or value is ...:
             if kept is None and self._is_recorded:

@@ -7,6 +7,7 @@ from typing import Any
 
 from distsim.course.answer import Judged, shown, untouched
 from distsim.errors import InputError
+from distsim.figures.wording import counted
 from distsim.grading.result import UNTOUCHED
 from distsim.scenario import Scenario
 
@@ -25,6 +26,7 @@ def design(
     changeable: Collection[str] = (),
     fixed: Collection[str] = (),
     far: Callable[[float], bool] = lambda error: abs(error) > FAR_PCT,
+    least_workers: int = 1,
     most_workers: int = MOST_WORKERS,
 ) -> Judged:
     """Judges a dictionary of changes to `scenario`.
@@ -57,13 +59,19 @@ def design(
                 )  # fmt: skip
             allowed = f" Change only {', '.join(changeable)}." if changeable else " Change something else."
             return Judged(0.0, shown(answer), f"{key} must stay as it is.{allowed}")
+    workers = answer.get("cluster.workers")
+    if isinstance(workers, int) and workers < least_workers:
+        return Judged(0.0, counted(workers, "worker"), f"Take at least {least_workers} workers.")
     try:
         changed = scenario.replacing(dict(answer))
         if changed.cluster.workers > most_workers:
-            return Judged(0.0, f"{changed.cluster.workers} workers", f"Take at most {most_workers} workers.")
+            return Judged(0.0, counted(changed.cluster.workers, "worker"), f"Take at most {most_workers} workers.")
         error = error_pct(changed)
     except InputError as problem:
         return Judged(0.0, shown(answer), f"This is no scenario for the check: {problem}")
+    except ZeroDivisionError:
+        rule = "Here what is predicted takes no time at all, so no error in percent. Leave something to predict."
+        return Judged(0.0, shown(answer), rule)
     size = f"{abs(error):.1f} %"
     told = f"the prediction is {size} {'off' if size == '0.0 %' else 'above' if error > 0 else 'below'} the simulation"
     if far(error):

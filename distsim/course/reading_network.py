@@ -65,11 +65,14 @@ def slow_disk(rank: int, seconds: float) -> Iterator[None]:
     """
     variable = DISK.format(rank)
     with slow_file(_images().numpy().tobytes(), seconds) as path:
+        before = os.environ.get(variable)
         os.environ[variable] = str(path)
         try:
             yield
         finally:
-            del os.environ[variable]
+            os.environ.pop(variable, None)
+            if before is not None:
+                os.environ[variable] = before
 
 
 def _images() -> torch.Tensor:

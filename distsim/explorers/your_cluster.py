@@ -124,7 +124,7 @@ def explore(parameters: Parameters) -> Captioned:
     speed_up = predicted.values[predicted.workers.index(parameters.workers)]
     marked = SpeedUps(counted(parameters.workers, "worker"), [parameters.workers], [speed_up])
     row = _row(traces[parameters.workers], parameters, calibration)
-    sentences = [_links(row, calibration), _finding(row, parameters, speed_up)]
+    sentences = [_links(row, parameters, calibration), _finding(row, parameters, speed_up)]
     if calibration is not None:
         sentences += _guesses(calibration, chosen, curve)
     return Captioned(scaling(predicted, marked).figure, " ".join(sentences), [row])
@@ -199,7 +199,7 @@ def _measured(scenario: Scenario, calibration: Calibration | None) -> tuple[tupl
     return at, 100.0 * miss
 
 
-def _links(row: Row, calibration: Calibration | None) -> str:
+def _links(row: Row, parameters: Parameters, calibration: Calibration | None) -> str:
     """A sentence on the links that the prediction uses."""
     bandwidth = show(1e6 * float(row[BANDWIDTH] or 0.0), "byte/second")
     latency = show(1e-6 * float(row[LATENCY] or 0.0), "second")
@@ -207,7 +207,9 @@ def _links(row: Row, calibration: Calibration | None) -> str:
         return f"No calibration is loaded: links of {bandwidth} and {latency} are assumed."
     machine = calibration.machine
     links = f"On {machine.links}, links" if machine and machine.emulated else "Links"
-    return f"{links} as measured at {row[MEASURED_AT]} carry {bandwidth} after {latency}."
+    at, _ = _measured(parameters.scenario, calibration)
+    others = "" if parameters.workers in at else f", reckoned for {counted(parameters.workers, 'worker')},"
+    return f"{links} as measured at {row[MEASURED_AT]}{others} carry {bandwidth} after {latency}."
 
 
 def _finding(row: Row, parameters: Parameters, speed_up: float) -> str:

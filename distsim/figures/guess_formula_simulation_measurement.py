@@ -36,7 +36,10 @@ class Stage:
     @classmethod
     def of(cls, name: str, given: float | Sequence[float]) -> Stage:
         """A stage from one value or repeats. Raises InputError where there is no value or a value is not finite."""
-        values = np.atleast_1d(np.asarray(given, dtype=float))
+        try:
+            values = np.atleast_1d(np.asarray(given, dtype=float))
+        except (TypeError, ValueError):
+            values = np.array([])
         if not len(values) or not np.isfinite(values).all():
             rule = "must be a finite number, or several of repeats"
             raise InputError.of(name, given, rule, "give None for what is not there yet")

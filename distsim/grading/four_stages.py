@@ -52,9 +52,9 @@ def listed(value: Values) -> list[float]:
 
 
 def guessed(quantity: str, value: object) -> float:
-    """A guess as a number. Raises InputError if the guess is not a finite number."""
+    """A guess as a number. Raises InputError if the guess is not a finite number: any value may be given."""
     try:
-        number = float(value)  # type: ignore[arg-type] # any value may be given; the error below names it
+        number = math.inf if isinstance(value, bool | bytes) else float(value)  # type: ignore[arg-type] # see below
     except (TypeError, ValueError, OverflowError):
         number = math.inf
     if not math.isfinite(number):

@@ -57,6 +57,29 @@ def test_elsewhere_it_is_the_one_beside_the_package(tmp_path: Path, monkeypatch:
     assert Chapter("00").name == "00_tour"
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("50 ms",), "'50 ms': must be a finite number"),
+        ((float("nan"),), "must be a finite number"),
+        ((True,), "True: must be a finite number"),
+        ((b"55",), "must be a finite number"),
+        (([50, 60],), "must be a finite number"),
+        ((55, 5), "'55,5': has a comma"),
+    ],
+)
+def test_a_notebook_shows_one_sentence_for_what_is_no_guess(chapter: Chapter, given: Any, words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)) as raised:
+        chapter.guess("step time", *given, unit="ms")
+    assert raised.value._render_traceback_() == [str(raised.value)]
+
+
+@pytest.mark.parametrize("guess", [..., "50 ms", [float("inf")]])
+def test_what_is_no_number_is_not_compared(chapter: Chapter, guess: Any) -> None:
+    with pytest.raises(InputError, match="guess = "):
+        chapter.compare(guess=guess, measurement=3.0)
+
+
 @pytest.mark.parametrize("number", ["03", "2", "0", "", "..", "02_one_step", "0*"])
 def test_another_number_is_refused_with_those_there_are(folder: Path, number: str) -> None:
     with pytest.raises(InputError, match=r'names no chapter of the course\. Cure: take one of "02"'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import distsim
 from distsim.course.hidden_fault import CAUSES, hidden_fault
-from distsim.course.reading_network import NETWORK
+from distsim.course.reading_network import DISK, NETWORK, slow_disk
 from distsim.metrics.worker_time import worker_seconds
 from distsim.runtime.machine import usable_cores
 from distsim.trace import SpanKind, Trace
@@ -52,6 +53,16 @@ def test_both_workers_and_both_causes_come() -> None:
         if len(found) == 2 * len(CAUSES):
             break
     assert found == {f"Worker {worker} was slow: {cause}." for worker in range(2) for cause in CAUSES}
+
+
+def test_a_slower_disk_within_a_block_leaves_the_outer_one_in_place() -> None:
+    variable = DISK.format(0)
+    with slow_disk(rank=0, seconds=0.1):
+        outer = os.environ[variable]
+        with slow_disk(rank=0, seconds=0.2):
+            assert os.environ[variable] != outer
+        assert os.environ[variable] == outer
+    assert variable not in os.environ
 
 
 def _medians(trace: Trace, kind: SpanKind) -> np.ndarray:
