@@ -659,7 +659,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 ({"compute.cv": 1.0}, "few long steps must cost more"),
                 ({"compute.slow": {1: 3.0}}, "each step alike"),
                 (
-                    {"compute.slow": {0: 2.0}, "compute.pauses": {"probability": 0.01, "duration": "50 ms"}},
+                    {"compute.slow": {0: 2.0}, "compute.pauses": {"probability": 0.01, "duration": "0.2 s"}},
                     "must cost more",
                 ),
                 ({"compute.pauses": {"probability": 0.5, "duration": "1 s"}}, "only a few"),
