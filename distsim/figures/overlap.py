@@ -30,6 +30,7 @@ HIDDEN = Look("all-reduce behind backward", COMMUNICATION.colour, COMMUNICATION.
 EXPOSED = Look("all-reduce, exposed", theme.EXPOSED.colour, theme.EXPOSED.pattern)
 MOST_LAYERS_NUMBERED = 40
 ROWS_NAMED = 20
+ROUNDING = 1e-9  # of a sum of times
 SEEN = 0.02  # of the length of the drawing: a shorter wait lies under the mark where it begins
 CUT_OFF = "The run was cut off before the first backward with an all-reduce had ended"
 TOP_PIXELS, BOTTOM_PIXELS = 70, 52
@@ -241,12 +242,13 @@ def _table(buckets: Sequence[Bucket], backward_end: float) -> list[Row]:
 def _sentence(lane: str, step: int, table: Sequence[Row], length: float) -> str:
     took = sum(float(row["to (ms)"] or 0.0) - float(row["all-reduce from (ms)"] or 0.0) for row in table) / 1e3
     exposed = sum(float(row["exposed (ms)"] or 0.0) for row in table) / 1e3
+    hidden = took - exposed if took - exposed > ROUNDING * took else 0.0
     start = f"{lane.capitalize()}, step {step}: "
     if not table:
         return f"{start}nothing is sent; the step takes {show(length, 'second')}."
     buckets = counted(len(table), "bucket")
     return (
-        f"{start}of {show(took, 'second')} of all-reduce in {buckets}, {show(took - exposed, 'second')} pass behind "
+        f"{start}of {show(took, 'second')} of all-reduce in {buckets}, {show(hidden, 'second')} pass behind "
         f"the backward and {show(exposed, 'second')} ({100 * exposed / max(took, 1e-300):.0f} %) are exposed; "
         f"the step takes {show(length, 'second')}."
     )

@@ -85,6 +85,11 @@ def sequence(
         raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), rule, "give seconds of the run")
     if not end > start:
         raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), "must not be empty", "end it later")
+    first, last = trace.bounds_seconds
+    if start >= last or end <= first:
+        rule = f"must overlap the run, which lasts from {first:.4g} to {last:.4g} s"
+        raise InputError.of("sequence(start_seconds, end_seconds)", (start, end), rule, "take a part of it")
+    start = max(start, first)
     scale, unit = time_unit(end - start)
     found = messages(trace, start, end)
     figure = _empty(trace, start, end, scale, unit)
@@ -94,8 +99,8 @@ def sequence(
     add_links(figure, trace, use, scale, unit)
     for kind, own in found.items():
         _add_arrows(figure, trace, kind, own, scale, unit, labelled=sum(map(len, found.values())) <= MOST_LABELS)
-    _add_updates(figure, trace, start, end, scale, unit)
     _add_drops(figure, trace, start, end, scale, unit)
+    _add_updates(figure, trace, start, end, scale, unit)
     table = _table(trace, spans, found, start, end)
     return Captioned(figure, _sentence(trace, found, table, start, end, use), table)
 
@@ -169,14 +174,15 @@ def _add_arrows(
     gaps = np.full(len(own), np.nan)
     many = len(at) > MANY_LIFELINES
     colours = np.array([INK if many else _colour(version) for version in own.version], dtype=object)
-    key = LINES[kind] | {"color": INK}
+    line = LINES[kind] | ({"width": 0.6, "dash": "solid"} if many else {})
+    key = line | {"color": INK}
     figure.add_scatter(x=[None], y=[None], mode="lines", name=kind, legendgroup=kind, line=key)
     for colour in dict.fromkeys(colours.tolist()):
         rows = colours == colour
         x, y = (np.column_stack(columns)[rows].ravel() for columns in ((begin_x, end_x, gaps), (start, end, gaps)))
         figure.add_scatter(
             x=x, y=y, mode="lines+markers", name=kind, legendgroup=kind, showlegend=False,
-            line=LINES[kind] | {"color": colour} | ({"width": 0.6, "dash": "solid"} if many else {}),
+            line=line | {"color": colour},
             opacity=0.4 if many else 1.0,
             marker={
                 "symbol": "arrow", "angleref": "previous", "size": np.tile([0, 5 if many else 11, 0], int(rows.sum())),

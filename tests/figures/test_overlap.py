@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,12 @@ def test_the_legend_names_the_end_of_backward_and_only_waits_that_are_seen(bandw
     figure = overlap(run(cluster__bandwidth=bandwidth, compute={"distribution": "constant", "mean": "60 ms"})).figure
     assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["end of backward"]
     assert of_name(figure, "waits for its turn or other workers").showlegend == seen
+
+
+def test_nothing_hidden_is_told_as_nothing() -> None:
+    trace = run(workload__gradient="0 B", compute={"distribution": "constant", "mean": "60 ms"})
+    for worker in range(trace.workers):
+        assert re.search(r"[a-z], 0 s pass behind|[1-9][\d.]* [mu]?s pass behind", overlap(trace, worker).summary)
 
 
 @pytest.mark.parametrize("bandwidth", ["300 Mbit/s", "2 Gbit/s", "100 Gbit/s"])

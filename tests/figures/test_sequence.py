@@ -267,6 +267,31 @@ def test_one_worker_and_256_can_be_drawn(make_trace: MakeTrace) -> None:
     assert places(many)[256] - places(many)[127] == places(many)[128] - places(many)[256] > 10
 
 
+@pytest.mark.parametrize("window", [(1e6, 1e6 + 1.0), (-2.0, -1.0)])
+def test_a_window_beyond_the_run_is_refused(window: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="must overlap the run"):
+        sequence(run("synchronous"), start_seconds=window[0], end_seconds=window[1])
+
+
+def test_a_window_that_begins_before_the_run_begins_with_it() -> None:
+    trace = run("synchronous")
+    assert sequence(trace, start_seconds=-1.0, end_seconds=0.2).summary == (
+        sequence(trace, start_seconds=0.0, end_seconds=0.2).summary
+    )
+
+
+def test_the_legend_has_the_lines_of_a_crowded_drawing() -> None:
+    figure = sequence(simulate(example("backup_server").replacing({"cluster.workers": 45, "steps": 2}))).figure
+    for kind in ("push", "answer"):
+        assert len({(line.line.dash, line.line.width) for line in figure.data if line.name == kind}) == 1
+
+
+def test_the_mark_of_an_update_lies_on_that_of_a_dropped_gradient() -> None:
+    figure = sequence(simulate(example("backup_server").replacing({"steps": 4}))).figure
+    names = [one.name for one in figure.data]
+    assert names.index("dropped gradient") < names.index("update")
+
+
 def test_an_empty_run_says_so() -> None:
     builder = TraceBuilder()
     trace = builder.build(workers=3, servers=1, producer="measured")
