@@ -17,6 +17,7 @@ from distsim.metrics import (
     Summary,
     UnavailableError,
     bytes_per_link,
+    dropped_gradients,
     goodput,
     mean_staleness,
     regime,
@@ -179,6 +180,14 @@ def test_a_cancelled_gradient_is_not_a_dropped_one() -> None:
     trace = simulate(example("backup_server").replacing({"policy.cancel": True}))
     assert summary(trace).dropped_gradients == 0
     assert trace.contributions.cancelled.sum() == 50
+
+
+@pytest.mark.parametrize("servers", [1, 3, 8])
+def test_a_gradient_in_parts_is_dropped_once(servers: int) -> None:
+    changes = {"communication.servers": servers, "workload.gradient": "64 kB"}
+    trace = simulate(example("backup_server").replacing(changes))
+    # One of five is late in each step, but at the end.
+    assert trace.scenario.steps - 5 <= dropped_gradients(trace) <= trace.scenario.steps
 
 
 def test_simulated_bytes_are_the_policys() -> None:

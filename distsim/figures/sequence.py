@@ -280,8 +280,11 @@ def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale:
 
 
 def _within(spans: Spans, start: float, end: float) -> float:
-    """The seconds within the window of spans of one kind on one lifeline."""
-    return float((np.minimum(spans.end_seconds, end) - np.maximum(spans.start_seconds, start)).sum())
+    """How long there are such spans within the window. A worker may wait for several servers at once."""
+    own = spans.where(np.argsort(spans.start_seconds, kind="stable"))
+    starts, ends = np.clip(own.start_seconds, start, end), np.clip(own.end_seconds, start, end)
+    before = np.concatenate([[start], np.maximum.accumulate(ends)])[:-1]
+    return float(np.maximum(ends - np.maximum(starts, before), 0.0).sum())
 
 
 def _table(trace: Trace, spans: Spans, found: dict[MessageKind, Messages], start: float, end: float) -> list[Row]:
@@ -328,8 +331,8 @@ def _sentence(
         each = f" of {show(float(sizes[0]), 'byte')}" if len(sizes) == 1 else ""
         parts.append(f"{counted(len(own), kind)}{each}")
     times = trace.updates.time_seconds
-    updates = int(((times >= start) & (times <= end)).sum())
-    parts.append(counted(updates, "update"))
+    made = trace.updates.version[(times >= start) & (times <= end)]
+    parts.append(counted(len(np.unique(made)), "update"))  # each of several servers makes a part of one
     text = enumerated(parts)
     waits = _mean_seconds(trace, table, "waits")
     share = 100.0 * waits / (end - start)

@@ -15,11 +15,14 @@ class UnavailableError(ValueError):
 def dropped_gradients(trace: Trace) -> int:
     """The number of gradients that arrived and went into no update. A cancelled gradient never arrived.
 
+    Of a gradient in parts, for several servers, each part is dropped on its own: it counts once if any part was.
+
     >>> from distsim import example, simulate
     >>> dropped_gradients(simulate(example("synchronous_ring")))
     0
     """
-    return int((~trace.contributions.applied & ~trace.contributions.cancelled).sum())
+    lost = trace.contributions.where(~trace.contributions.applied & ~trace.contributions.cancelled)
+    return len(np.unique(np.column_stack([lost.worker, lost.step]), axis=0))
 
 
 def throughput_samples_per_second(trace: Trace) -> float:

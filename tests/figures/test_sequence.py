@@ -273,6 +273,17 @@ def test_a_window_beyond_the_run_is_refused(window: tuple[float, float]) -> None
         sequence(run("synchronous"), start_seconds=window[0], end_seconds=window[1])
 
 
+@pytest.mark.parametrize("servers", [1, 3, 8])
+@pytest.mark.parametrize("policy", [{"kind": "synchronous"}, {"kind": "backup", "backups": 1}])
+def test_waits_for_several_servers_at_once_are_one_wait(servers: int, policy: dict[str, Any]) -> None:
+    trace = simulate(example("backup_server").replacing({"communication.servers": servers, "policy": policy}))
+    shown = sequence(trace, start_seconds=0.0, end_seconds=trace.bounds_seconds[1])
+    idle = worker_seconds(trace)["waiting"]
+    for row in shown.table[servers:]:
+        assert row["waits (ms)"] == pytest.approx(1e3 * idle[int(str(row["lifeline"]).split()[1])], abs=1e-6)
+    assert "50 updates" in shown.summary
+
+
 def test_a_window_that_begins_before_the_run_begins_with_it() -> None:
     trace = run("synchronous")
     assert sequence(trace, start_seconds=-1.0, end_seconds=0.2).summary == (
