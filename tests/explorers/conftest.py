@@ -48,7 +48,7 @@ def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     try:
         opened = context.new_page()
-        opened.set_default_timeout(40_000)
+        opened.set_default_timeout(90_000)  # on a busy machine
         yield opened
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"\W+", "_", request.node.name).strip("_")
